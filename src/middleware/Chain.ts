@@ -8,7 +8,9 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Response from "effect/ai/Response"
+import { MiddlewareFailure } from "../base/domain/AgentError.ts"
 import * as Assembler from "../base/domain/Assembler.ts"
+import type { TurnId } from "../base/domain/Ids.ts"
 import * as Json from "../base/domain/Json.ts"
 import {
   type ContentPart,
@@ -21,7 +23,7 @@ import {
 } from "../base/domain/ModelCall.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { ToolOutput } from "../base/domain/ToolOutput.ts"
-import type { Faults } from "./Faults.ts"
+import { type Faults, SetAside } from "./Faults.ts"
 import type { ToolArguments } from "./Kind.ts"
 import * as Frozen from "./Frozen.ts"
 import * as MiddlewareBoundary from "./MiddlewareBoundary.ts"
@@ -298,13 +300,22 @@ export const joinOnPart =
     })
   }
 
+/** Runs the inner call without a wrapper that is set aside, or refuses the call if the wrapper is closed. */
+const bypass = <A>(
+  { kind, name, onFailure }: Pick<MiddlewareBoundary.Wrapper<never, never, A, never>, "kind" | "name" | "onFailure">,
+  below: () => Effect.Effect<A, unknown, unknown>
+): Effect.Effect<A, unknown, unknown> =>
+  onFailure === "closed"
+    ? Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: new SetAside() }))
+    : below()
+
 const getDefaultDeadline = (): number => 300_000
 
 /**
  * Runs a call through its wrappers, the first one outermost. `deadline` returns the time limit in milliseconds for the
  * own work of each wrapper and of each call of its `onPart`. It is called when a wrapper has to be awaited.
  */
-export const run = <Req, Options, A, Info, E, R>(
+export const run = <Req, Options, A, Info extends { readonly turnId: TurnId }, E, R>(
   wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Info>>,
   { contract, join }: Shape<Req, Options, A, Info>,
   faults: Faults,
@@ -320,13 +331,15 @@ export const run = <Req, Options, A, Info, E, R>(
     if (wrapper === undefined) continue
     const below = call
     call = (request, above) =>
-      MiddlewareBoundary.evaluate(
-        wrapper,
-        seen,
-        request,
-        (given, own, calling) => join(below, given, own, above, calling, deadline),
-        { faults, contract, deadline }
-      )
+      faults.isSetAside(wrapper, context.turnId)
+        ? bypass(wrapper, () => below(request, above))
+        : MiddlewareBoundary.evaluate(
+            wrapper,
+            seen,
+            request,
+            (given, own, calling) => join(below, given, own, above, calling, deadline),
+            { faults, contract, deadline }
+          )
   }
   return call
 }

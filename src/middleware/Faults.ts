@@ -1,10 +1,13 @@
 /**
  * Reports failures of middleware itself: one warning per distinct fault, so that a broken plugin does not flood the log
- * in a loop of a thousand calls.
+ * in a loop of a thousand calls. Middleware that misses its deadline, or fails several times in one run, is
+ * set aside for the rest of the run, so that a hanging wrapper does not delay each step.
  *
- * Source: `hermes-contract.md` §1.8 and §1.11.
+ * Source: `hermes-contract.md` §1.8 and §1.11, `ARCHITECTURE.md` §6.
  */
 import * as Effect from "effect/Effect"
+import type { TurnId } from "../base/domain/Ids.ts"
+import { DeadlineExceeded } from "../base/domain/IsolatedCall.ts"
 import * as Json from "../base/domain/Json.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
 
@@ -15,11 +18,37 @@ interface Fault {
   /** Consequence for the call, in words that complete "… failed; ". */
   readonly consequence: string
   readonly error: unknown
+  /** The run in which it failed. Absent for failures outside of a run, which are not counted. */
+  readonly turn?: TurnId
+}
+
+/** Identity of an entry of the stack. */
+export interface Entry {
+  readonly kind: Kind | PhaseKind
+  readonly name: string
 }
 
 /** Receives fault reports. */
 export interface Faults {
   readonly report: (fault: Fault) => Effect.Effect<void>
+  /** Counts a fault that fails the call. Returns true if the entry is set aside because of it. */
+  readonly count: (entry: Entry, turn: TurnId, error: unknown) => boolean
+  /** Returns whether an entry is set aside for the rest of a run. */
+  readonly isSetAside: (entry: Entry, turn: TurnId) => boolean
+}
+
+/** Number of faults in one run after which middleware is set aside. */
+const mostFaults = 5
+
+/** Maximum number of runs with faults that are stored. Beyond it, the oldest are removed. */
+const mostRuns = 1_000
+
+/** Error of closed middleware that is set aside: the call is refused without calling it. */
+export class SetAside extends Error {
+  override readonly name = "SetAside"
+  constructor() {
+    super("it failed too often in this run, and is not called again")
+  }
 }
 
 /** Maximum number of distinct faults that are stored. Further faults are reported each time. */
@@ -38,9 +67,37 @@ export const describeError = (error: unknown): string => {
 /** Creates a reporter with a separate record of faults. Repeated faults are logged at debug level. */
 export const make = (): Faults => {
   const seen = new Set<string>()
+  /** Faults by run and entry. An entry with {@link mostFaults} is set aside. */
+  const runs = new Map<TurnId, Map<string, number>>()
+
+  const findFaults = (turn: TurnId): Map<string, number> => {
+    const found = runs.get(turn)
+    if (found !== undefined) return found
+    const oldest = runs.size >= mostRuns ? runs.keys().next() : undefined
+    if (oldest?.done === false) runs.delete(oldest.value)
+    const faults = new Map<string, number>()
+    runs.set(turn, faults)
+    return faults
+  }
+
+  const count: Faults["count"] = ({ kind, name }, turn, error) => {
+    const faults = findFaults(turn)
+    const key = `${kind}|${name}`
+    const before = faults.get(key) ?? 0
+    const after = error instanceof DeadlineExceeded ? mostFaults : before + 1
+    faults.set(key, after)
+    return before < mostFaults && after >= mostFaults
+  }
+
   return {
-    report: ({ consequence, error, kind, name }) => {
+    count,
+    isSetAside: ({ kind, name }, turn) => runs.size > 0 && (runs.get(turn)?.get(`${kind}|${name}`) ?? 0) >= mostFaults,
+    report: ({ consequence, error, kind, name, turn }) => {
       const text = describeError(error)
+      if (turn !== undefined && count({ kind, name }, turn, error))
+        return Effect.logWarning(
+          `${kind} middleware "${name}" failed (${text}); ${consequence}, and it is set aside for the rest of the run`
+        )
       const key = `${kind}|${name}|${consequence}|${text.slice(0, 200)}`
       const line = `${kind} middleware "${name}" failed (${text}); ${consequence}`
       if (seen.has(key)) return Effect.logDebug(line)

@@ -14,7 +14,7 @@ import type { SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
 import { type ExecuteOptions, type OnPart, type StreamPart, withParts } from "../base/domain/ModelCall.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import { hasSubstance } from "./Chain.ts"
-import type { Faults } from "./Faults.ts"
+import { type Faults, SetAside } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
 import type {
@@ -232,6 +232,7 @@ const unwrapThrown = (cause: Cause.Cause<unknown>): unknown => {
 /** Handling of a failed call of foreign code. */
 interface ForeignCall<A> {
   readonly kind: Kind | PhaseKind
+  readonly turn: TurnId
   /** Result that replaces a failed call. */
   readonly fallback: A
   /** Consequence of the failure, which ends the warning. */
@@ -251,9 +252,14 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
   const runWithFallback = <A>(
     entry: Entry,
     effect: Effect.Effect<A, unknown, unknown>,
-    { consequence, fallback, kind, seen }: ForeignCall<A>
+    { consequence, fallback, kind, seen, turn }: ForeignCall<A>
   ): Effect.Effect<A, PhaseFailure> => {
     const { name, onFailure } = entry
+    const fault = { kind, name }
+    if (faults.isSetAside(fault, turn))
+      return onFailure === "closed"
+        ? Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: new SetAside() }))
+        : Effect.succeed(fallback)
     const caught = IsolatedCall.contain(Effect.interruptible(effect), { what: "it", deadline }).pipe(
       Effect.catchCause((cause): Effect.Effect<A, PhaseFailure> => {
         if (Cause.hasInterrupts(cause))
@@ -261,9 +267,9 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         const error = unwrapThrown(cause)
         if (error instanceof IsolatedCall.DeadlineExceeded) seen?.late.add(entry)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
-        return onFailure === "closed"
-          ? Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
-          : Effect.as(faults.report({ kind, name, error, consequence }), fallback)
+        if (onFailure === "open") return Effect.as(faults.report({ kind, name, error, consequence, turn }), fallback)
+        faults.count(fault, turn, error)
+        return Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
       })
     )
     // The services of middleware are provided when the stack is created.
@@ -276,7 +282,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
       : runWithFallback(
           entry,
           Effect.suspend(() => entry.make(facts)),
-          { kind: "lifecycle", fallback: {}, consequence: "the run goes on without it" }
+          { kind: "lifecycle", turn: facts.turnId, fallback: {}, consequence: "the run continues without it" }
         )
 
   const findMethods = (entry: Entry, ids: CallOwner): Effect.Effect<BoundMethods, PhaseFailure> => {
@@ -315,6 +321,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         const isGuard = seen?.guards.has(entry) === true
         const given = yield* runWithFallback<MethodOutcome>(entry, called, {
           kind: wireName[phase],
+          turn: ids.turnId,
           fallback: isGuard ? cut : nothing,
           consequence: isGuard ? "the rest of the stream is withheld" : "it is skipped",
           seen

@@ -33,6 +33,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { MiddlewareFailure } from "../base/domain/AgentError.ts"
+import type { TurnId } from "../base/domain/Ids.ts"
 import * as Interruption from "../base/domain/Interruption.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
@@ -128,6 +129,7 @@ class Frame<Req, Options, A, Info> {
   readonly #below: CallBelow<Req, Options, A>
   readonly #surroundings: ChainContext<A, Info>
   readonly #seen: Req
+  readonly #turn: TurnId
   #time: IsolatedCall.OwnTime | undefined
   #calls = 0
   #running = false
@@ -150,13 +152,15 @@ class Frame<Req, Options, A, Info> {
     wrapper: Wrapper<Req, Options, A, Info>,
     request: Req,
     below: CallBelow<Req, Options, A>,
-    surroundings: ChainContext<A, Info>
+    surroundings: ChainContext<A, Info>,
+    turn: TurnId
   ) {
     this.#wrapper = wrapper
     this.#request = request
     this.#below = below
     this.#surroundings = surroundings
     this.#seen = Frozen.makeView(request)
+    this.#turn = turn
   }
 
   /** Calls the wrapper, runs its effect in a separate fiber, and interprets the result. */
@@ -282,11 +286,13 @@ class Frame<Req, Options, A, Info> {
 
   #report(error: unknown, consequence: string): Effect.Effect<void> {
     const { kind, name } = this.#wrapper
-    return this.#surroundings.faults.report({ kind, name, error, consequence })
+    return this.#surroundings.faults.report({ kind, name, error, consequence, turn: this.#turn })
   }
 
   #closed(cause: unknown): Effect.Effect<never, MiddlewareFailure> {
-    return Effect.fail(new MiddlewareFailure({ kind: this.#wrapper.kind, middleware: this.#wrapper.name, cause }))
+    const { kind, name } = this.#wrapper
+    this.#surroundings.faults.count(this.#wrapper, this.#turn, cause)
+    return Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause }))
   }
 
   /** Handles a failure after the wrapper interrupted its own call of `next`. */
@@ -412,11 +418,13 @@ class Frame<Req, Options, A, Info> {
 }
 
 /** Evaluates one wrapper around one call by the failure table. The wrapper cannot change `context`. */
-export const evaluate = <Req, Options, A, Info>(
+export const evaluate = <Req, Options, A, Info extends { readonly turnId: TurnId }>(
   wrapper: Wrapper<Req, Options, A, Info>,
   context: Info,
   request: Req,
   below: CallBelow<Req, Options, A>,
   surroundings: ChainContext<A, Info>
 ): Effect.Effect<A, unknown, unknown> =>
-  Effect.uninterruptibleMask((restore) => new Frame(wrapper, request, below, surroundings).run(context, restore))
+  Effect.uninterruptibleMask((restore) =>
+    new Frame(wrapper, request, below, surroundings, context.turnId).run(context, restore)
+  )

@@ -12,8 +12,9 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
+import type { TurnId } from "../base/domain/Ids.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
-import type { Faults } from "./Faults.ts"
+import { type Faults, SetAside } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
 import { isPayload, makeError } from "./ResultContract.ts"
@@ -83,7 +84,7 @@ const readAnswer = <Payload>(given: Answer<Payload>): Answer<Payload> => {
 }
 
 /** Runs the rewriters in order over one payload. `makeContext` creates the context of each, with the trace so far. */
-export const run = Effect.fnUntraced(function* <Payload, Context>(
+export const run = Effect.fnUntraced(function* <Payload, Context extends { readonly turnId: TurnId }>(
   rewriters: ReadonlyArray<Rewriter<Payload, Context>>,
   faults: Faults,
   original: Payload,
@@ -91,8 +92,15 @@ export const run = Effect.fnUntraced(function* <Payload, Context>(
 ): Effect.fn.Return<Outcome<Payload>, MiddlewareFailure | ExecutionBlocked, unknown> {
   let payload = original
   let trace = noTrace
-  for (const { kind, name, onFailure, rewrite } of rewriters) {
-    const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(makeContext(trace))))
+  for (const rewriter of rewriters) {
+    const { kind, name, onFailure, rewrite } = rewriter
+    const context = makeContext(trace)
+    const { turnId } = context
+    if (faults.isSetAside(rewriter, turnId)) {
+      if (onFailure === "open") continue
+      return yield* Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: new SetAside() }))
+    }
+    const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(context)))
     const answer = yield* IsolatedCall.contain(Effect.map(rewriting, readAnswer<Payload>), {
       what: "it",
       deadline
@@ -102,9 +110,12 @@ export const run = Effect.fnUntraced(function* <Payload, Context>(
           return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
         const error = Cause.squash(cause)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
-        return onFailure === "closed"
-          ? Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
-          : Effect.as(faults.report({ kind, name, error, consequence: "the request continues unchanged" }), unchanged)
+        if (onFailure === "closed") {
+          faults.count(rewriter, turnId, error)
+          return Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
+        }
+        const consequence = "the request continues unchanged"
+        return Effect.as(faults.report({ kind, name, error, consequence, turn: turnId }), unchanged)
       })
     )
     if (answer._tag === "Rewritten") {

@@ -66,6 +66,9 @@ const constructed =
   (options, wrap) =>
     (make as (options: unknown) => Middleware.Any)({ ...options, wrap })
 
+/** Chains repeat calls without a bound: the table is that of one call. */
+const neverSetAside = ({ faults }: Stack.Stack): Stack.Stack["faults"] => ({ ...faults, isSetAside: () => false })
+
 const given = () => ({ list: [1, { deep: "x" }], text: "given" })
 
 const ofTool = (text: string): ToolOutput => ({ output: text, isFailure: false })
@@ -85,7 +88,7 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
       Chain.run(
         stack.toolExecution,
         Chain.toolCalls,
-        stack.faults,
+        neverSetAside(stack),
         toolContext({}),
         base as never,
         deadline
@@ -102,7 +105,7 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
       Chain.run(
         stack.wrapToolCall,
         Chain.toolCalls,
-        stack.faults,
+        neverSetAside(stack),
         toolContext({}),
         base as never,
         deadline
@@ -132,7 +135,7 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
       return Chain.run(
         stack.llmExecution,
         { contract: ResultContract.response, join } as never,
-        stack.faults,
+        neverSetAside(stack),
         context,
         base as never,
         deadline
@@ -154,7 +157,7 @@ const kinds: { readonly [K in ExecutionKind]: Kind } = {
       Chain.run(
         stack.wrapModelCall,
         { ...anyCalls, contract: ResultContract.answer } as never,
-        stack.faults,
+        neverSetAside(stack),
         {} as never,
         base as never,
         deadline
@@ -549,8 +552,8 @@ const pass = Effect.fnUntraced(function* (pipeline: Pipeline) {
   const sent: Payload = { ids: [] }
   const run =
     pipeline.kind === "llm_request"
-      ? Requests.run(stack.llmRequest, stack.faults, sent, (trace) => llmContext(sent, trace))
-      : Requests.run(stack.toolRequest, stack.faults, sent, (trace) => toolContext(sent, trace))
+      ? Requests.run(stack.llmRequest, neverSetAside(stack), sent, (trace) => llmContext(sent, trace))
+      : Requests.run(stack.toolRequest, neverSetAside(stack), sent, (trace) => toolContext(sent, trace))
   const exit = yield* ended(run as Step)
   // Whoever keeps what it handed in cannot change it any more.
   for (const one of kept) one.ids.push(-1)

@@ -1,0 +1,132 @@
+// Middleware that hangs or fails again and again costs a run one deadline, not one at each step.
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as TestClock from "effect/testing/TestClock"
+import { Agent, Middleware, Runtime, Scripted, Toolset } from "../../src/index.ts"
+import { withWarnings } from "../support/middlewareContexts.ts"
+
+const Note = Tool.make("note", { parameters: Schema.Struct({ n: Schema.Int }), success: Schema.String })
+const kit = Toolkit.make(Note)
+const steps = 12
+
+/** A run of many steps, and the time that it took on the test's clock. */
+const play = (entry: Middleware.Any, runs = 1) =>
+  withWarnings(
+    Effect.gen(function* () {
+      const script = Array.from({ length: runs }, () => [
+        ...Array.from({ length: steps - 1 }, (_, n) =>
+          Scripted.complete({ toolCalls: [{ name: "note", params: { n } }] })
+        ),
+        Scripted.complete("done")
+      ]).flat()
+      const layer = Runtime.layer({
+        provider: Scripted.layer(script),
+        tools: [Toolset.make("notes", kit, kit.toLayer({ note: () => Effect.succeed("noted") }))],
+        middleware: [entry]
+        // The list differs from case to case.
+      } as never) as Layer.Layer<Agent.Agent>
+      const began = yield* Clock.currentTimeMillis
+      const fiber = yield* Effect.forkChild(
+        Effect.exit(
+          Effect.provide(
+            Effect.forEach(Array.from({ length: runs }), () => Agent.run({ prompt: "go" })),
+            layer
+          )
+        ),
+        { startImmediately: true }
+      )
+      for (let i = 0; i < 4_000 && fiber.pollUnsafe() === undefined; i++) {
+        yield* Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+        yield* TestClock.adjust("5 seconds")
+      }
+      const exit = yield* Fiber.join(fiber)
+      return { exit, seconds: ((yield* Clock.currentTimeMillis) - began) / 1_000 }
+    })
+  )
+
+const hanging: Readonly<Record<string, (options: Middleware.Registration) => Middleware.Any>> = {
+  llm_execution: (options) => Middleware.llmExecution({ ...options, wrap: () => () => Effect.never }),
+  wrap_model_call: (options) => Middleware.wrapModelCall({ ...options, wrap: () => () => Effect.never }),
+  tool_execution: (options) => Middleware.toolExecution({ ...options, wrap: () => () => Effect.never }),
+  llm_request: (options) => Middleware.llmRequest({ ...options, rewrite: () => Effect.never }),
+  tool_request: (options) => Middleware.toolRequest({ ...options, rewrite: () => Effect.never }),
+  before_model: (options) => Middleware.lifecycle({ ...options, beforeModel: () => Effect.never })
+}
+
+describe("middleware that hangs at each step", () => {
+  for (const [kind, make] of Object.entries(hanging)) {
+    it.effect(`${kind}: costs a run one deadline, and one notice says so`, () =>
+      Effect.gen(function* () {
+        const { value, warnings } = yield* play(make({ name: "stuck" }))
+        assert.isTrue(Exit.isSuccess(value.exit), String(value.exit))
+        assert.isAtMost(value.seconds, 1_500, "a deadline of a model call is 20 minutes at most")
+        const notices = warnings.filter((line) => line.includes("and it is set aside for the rest of the run"))
+        assert.lengthOf(notices, 1, warnings.join("\n"))
+        assert.match(notices[0] ?? "", /"stuck" failed \(no answer within /)
+      })
+    )
+  }
+
+  it.effect("is tried again in the next run", () =>
+    Effect.gen(function* () {
+      let calls = 0
+      const stuck = Middleware.llmExecution({
+        name: "stuck",
+        wrap: () => () =>
+          Effect.suspend(() => {
+            calls++
+            return Effect.never
+          })
+      })
+      const { value } = yield* play(stuck, 2)
+      assert.isTrue(Exit.isSuccess(value.exit), String(value.exit))
+      assert.strictEqual(calls, 2)
+    })
+  )
+
+  it.effect("closed: refuses each further tool call at once", () =>
+    Effect.gen(function* () {
+      let calls = 0
+      const stuck = Middleware.toolExecution({
+        name: "stuck",
+        onFailure: "closed",
+        wrap: () => () =>
+          Effect.suspend(() => {
+            calls++
+            return Effect.never
+          })
+      })
+      const { value } = yield* play(stuck)
+      assert.isTrue(Exit.isSuccess(value.exit), String(value.exit))
+      assert.strictEqual(calls, 1)
+      assert.isAtMost(value.seconds, 700)
+    })
+  )
+})
+
+describe("middleware that fails at each step", () => {
+  it.effect("is set aside after five faults", () =>
+    Effect.gen(function* () {
+      let calls = 0
+      const broken = Middleware.toolExecution({
+        name: "broken",
+        wrap: () => () =>
+          Effect.suspend(() => {
+            calls++
+            return Effect.die("oops")
+          })
+      })
+      const { value, warnings } = yield* play(broken)
+      assert.isTrue(Exit.isSuccess(value.exit), String(value.exit))
+      assert.strictEqual(calls, 5)
+      assert.match(warnings.join("\n"), /"broken" failed \(oops\); .*, and it is set aside for the rest of the run/)
+    })
+  )
+})
