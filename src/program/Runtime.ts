@@ -34,39 +34,53 @@ import type { AgentSettings } from "../agent/RunInput.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
 import type { TupleLike } from "../base/domain/TupleLike.ts"
-import type * as CommandEnvironment from "../places/CommandEnvironment.ts"
+import * as CommandEnvironment from "../places/CommandEnvironment.ts"
+import type { Environment, Home } from "../base/config/Environment.ts"
+import type { Values } from "../base/config/Settings.ts"
+import type { ConfigError } from "../base/domain/AgentError.ts"
+import * as ChildProcesses from "../base/platform/ChildProcesses.ts"
 import type { Platform } from "../base/platform/ChildProcesses.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import {
-  makeAgentLayer,
   type ApprovalsLayer,
-  assemble,
   complete,
+  makeAgentLayer,
   makePluginLayer as loadPlugins,
+  type Services,
   withBackground,
   withoutPlugins
-} from "./runtime/Assembly.ts"
+} from "./runtime/AgentLayer.ts"
+import * as ProgramRuntime from "./runtime/ProgramRuntime.ts"
+import type { Start } from "./runtime/ProgramStart.ts"
 import * as SideTasks from "./runtime/SideTasks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
+import { UsageAccounts } from "../agent/Budget.ts"
 import type { Plugin } from "../agent/plugin/Plugin.ts"
+import type { Plugins } from "../agent/plugin/Plugins.ts"
 import * as Offline from "../models/provider/Offline.ts"
 import type { Provider } from "../models/provider/Provider.ts"
 import type { ModelRoute, OneModel, RoutesError } from "../models/routing/EmbeddedRoutes.ts"
 import * as ModelRouter from "../models/routing/ModelRouter.ts"
 import type { FallbackPolicy } from "../models/routing/FallbackPolicy.ts"
 import type { RetryPolicy } from "../models/routing/RetryPolicy.ts"
-import { RunRecord } from "../store/RunRecord.ts"
+import * as RunRecord from "../store/RunRecord.ts"
 import type { SessionSearch } from "../store/SessionSearch.ts"
-import type { SessionStore } from "../store/SessionStore.ts"
+import * as SessionStore from "../store/SessionStore.ts"
+import * as Approvals from "../tools/Approvals.ts"
 import * as ChangeRecording from "../tools/ChangeRecording.ts"
 import * as ResultText from "../tools/ResultText.ts"
+import * as FileState from "../tools/builtin/file/FileState.ts"
 import * as PathRoots from "../tools/builtin/file/PathRoots.ts"
-import type { ListOf as ToolsetList, NeedsOf } from "../tools/ToolRegistry.ts"
+import * as ProcessEvents from "../tools/builtin/terminal/ProcessEvents.ts"
+import * as ProcessRegistry from "../tools/builtin/terminal/ProcessRegistry.ts"
+import * as Todo from "../tools/builtin/Todo.ts"
+import * as FileUndo from "../tools/FileUndo.ts"
+import * as ToolRegistry from "../tools/ToolRegistry.ts"
 import type { Any as AnyToolset } from "../tools/Toolset.ts"
 
-export type { Services } from "./runtime/Assembly.ts"
-export { program, type Start } from "./runtime/ProgramRuntime.ts"
+export type { Services } from "./runtime/AgentLayer.ts"
+export type { Start } from "./runtime/ProgramStart.ts"
 export type { ModelRoute } from "../models/routing/EmbeddedRoutes.ts"
 
 /**
@@ -79,7 +93,9 @@ export interface Parts<
   Listeners extends ReadonlyArray<Hook<unknown>>,
   Plugged extends ReadonlyArray<Plugin<unknown>>
 > extends Omit<AgentSettings, "tools"> {
-  readonly tools?: (Tools & ToolsetList<Tools> & RunContext.AtMost<R, NeedsOf<Tools[number]>>) | undefined
+  readonly tools?:
+    | (Tools & ToolRegistry.ListOf<Tools> & RunContext.AtMost<R, ToolRegistry.NeedsOf<Tools[number]>>)
+    | undefined
   readonly hooks?: (Listeners & Hooks.ListOf<Listeners> & RunContext.AtMost<R, Hooks.Needs<Listeners>>) | undefined
   /** Plugins, loaded before all other parts: their hooks are called first, and their middleware is outermost. */
   readonly plugins?: (Plugged & PluginList<Plugged> & RunContext.AtMost<R, PluginNeeds<Plugged[number]>>) | undefined
@@ -101,7 +117,7 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   /** Leaves routes and returns to the primary. Default: `FallbackPolicy.default`. */
   readonly fallback?: FallbackPolicy | undefined
   /** Store of sessions. Default: memory. */
-  readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+  readonly store?: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /**
    * Environment in which the built-in tools run commands and store files: `Sandbox.layer(…)`. Default: this machine
    * (`CommandEnvironment.layerLocal`), without a sandbox. Only the program selects a sandbox automatically.
@@ -111,7 +127,7 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    * Layer of the run record. Default: the record of `store`, if it includes one (`SessionStore.layerSqlite`), otherwise
    * memory.
    */
-  readonly record?: Layer.Layer<RunRecord> | undefined
+  readonly record?: Layer.Layer<RunRecord.RunRecord> | undefined
   /**
    * Options for recording file changes made by tools, so that `FileUndo` can revert them. Default: changes are reported
    * as events, and cannot be reverted.
@@ -174,45 +190,125 @@ const withHosts = <A, E, R>(
         })
       )
 
-/** Provides the services that surround an application's runtime. */
-const ofApplication = <
-  Plugged extends ReadonlyArray<Plugin<unknown>>,
-  ProviderError,
-  ProviderNeeds,
-  Routes extends ReadonlyArray<ModelRoute>
->(
-  plugins: PluginList<Plugged>,
-  {
-    changes,
-    fallback,
-    provider,
-    retry,
-    routes
-  }: Pick<
-    Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>,
-    "changes" | "fallback" | "provider" | "retry" | "routes"
-  >
-) => {
+/**
+ * The layers of a runtime, from the top: each can use the ones after it. An application makes them from its options, the
+ * program from the settings of its user.
+ */
+interface RuntimeLayers<
+  A,
+  AgentError,
+  AgentNeeds,
+  RouterError,
+  RouterNeeds,
+  HookNeeds,
+  PluginNeeds,
+  ToolError,
+  ToolNeeds,
+  StoreError,
+  StoreNeeds,
+  PlaceNeeds,
+  EnvironmentError
+> {
+  readonly agent: Layer.Layer<A, AgentError, AgentNeeds>
+  readonly approvals: ApprovalsLayer | undefined
+  readonly sideTasks: SideTasks.SideTaskLayers
+  readonly router: Layer.Layer<ModelRouter.ModelRouter, RouterError, RouterNeeds>
+  readonly hooks: Layer.Layer<never, never, HookNeeds>
+  readonly plugins: Layer.Layer<Plugins, never, PluginNeeds>
+  readonly tools: Layer.Layer<ToolRegistry.ToolRegistry, ToolError, ToolNeeds>
+  readonly hookSettings: Hooks.Settings | undefined
+  readonly record: Layer.Layer<RunRecord.RunRecord> | undefined
+  readonly store: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+  readonly places: Layer.Layer<PathRoots.PathRoots, never, PlaceNeeds>
+  /** Places of long tool results, and of the changes of files. */
+  readonly results: Layer.Layer<never, never, Platform | CommandEnvironment.CommandEnvironment>
+  readonly environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
+}
+
+/** The whole runtime. Layers are shared by reference; two runtimes of one application have defaults of their own. */
+const compose = <
+  A,
+  AgentError,
+  AgentNeeds,
+  RouterError,
+  RouterNeeds,
+  HookNeeds,
+  PluginNeeds,
+  ToolError,
+  ToolNeeds,
+  StoreError,
+  StoreNeeds,
+  PlaceNeeds,
+  EnvironmentError
+>({
+  agent,
+  approvals = Layer.fresh(Approvals.layerDeny()),
+  environment = Layer.fresh(CommandEnvironment.layerLocal),
+  hooks,
+  hookSettings,
+  places,
+  plugins,
+  record = RunRecord.layerDefault,
+  results,
+  router,
+  sideTasks,
+  store,
+  tools
+}: RuntimeLayers<
+  A,
+  AgentError,
+  AgentNeeds,
+  RouterError,
+  RouterNeeds,
+  HookNeeds,
+  PluginNeeds,
+  ToolError,
+  ToolNeeds,
+  StoreError,
+  StoreNeeds,
+  PlaceNeeds,
+  EnvironmentError
+>) => {
+  const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
+    store ?? Layer.fresh(SessionStore.layerMemory)
+  const processes = Layer.provideMerge(ProcessRegistry.layer, ProcessEvents.layer)
+  return agent.pipe(
+    Layer.provideMerge(Layer.provide(approvals, sideTasks.judge)),
+    Layer.provide(sideTasks.compaction),
+    Layer.provideMerge(sideTasks.service),
+    Layer.provideMerge(router),
+    Layer.provideMerge(hooks),
+    Layer.provideMerge(plugins),
+    Layer.provideMerge(Layer.provide(tools, sideTasks.sideModel)),
+    Layer.provideMerge(Hooks.layer([], hookSettings)),
+    Layer.provideMerge(Layer.provide(FileUndo.layer, results)),
+    Layer.provideMerge(Layer.fresh(record)),
+    Layer.provide(Layer.fresh(Todo.layerOfSessions)),
+    Layer.provideMerge(sessions),
+    Layer.provide(Layer.mergeAll(places, FileState.layer, processes, UsageAccounts.layer, results)),
+    Layer.provide(environment),
+    Layer.provide(ChildProcesses.layerDefault())
+  )
+}
+
+/** The router of an application: its routes, its provider, or the offline model. */
+const makeRouterLayer = <ProviderError, ProviderNeeds, Routes extends ReadonlyArray<ModelRoute>>({
+  fallback,
+  provider,
+  retry,
+  routes
+}: Pick<
+  Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>,
+  "fallback" | "provider" | "retry" | "routes"
+>): Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> => {
   const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
-  const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> =
-    routes === undefined
-      ? ModelRouter.layerWith({ retry }).pipe(Layer.provide(model))
-      : // There are routes, so `Routes` is not `never`, and the error is the one that they have.
-        (ModelRouter.layerFromRoutes(routes, { fallback, retry }) as Layer.Layer<
-          ModelRouter.ModelRouter,
-          RoutesError<Routes>
-        >)
-  return {
-    // An environment variable that cannot be read is a defect of the host.
-    places: Layer.orDie(PathRoots.layerConfig),
-    kept:
-      changes === undefined
-        ? ResultText.layerTemporary
-        : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
-    plugged: plugins.length === 0 ? withoutPlugins : loadPlugins({ plugins }),
-    router,
-    helpers: SideTasks.ownProvider
-  }
+  return routes === undefined
+    ? ModelRouter.layerWith({ retry }).pipe(Layer.provide(model))
+    : // There are routes, so `Routes` is not `never`, and the error is the one that they have.
+      (ModelRouter.layerFromRoutes(routes, { fallback, retry }) as Layer.Layer<
+        ModelRouter.ModelRouter,
+        RoutesError<Routes>
+      >)
 }
 
 /**
@@ -263,71 +359,6 @@ export const layerNoDeps = <const Middlewares extends ReadonlyArray<Middleware.A
   withBackground(
     Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, never, Middlewares>(options)))
   )
-
-/** Layer of a runtime with a default for every service; see the top of this file. */
-export const layer = <
-  const Tools extends ReadonlyArray<AnyToolset> = [],
-  const Listeners extends ReadonlyArray<Hook<unknown>> = [],
-  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
-  const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
-  ProviderError = never,
-  ProviderNeeds = never,
-  StoreError = never,
-  StoreNeeds = never,
-  const Routes extends ReadonlyArray<ModelRoute> = never,
-  EnvironmentError = never
->(
-  options: OneModel &
-    Options<
-      Tools,
-      Listeners,
-      Middlewares,
-      Plugged,
-      ProviderError,
-      ProviderNeeds,
-      StoreError,
-      StoreNeeds,
-      Routes,
-      EnvironmentError
-    > = {}
-) => {
-  const {
-    approvals,
-    changes,
-    environment,
-    fallback,
-    hooks,
-    hookSettings,
-    hosts,
-    middleware,
-    plugins,
-    provider,
-    record,
-    retry,
-    routes,
-    store,
-    tools,
-    ...settings
-  } = options
-  return Secrets.provideRegistryLayer(
-    withHosts(
-      hosts,
-      assemble(
-        makeAgentLayer(Agent.Agent, (outermost) =>
-          Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })
-        ),
-        { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
-        ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
-          changes,
-          fallback,
-          provider,
-          retry,
-          routes
-        })
-      )
-    )
-  )
-}
 
 /**
  * Creates a runtime with an agent under the application's key. The type of the key includes the errors of its
@@ -399,22 +430,95 @@ export const make = <
     tools,
     ...settings
   } = options
+  const toolsets: ToolRegistry.ListOf<Tools> = tools ?? []
+  const listeners: Hooks.ListOf<Listeners> = hooks ?? []
+  const plugged: PluginList<Plugged> = plugins ?? []
   return Secrets.provideRegistryLayer(
     withHosts(
       hosts,
-      assemble(
-        makeAgentLayer(key, (outermost) =>
+      compose({
+        agent: makeAgentLayer(key, (outermost) =>
           Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })
         ),
-        { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
-        ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
-          changes,
-          fallback,
-          provider,
-          retry,
-          routes
-        })
-      )
+        approvals,
+        sideTasks: SideTasks.make(SideTasks.ownProvider, middleware ?? []),
+        router: makeRouterLayer<ProviderError, ProviderNeeds, Routes>({ fallback, provider, retry, routes }),
+        hooks: Hooks.layerListed(listeners),
+        plugins: plugged.length === 0 ? withoutPlugins : loadPlugins({ plugins: plugged }),
+        tools: ToolRegistry.layerFromList(toolsets),
+        hookSettings,
+        record,
+        store,
+        // An environment variable that cannot be read is a defect of the host.
+        places: Layer.orDie(PathRoots.layerConfig),
+        results:
+          changes === undefined
+            ? ResultText.layerTemporary
+            : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
+        environment
+      })
     )
   )
 }
+
+/** A runtime with a default for every service; see the top of this file. */
+export const layer = <
+  const Tools extends ReadonlyArray<AnyToolset> = [],
+  const Listeners extends ReadonlyArray<Hook<unknown>> = [],
+  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
+  ProviderError = never,
+  ProviderNeeds = never,
+  StoreError = never,
+  StoreNeeds = never,
+  const Routes extends ReadonlyArray<ModelRoute> = never,
+  EnvironmentError = never
+>(
+  options: OneModel &
+    Options<
+      Tools,
+      Listeners,
+      Middlewares,
+      Plugged,
+      ProviderError,
+      ProviderNeeds,
+      StoreError,
+      StoreNeeds,
+      Routes,
+      EnvironmentError
+    > = {}
+) =>
+  make<
+    Agent.Agent,
+    never,
+    never,
+    Middlewares,
+    Tools,
+    Listeners,
+    Plugged,
+    ProviderError,
+    ProviderNeeds,
+    StoreError,
+    StoreNeeds,
+    Routes,
+    EnvironmentError
+  >(Agent.Agent, options)
+
+/**
+ * The runtime of a program, with all parts configured from the user's settings, home directory and environment.
+ *
+ * **Details**
+ *
+ * The provider belongs to the configured route, sessions are stored in the home directory, and every built-in tool is
+ * registered (a run selects from them). Plugins that the user enabled are loaded, and shell hooks that the user
+ * approved run after the plugins' hooks. Settings that require an unavailable protection (`terminal.backend: docker`)
+ * are rejected.
+ */
+export const program = (settings: Values, start: Start = {}): Layer.Layer<Services, ConfigError, Home | Environment> =>
+  Secrets.provideRegistryLayer(
+    Layer.unwrap(
+      Effect.map(ProgramRuntime.makeLayers(settings, start), ({ layers, services, skills }) =>
+        compose(layers).pipe(Layer.provide(services), Layer.provideMerge(skills))
+      )
+    ).pipe(Layer.provide(ChildProcesses.layer))
+  )
