@@ -21,12 +21,12 @@ export const AgentContext = Context.Reference<Context.Context<never>>("hermes-ef
 export const provideContext =
   (context: Context.Context<never>) =>
   <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
-    // The types of a list require its services where the list is made; those of code from disk are unknown.
+    // The types of a list require its services where the list is made. Code from disk has no such types.
     Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) =>
       Context.merge(context, input)
     )
 
-/** Combines the services of a layer with the ones of a call, except those that the call only has from its agent. */
+/** Combines the services of a layer with the services of a call, except services that the call only has from its agent. */
 const mergeWithCall = (context: Context.Context<never>, call: Context.Context<never>): Context.Context<never> => {
   const agent = Context.get(call, AgentContext).mapUnsafe
   const services = new Map(call.mapUnsafe)
@@ -51,7 +51,7 @@ const restoreCall = (
   return Context.makeUnsafe(services)
 }
 
-/** {@link provideContext} for a layer: its services take precedence over the ones of the agent. */
+/** {@link provideContext} for a layer: its services take precedence over services of the agent. */
 const provideLayerContext =
   (context: Context.Context<never>) =>
   <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
@@ -72,7 +72,7 @@ const provideWrapper = <Req, Options, A, Info>(
     let passed: Effect.Effect<A, unknown, unknown> | undefined
     let restored: Effect.Effect<A, unknown, unknown> | undefined
     const callBelow: Next<Req, Options, A, unknown, unknown> = (request, options) => {
-      // The services of the call below are those of the run.
+      // The call below has its services from the run.
       const below = next(request, options) as Effect.Effect<A, unknown>
       passed = below
       restored = Effect.updateContext(below, (inner: Context.Context<never>) => restoreCall(context, call, inner))
