@@ -6,12 +6,14 @@
  * Every part has a default and can be replaced. The model defaults to the embedded offline stand-in and is configured
  * as one `provider` or as a list of `routes` with keys and fallbacks. The session store defaults to memory. Tools,
  * hooks, middleware and plugins default to empty lists. By default, calls that need an approval do not run. The lists
- * are applied in their order. Node's services are provided.
+ * are applied in their order. Node's services are provided. Middleware from other places (`Middleware.layer`,
+ * `Middleware.layerAdd`) is provided to the runtime; hooks and toolsets are added above it (`Hooks.layerAdd`,
+ * `ToolRegistry.layerAdd`).
  *
  * **Gotchas**
  *
  * A runtime without a provider uses {@link Offline}, which identifies itself as a stand-in and is useful for
- * experiments and tests. Middleware that adds failures needs an agent with a separate key, see `Agent.make`.
+ * experiments and tests. Middleware that adds failures needs an agent with a separate key, see {@link make}.
  *
  * **Example** (An agent that may read files)
  *
@@ -191,7 +193,7 @@ const withHosts = <A, E, R>(
       )
 
 /**
- * The layers of a runtime, from the top: each can use the ones after it. An application makes them from its options, the
+ * Layers of a runtime from the top: each can use the layers after it. An application makes them from its options, the
  * program from the settings of its user.
  */
 interface RuntimeLayers<
@@ -220,12 +222,15 @@ interface RuntimeLayers<
   readonly record: Layer.Layer<RunRecord.RunRecord> | undefined
   readonly store: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   readonly places: Layer.Layer<PathRoots.PathRoots, never, PlaceNeeds>
-  /** Places of long tool results, and of the changes of files. */
+  /** Stores long tool results and the changes of files. */
   readonly results: Layer.Layer<never, never, Platform | CommandEnvironment.CommandEnvironment>
   readonly environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
 }
 
-/** The whole runtime. Layers are shared by reference; two runtimes of one application have defaults of their own. */
+/**
+ * Puts the layers of a runtime on top of each other. Layers are shared by reference, so each runtime has its own
+ * instances of the defaults.
+ */
 const compose = <
   A,
   AgentError,
@@ -291,7 +296,7 @@ const compose = <
   )
 }
 
-/** The router of an application: its routes, its provider, or the offline model. */
+/** Creates the router of an application from its routes, its provider, or the offline model. */
 const makeRouterLayer = <ProviderError, ProviderNeeds, Routes extends ReadonlyArray<ModelRoute>>({
   fallback,
   provider,
