@@ -24,7 +24,7 @@ const announce = (name: string) =>
     wrap: (next) => (params) =>
       Effect.andThen(
         Effect.sync(() => console.log(name)),
-        Effect.suspend(() => next(params))
+        next(params)
       )
   })
 const report = Hooks.on("post_tool_call", ({ status, tool_name }) =>

@@ -156,7 +156,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       // All additions are known when the agent is built.
       yield* hooks.settle
       yield* registry.settle
-      const stacked = [...outermost, ...(yield* Middleware.arrange(middleware ?? []))]
+      const stacked = [...outermost, ...(yield* Middleware.arrangeEntries(middleware ?? []))]
       const services: AgentServices = {
         router: yield* ModelRouter,
         registry,
@@ -446,8 +446,8 @@ export const makeBounded = <E, R, const Middlewares extends ReadonlyArray<Middle
   )
 
 /**
- * {@link make} as a Layer of an agent under the application's key, whose type names the failures that the middleware adds
- * and the values that it reads of each run.
+ * {@link make} as a Layer of an agent under the application's key. The type of the key names the failures that the
+ * middleware adds, and the values that it reads of each run.
  */
 export const layerFor = <Self, E, R, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   key: Context.Key<Self, Service<E, R>>,

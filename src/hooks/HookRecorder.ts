@@ -18,7 +18,7 @@ export interface HookRecorder {
 }
 
 /** Creates a recorder of the named hooks, by default of all hooks. The recorded hooks return no answer. */
-export const make = (only: ReadonlyArray<HookName> = names): HookRecorder => {
+export const makeHookRecorder = (only: ReadonlyArray<HookName> = names): HookRecorder => {
   const seen: Array<RecordedHook> = []
   const hooks = only.map((name) =>
     fromPlain(name, (event): void => void seen.push({ name, payload: { ...event } }), { label: `recorder of ${name}` })

@@ -188,13 +188,13 @@ const makeUnsafe = (settings: Settings): Service => {
         pace,
         isObserver: hook.delivery.mode === "queued" || !canAnswer(listener.event)
       }))
-      const describe = (): HookInfo => ({
+      const describeHook = (): HookInfo => ({
         label: hook.label,
         events: hook.listeners.map(({ event }) => event),
         mode: pace.queue === undefined ? "inline" : "queued",
         dropped: pace.queue?.dropped() ?? 0
       })
-      return { label: hook.label, listeners: bound, describe } satisfies RegisteredHook
+      return { label: hook.label, listeners: bound, describe: describeHook } satisfies RegisteredHook
     })
 
   return {
@@ -320,7 +320,7 @@ export class Recorded extends Context.Service<Recorded, Omit<HookRecorder.HookRe
 export const layerTest: Layer.Layer<Hooks | Recorded> = Layer.fresh(
   Layer.unwrap(
     Effect.sync(() => {
-      const { hooks, payloads, told } = HookRecorder.make()
+      const { hooks, payloads, told } = HookRecorder.makeHookRecorder()
       return Layer.merge(layer(hooks), Layer.succeed(Recorded, { payloads, told }))
     })
   )

@@ -26,7 +26,10 @@ export const provideContext =
       Context.merge(context, input)
     )
 
-/** Combines the services of a layer with the services of a call, except services that the call only has from its agent. */
+/**
+ * Combines the services of a layer with the services of a call, which take precedence unless the call only has them from
+ * its agent.
+ */
 const mergeWithCall = (context: Context.Context<never>, call: Context.Context<never>): Context.Context<never> => {
   const agent = Context.get(call, AgentContext).mapUnsafe
   const services = new Map(call.mapUnsafe)
@@ -59,8 +62,8 @@ const provideLayerContext =
     Effect.updateContext(effect as Effect.Effect<A, E>, (call: Context.Context<never>) => mergeWithCall(context, call))
 
 /**
- * Provides a wrapper with services, which the call below it does not get. A wrapper that only passes a call on still does
- * only that.
+ * Provides a wrapper with services, which the call below it does not get. A wrapper that only passes a call on still
+ * does only that.
  */
 const provideWrapper = <Req, Options, A, Info>(
   given: Wrapper<Req, Options, A, Info>,

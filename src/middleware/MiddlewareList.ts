@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * An agent has the middleware of plugins outermost, then this list, then the list of its own options; additions are
- * placed among all of them except those of plugins. The entries add no failure, and their services come from the context
- * of their layer; values of a run (`RunContext`) take precedence.
+ * An agent has the middleware of plugins outermost, then this list, then the list of its own options. Additions have a
+ * position in the two lists. Entries add no failure, and their services come from the context of their layer; values of
+ * a run (`RunContext`) take precedence.
  *
  * Source: `ARCHITECTURE.md` §5.
  */
@@ -73,7 +73,7 @@ const makeList = (listed: ReadonlyArray<Contained>): MiddlewareList => {
  * The list of the context with its additions around the entries of an agent, the first outermost. Fails for an addition
  * whose position names no entry.
  */
-export const arrange = (own: ReadonlyArray<Any>): Effect.Effect<ReadonlyArray<Any>, ConfigError> =>
+export const arrangeEntries = (own: ReadonlyArray<Any>): Effect.Effect<ReadonlyArray<Any>, ConfigError> =>
   Effect.flatMap(
     Effect.serviceOption(Middlewares),
     Option.match({ onNone: () => Effect.succeed(own), onSome: (list) => list.arrange(own) })
@@ -97,7 +97,7 @@ const provideEntries = (entries: ReadonlyArray<Any>) =>
  * const announce = (name: string) =>
  *   Middleware.wrapModelCall({
  *     name,
- *     wrap: (next) => (params) => Effect.andThen(Effect.sync(() => console.log(name)), Effect.suspend(() => next(params)))
+ *     wrap: (next) => (params) => Effect.andThen(Effect.sync(() => console.log(name)), next(params))
  *   })
  *
  * const runtime = Runtime.layer().pipe(

@@ -28,14 +28,11 @@
  *
  * Source: `ARCHITECTURE.md` §5.
  */
-import * as Context from "effect/Context"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Agent from "../agent/Agent.ts"
-import type { AgentSettings } from "../agent/RunInput.ts"
-import * as RunContext from "../base/domain/RunContext.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
-import type { TupleLike } from "../base/domain/TupleLike.ts"
 import * as CommandEnvironment from "../places/CommandEnvironment.ts"
 import type { Environment, Home } from "../base/config/Environment.ts"
 import type { Values } from "../base/config/Settings.ts"
@@ -55,6 +52,7 @@ import {
 } from "./runtime/AgentLayer.ts"
 import * as ProgramRuntime from "./runtime/ProgramRuntime.ts"
 import type { Start } from "./runtime/ProgramStart.ts"
+import type { Defaults, Options, Parts, PluginList } from "./runtime/RuntimeOptions.ts"
 import * as SideTasks from "./runtime/SideTasks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import { UsageAccounts } from "../agent/Budget.ts"
@@ -64,8 +62,6 @@ import * as Offline from "../models/provider/Offline.ts"
 import type { Provider } from "../models/provider/Provider.ts"
 import type { ModelRoute, OneModel, RoutesError } from "../models/routing/EmbeddedRoutes.ts"
 import * as ModelRouter from "../models/routing/ModelRouter.ts"
-import type { FallbackPolicy } from "../models/routing/FallbackPolicy.ts"
-import type { RetryPolicy } from "../models/routing/RetryPolicy.ts"
 import * as RunRecord from "../store/RunRecord.ts"
 import type { SessionSearch } from "../store/SessionSearch.ts"
 import * as SessionStore from "../store/SessionStore.ts"
@@ -85,94 +81,7 @@ export type { Services } from "./runtime/AgentLayer.ts"
 export type { Start } from "./runtime/ProgramStart.ts"
 export type { ModelRoute } from "../models/routing/EmbeddedRoutes.ts"
 
-/**
- * The lists that an application provides, and the settings of its agent. Each has a default. `R` is the context that
- * they read from each run (`RunContext`).
- */
-export interface Parts<
-  R,
-  Tools extends ReadonlyArray<AnyToolset>,
-  Listeners extends ReadonlyArray<Hook<unknown>>,
-  Plugged extends ReadonlyArray<Plugin<unknown>>
-> extends Omit<AgentSettings, "tools"> {
-  readonly tools?:
-    | (Tools & ToolRegistry.ListOf<Tools> & RunContext.AtMost<R, ToolRegistry.NeedsOf<Tools[number]>>)
-    | undefined
-  readonly hooks?: (Listeners & Hooks.ListOf<Listeners> & RunContext.AtMost<R, Hooks.Needs<Listeners>>) | undefined
-  /** Plugins, loaded before all other parts: their hooks are called first, and their middleware is outermost. */
-  readonly plugins?: (Plugged & PluginList<Plugged> & RunContext.AtMost<R, PluginNeeds<Plugged[number]>>) | undefined
-  /** Settings that apply to all hooks. */
-  readonly hookSettings?: Hooks.Settings | undefined
-}
-
-/** Services for which a runtime has a default. */
-export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
-  /** Layer of the model provider. Default: the embedded offline stand-in. */
-  readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
-  /**
-   * Models in order of preference: the first is called first, and the others are fallbacks if it cannot answer. Used
-   * instead of `provider`.
-   */
-  readonly routes?: Routes | undefined
-  /** Repeats failed calls on their route. Default: `RetryPolicy.default`. */
-  readonly retry?: RetryPolicy | undefined
-  /** Leaves routes and returns to the primary. Default: `FallbackPolicy.default`. */
-  readonly fallback?: FallbackPolicy | undefined
-  /** Store of sessions. Default: memory. */
-  readonly store?: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
-  /**
-   * Environment in which the built-in tools run commands and store files: `Sandbox.layer(…)`. Default: this machine
-   * (`CommandEnvironment.layerLocal`), without a sandbox. Only the program selects a sandbox automatically.
-   */
-  readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
-  /**
-   * Layer of the run record. Default: the record of `store`, if it includes one (`SessionStore.layerSqlite`), otherwise
-   * memory.
-   */
-  readonly record?: Layer.Layer<RunRecord.RunRecord> | undefined
-  /**
-   * Options for recording file changes made by tools, so that `FileUndo` can revert them. Default: changes are reported
-   * as events, and cannot be reverted.
-   */
-  readonly changes?: ChangeRecording.Options | undefined
-  /**
-   * Decides which dangerous calls may run, such as `Approvals.layerCallback`. Default: none of them may run. The judge
-   * of `Approvals.layerSmart` is a side task of the runtime, unless the application provides a judge.
-   */
-  readonly approvals?: ApprovalsLayer | undefined
-  /**
-   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. All other hosts need
-   * an approval. Default: the hosts of the `Urls.UrlPolicy` in the context of the layer, which allows no hosts by
-   * default.
-   */
-  readonly hosts?: ReadonlyArray<string> | undefined
-}
-
-/** Options of {@link Runtime.layer}. */
-export interface Options<
-  Tools extends ReadonlyArray<AnyToolset>,
-  Listeners extends ReadonlyArray<Hook<unknown>>,
-  Middlewares extends ReadonlyArray<Middleware.Any>,
-  Plugged extends ReadonlyArray<Plugin<unknown>>,
-  ProviderError,
-  ProviderNeeds,
-  StoreError,
-  StoreNeeds,
-  Routes,
-  EnvironmentError
->
-  extends
-    Parts<never, Tools, Listeners, Plugged>,
-    Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
-  /**
-   * Middleware of the agent; the first is outermost. It must not add failures or read values of a run; see
-   * {@link make}.
-   */
-  readonly middleware?: Agent.Bounded<never, never, Middlewares> | undefined
-}
-
-type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
-type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plugin<PluginNeeds<Plugged[number]>>>
+export type { Defaults, Options, Parts } from "./runtime/RuntimeOptions.ts"
 
 /**
  * Creates a runtime whose tools reach the given hosts without an approval, in addition to the hosts allowed by its
@@ -231,7 +140,7 @@ interface RuntimeLayers<
  * Puts the layers of a runtime on top of each other. Layers are shared by reference, so each runtime has its own
  * instances of the defaults.
  */
-const compose = <
+const composeLayers = <
   A,
   AgentError,
   AgentNeeds,
@@ -441,7 +350,7 @@ export const make = <
   return Secrets.provideRegistryLayer(
     withHosts(
       hosts,
-      compose({
+      composeLayers({
         agent: makeAgentLayer(key, (outermost) =>
           Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })
         ),
@@ -523,7 +432,7 @@ export const program = (settings: Values, start: Start = {}): Layer.Layer<Servic
   Secrets.provideRegistryLayer(
     Layer.unwrap(
       Effect.map(ProgramRuntime.makeLayers(settings, start), ({ layers, services, skills }) =>
-        compose(layers).pipe(Layer.provide(services), Layer.provideMerge(skills))
+        composeLayers(layers).pipe(Layer.provide(services), Layer.provideMerge(skills))
       )
     ).pipe(Layer.provide(ChildProcesses.layer))
   )

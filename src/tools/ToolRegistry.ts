@@ -335,7 +335,7 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     )
   })
 
-  const add: Service["add"] = Effect.fnUntraced(function* (added, position) {
+  const addToolsets: Service["add"] = Effect.fnUntraced(function* (added, position) {
     const bound: Array<BoundToolset> = []
     for (const { bind, name } of added) {
       const tools = yield* bind
@@ -360,7 +360,7 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
   return {
     register,
     override,
-    add,
+    add: addToolsets,
     settle,
     snapshot: (selection) =>
       Effect.suspend(() => {

@@ -70,8 +70,8 @@ const findAmbiguity = <A>(kind: ListKind<A>, sorted: ReadonlyArray<Addition<A>>)
     return new ConfigError({
       path: kind.path,
       message:
-        `two additions at the position ${place} have the same names (${addition.entries.map(kind.getName).join(", ")}): ` +
-        "name them differently, or place one before or after an entry"
+        `two additions at the position ${place} have the same names ` +
+        `(${addition.entries.map(kind.getName).join(", ")}): name them differently, or place one before or after an entry`
     })
   }
   return undefined
@@ -108,16 +108,16 @@ const insertAdditions = <A>(
   additions: ReadonlyArray<RelativeAddition<A>>
 ): ReadonlyArray<A> => {
   const names = entries.map(getName)
-  const select = (side: "before" | "after", name: string): ReadonlyArray<A> =>
+  const selectBeside = (side: "before" | "after", name: string): ReadonlyArray<A> =>
     additions.flatMap((addition) =>
       side in addition.position && getAnchor(addition.position) === name ? addition.entries : []
     )
   return entries.flatMap((entry, index) => {
     const name = getName(entry)
     return [
-      ...(names.indexOf(name) === index ? select("before", name) : []),
+      ...(names.indexOf(name) === index ? selectBeside("before", name) : []),
       entry,
-      ...(names.lastIndexOf(name) === index ? select("after", name) : [])
+      ...(names.lastIndexOf(name) === index ? selectBeside("after", name) : [])
     ]
   })
 }
@@ -130,9 +130,9 @@ export const arrange = <A>(
 ): Arrangement<A> => {
   const keyed = Array.from(additions, (addition) => ({ addition, key: joinKeys(kind, addition) }))
   const sorted = keyed.toSorted((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)).map(({ addition }) => addition)
-  const select = (position: Position): ReadonlyArray<A> =>
+  const selectAt = (position: Position): ReadonlyArray<A> =>
     sorted.flatMap((addition) => (addition.position === position ? addition.entries : []))
-  let entries: ReadonlyArray<A> = [...select("outermost"), ...list, ...select("innermost")]
+  let entries: ReadonlyArray<A> = [...selectAt("outermost"), ...list, ...selectAt("innermost")]
   let waiting = sorted.filter(isRelative)
   while (waiting.length > 0) {
     const names = new Set(entries.map(kind.getName))
@@ -177,7 +177,7 @@ export const make = <A>(kind: ListKind<A>, onChange: (entries: ReadonlyArray<A>)
   let arrangement: Arrangement<A> = { entries: [], problem: undefined }
   let isSettled = false
 
-  const rearrange = (): void => {
+  const updateOrder = (): void => {
     const { entries, problem } = arrange(kind, zones.listed, additions)
     arrangement = { entries: [...zones.first, ...entries, ...zones.last], problem }
     onChange(arrangement.entries)
@@ -187,37 +187,37 @@ export const make = <A>(kind: ListKind<A>, onChange: (entries: ReadonlyArray<A>)
     return arrangement.problem === undefined ? Effect.void : Effect.fail(arrangement.problem)
   })
 
-  const append: OrderedList<A>["append"] = (entry, zone) =>
+  const appendEntry: OrderedList<A>["append"] = (entry, zone) =>
     Effect.asVoid(
       Effect.acquireRelease(
         Effect.sync(() => {
           zones[zone] = [...zones[zone], entry]
-          rearrange()
+          updateOrder()
         }),
         () =>
           Effect.sync(() => {
             zones[zone] = zones[zone].filter((other) => other !== entry)
-            rearrange()
+            updateOrder()
           })
       )
     )
 
-  const add: OrderedList<A>["add"] = (entries, position) =>
+  const addEntries: OrderedList<A>["add"] = (entries, position) =>
     Effect.gen(function* () {
       const addition: Addition<A> = { entries, position }
       yield* Effect.acquireRelease(
         Effect.sync(() => {
           additions.add(addition)
-          rearrange()
+          updateOrder()
         }),
         () =>
           Effect.sync(() => {
             additions.delete(addition)
-            rearrange()
+            updateOrder()
           })
       )
       if (isSettled) yield* settle
     })
 
-  return { entries: () => arrangement.entries, append, add, settle }
+  return { entries: () => arrangement.entries, append: appendEntry, add: addEntries, settle }
 }

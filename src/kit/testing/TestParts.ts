@@ -60,8 +60,8 @@ export class MiddlewareCalls extends Context.Service<
 >()("hermes-effect/testing/MiddlewareCalls") {}
 
 /**
- * Middleware of a test: it changes nothing, and {@link MiddlewareCalls} returns the calls that passed it. Its entries are
- * named `recorder of model calls` and `recorder of tool calls`; further ones can be added (`Middleware.layerAdd`).
+ * Middleware of a test: it changes nothing, and {@link MiddlewareCalls} returns the calls that passed it. Its entries
+ * are named `recorder of model calls` and `recorder of tool calls`; others can be added (`Middleware.layerAdd`).
  */
 export const layerMiddleware: Layer.Layer<Middleware.Middlewares | MiddlewareCalls> = Layer.fresh(
   Layer.unwrap(

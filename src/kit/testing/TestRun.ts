@@ -51,7 +51,7 @@ export const makeEventRecorder = (): EventRecorder => {
   }
 }
 
-export { type HookRecorder, make as makeHookRecorder, type RecordedHook } from "../../hooks/HookRecorder.ts"
+export { type HookRecorder, makeHookRecorder, type RecordedHook } from "../../hooks/HookRecorder.ts"
 
 /** Clock and randomness of a run. */
 export interface Surroundings {

@@ -166,7 +166,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       const status = Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))
       const context = yield* Effect.context<never>()
       const store = yield* SessionStore
-      const stacked = yield* Middleware.arrange(middleware)
+      const stacked = yield* Middleware.arrangeEntries(middleware)
       const inRecord = recordTask(yield* RunRecord, store)
       const made = Auxiliary.make<never>({
         settings: given.settings,
