@@ -100,6 +100,27 @@ describe("OrderedList", () => {
     assert.strictEqual(OrderedList.arrange(kind, [], twice).problem, undefined)
   })
 
+  it("no order of additions changes the result, for random lists", () => {
+    let seed = 7
+    const draw = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below
+    const names = ["a", "b", "c", "d"]
+    const drawName = (): string => names[draw(names.length)] ?? ""
+    const drawPosition = (): OrderedList.Position => {
+      const name = drawName()
+      return ([{ before: name }, { after: name }, "outermost", "innermost"] as const)[draw(4)] ?? "innermost"
+    }
+    for (let round = 0; round < 300; round++) {
+      const list = Array.from({ length: draw(3) }, drawName)
+      // Entries have names of their own in part, so that no two additions at one position are the same.
+      const additions = Array.from({ length: 1 + draw(4) }, (_, index) => add(drawPosition(), drawName(), `x${index}`))
+      const result = arranged(list, additions)
+      assert.strictEqual(
+        result?.names.split(" ").filter((name) => name !== "").length,
+        list.length + 2 * additions.length
+      )
+    }
+  })
+
   it.effect("parts follow each other, and entries leave with their scope", () =>
     Effect.gen(function* () {
       let seen = ""
