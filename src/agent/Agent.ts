@@ -37,7 +37,8 @@ import { RunRecorder } from "../base/domain/RunRecorder.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
-import type * as Middleware from "../middleware/Middleware.ts"
+import * as Middleware from "../middleware/Middleware.ts"
+import * as EntryServices from "../middleware/EntryServices.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { MemoryProvider } from "../base/domain/MemoryProvider.ts"
 import { type PromptLayer, PromptSources } from "../tools/prompt/SystemPrompt.ts"
@@ -151,12 +152,17 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
   RunContext.deferKeys(
     Effect.gen(function* () {
       const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks)) ?? (yield* Hooks.make())
+      const registry = yield* ToolRegistry
+      // All additions are known when the agent is built.
+      yield* hooks.settle
+      yield* registry.settle
+      const stacked = [...outermost, ...(yield* Middleware.arrangeEntries(middleware ?? []))]
       const services: AgentServices = {
         router: yield* ModelRouter,
-        registry: yield* ToolRegistry,
+        registry,
         store: yield* SessionStore,
         record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
-        interceptors: { stack: yield* Stack.makeChecked([...outermost, ...(middleware ?? [])]), hooks },
+        interceptors: { stack: yield* Stack.makeChecked(stacked), hooks },
         // Without an approver, calls that need approval do not run.
         approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () =>
           Approvals.makeUnattended(hooks)
@@ -181,15 +187,13 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             temperature: undefined,
             ...one.settings
           },
-          interceptors: {
-            stack: yield* Stack.makeChecked([...outermost, ...(middleware ?? []), ...(one.middleware ?? [])]),
-            hooks
-          }
+          interceptors: { stack: yield* Stack.makeChecked([...stacked, ...(one.middleware ?? [])]), hooks }
         })
       }
       const selectServices = (lineage: Lineage | undefined): AgentServices =>
         (lineage?.agent === undefined ? undefined : ofSubAgents.get(lineage.agent)) ?? services
-      const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
+      const built = yield* Effect.context<Middleware.Needs<Middlewares>>()
+      const needs = Context.add(built, EntryServices.AgentContext, built)
       const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
       /** Sessions of top-level runs with the id of their last run, the most recent last. */
@@ -441,10 +445,19 @@ export const makeBounded = <E, R, const Middlewares extends ReadonlyArray<Middle
     (service) => service as Service<unknown, never> as Service<E, R>
   )
 
+/**
+ * {@link make} as a Layer of an agent under the application's key. The type of the key names the failures that the
+ * middleware adds, and the values that it reads of each run.
+ */
+export const layerFor = <Self, E, R, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
+  key: Context.Key<Self, Service<E, R>>,
+  options: BoundedOptions<E, R, Middlewares> = {}
+) => Layer.effect(key, makeBounded<E, R, Middlewares>(options))
+
 /** {@link make} as a Layer of {@link Agent}, for middleware that adds no failures. */
 export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  options: BoundedOptions<never, never, Middlewares>
-) => Layer.effect(Agent, makeBounded<never, never, Middlewares>(options))
+  options: BoundedOptions<never, never, Middlewares> = {}
+) => layerFor<Agent, never, never, Middlewares>(Agent, options)
 
 /** Runs the agent in the context. */
 export const run = (input: RunInput): Effect.Effect<RunResult, AgentError, Agent> =>

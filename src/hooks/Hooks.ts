@@ -31,12 +31,15 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { TupleLike } from "../base/domain/TupleLike.ts"
+import type { ConfigError } from "../base/domain/AgentError.ts"
+import * as OrderedList from "../base/domain/OrderedList.ts"
 import { findNearest } from "../base/domain/Similarity.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import type { Rule } from "./Answers.ts"
 import { type BoundListener, acceptAnswer, type DeliveryPace } from "./Dispatch.ts"
 import * as Dispatch from "./Dispatch.ts"
 import { canAnswer, type Hook } from "./Hook.ts"
+import * as HookRecorder from "./HookRecorder.ts"
 import { makeFaultReporter } from "../base/domain/IsolatedCall.ts"
 import { type Answers, type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
@@ -74,8 +77,21 @@ export interface Service {
     name: string,
     fields: () => Readonly<Record<string, unknown>>
   ) => Effect.Effect<ReadonlyArray<unknown>>
-  /** Registers a hook after all others, until the scope closes. */
-  readonly register: <R>(hook: Hook<R>) => Effect.Effect<void, never, R | Scope.Scope>
+  /**
+   * Adds a hook until the scope closes: after all others if `zone` is absent, otherwise at the end of that part of the
+   * list.
+   */
+  readonly register: <R>(hook: Hook<R>, zone?: OrderedList.Zone) => Effect.Effect<void, never, R | Scope.Scope>
+  /**
+   * Adds hooks at a position of the list until the scope closes. Positions name the labels of hooks. Fails for a
+   * position that names no hook, if an agent exists already; otherwise {@link settle} fails.
+   */
+  readonly add: <R>(
+    hooks: ReadonlyArray<Hook<R>>,
+    position: OrderedList.Position
+  ) => Effect.Effect<void, ConfigError, R | Scope.Scope>
+  /** Checks the positions of all added hooks; an agent does when it is built. */
+  readonly settle: Effect.Effect<void, ConfigError>
   readonly list: () => ReadonlyArray<HookInfo>
 }
 
@@ -103,24 +119,33 @@ const nothing = Effect.succeed(undefined)
 const none: ReadonlyArray<unknown> = []
 const nobody = Effect.succeed(none)
 
+/** A hook with the services of its registration. */
+interface RegisteredHook {
+  readonly label: string
+  readonly listeners: ReadonlyArray<BoundListener>
+  readonly describe: () => HookInfo
+}
+
+const kind: OrderedList.ListKind<RegisteredHook> = {
+  path: "Hooks.layerAdd",
+  noun: "hook",
+  getName: ({ label }) => label,
+  getKey: ({ label, listeners }) => `${label}(${listeners.map(({ event }) => event).join(",")})`
+}
+
 /** Creates the service without listeners. */
 export const make = (settings: Settings = {}): Effect.Effect<Service> => Effect.sync(() => makeUnsafe(settings))
 
 const makeUnsafe = (settings: Settings): Service => {
   const maxChars = settings.payloadMaxChars ?? defaultMaxChars
   const answerDeadline = settings.answerDeadline ?? Duration.seconds(30)
-  const infos = new Set<() => HookInfo>()
   // Arrays are replaced, never changed: an event is sent to the listeners that were registered when it happened.
   const listeners = new Map<string, ReadonlyArray<BoundListener>>()
-
-  const addListener = (bound: BoundListener): void => {
-    listeners.set(bound.event, [...(listeners.get(bound.event) ?? []), bound])
-  }
-  const removeListener = (bound: BoundListener): void => {
-    const rest = listeners.get(bound.event)?.filter((other) => other !== bound) ?? []
-    if (rest.length === 0) listeners.delete(bound.event)
-    else listeners.set(bound.event, rest)
-  }
+  const hooks = OrderedList.make(kind, (entries) => {
+    listeners.clear()
+    for (const bound of entries.flatMap((entry) => entry.listeners))
+      listeners.set(bound.event, [...(listeners.get(bound.event) ?? []), bound])
+  })
 
   const { dispatch, startQueue } = Dispatch.make(maxChars, makeFaultReporter())
 
@@ -142,7 +167,7 @@ const makeUnsafe = (settings: Settings): Service => {
     return pace
   })
 
-  const register: Service["register"] = <R>(hook: Hook<R>) =>
+  const bindHook = <R>(hook: Hook<R>) =>
     Effect.gen(function* () {
       const context = yield* Effect.context<R>()
       for (const { event } of hook.listeners) {
@@ -169,17 +194,7 @@ const makeUnsafe = (settings: Settings): Service => {
         mode: pace.queue === undefined ? "inline" : "queued",
         dropped: pace.queue?.dropped() ?? 0
       })
-      yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          bound.forEach(addListener)
-          infos.add(describeHook)
-        }),
-        () =>
-          Effect.sync(() => {
-            bound.forEach(removeListener)
-            infos.delete(describeHook)
-          })
-      )
+      return { label: hook.label, listeners: bound, describe: describeHook } satisfies RegisteredHook
     })
 
   return {
@@ -200,8 +215,14 @@ const makeUnsafe = (settings: Settings): Service => {
       const told = listeners.get(name)
       return told === undefined ? nobody : dispatch(name, told, fields, acceptAnswer)
     },
-    register,
-    list: () => Array.from(infos, (info) => info())
+    register: (hook, zone = "last") => Effect.flatMap(bindHook(hook), (bound) => hooks.append(bound, zone)),
+    add: (added, position) =>
+      Effect.flatMap(
+        Effect.forEach(added, (hook) => bindHook(hook)),
+        (bound) => hooks.add(bound, position)
+      ),
+    settle: hooks.settle,
+    list: () => hooks.entries().map(({ describe }) => describe())
   }
 }
 
@@ -223,17 +244,84 @@ export type Needs<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends in
 /** A list of hooks, each typed with the union of all requirements. */
 export type ListOf<H extends ReadonlyArray<Hook<unknown>>> = TupleLike<Hook<Needs<H>>>
 
+const registerListed = <R>({ register }: Service, hooks: ReadonlyArray<Hook<R>>) =>
+  Effect.forEach(hooks, (hook) => RunContext.deferKeys(register(hook, "listed")), { discard: true })
+
 /** Layer of {@link Hooks} with these hooks, in this order. */
 export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
   hooks: H & ListOf<H>,
   settings?: Settings
-): Layer.Layer<Hooks, never, RunContext.AtBuild<Needs<H>>> =>
-  Layer.effect(
+): Layer.Layer<Hooks, never, RunContext.AtBuild<Needs<H>>> => {
+  const list: ListOf<H> = hooks
+  return Layer.effect(
     Hooks,
+    Effect.tap(make(settings), (service) => registerListed(service, list))
+  )
+}
+
+/** No hooks. Every use is a service of its own, to which hooks can be added. */
+export const layerNone: Layer.Layer<Hooks> = Layer.fresh(Layer.effect(Hooks, make()))
+
+/**
+ * Appends hooks to the list in the context, in this order: after the hooks of {@link layer}, before hooks that are
+ * registered later.
+ */
+export const layerListed = <R>(
+  hooks: ReadonlyArray<Hook<R>>
+): Layer.Layer<never, never, Hooks | RunContext.AtBuild<R>> =>
+  Layer.effectDiscard(Effect.flatMap(Hooks, (service) => registerListed(service, hooks)))
+
+/**
+ * Adds hooks to the list in the context. `outermost` hooks are called first, after the hooks of plugins; `before` and
+ * `after` name the label of a hook.
+ */
+export const layerAdd = <const H extends ReadonlyArray<Hook<unknown>>>(
+  hooks: H & ListOf<H>,
+  position: OrderedList.Position
+): Layer.Layer<never, ConfigError, Hooks | RunContext.AtBuild<Needs<H>>> =>
+  Layer.effectDiscard(
     Effect.gen(function* () {
-      const service = yield* make(settings)
       const list: ListOf<H> = hooks
-      for (const hook of list) yield* RunContext.deferKeys(service.register(hook))
-      return service
+      yield* RunContext.deferKeys((yield* Hooks).add(list, position))
     })
   )
+
+/** The events that {@link layerTest} recorded. */
+export class Recorded extends Context.Service<Recorded, Omit<HookRecorder.HookRecorder, "hooks">>()(
+  "hermes-effect/hooks/Recorded"
+) {}
+
+/**
+ * Hooks of a test: they record all events, and {@link Recorded} returns them. Further hooks can be added, see
+ * {@link layerAdd}.
+ *
+ * **Example** (The events of a run)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Agent, Hooks, ModelRouter, Offline, SessionStore, ToolRegistry } from "hermes-effect"
+ *
+ * const agent = Agent.layer().pipe(
+ *   Layer.provideMerge(Hooks.layerTest),
+ *   Layer.provide([ModelRouter.layer, SessionStore.layerMemory, ToolRegistry.layerNone]),
+ *   Layer.provide(Offline.layer())
+ * )
+ *
+ * const program = Effect.gen(function*() {
+ *   yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   return (yield* Hooks.Recorded).payloads("on_session_end").map(({ completed }) => completed)
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, agent)))
+ * // => [ true ]
+ * ```
+ */
+export const layerTest: Layer.Layer<Hooks | Recorded> = Layer.fresh(
+  Layer.unwrap(
+    Effect.sync(() => {
+      const { hooks, payloads, told } = HookRecorder.makeHookRecorder()
+      return Layer.merge(layer(hooks), Layer.succeed(Recorded, { payloads, told }))
+    })
+  )
+)

@@ -6,12 +6,14 @@
  * Every part has a default and can be replaced. The model defaults to the embedded offline stand-in and is configured
  * as one `provider` or as a list of `routes` with keys and fallbacks. The session store defaults to memory. Tools,
  * hooks, middleware and plugins default to empty lists. By default, calls that need an approval do not run. The lists
- * are applied in their order. Node's services are provided.
+ * are applied in their order. Node's services are provided. Middleware from other places (`Middleware.layer`,
+ * `Middleware.layerAdd`) is provided to the runtime; hooks and toolsets are added above it (`Hooks.layerAdd`,
+ * `ToolRegistry.layerAdd`).
  *
  * **Gotchas**
  *
  * A runtime without a provider uses {@link Offline}, which identifies itself as a stand-in and is useful for
- * experiments and tests. Middleware that adds failures needs an agent with a separate key, see `Agent.make`.
+ * experiments and tests. Middleware that adds failures needs an agent with a separate key, see {@link make}.
  *
  * **Example** (An agent that may read files)
  *
@@ -26,135 +28,60 @@
  *
  * Source: `ARCHITECTURE.md` §5.
  */
-import * as Context from "effect/Context"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Agent from "../agent/Agent.ts"
-import type { AgentSettings } from "../agent/RunInput.ts"
-import * as RunContext from "../base/domain/RunContext.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
-import type { TupleLike } from "../base/domain/TupleLike.ts"
-import type * as CommandEnvironment from "../places/CommandEnvironment.ts"
+import * as CommandEnvironment from "../places/CommandEnvironment.ts"
+import type { Environment, Home } from "../base/config/Environment.ts"
+import type { Values } from "../base/config/Settings.ts"
+import type { ConfigError } from "../base/domain/AgentError.ts"
+import * as ChildProcesses from "../base/platform/ChildProcesses.ts"
 import type { Platform } from "../base/platform/ChildProcesses.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import {
-  makeAgentLayer,
   type ApprovalsLayer,
-  assemble,
   complete,
+  makeAgentLayer,
   makePluginLayer as loadPlugins,
+  type Services,
   withBackground,
   withoutPlugins
-} from "./runtime/Assembly.ts"
+} from "./runtime/AgentLayer.ts"
+import * as ProgramRuntime from "./runtime/ProgramRuntime.ts"
+import type { Start } from "./runtime/ProgramStart.ts"
+import type { Defaults, Options, Parts, PluginList } from "./runtime/RuntimeOptions.ts"
 import * as SideTasks from "./runtime/SideTasks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
+import { UsageAccounts } from "../agent/Budget.ts"
 import type { Plugin } from "../agent/plugin/Plugin.ts"
+import type { Plugins } from "../agent/plugin/Plugins.ts"
 import * as Offline from "../models/provider/Offline.ts"
 import type { Provider } from "../models/provider/Provider.ts"
 import type { ModelRoute, OneModel, RoutesError } from "../models/routing/EmbeddedRoutes.ts"
 import * as ModelRouter from "../models/routing/ModelRouter.ts"
-import type { FallbackPolicy } from "../models/routing/FallbackPolicy.ts"
-import type { RetryPolicy } from "../models/routing/RetryPolicy.ts"
-import { RunRecord } from "../store/RunRecord.ts"
+import * as RunRecord from "../store/RunRecord.ts"
 import type { SessionSearch } from "../store/SessionSearch.ts"
-import type { SessionStore } from "../store/SessionStore.ts"
+import * as SessionStore from "../store/SessionStore.ts"
+import * as Approvals from "../tools/Approvals.ts"
 import * as ChangeRecording from "../tools/ChangeRecording.ts"
 import * as ResultText from "../tools/ResultText.ts"
+import * as FileState from "../tools/builtin/file/FileState.ts"
 import * as PathRoots from "../tools/builtin/file/PathRoots.ts"
-import type { ListOf as ToolsetList, NeedsOf } from "../tools/ToolRegistry.ts"
+import * as ProcessEvents from "../tools/builtin/terminal/ProcessEvents.ts"
+import * as ProcessRegistry from "../tools/builtin/terminal/ProcessRegistry.ts"
+import * as Todo from "../tools/builtin/Todo.ts"
+import * as FileUndo from "../tools/FileUndo.ts"
+import * as ToolRegistry from "../tools/ToolRegistry.ts"
 import type { Any as AnyToolset } from "../tools/Toolset.ts"
 
-export type { Services } from "./runtime/Assembly.ts"
-export { program, type Start } from "./runtime/ProgramRuntime.ts"
+export type { Services } from "./runtime/AgentLayer.ts"
+export type { Start } from "./runtime/ProgramStart.ts"
 export type { ModelRoute } from "../models/routing/EmbeddedRoutes.ts"
 
-/**
- * The lists that an application provides, and the settings of its agent. Each has a default. `R` is the context that
- * they read from each run (`RunContext`).
- */
-export interface Parts<
-  R,
-  Tools extends ReadonlyArray<AnyToolset>,
-  Listeners extends ReadonlyArray<Hook<unknown>>,
-  Plugged extends ReadonlyArray<Plugin<unknown>>
-> extends Omit<AgentSettings, "tools"> {
-  readonly tools?: (Tools & ToolsetList<Tools> & RunContext.AtMost<R, NeedsOf<Tools[number]>>) | undefined
-  readonly hooks?: (Listeners & Hooks.ListOf<Listeners> & RunContext.AtMost<R, Hooks.Needs<Listeners>>) | undefined
-  /** Plugins, loaded before all other parts: their hooks are called first, and their middleware is outermost. */
-  readonly plugins?: (Plugged & PluginList<Plugged> & RunContext.AtMost<R, PluginNeeds<Plugged[number]>>) | undefined
-  /** Settings that apply to all hooks. */
-  readonly hookSettings?: Hooks.Settings | undefined
-}
-
-/** Services for which a runtime has a default. */
-export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
-  /** Layer of the model provider. Default: the embedded offline stand-in. */
-  readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
-  /**
-   * Models in order of preference: the first is called first, and the others are fallbacks if it cannot answer. Used
-   * instead of `provider`.
-   */
-  readonly routes?: Routes | undefined
-  /** Repeats failed calls on their route. Default: `RetryPolicy.default`. */
-  readonly retry?: RetryPolicy | undefined
-  /** Leaves routes and returns to the primary. Default: `FallbackPolicy.default`. */
-  readonly fallback?: FallbackPolicy | undefined
-  /** Store of sessions. Default: memory. */
-  readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
-  /**
-   * Environment in which the built-in tools run commands and store files: `Sandbox.layer(…)`. Default: this machine
-   * (`CommandEnvironment.layerLocal`), without a sandbox. Only the program selects a sandbox automatically.
-   */
-  readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
-  /**
-   * Layer of the run record. Default: the record of `store`, if it includes one (`SessionStore.layerSqlite`), otherwise
-   * memory.
-   */
-  readonly record?: Layer.Layer<RunRecord> | undefined
-  /**
-   * Options for recording file changes made by tools, so that `FileUndo` can revert them. Default: changes are reported
-   * as events, and cannot be reverted.
-   */
-  readonly changes?: ChangeRecording.Options | undefined
-  /**
-   * Decides which dangerous calls may run, such as `Approvals.layerCallback`. Default: none of them may run. The judge
-   * of `Approvals.layerSmart` is a side task of the runtime, unless the application provides a judge.
-   */
-  readonly approvals?: ApprovalsLayer | undefined
-  /**
-   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. All other hosts need
-   * an approval. Default: the hosts of the `Urls.UrlPolicy` in the context of the layer, which allows no hosts by
-   * default.
-   */
-  readonly hosts?: ReadonlyArray<string> | undefined
-}
-
-/** Options of {@link Runtime.layer}. */
-export interface Options<
-  Tools extends ReadonlyArray<AnyToolset>,
-  Listeners extends ReadonlyArray<Hook<unknown>>,
-  Middlewares extends ReadonlyArray<Middleware.Any>,
-  Plugged extends ReadonlyArray<Plugin<unknown>>,
-  ProviderError,
-  ProviderNeeds,
-  StoreError,
-  StoreNeeds,
-  Routes,
-  EnvironmentError
->
-  extends
-    Parts<never, Tools, Listeners, Plugged>,
-    Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> {
-  /**
-   * Middleware of the agent; the first is outermost. It must not add failures or read values of a run; see
-   * {@link make}.
-   */
-  readonly middleware?: Agent.Bounded<never, never, Middlewares> | undefined
-}
-
-type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
-type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plugin<PluginNeeds<Plugged[number]>>>
+export type { Defaults, Options, Parts } from "./runtime/RuntimeOptions.ts"
 
 /**
  * Creates a runtime whose tools reach the given hosts without an approval, in addition to the hosts allowed by its
@@ -174,45 +101,128 @@ const withHosts = <A, E, R>(
         })
       )
 
-/** Provides the services that surround an application's runtime. */
-const ofApplication = <
-  Plugged extends ReadonlyArray<Plugin<unknown>>,
-  ProviderError,
-  ProviderNeeds,
-  Routes extends ReadonlyArray<ModelRoute>
->(
-  plugins: PluginList<Plugged>,
-  {
-    changes,
-    fallback,
-    provider,
-    retry,
-    routes
-  }: Pick<
-    Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>,
-    "changes" | "fallback" | "provider" | "retry" | "routes"
-  >
-) => {
+/**
+ * Layers of a runtime from the top: each can use the layers after it. An application makes them from its options, the
+ * program from the settings of its user.
+ */
+interface RuntimeLayers<
+  A,
+  AgentError,
+  AgentNeeds,
+  RouterError,
+  RouterNeeds,
+  HookNeeds,
+  PluginNeeds,
+  ToolError,
+  ToolNeeds,
+  StoreError,
+  StoreNeeds,
+  PlaceNeeds,
+  EnvironmentError
+> {
+  readonly agent: Layer.Layer<A, AgentError, AgentNeeds>
+  readonly approvals: ApprovalsLayer | undefined
+  readonly sideTasks: SideTasks.SideTaskLayers
+  readonly router: Layer.Layer<ModelRouter.ModelRouter, RouterError, RouterNeeds>
+  readonly hooks: Layer.Layer<never, never, HookNeeds>
+  readonly plugins: Layer.Layer<Plugins, never, PluginNeeds>
+  readonly tools: Layer.Layer<ToolRegistry.ToolRegistry, ToolError, ToolNeeds>
+  readonly hookSettings: Hooks.Settings | undefined
+  readonly record: Layer.Layer<RunRecord.RunRecord> | undefined
+  readonly store: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+  readonly places: Layer.Layer<PathRoots.PathRoots, never, PlaceNeeds>
+  /** Stores long tool results and the changes of files. */
+  readonly results: Layer.Layer<never, never, Platform | CommandEnvironment.CommandEnvironment>
+  readonly environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
+}
+
+/**
+ * Puts the layers of a runtime on top of each other. Layers are shared by reference, so each runtime has its own
+ * instances of the defaults.
+ */
+const composeLayers = <
+  A,
+  AgentError,
+  AgentNeeds,
+  RouterError,
+  RouterNeeds,
+  HookNeeds,
+  PluginNeeds,
+  ToolError,
+  ToolNeeds,
+  StoreError,
+  StoreNeeds,
+  PlaceNeeds,
+  EnvironmentError
+>({
+  agent,
+  approvals = Layer.fresh(Approvals.layerDeny()),
+  environment = Layer.fresh(CommandEnvironment.layerLocal),
+  hooks,
+  hookSettings,
+  places,
+  plugins,
+  record = RunRecord.layerDefault,
+  results,
+  router,
+  sideTasks,
+  store,
+  tools
+}: RuntimeLayers<
+  A,
+  AgentError,
+  AgentNeeds,
+  RouterError,
+  RouterNeeds,
+  HookNeeds,
+  PluginNeeds,
+  ToolError,
+  ToolNeeds,
+  StoreError,
+  StoreNeeds,
+  PlaceNeeds,
+  EnvironmentError
+>) => {
+  const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
+    store ?? Layer.fresh(SessionStore.layerMemory)
+  const processes = Layer.provideMerge(ProcessRegistry.layer, ProcessEvents.layer)
+  return agent.pipe(
+    Layer.provideMerge(Layer.provide(approvals, sideTasks.judge)),
+    Layer.provide(sideTasks.compaction),
+    Layer.provideMerge(sideTasks.service),
+    Layer.provideMerge(router),
+    Layer.provideMerge(hooks),
+    Layer.provideMerge(plugins),
+    Layer.provideMerge(Layer.provide(tools, sideTasks.sideModel)),
+    Layer.provideMerge(Hooks.layer([], hookSettings)),
+    Layer.provideMerge(Layer.provide(FileUndo.layer, results)),
+    Layer.provideMerge(Layer.fresh(record)),
+    Layer.provide(Layer.fresh(Todo.layerOfSessions)),
+    Layer.provideMerge(sessions),
+    Layer.provide(Layer.mergeAll(places, FileState.layer, processes, UsageAccounts.layer, results)),
+    Layer.provide(environment),
+    Layer.provide(ChildProcesses.layerDefault())
+  )
+}
+
+/** Creates the router of an application from its routes, its provider, or the offline model. */
+const makeRouterLayer = <ProviderError, ProviderNeeds, Routes extends ReadonlyArray<ModelRoute>>({
+  fallback,
+  provider,
+  retry,
+  routes
+}: Pick<
+  Defaults<ProviderError, ProviderNeeds, never, never, Routes, never>,
+  "fallback" | "provider" | "retry" | "routes"
+>): Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> => {
   const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
-  const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> =
-    routes === undefined
-      ? ModelRouter.layerWith({ retry }).pipe(Layer.provide(model))
-      : // There are routes, so `Routes` is not `never`, and the error is the one that they have.
-        (ModelRouter.layerFromRoutes(routes, { fallback, retry }) as Layer.Layer<
-          ModelRouter.ModelRouter,
-          RoutesError<Routes>
-        >)
-  return {
-    // An environment variable that cannot be read is a defect of the host.
-    places: Layer.orDie(PathRoots.layerConfig),
-    kept:
-      changes === undefined
-        ? ResultText.layerTemporary
-        : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
-    plugged: plugins.length === 0 ? withoutPlugins : loadPlugins({ plugins }),
-    router,
-    helpers: SideTasks.ownProvider
-  }
+  return routes === undefined
+    ? ModelRouter.layerWith({ retry }).pipe(Layer.provide(model))
+    : // There are routes, so `Routes` is not `never`, and the error is the one that they have.
+      (ModelRouter.layerFromRoutes(routes, { fallback, retry }) as Layer.Layer<
+        ModelRouter.ModelRouter,
+        RoutesError<Routes>
+      >)
 }
 
 /**
@@ -263,71 +273,6 @@ export const layerNoDeps = <const Middlewares extends ReadonlyArray<Middleware.A
   withBackground(
     Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, never, Middlewares>(options)))
   )
-
-/** Layer of a runtime with a default for every service; see the top of this file. */
-export const layer = <
-  const Tools extends ReadonlyArray<AnyToolset> = [],
-  const Listeners extends ReadonlyArray<Hook<unknown>> = [],
-  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
-  const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
-  ProviderError = never,
-  ProviderNeeds = never,
-  StoreError = never,
-  StoreNeeds = never,
-  const Routes extends ReadonlyArray<ModelRoute> = never,
-  EnvironmentError = never
->(
-  options: OneModel &
-    Options<
-      Tools,
-      Listeners,
-      Middlewares,
-      Plugged,
-      ProviderError,
-      ProviderNeeds,
-      StoreError,
-      StoreNeeds,
-      Routes,
-      EnvironmentError
-    > = {}
-) => {
-  const {
-    approvals,
-    changes,
-    environment,
-    fallback,
-    hooks,
-    hookSettings,
-    hosts,
-    middleware,
-    plugins,
-    provider,
-    record,
-    retry,
-    routes,
-    store,
-    tools,
-    ...settings
-  } = options
-  return Secrets.provideRegistryLayer(
-    withHosts(
-      hosts,
-      assemble(
-        makeAgentLayer(Agent.Agent, (outermost) =>
-          Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })
-        ),
-        { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
-        ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
-          changes,
-          fallback,
-          provider,
-          retry,
-          routes
-        })
-      )
-    )
-  )
-}
 
 /**
  * Creates a runtime with an agent under the application's key. The type of the key includes the errors of its
@@ -399,22 +344,95 @@ export const make = <
     tools,
     ...settings
   } = options
+  const toolsets: ToolRegistry.ListOf<Tools> = tools ?? []
+  const listeners: Hooks.ListOf<Listeners> = hooks ?? []
+  const plugged: PluginList<Plugged> = plugins ?? []
   return Secrets.provideRegistryLayer(
     withHosts(
       hosts,
-      assemble(
-        makeAgentLayer(key, (outermost) =>
+      composeLayers({
+        agent: makeAgentLayer(key, (outermost) =>
           Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })
         ),
-        { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
-        ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], {
-          changes,
-          fallback,
-          provider,
-          retry,
-          routes
-        })
-      )
+        approvals,
+        sideTasks: SideTasks.make(SideTasks.ownProvider, middleware ?? []),
+        router: makeRouterLayer<ProviderError, ProviderNeeds, Routes>({ fallback, provider, retry, routes }),
+        hooks: Hooks.layerListed(listeners),
+        plugins: plugged.length === 0 ? withoutPlugins : loadPlugins({ plugins: plugged }),
+        tools: ToolRegistry.layerFromList(toolsets),
+        hookSettings,
+        record,
+        store,
+        // An environment variable that cannot be read is a defect of the host.
+        places: Layer.orDie(PathRoots.layerConfig),
+        results:
+          changes === undefined
+            ? ResultText.layerTemporary
+            : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
+        environment
+      })
     )
   )
 }
+
+/** A runtime with a default for every service; see the top of this file. */
+export const layer = <
+  const Tools extends ReadonlyArray<AnyToolset> = [],
+  const Listeners extends ReadonlyArray<Hook<unknown>> = [],
+  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
+  ProviderError = never,
+  ProviderNeeds = never,
+  StoreError = never,
+  StoreNeeds = never,
+  const Routes extends ReadonlyArray<ModelRoute> = never,
+  EnvironmentError = never
+>(
+  options: OneModel &
+    Options<
+      Tools,
+      Listeners,
+      Middlewares,
+      Plugged,
+      ProviderError,
+      ProviderNeeds,
+      StoreError,
+      StoreNeeds,
+      Routes,
+      EnvironmentError
+    > = {}
+) =>
+  make<
+    Agent.Agent,
+    never,
+    never,
+    Middlewares,
+    Tools,
+    Listeners,
+    Plugged,
+    ProviderError,
+    ProviderNeeds,
+    StoreError,
+    StoreNeeds,
+    Routes,
+    EnvironmentError
+  >(Agent.Agent, options)
+
+/**
+ * The runtime of a program, with all parts configured from the user's settings, home directory and environment.
+ *
+ * **Details**
+ *
+ * The provider belongs to the configured route, sessions are stored in the home directory, and every built-in tool is
+ * registered (a run selects from them). Plugins that the user enabled are loaded, and shell hooks that the user
+ * approved run after the plugins' hooks. Settings that require an unavailable protection (`terminal.backend: docker`)
+ * are rejected.
+ */
+export const program = (settings: Values, start: Start = {}): Layer.Layer<Services, ConfigError, Home | Environment> =>
+  Secrets.provideRegistryLayer(
+    Layer.unwrap(
+      Effect.map(ProgramRuntime.makeLayers(settings, start), ({ layers, services, skills }) =>
+        composeLayers(layers).pipe(Layer.provide(services), Layer.provideMerge(skills))
+      )
+    ).pipe(Layer.provide(ChildProcesses.layer))
+  )

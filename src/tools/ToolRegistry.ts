@@ -37,6 +37,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { ToolDefinition } from "../base/domain/ModelCall.ts"
+import type { ConfigError } from "../base/domain/AgentError.ts"
+import * as OrderedList from "../base/domain/OrderedList.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import type { TupleLike } from "../base/domain/TupleLike.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
@@ -116,10 +118,25 @@ export const everything: Selection = {}
 
 /** The tools of a runtime, in the order in which they were registered. */
 export interface Service {
-  /** Adds a toolset until the scope closes. */
-  readonly register: <E, R>(toolset: Toolset<E, R>) => Effect.Effect<void, E, R | Scope.Scope>
+  /**
+   * Adds a toolset until the scope closes: after all others when `zone` is absent, otherwise at the end of that
+   * part. Tools with the name of another tool are left out.
+   */
+  readonly register: <E, R>(toolset: Toolset<E, R>, zone?: OrderedList.Zone) => Effect.Effect<void, E, R | Scope.Scope>
   /** Adds a toolset until the scope closes. Its tools replace other tools with the same names. */
-  readonly override: Service["register"]
+  readonly override: <E, R>(toolset: Toolset<E, R>) => Effect.Effect<void, E, R | Scope.Scope>
+  /**
+   * Adds toolsets at a position of the list until the scope closes; of tools with one name the first is used.
+   * Fails for a position that names no toolset, if an agent exists already; otherwise {@link settle} fails.
+   */
+  readonly add: <E, R>(
+    toolsets: ReadonlyArray<Toolset<E, R>>,
+    position: OrderedList.Position
+  ) => Effect.Effect<void, E | ConfigError, R | Scope.Scope>
+  /**
+   * Checks the positions of all added toolsets, and logs the tools that are left out; an agent does when it is built.
+   */
+  readonly settle: Effect.Effect<void, ConfigError>
   readonly snapshot: (selection: Selection) => Effect.Effect<Snapshot>
   /** The registered toolsets and their tools, for display. */
   readonly list: Effect.Effect<ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<BoundTool> }>>
@@ -184,13 +201,84 @@ const makeSnapshot = (all: Tools, missing: ReadonlyArray<string>, withheld: Snap
 /** The tools of a runtime, in the order in which they were registered. */
 export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("hermes-effect/tool/ToolRegistry") {}
 
+const isAnnotated = ({
+  facts: { commandArguments, destructive, idempotent, inputArguments, interactive, pathArguments, readonly }
+}: BoundTool): boolean =>
+  readonly !== undefined ||
+  destructive !== undefined ||
+  idempotent !== undefined ||
+  interactive ||
+  pathArguments.length + commandArguments.length + inputArguments.length > 0
+
+/**
+ * Logs the names of tools without annotations. Their calls may be slower than necessary but do not fail because of it.
+ */
+const reportUnannotated = Effect.fnUntraced(function* (tools: ReadonlyArray<BoundTool>) {
+  const names = tools.flatMap((bound) => (isAnnotated(bound) ? [] : [bound.tool.name]))
+  if (names.length === 0) return
+  yield* Effect.logInfo(
+    `Without annotations: ${names.join(", ")}. Calls of these tools run one after another, and so do all calls ` +
+      "of a message beside them. State Tool.Readonly of each, true or false (the field `readonly` of a plain " +
+      "tool), or Annotations.PathArguments where it works on files."
+  )
+})
+
+/** Logs the tools of a toolset whose calls run one after another. */
+const reportSerialTools = (toolset: string, tools: ReadonlyArray<BoundTool>): Effect.Effect<void> => {
+  const alone = tools.flatMap(({ facts, tool }) =>
+    facts.readonly === undefined && facts.pathArguments.length === 0 ? [tool.name] : []
+  )
+  return alone.length === 0
+    ? Effect.void
+    : Effect.logDebug(
+        `toolset "${toolset}": calls of ${alone.join(", ")} run one after another, and so do all calls of ` +
+          "a message beside them; annotate tools that only read with Tool.Readonly, or name their paths with " +
+          "Annotations.PathArguments"
+      )
+}
+
+/** A toolset that is ready to be used. */
+interface BoundToolset {
+  readonly name: string
+  readonly tools: ReadonlyArray<BoundTool>
+}
+
+const kind: OrderedList.ListKind<BoundToolset> = {
+  path: "ToolRegistry.layerAdd",
+  noun: "toolset",
+  getName: ({ name }) => name
+}
+
+const formatTaken = (tool: string, toolset: string): string =>
+  `tool "${tool}" of toolset "${toolset}" is left out: another toolset has that name already`
+
+/** Toolsets without the tools whose names a toolset before them has, and the names of those tools. */
+const omitTakenTools = (sets: ReadonlyArray<BoundToolset>) => {
+  const names = new Set<string>()
+  const taken: Array<readonly [tool: string, toolset: string]> = []
+  const kept = sets.map(({ name, tools }) => {
+    const isTaken = ({ tool }: BoundTool): boolean => names.has(tool.name)
+    taken.push(...tools.filter(isTaken).map(({ tool }) => [tool.name, name] as const))
+    const own = tools.some(isTaken) ? tools.filter((tool) => !isTaken(tool)) : tools
+    for (const { tool } of own) names.add(tool.name)
+    return own
+  })
+  return { kept, taken }
+}
+
 /** Creates an empty registry. */
 export const make: Effect.Effect<Service> = Effect.sync(() => {
+  let overrides: ReadonlyArray<ReadonlyArray<BoundTool>> = []
   let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
   let chosen = new WeakMap<Selection, ChosenTools>()
   const watches = new WeakMap<BoundTool, AvailabilityWatch>()
-  const replaceSets = (next: typeof sets): void => {
-    sets = next
+  const toolsets = OrderedList.make(kind, (entries) => {
+    sets = [...overrides, ...omitTakenTools(entries).kept]
+    chosen = new WeakMap()
+  })
+  const replaceOverrides = (next: typeof overrides): void => {
+    overrides = next
+    sets = [...overrides, ...omitTakenTools(toolsets.entries()).kept]
     chosen = new WeakMap()
   }
 
@@ -230,42 +318,50 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     return made.snapshot
   })
 
-  const holdToolset = (added: ReadonlyArray<BoundTool>, place: () => typeof sets) =>
-    Effect.acquireRelease(
-      Effect.sync(() => replaceSets(place())),
-      () => Effect.sync(() => replaceSets(sets.filter((set) => set !== added)))
-    )
-
-  const register: Service["register"] = Effect.fnUntraced(function* (toolset) {
+  const register: Service["register"] = Effect.fnUntraced(function* (toolset, zone = "last") {
     const bound = yield* toolset.bind
     const taken = bound.filter((tool) => sets.some((set) => set.some((other) => other.tool.name === tool.tool.name)))
-    for (const { tool } of taken) {
-      yield* Effect.logWarning(
-        `tool "${tool.name}" of toolset "${toolset.name}" is left out: another toolset has that name already`
-      )
-    }
-    const added = bound.filter((tool) => !taken.includes(tool))
-    const alone = added.flatMap(({ facts, tool }) =>
-      facts.readonly === undefined && facts.pathArguments.length === 0 ? [tool.name] : []
-    )
-    if (alone.length > 0) {
-      yield* Effect.logDebug(
-        `toolset "${toolset.name}": calls of ${alone.join(", ")} run one after another, and so do all calls of ` +
-          "a message beside them; annotate tools that only read with Tool.Readonly, or name their paths with " +
-          "Annotations.PathArguments"
-      )
-    }
-    yield* holdToolset(added, () => [...sets, added])
+    for (const { tool } of taken) yield* Effect.logWarning(formatTaken(tool.name, toolset.name))
+    const tools = bound.filter((tool) => !taken.includes(tool))
+    yield* reportSerialTools(toolset.name, tools)
+    yield* toolsets.append({ name: toolset.name, tools }, zone)
   })
 
-  const override: Service["register"] = Effect.fnUntraced(function* (toolset) {
+  const override: Service["override"] = Effect.fnUntraced(function* (toolset) {
     const bound = yield* toolset.bind
-    yield* holdToolset(bound, () => [bound, ...sets])
+    yield* Effect.acquireRelease(
+      Effect.sync(() => replaceOverrides([bound, ...overrides])),
+      () => Effect.sync(() => replaceOverrides(overrides.filter((set) => set !== bound)))
+    )
   })
+
+  const addToolsets: Service["add"] = Effect.fnUntraced(function* (added, position) {
+    const bound: Array<BoundToolset> = []
+    for (const { bind, name } of added) {
+      const tools = yield* bind
+      yield* reportSerialTools(name, tools)
+      bound.push({ name, tools })
+    }
+    yield* reportUnannotated(bound.flatMap(({ tools }) => tools))
+    yield* toolsets.add(bound, position)
+  })
+
+  const settle = Effect.suspend(() =>
+    Effect.andThen(
+      toolsets.settle,
+      Effect.forEach(
+        omitTakenTools(toolsets.entries()).taken,
+        ([tool, toolset]) => Effect.logWarning(formatTaken(tool, toolset)),
+        { discard: true }
+      )
+    )
+  )
 
   return {
     register,
     override,
+    add: addToolsets,
+    settle,
     snapshot: (selection) =>
       Effect.suspend(() => {
         const known = chooseTools(selection)
@@ -275,30 +371,6 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
       sets.flatMap((tools) => (tools[0] === undefined ? [] : [{ toolset: tools[0].toolset, tools }]))
     )
   }
-})
-
-const isAnnotated = ({
-  facts: { commandArguments, destructive, idempotent, inputArguments, interactive, pathArguments, readonly }
-}: BoundTool): boolean =>
-  readonly !== undefined ||
-  destructive !== undefined ||
-  idempotent !== undefined ||
-  interactive ||
-  pathArguments.length + commandArguments.length + inputArguments.length > 0
-
-/**
- * Logs the names of tools without annotations. Their calls may be slower than necessary but do not fail because of it.
- */
-const reportUnannotated = Effect.fnUntraced(function* ({ list }: Service) {
-  const names = (yield* list).flatMap(({ tools }) =>
-    tools.flatMap((bound) => (isAnnotated(bound) ? [] : [bound.tool.name]))
-  )
-  if (names.length === 0) return
-  yield* Effect.logInfo(
-    `Without annotations: ${names.join(", ")}. Calls of these tools run one after another, and so do all calls ` +
-      "of a message beside them. State Tool.Readonly of each, true or false (the field `readonly` of a plain " +
-      "tool), or Annotations.PathArguments where it works on files."
-  )
 })
 
 /** Provides a registry of these toolsets, in this order. */
@@ -315,8 +387,26 @@ export const layerFromList = <E, R>(
     ToolRegistry,
     Effect.gen(function* () {
       const registry = yield* make
-      for (const toolset of toolsets) yield* RunContext.deferKeys(registry.register(toolset))
-      yield* reportUnannotated(registry)
+      for (const toolset of toolsets) yield* RunContext.deferKeys(registry.register(toolset, "listed"))
+      yield* reportUnannotated((yield* registry.list).flatMap(({ tools }) => tools))
       return registry
+    })
+  )
+
+/** No tools. Every use is a registry of its own, to which toolsets can be added. */
+export const layerNone: Layer.Layer<ToolRegistry> = Layer.fresh(Layer.effect(ToolRegistry, make))
+
+/**
+ * Adds toolsets to the registry in the context. Of tools with one name the outermost is used; `before` and `after` name
+ * a toolset.
+ */
+export const layerAdd = <const Sets extends ReadonlyArray<Any>>(
+  toolsets: Sets & ListOf<Sets>,
+  position: OrderedList.Position
+): Layer.Layer<never, ErrorOf<Sets[number]> | ConfigError, ToolRegistry | RunContext.AtBuild<NeedsOf<Sets[number]>>> =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const list: ListOf<Sets> = toolsets
+      yield* RunContext.deferKeys((yield* ToolRegistry).add(list, position))
     })
   )

@@ -9,12 +9,13 @@
  *
  * Source: `ARCHITECTURE.md` §5 and §6.
  */
-import * as Context from "effect/Context"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { AgentError, ExecutionBlocked, TranslatedFailure } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
+import { provideContext } from "../../middleware/EntryServices.ts"
 import type { Next, Wrapper } from "../../middleware/MiddlewareBoundary.ts"
 import type { Kind } from "../../middleware/Kind.ts"
 import type { BoundMethods, Entry } from "../../middleware/Lifecycle.ts"
@@ -23,18 +24,6 @@ import type { Answer, Rewriter } from "../../middleware/Pipeline.ts"
 import type { BoundTool, Toolset } from "../../tools/Toolset.ts"
 
 const isAgentError = Schema.is(AgentError)
-
-/**
- * Provides plugin code with the services that were present when it was loaded. Services of a call take precedence. The
- * requirements of code from disk are unknown: a missing service makes that code fail.
- */
-export const provideContext =
-  (context: Context.Context<never>) =>
-  <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
-    // The application that loads a plugin provides the services that the plugin's type requires.
-    Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) =>
-      Context.merge(context, input)
-    )
 
 /** Returns the message of a failure, or the failure as JSON if it has no message. */
 const describeReason = (thrown: unknown): string =>

@@ -20,8 +20,8 @@ import * as Semaphore from "effect/Semaphore"
 import * as RunContext from "../../base/domain/RunContext.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
+import * as EntryServices from "../../middleware/EntryServices.ts"
 import type { ToolRegistry } from "../../tools/ToolRegistry.ts"
-import * as PluginAdapter from "./PluginAdapter.ts"
 import type { Candidate } from "./Candidate.ts"
 import * as Discovery from "./Discovery.ts"
 import * as MessageInjection from "./MessageInjection.ts"
@@ -128,7 +128,7 @@ export const make = Effect.fnUntraced(function* <R = never>({
   const once = Effect.suspend(() => (current?.isWhole === true ? Effect.succeed(current.loaded) : load))
 
   const isLoud = places !== undefined && Discovery.isTruthy(places.variable("HERMES_PLUGINS_DEBUG"))
-  const bring = PluginAdapter.provideContext(context)
+  const bring = EntryServices.provideContext(context)
   const runExclusively = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
     lock.withPermit(bring(isLoud ? Effect.provideService(effect, References.MinimumLogLevel, "Debug") : effect))
 

@@ -9,6 +9,7 @@ import type * as Scope from "effect/Scope"
 import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Interruption from "../../base/domain/Interruption.ts"
 import { Hooks } from "../../hooks/Hooks.ts"
+import * as EntryServices from "../../middleware/EntryServices.ts"
 import * as IsolatedCall from "../../base/domain/IsolatedCall.ts"
 import type * as Middleware from "../../middleware/Middleware.ts"
 import type { Service as MemoryProvider } from "../../base/domain/MemoryProvider.ts"
@@ -110,7 +111,7 @@ export const registerContribution = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RegisteredContribution, unknown, Hooks | ToolRegistry | Scope.Scope> {
   const { key, reserved } = registrant
   const context = yield* Effect.context<Hooks | ToolRegistry | Scope.Scope>()
-  const bring = PluginAdapter.provideContext(context)
+  const bring = EntryServices.provideContext(context)
   const service = yield* Hooks
   const names = yield* Effect.forEach(tools, (toolset) =>
     registerTools(registrant, { ...toolset, bind: bring(toolset.bind) })
@@ -121,7 +122,7 @@ export const registerContribution = Effect.fnUntraced(function* (
       ...listener,
       handle: (payload: object) => bring(listener.handle(payload))
     }))
-    yield* service.register({ ...hook, listeners, label: qualifyName(key, hook.label), owner })
+    yield* service.register({ ...hook, listeners, label: qualifyName(key, hook.label), owner }, "first")
   }
   const accepted = Commands.acceptCommands(commands, reserved.commands)
   const acceptedCli = Commands.acceptCommands(cliCommands, reserved.cliCommands)

@@ -22,8 +22,6 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as TestClock from "effect/testing/TestClock"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
-import { fromPlain, type Hook } from "../../hooks/Hook.ts"
-import { type HookName, names } from "../../hooks/Payloads.ts"
 
 /** Recorder of the events of runs, in order. */
 export interface EventRecorder {
@@ -53,33 +51,7 @@ export const makeEventRecorder = (): EventRecorder => {
   }
 }
 
-/** A recorded call of a hook. */
-export interface RecordedHook {
-  readonly name: HookName
-  readonly payload: Readonly<Record<string, unknown>>
-}
-
-/** Hooks of a runtime that record the events they receive. */
-export interface HookRecorder {
-  /** Hooks for the `hooks` option of a runtime. */
-  readonly hooks: ReadonlyArray<Hook>
-  readonly told: () => ReadonlyArray<RecordedHook>
-  /** Returns the payloads of one hook. */
-  readonly payloads: (name: HookName) => ReadonlyArray<RecordedHook["payload"]>
-}
-
-/** Creates a recorder of the named hooks, by default of all hooks. The recorded hooks return no answer. */
-export const makeHookRecorder = (only: ReadonlyArray<HookName> = names): HookRecorder => {
-  const seen: Array<RecordedHook> = []
-  const hooks = only.map((name) =>
-    fromPlain(name, (event): void => void seen.push({ name, payload: { ...event } }), { label: `recorder of ${name}` })
-  )
-  return {
-    hooks,
-    told: () => [...seen],
-    payloads: (name) => seen.filter((one) => one.name === name).map(({ payload }) => payload)
-  }
-}
+export { type HookRecorder, makeHookRecorder, type RecordedHook } from "../../hooks/HookRecorder.ts"
 
 /** Clock and randomness of a run. */
 export interface Surroundings {

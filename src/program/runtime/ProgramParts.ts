@@ -20,7 +20,7 @@ import type * as Middleware from "../../middleware/Middleware.ts"
 import { bundled } from "../../observe/Bundled.ts"
 import type * as MemoryStores from "../../tools/prompt/MemoryStore.ts"
 import type { ToolRegistry } from "../../tools/ToolRegistry.ts"
-import { makePluginLayer, type PluginLayer, withoutPlugins } from "./Assembly.ts"
+import { makePluginLayer, type PluginLayer, withoutPlugins } from "./AgentLayer.ts"
 import type { Start } from "./ProgramStart.ts"
 
 const loadMemoryToolset = ({ targets }: MemoryStores.Service) =>

@@ -1,6 +1,6 @@
 /**
- * The runtime of a program, with all parts configured from the user's settings, home directory and environment. Each
- * part is loaded on demand. `Runtime` re-exports it.
+ * The layers of a program's runtime, configured from the user's settings, home directory and environment. Each part is
+ * loaded on demand.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -11,10 +11,9 @@ import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
 import { Settings, type Values } from "../../base/config/Settings.ts"
 import { UserPrograms } from "../../base/config/UserPrograms.ts"
-import type { ConfigError } from "../../base/domain/AgentError.ts"
-import * as Secrets from "../../base/domain/Secrets.ts"
 import * as ChildProcesses from "../../base/platform/ChildProcesses.ts"
 import { StartDirectory } from "../../base/platform/CurrentProcess.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
 import type * as Middleware from "../../middleware/Middleware.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
 import type { Logins } from "../../models/routing/Logins.ts"
@@ -31,8 +30,9 @@ import * as Scanner from "../../tools/fence/Scanner.ts"
 import * as MemoryStores from "../../tools/prompt/MemoryStore.ts"
 import { SkillStore } from "../../tools/prompt/SkillStore.ts"
 import * as ResultText from "../../tools/ResultText.ts"
+import * as ToolRegistry from "../../tools/ToolRegistry.ts"
 import * as AgentFiles from "./AgentFiles.ts"
-import { assemble, makeAgentLayer, type Services } from "./Assembly.ts"
+import { makeAgentLayer } from "./AgentLayer.ts"
 import * as ProgramParts from "./ProgramParts.ts"
 import * as ProgramRouter from "./ProgramRouter.ts"
 import type { Start } from "./ProgramStart.ts"
@@ -144,7 +144,12 @@ const checkSurroundings = Effect.fnUntraced(function* (settings: Values) {
   return { surroundings: { configured, environment, home } satisfies Surroundings, inherited }
 })
 
-const makeProgramLayer = Effect.fnUntraced(function* (settings: Values, start: Start) {
+/**
+ * Makes the layers of a program's runtime from the settings, and the services under them.
+ *
+ * @see `Runtime.program`, which puts them on top of each other.
+ */
+export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: Start) {
   const { inherited, surroundings } = yield* checkSurroundings(settings)
   const { configured, environment, home } = surroundings
   const memory = yield* MemoryStores.makeFromSettings(settings, home)
@@ -160,59 +165,44 @@ const makeProgramLayer = Effect.fnUntraced(function* (settings: Values, start: S
     folder: start.folder,
     selectImage: start.findImage
   })
-  const parts = {
-    store: makeStoreLayer(settings, start, home),
-    record: undefined,
-    environment: makeCommandLayer(commands.layer, start.environment),
-    tools: yield* ProgramParts.loadToolsets(memory, start.agentFile?.subAgents ?? []),
-    hooks: yield* Effect.provideService(ProgramParts.makeShellHooks(settings, start), UserPrograms, programs),
-    hookSettings: SettingsMapping.toHookSettings(settings),
-    middleware,
-    approvals: makeApprovalsLayer(settings, configured)
-  }
   const own = yield* makeAgentSettings(settings, start, surroundings, logins, importing)
-  return assemble(makeConfiguredAgentLayer(settings, start, own, middleware), parts, {
-    places: SettingsMapping.makePlacesLayer(settings, { environment, home, inherited }),
-    kept: Layer.merge(ResultText.layerFile(home.results), makeChangesLayer(start, surroundings)),
-    plugged: Layer.merge(
+  const layers = {
+    agent: makeConfiguredAgentLayer(settings, start, own, middleware),
+    approvals: makeApprovalsLayer(settings, configured),
+    sideTasks: SideTasks.make(
+      ProgramRouter.isReplaced(start) ? SideTasks.ownProvider : SideTasks.fromProgram(settings, environment, logins),
+      middleware
+    ),
+    router: ProgramRouter.makeRouterLayer(settings, start, logins).pipe(Layer.provide(configured)),
+    hooks: Hooks.layerListed(
+      yield* Effect.provideService(ProgramParts.makeShellHooks(settings, start), UserPrograms, programs)
+    ),
+    plugins: Layer.merge(
       ProgramParts.makeUserPluginsLayer(settings, (yield* StartDirectory)(), start),
       ProgramParts.connectServers(settings, programs)
     ).pipe(Layer.provide(configured)),
-    router: ProgramRouter.makeRouterLayer(settings, start, logins).pipe(Layer.provide(configured)),
-    helpers: ProgramRouter.isReplaced(start)
-      ? SideTasks.ownProvider
-      : SideTasks.fromProgram(settings, environment, logins)
-  }).pipe(
-    Layer.provide([
-      SettingsMapping.makeToolsLayer(settings, inherited),
-      SettingsMapping.makeToolPortsLayer(settings, environment, home),
-      SettingsMapping.makePromptSourcesLayer(settings, {
-        commands: commands.description,
-        directory: commands.directory,
-        environment,
-        home,
-        memory,
-        skills,
-        withoutRules: start.ignoreRules === true
-      }),
-      Layer.succeed(MemoryStores.MemoryStore, memory),
-      SettingsMapping.makeCompactionLayer(settings)
-    ]),
-    Layer.provideMerge(Layer.succeed(SkillStore, skills))
+    tools: ToolRegistry.layer(yield* ProgramParts.loadToolsets(memory, start.agentFile?.subAgents ?? [])),
+    hookSettings: SettingsMapping.toHookSettings(settings),
+    record: undefined,
+    store: makeStoreLayer(settings, start, home),
+    places: SettingsMapping.makePlacesLayer(settings, { environment, home, inherited }),
+    results: Layer.merge(ResultText.layerFile(home.results), makeChangesLayer(start, surroundings)),
+    environment: makeCommandLayer(commands.layer, start.environment)
+  }
+  const services = Layer.mergeAll(
+    SettingsMapping.makeToolsLayer(settings, inherited),
+    SettingsMapping.makeToolPortsLayer(settings, environment, home),
+    SettingsMapping.makePromptSourcesLayer(settings, {
+      commands: commands.description,
+      directory: commands.directory,
+      environment,
+      home,
+      memory,
+      skills,
+      withoutRules: start.ignoreRules === true
+    }),
+    Layer.succeed(MemoryStores.MemoryStore, memory),
+    SettingsMapping.makeCompactionLayer(settings)
   )
+  return { layers, services, skills: Layer.succeed(SkillStore, skills) }
 })
-
-/**
- * The runtime of a program, with all parts configured from the user's settings, home directory and environment.
- *
- * **Details**
- *
- * The provider belongs to the configured route, sessions are stored in the home directory, and every built-in tool is
- * registered (a run selects from them). Plugins that the user enabled are loaded, and shell hooks that the user
- * approved run after the plugins' hooks. Settings that require an unavailable protection (`terminal.backend: docker`)
- * are rejected.
- */
-export const program = (settings: Values, start: Start = {}): Layer.Layer<Services, ConfigError, Home | Environment> =>
-  Secrets.provideRegistryLayer(
-    Layer.unwrap(makeProgramLayer(settings, start)).pipe(Layer.provide(ChildProcesses.layer))
-  )

@@ -1,7 +1,7 @@
 /**
  * The side tasks of a runtime: one service that uses its router, hooks and middleware, and the parts that call the
  * service. Tools and approvals are created before the router, so they receive a promise of the service. Used by
- * `Assembly`, `ProgramRuntime` and `Runtime`.
+ * `ProgramRuntime` and `Runtime`.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -17,7 +17,7 @@ import * as Json from "../../base/domain/Json.ts"
 import * as Route from "../../base/domain/Route.ts"
 import * as RunRecorder from "../../base/domain/RunRecorder.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
-import type * as Middleware from "../../middleware/Middleware.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
 import * as Stack from "../../middleware/Stack.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 import { Plugins } from "../../agent/plugin/Plugins.ts"
@@ -166,12 +166,13 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       const status = Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))
       const context = yield* Effect.context<never>()
       const store = yield* SessionStore
+      const stacked = yield* Middleware.arrangeEntries(middleware)
       const inRecord = recordTask(yield* RunRecord, store)
       const made = Auxiliary.make<never>({
         settings: given.settings,
         lookup: given.lookup,
         router: yield* ModelRouter,
-        interceptors: { stack: yield* Stack.makeChecked([...plugged.middleware, ...middleware]), hooks },
+        interceptors: { stack: yield* Stack.makeChecked([...plugged.middleware, ...stacked]), hooks },
         account: makeAccount(yield* UsageAccounts, store),
         pool: makePool(given, status)
       })
@@ -191,7 +192,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
   return {
     service: service.pipe(Layer.provide(promised)),
     /** Layer for tools. A side model of the application takes precedence. */
-    forTools: Layer.effect(
+    sideModel: Layer.effect(
       SideModel,
       Effect.gen(function* () {
         const own = yield* SideModel
@@ -200,7 +201,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       })
     ).pipe(Layer.provide(promised)),
     /** Layer for agents: the compaction engine, unless the application provides one. */
-    forAgent: Layer.effect(
+    compaction: Layer.effect(
       CompactionPort.CompactionPort,
       Effect.gen(function* () {
         const own = yield* CompactionPort.CompactionPort
@@ -216,7 +217,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       })
     ).pipe(Layer.provide(promised)),
     /** Layer for approvals that call a judge. */
-    forApprovals: Layer.effect(
+    judge: Layer.effect(
       ApprovalJudge,
       Effect.gen(function* () {
         const own = yield* Effect.serviceOption(ApprovalJudge)
@@ -241,3 +242,6 @@ export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): PluginServ
     return text
   })
 )
+
+/** Layers of side tasks; see {@link make}. */
+export type SideTaskLayers = ReturnType<typeof make>

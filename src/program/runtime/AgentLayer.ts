@@ -1,5 +1,7 @@
-/** Composes the layers of a runtime, for applications and for the program. Used by `Runtime` and `ProgramRuntime`. */
-import * as Context from "effect/Context"
+/**
+ * The agent of a runtime, with its plugins, its memory and its background work, for applications and for the program.
+ */
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -13,33 +15,24 @@ import type { ConfigError } from "../../base/domain/AgentError.ts"
 import { MemoryProvider, type Service as Memory } from "../../base/domain/MemoryProvider.ts"
 import * as RunContext from "../../base/domain/RunContext.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
-import * as CommandEnvironment from "../../places/CommandEnvironment.ts"
-import type { Hook } from "../../hooks/Hook.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import type * as Middleware from "../../middleware/Middleware.ts"
-import * as ChildProcesses from "../../base/platform/ChildProcesses.ts"
 import type { ContextEngine } from "../../agent/plugin/ContextEngines.ts"
 import type { Options as PluginOptions } from "../../agent/plugin/PluginManager.ts"
 import { none, Plugins } from "../../agent/plugin/Plugins.ts"
 import { CompactionPort } from "../../models/routing/CompactionPort.ts"
 import type { Auxiliary } from "../../models/routing/Auxiliary.ts"
-import { ModelRouter } from "../../models/routing/ModelRouter.ts"
-import { UsageAccounts } from "../../agent/Budget.ts"
+import type { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import * as Compaction from "../../tools/prompt/Compaction.ts"
 import { SkillStore } from "../../tools/prompt/SkillStore.ts"
-import { layerDefault as runRecordDefault, RunRecord } from "../../store/RunRecord.ts"
+import type { RunRecord } from "../../store/RunRecord.ts"
 import type { SessionSearch } from "../../store/SessionSearch.ts"
-import * as SessionStore from "../../store/SessionStore.ts"
+import type * as SessionStore from "../../store/SessionStore.ts"
 import type { ApprovalJudge } from "../../tools/approval/ApprovalJudge.ts"
 import * as Approvals from "../../tools/Approvals.ts"
 import * as FileState from "../../tools/builtin/file/FileState.ts"
-import { PathRoots } from "../../tools/builtin/file/PathRoots.ts"
-import * as ProcessEvents from "../../tools/builtin/terminal/ProcessEvents.ts"
-import * as ProcessRegistry from "../../tools/builtin/terminal/ProcessRegistry.ts"
-import * as Todo from "../../tools/builtin/Todo.ts"
-import * as FileUndo from "../../tools/FileUndo.ts"
-import * as ToolRegistry from "../../tools/ToolRegistry.ts"
-import type { Any as AnyToolset } from "../../tools/Toolset.ts"
+import type * as FileUndo from "../../tools/FileUndo.ts"
+import type * as ToolRegistry from "../../tools/ToolRegistry.ts"
 import * as SideTasks from "./SideTasks.ts"
 
 /** Layer of the service that decides which dangerous calls may run. */
@@ -62,17 +55,6 @@ export type Services =
   | SkillStore
   | RunRecord
   | Hooks.Hooks
-
-/** Layers below an agent, except the lists of the application. */
-interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
-  readonly places: Layer.Layer<PathRoots, never, PlacesNeeds>
-  /** Layer that stores long tool results and file changes. */
-  readonly kept: Layer.Layer<never, never, ChildProcesses.Platform | CommandEnvironment.CommandEnvironment>
-  readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
-  readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
-  /** Models that may be used for side tasks. */
-  readonly helpers: SideTasks.SideTaskSources
-}
 
 /** Layer of plugins, which requires the registries to which plugins contribute. */
 export type PluginLayer<R = never> = Layer.Layer<
@@ -182,73 +164,3 @@ export const makeAgentLayer = <Self, E, R, Needs>(
       })
     )
   )
-
-/** Composes the layers of a runtime in order: each layer can use the layers below it. */
-export const assemble = <
-  Tools extends ReadonlyArray<AnyToolset>,
-  Listeners extends ReadonlyArray<Hook<unknown>>,
-  Middlewares extends ReadonlyArray<Middleware.Any>,
-  A,
-  AgentFailure,
-  AgentNeeds,
-  StoreError,
-  StoreNeeds,
-  PlacesNeeds,
-  PluggedNeeds,
-  RouterError,
-  RouterNeeds,
-  EnvironmentError
->(
-  agent: Layer.Layer<A, AgentFailure, AgentNeeds>,
-  options: {
-    readonly hookSettings: Hooks.Settings | undefined
-    readonly tools: (Tools & ToolRegistry.ListOf<Tools>) | undefined
-    readonly hooks: (Listeners & Hooks.ListOf<Listeners>) | undefined
-    readonly approvals: ApprovalsLayer | undefined
-    readonly middleware: Middlewares | undefined
-    readonly store: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
-    readonly record: Layer.Layer<RunRecord> | undefined
-    readonly environment:
-      | Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform>
-      | undefined
-  },
-  { helpers, kept, places, plugged, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
-) => {
-  // Layers are shared by reference, so a new layer is created: two runtimes of one application have separate stores and
-  // approvals.
-  const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
-    options.store ?? Layer.fresh(SessionStore.layerMemory)
-  const approvals = options.approvals ?? Layer.fresh(Approvals.layerDeny())
-  const side = SideTasks.make(helpers, options.middleware ?? [])
-  const toolsets: ToolRegistry.ListOf<Tools> = options.tools ?? []
-  const hooks: Hooks.ListOf<Listeners> = options.hooks ?? []
-  const listening = Layer.effectDiscard(
-    Effect.flatMap(Hooks.Hooks, ({ register }) =>
-      Effect.forEach(hooks, (hook) => RunContext.deferKeys(register(hook)), { discard: true })
-    )
-  )
-  const environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> =
-    options.environment ?? Layer.fresh(CommandEnvironment.layerLocal)
-  const support = Layer.mergeAll(
-    places,
-    FileState.layer,
-    ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
-  )
-  return agent.pipe(
-    Layer.provideMerge(approvals.pipe(Layer.provide(side.forApprovals))),
-    Layer.provide(side.forAgent),
-    Layer.provideMerge(side.service),
-    Layer.provideMerge(router),
-    Layer.provideMerge(listening),
-    Layer.provideMerge(plugged),
-    Layer.provideMerge(ToolRegistry.layerFromList(toolsets).pipe(Layer.provide(side.forTools))),
-    Layer.provideMerge(Hooks.layer([], options.hookSettings)),
-    Layer.provideMerge(Layer.provide(FileUndo.layer, kept)),
-    Layer.provideMerge(Layer.fresh(options.record ?? runRecordDefault)),
-    Layer.provide(Layer.fresh(Todo.layerOfSessions)),
-    Layer.provideMerge(sessions),
-    Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, kept)),
-    Layer.provide(environment),
-    Layer.provide(ChildProcesses.layerDefault())
-  )
-}
