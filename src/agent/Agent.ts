@@ -51,6 +51,7 @@ import * as Approvals from "../tools/Approvals.ts"
 import { FileState } from "../tools/builtin/file/FileState.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
 import { UsageAccounts } from "./Budget.ts"
+import * as AgentSpans from "./AgentSpans.ts"
 import * as CallTool from "./CallTool.ts"
 import * as BackgroundReview from "./BackgroundReview.ts"
 import * as EventHandoff from "./EventHandoff.ts"
@@ -338,9 +339,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 
       const startRun = (
         input: RunOptions,
-        lineage: Lineage | undefined
-      ): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
-        Effect.scoped(
+        lineage: Lineage | undefined,
+        name: AgentSpans.Name = "run"
+      ): Effect.Effect<RunResult, AgentError | MiddlewareFailure> => {
+        const own = selectServices(lineage)
+        const conducted = Effect.scoped(
           Effect.gen(function* () {
             const { id, stopped } = yield* ownSession(input.sessionId)
             const prepared = yield* RunStart.prepare(id, input, lineage)
@@ -379,7 +382,9 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               )
             )
           })
-        ).pipe(Effect.provideService(Services, selectServices(lineage)))
+        )
+        return AgentSpans.traceRun(own, name, input, lineage, Effect.provideService(conducted, Services, own))
+      }
 
       /**
        * Provides an effect with the services that the middleware requires and that the application passes to this run
@@ -394,8 +399,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           return own === undefined ? surroundings : Context.merge(surroundings, own)
         })
 
-      const run: Service<MiddlewareFailure>["run"] = ({ context, ...input }) =>
-        provideSurroundings(startRun(input, undefined), context)
+      const runAs =
+        (name: AgentSpans.Name): Service<MiddlewareFailure>["run"] =>
+        ({ context, ...input }) =>
+          provideSurroundings(startRun(input, undefined, name), context)
+      const run = runAs("run")
+      const runStreamed = runAs("stream")
 
       const stream: Service<MiddlewareFailure>["stream"] = (input) =>
         Stream.unwrap(
@@ -403,7 +412,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             const { close, end, offer, stream } = EventHandoff.make<RunEvent, AgentError | MiddlewareFailure>(
               streamBuffer
             )
-            yield* run({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(
+            yield* runStreamed({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(
               Effect.exit,
               Effect.flatMap(end),
               Effect.forkScoped({ startImmediately: true })
@@ -416,12 +425,30 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         )
 
       const callTool: Service["callTool"] = ({ context, ...call }) =>
-        provideSurroundings(Effect.provideService(CallTool.callTool(call), Services, services), context)
+        provideSurroundings(
+          Effect.provideService(
+            AgentSpans.traceOperation(services, "callTool", CallTool.callTool(call), {
+              "gen_ai.conversation.id": call.sessionId,
+              "gen_ai.tool.name": call.name
+            }),
+            Services,
+            services
+          ),
+          context
+        )
 
-      const compactIn: Service["compact"] = ({ context, ...input }) => provideSurroundings(compact(input), context)
+      const compactIn: Service["compact"] = ({ context, ...input }) =>
+        provideSurroundings(
+          AgentSpans.traceOperation(services, "compact", compact(input), { "gen_ai.conversation.id": input.sessionId }),
+          context
+        )
 
       const promptLayers: Service["promptLayers"] = (input = {}) =>
-        Effect.provideService(SessionOpening.buildPromptLayers(input), Services, services)
+        AgentSpans.traceOperation(
+          services,
+          "promptLayers",
+          Effect.provideService(SessionOpening.buildPromptLayers(input), Services, services)
+        )
 
       const finalizeAll = Effect.suspend(() =>
         Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true })

@@ -58,7 +58,7 @@ const resolveSession = Effect.fnUntraced(function* (
 })
 
 /** Runs a call. A call that cannot be made returns a failed outcome. */
-export const callTool = Effect.fn("Agent.callTool")(
+export const callTool = Effect.fnUntraced(
   function* ({
     args,
     cwd,

@@ -396,16 +396,20 @@ export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper
  */
 export const llmServices = ({
   name,
-  services
+  services,
+  traces
 }: {
   readonly name: string
   readonly services: Services<LlmContext>
+  /** True if the services put each call into a span. The runtime then makes no spans of its own (`OperationSpans`). */
+  readonly traces?: boolean | undefined
 }): LlmExecution =>
   make("llm_execution", name, {
     ...toBaseFields("llm_execution", { name }),
     singleUse: true,
     wrap: wrapWithServices(services),
-    services
+    services,
+    traces
   })
 
 /** Creates a {@link ToolExecution} that provides services to tool calls; see {@link llmServices}. */

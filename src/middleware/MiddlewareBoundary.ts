@@ -71,6 +71,8 @@ export interface Wrapper<Req, Options, A, Info> {
    * separate fiber.
    */
   readonly services?: Services<Info> | undefined
+  /** True if the services put each call into a span, which replaces the runtime's own span of the call. */
+  readonly traces?: boolean | undefined
 }
 
 /** Returns the services for a call, derived from its current services. */

@@ -30,6 +30,8 @@ export interface Stack {
   /** Lifecycle middleware of the stack, `undefined` if it is absent. */
   readonly lifecycle: LifecycleStack.LifecycleStack | undefined
   readonly faults: Faults.Faults
+  /** True if middleware traces the calls: the runtime then makes no spans of runs, model calls and tool calls. */
+  readonly isTraced: boolean
 }
 
 /** Performs {@link make}, but fails if two entries use one key for different run state. */
@@ -89,6 +91,7 @@ export const make = (entries: ReadonlyArray<Any>): Stack => {
           : []
     ),
     lifecycle,
-    faults
+    faults,
+    isTraced: entries.some(({ kind, run }) => kind === "llm_execution" && run.traces === true)
   }
 }

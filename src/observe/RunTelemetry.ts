@@ -17,6 +17,9 @@
  * everything inside them (spans of a tool, log lines, MCP calls, child processes) belongs to their trace. Without a
  * tracer in the fiber nothing is recorded.
  *
+ * Its spans replace the runtime's own spans of runs, model calls, tool calls and side tasks, which an application with
+ * a tracer has without a plugin (`Agent.run`, `chat`, `execute_tool`).
+ *
  * **Gotchas**
  *
  * This plugin and `observability/otel` exclude each other: only the first one is active, and a warning is logged.
@@ -154,6 +157,7 @@ export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Co
   return [
     Middleware.llmServices({
       name: "otel",
+      traces: true,
       services: (context, attempt) => enterSpan(context, (run) => places.attempt(context, run, attempt))
     }),
     Middleware.toolServices({

@@ -28,6 +28,7 @@ import * as SearchQuery from "./SearchQuery.ts"
 import * as SearchScan from "./SearchScan.ts"
 import * as SearchWords from "./SearchWords.ts"
 import * as SessionSearch from "./SessionSearch.ts"
+import * as SessionSpans from "./SessionSpans.ts"
 import * as SessionStore from "./SessionStorePort.ts"
 import * as StoreFailure from "./StoreFailure.ts"
 import * as Title from "./Title.ts"
@@ -341,11 +342,8 @@ const make = (
     usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? []))
   })
 
-  return Context.make(SessionStore.SessionStore, store).pipe(
-    Context.add(
-      SessionSearch.SessionSearch,
-      makeSearch(() => entries.values())
-    )
+  return Context.make(SessionStore.SessionStore, SessionSpans.traceStore(store)).pipe(
+    Context.add(SessionSearch.SessionSearch, SessionSpans.traceSearch(makeSearch(() => entries.values())))
   )
 }
 

@@ -34,6 +34,7 @@ import { makeMaskedWriter, RunRecord } from "./RunRecord.ts"
 import { type Service as Activity, SessionActivity } from "./SessionActivity.ts"
 import { type Service as Maintenance, SessionMaintenance } from "./SessionMaintenance.ts"
 import { type Service as Retention, SessionRetention } from "./SessionRetention.ts"
+import * as SessionSpans from "./SessionSpans.ts"
 import { type Service as Search, SessionSearch } from "./SessionSearch.ts"
 import { type Service as Store, SessionStore } from "./SessionStorePort.ts"
 import type { SqlRecord } from "./sql/SqlRecord.ts"
@@ -119,8 +120,8 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     spoken: (period) => useBackend(({ activity }) => activity.spoken(period)),
     prompts: (ids) => useBackend(({ activity }) => activity.prompts(ids))
   })
-  return Context.make(SessionStore, store).pipe(
-    Context.add(SessionSearch, search),
+  return Context.make(SessionStore, SessionSpans.traceStore(store)).pipe(
+    Context.add(SessionSearch, SessionSpans.traceSearch(search)),
     Context.add(RunRecord, record),
     Context.add(SessionActivity, activity)
   )

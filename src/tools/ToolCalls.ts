@@ -5,6 +5,7 @@
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -25,6 +26,7 @@ import {
 } from "./ToolContext.ts"
 import { ChangeSink, type Sink } from "./ChangeRecording.ts"
 import * as CallRecording from "./CallRecording.ts"
+import * as CallSpan from "./CallSpan.ts"
 import * as Normalise from "./calls/Normalise.ts"
 import * as ToolExecution from "./ToolExecution.ts"
 import * as Prepare from "./Prepare.ts"
@@ -231,9 +233,12 @@ const runReadyCall = <E>(
   ready: Prepare.ReadyCall,
   recorder: Recorder | undefined
 ): Effect.Effect<SettledCall, never, ToolContext> =>
-  Effect.clockWith((clock) => {
+  Effect.withFiber((fiber) => {
     const { approvals, emit, interceptors } = batch
     const { args, call } = ready
+    const clock = fiber.getRef(Clock.Clock)
+    const { context: services } = fiber
+    const span = CallSpan.beginSpan(services, ready, interceptors.stack)
     const started = clock.currentTimeMillisUnsafe()
     const onProgress =
       emit === undefined
@@ -248,16 +253,19 @@ const runReadyCall = <E>(
       Effect.map(stop, () => {
         isStopped = true
       })
-    const executed = Effect.flatMap(
-      ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
-        Effect.updateContext((context: Context.Context<ToolContext>) =>
-          context.pipe(
-            Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
-            Context.add(ChangeSink, makeChangeSink(emit, call.id, recorder)),
-            Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
-          )
+    const execution = ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
+      Effect.updateContext((context: Context.Context<ToolContext>) =>
+        (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
+          Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
+          Context.add(ChangeSink, makeChangeSink(emit, call.id, recorder)),
+          Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
         )
-      ),
+      )
+    )
+    const executed = Effect.flatMap(
+      span === undefined
+        ? execution
+        : Effect.onExit(execution, (exit) => Effect.sync(() => CallSpan.endSpan(span, services, exit))),
       (ended) => {
         const settlement = isStopped ? markStopped(ended) : ended
         const durationMillis = clock.currentTimeMillisUnsafe() - started

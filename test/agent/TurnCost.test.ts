@@ -30,8 +30,11 @@ const counted = (
     readonly store?: ReturnType<typeof H.SessionStore.layerSqlite>
     readonly hooks?: ReadonlyArray<Hook>
     readonly tools?: typeof tools
+    /** Whether the spans of the runtime are recorded. */
+    readonly traced?: boolean
   } = {}
 ) => {
+  const { traced = false, ...own } = options
   const count = { fibers: 0, steps: 0 }
   const script = Array.from({ length: turns }, (_, turn) =>
     H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] })
@@ -50,6 +53,8 @@ const counted = (
   return H.Agent.run({ prompt: "Go." }).pipe(
     Effect.provideService(Metric.FiberRuntimeMetrics, metrics),
     Effect.provideService(Tracer.Tracer, tracer),
+    // The tracer counts steps. An application without one has no spans.
+    Effect.withTracerEnabled(traced),
     // Where a fiber gives way after so many steps is no work of a turn.
     Effect.provideService(Scheduler.PreventSchedulerYield, true),
     Effect.provide(
@@ -57,7 +62,7 @@ const counted = (
         provider: H.Scripted.layer([...script, H.Scripted.complete("done")]),
         tools,
         maxIterations: turns + 1,
-        ...options
+        ...own
       })
     ),
     Effect.map(({ steps, text }) => {
@@ -110,6 +115,18 @@ describe("a turn of one tool call", () => {
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
       assert.isAtMost(perTurn.steps, 192)
+    })
+  )
+
+  it.effect("takes no fiber more in a tracer of the application, and few steps for its two spans", () =>
+    Effect.gen(function* () {
+      const perTurn = Effect.fnUntraced(function* (traced: boolean) {
+        const [short, long] = [yield* counted(10, { traced }), yield* counted(30, { traced })]
+        return { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
+      })
+      const [without, within] = [yield* perTurn(false), yield* perTurn(true)]
+      assert.strictEqual(within.fibers, without.fibers)
+      assert.isAtMost(within.steps - without.steps, 7)
     })
   )
 

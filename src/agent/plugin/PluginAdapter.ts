@@ -132,7 +132,8 @@ export const adaptMiddleware = (
     case "tool_request":
       return Middleware.toolRequest(adaptRewriter(entry.run, context, name))
     case "llm_execution":
-      if (entry.run.services !== undefined) return Middleware.llmServices({ name, services: entry.run.services })
+      if (entry.run.services !== undefined)
+        return Middleware.llmServices({ name, services: entry.run.services, traces: entry.run.traces })
       return Middleware.llmExecutionUndeclared(adaptModelWrapper(entry.run, context, name))
     case "tool_execution":
       if (entry.run.services !== undefined) return Middleware.toolServices({ name, services: entry.run.services })

@@ -7,6 +7,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Tracer from "effect/Tracer"
 import * as Assembler from "../../base/domain/Assembler.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import type { ContentPart, ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
@@ -16,6 +17,7 @@ import * as Usage from "../../base/domain/Usage.ts"
 import { Correlation, type Ids, makeApiRequestId } from "../../hooks/Correlation.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { AttemptProgress } from "./AnswerProgress.ts"
+import * as AttemptSpan from "./AttemptSpan.ts"
 import { decideOnFailure, findProviderFailure, type RouteCallState } from "./RouteCallState.ts"
 
 /** An attempt that has started. */
@@ -167,18 +169,24 @@ const makeEndRecord = (
   }
 }
 
-/** Runs an attempt whose request is ready, and writes its start and its end to the run record. */
+/** Runs an attempt whose request is ready, in its span, and writes its start and its end to the run record. */
 export const recordAttempt = <E, R>(
   sent: RecordedAttempt,
   execution: Effect.Effect<ModelResponse, E, R>
 ): Effect.Effect<ModelResponse, E, R> =>
   Effect.withFiber((fiber) => {
     const recorder = fiber.getRef(RunRecorder)
-    if (recorder === undefined) return execution
+    const { context: services } = fiber
+    const span = AttemptSpan.beginSpan(services, sent)
+    if (recorder === undefined && span === undefined) return execution
     const { context } = sent.state.question
     const apiRequestId = makeApiRequestId(context.turnId, context.apiCallCount, sent.number)
-    recorder.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
-    return Effect.onExit(execution, (exit) =>
-      Effect.sync(() => recorder.write(makeEndRecord(sent, apiRequestId, exit)))
+    recorder?.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
+    const placed = span === undefined ? execution : Effect.provideService(execution, Tracer.ParentSpan, span)
+    return Effect.onExit(placed, (exit) =>
+      Effect.sync(() => {
+        recorder?.write(makeEndRecord(sent, apiRequestId, exit))
+        if (span !== undefined) AttemptSpan.endSpan(span, services, sent, exit)
+      })
     )
   })

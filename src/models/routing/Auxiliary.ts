@@ -46,6 +46,7 @@ import * as Cost from "../../base/domain/Cost.ts"
 import { type SessionId, TurnId } from "../../base/domain/Ids.ts"
 import type { ModelCall, ModelResponse } from "../../base/domain/ModelCall.ts"
 import type { RouteInfo } from "../../base/domain/Route.ts"
+import * as OperationSpans from "../../base/domain/OperationSpans.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { CallContext, ModelAnswer } from "../../middleware/Middleware.ts"
@@ -197,6 +198,21 @@ const makeNoProviderError = (task: string): ConfigError => {
   })
 }
 
+/** Runs a side task in its span, unless middleware traces the calls. */
+const traceTask = <E>(
+  { stack }: Interceptors,
+  task: string,
+  { context: { sessionId } }: TaskRequest,
+  called: Effect.Effect<Answer, E>
+): Effect.Effect<Answer, E> =>
+  stack.isTraced
+    ? called
+    : OperationSpans.traceOperation(called, () => ({
+        name: "Auxiliary.call",
+        kind: "internal",
+        attributes: { "gen_ai.conversation.id": sessionId, "hermes.task": task }
+      }))
+
 /** Creates the service. `E` has the same meaning as in `ModelRouter.call`. */
 export const make = <E = never>(options: Options): Service<E> => {
   const { interceptors, router, settings } = options
@@ -295,21 +311,32 @@ export const make = <E = never>(options: Options): Service<E> => {
   return {
     // Charging is uninterruptible, so that a received answer is always charged, even if the caller is interrupted.
     call: (task, given) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.gen(function* () {
-          const asked = Effect.flatMap(chooseRoutes(task, given, given.images ?? task === "vision"), (choice) =>
-            askInTurn(task, choice, given)
-          )
-          const answer = yield* restore(asked)
-          const usage = Usage.fromResponse(answer.response.usage)
-          const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
-          const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
-          used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
-          if (options.account !== undefined)
-            yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
-          if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
-          return { text: readAnswerText(answer.response), response: answer.response, route: answer.route, usage, cost }
-        })
+      traceTask(
+        interceptors,
+        task,
+        given,
+        Effect.uninterruptibleMask((restore) =>
+          Effect.gen(function* () {
+            const asked = Effect.flatMap(chooseRoutes(task, given, given.images ?? task === "vision"), (choice) =>
+              askInTurn(task, choice, given)
+            )
+            const answer = yield* restore(asked)
+            const usage = Usage.fromResponse(answer.response.usage)
+            const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
+            const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
+            used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
+            if (options.account !== undefined)
+              yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
+            if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
+            return {
+              text: readAnswerText(answer.response),
+              response: answer.response,
+              route: answer.route,
+              usage,
+              cost
+            }
+          })
+        )
       ),
     resolve: (task, overrides = {}) =>
       Effect.flatMap(chooseRoutes(task, overrides, task === "vision"), ({ candidates: [first] }) =>

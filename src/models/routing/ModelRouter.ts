@@ -103,6 +103,8 @@ export interface Question {
   readonly deadline?: number | undefined
   /** Runs before an attempt if parts of the previous, failed attempt were streamed; those parts must be discarded. */
   readonly discard?: Effect.Effect<void> | undefined
+  /** Returns false once parts were passed on that cannot be withdrawn: a failed attempt then ends the call. */
+  readonly canRepeat?: (() => boolean) | undefined
   /** Progress of the answer, with the text received so far; `undefined` if the answer is read only when complete. */
   readonly progress?: AnswerProgress | undefined
 }

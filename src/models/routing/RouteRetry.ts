@@ -226,7 +226,7 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
   state: RouteCallState,
   repeat: (unanswered: Unanswered) => Effect.Effect<Outcome, E>
 ): Effect.fn.Return<Outcome, E> {
-  const { hasNext, log, route, shared } = state
+  const { hasNext, log, question, route, shared } = state
   const limited = yield* RateLimitGate.waitForAdmission(state)
   if (limited !== undefined) return { _tag: "NextRoute", ...(yield* describeFailure(state, limited)) }
   if (log.isDirty === true) yield* discardStreamed(state)
@@ -243,6 +243,7 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
     return { _tag: "Answered", answer: result }
   }
   const failed = yield* describeFailure(state, result)
+  if (question.canRepeat?.() === false) return { _tag: "GivenUp", ...failed }
   if (!(yield* handleBrokenAnswer(state, failed.decision)))
     return { _tag: hasNext ? "NextRoute" : "GivenUp", ...failed }
   if (failed.decision.reason === "rate_limit") yield* RateLimitGate.learnFromRefusal(state, result)

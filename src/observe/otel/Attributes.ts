@@ -12,6 +12,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import { redactText } from "../../base/domain/Redaction.ts"
 import type * as RecordEvent from "../../base/domain/RecordEvent.ts"
+import { parseMcpTool, toProviderName } from "../../base/domain/OperationSpans.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
 import { JoinedText } from "../JoinedText.ts"
@@ -32,24 +33,6 @@ export interface Options {
   /** True if names from before version 1.37 are written in addition to the current ones. */
   readonly duplicate?: boolean | undefined
 }
-
-/** Provider names that the conventions define. */
-const providers: Readonly<Record<string, string>> = {
-  "openai-codex": "openai",
-  bedrock: "aws.bedrock",
-  azure: "azure.ai.openai",
-  google: "gcp.gemini",
-  gemini: "gcp.gemini",
-  vertex: "gcp.vertex_ai",
-  xai: "x_ai",
-  mistral: "mistral_ai",
-  moonshot: "moonshot_ai",
-  kimi: "moonshot_ai"
-}
-
-/** Returns the name of a provider in the conventions. */
-export const toProviderName = (name: string): string =>
-  Object.hasOwn(providers, name) ? (providers[name] ?? name) : name
 
 /** Returns a fact as an attribute value, or `undefined` for an empty fact. */
 const toAttributeValue = (fact: unknown): RunSpans.Value | undefined => {
@@ -192,12 +175,6 @@ const describeAttempt = (
     "server.address": address["server.address"],
     "server.port": address["server.port"]
   }
-}
-
-/** Returns the server of an MCP tool and the tool's name on that server, or `undefined` for every other tool. */
-const parseMcpTool = (tool: string): { readonly server: string; readonly tool: string } | undefined => {
-  const [, server, name] = /^mcp__(.+?)__(.+)$/u.exec(tool) ?? []
-  return server === undefined || name === undefined ? undefined : { server, tool: name }
 }
 
 /** Returns the provider of a run under its name in the conventions. */

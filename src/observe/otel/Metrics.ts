@@ -10,7 +10,8 @@ import * as Usage from "../../base/domain/Usage.ts"
 import type { Instrument, Labels } from "../otlp/MetricPoints.ts"
 import type { Span } from "../RunSpans.ts"
 import type { Attempt, Node } from "../RunTree.ts"
-import { getDollars, measureFirstChunk, toProviderName, getRunProvider, getServerAttributes } from "./Attributes.ts"
+import { toProviderName } from "../../base/domain/OperationSpans.ts"
+import { getDollars, measureFirstChunk, getRunProvider, getServerAttributes } from "./Attributes.ts"
 
 const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 const runSeconds = Array.from({ length: 13 }, (_, power) => Math.round(2 ** power) / 10)

@@ -25,10 +25,12 @@ import type { PluginServices } from "../../agent/plugin/PluginToolAccess.ts"
 import * as Compaction from "../../tools/prompt/Compaction.ts"
 import * as Auxiliary from "../../models/routing/Auxiliary.ts"
 import * as CompactionPort from "../../models/routing/CompactionPort.ts"
+import * as DeferredLanguageModel from "../../models/provider/DeferredLanguageModel.ts"
 import type { PoolKey } from "../../models/routing/TaskRoutes.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
 import type { Credential } from "../../models/routing/CredentialPool.ts"
 import { ModelRouter } from "../../models/routing/ModelRouter.ts"
+import type { Options as RoutedModelOptions } from "../../models/routing/RoutedLanguageModel.ts"
 import type { Lookup } from "../../models/routing/RouteKeys.ts"
 import { RouterStatus } from "../../models/routing/ModelRouter.ts"
 import { OwnAccount, UsageAccounts } from "../../agent/Budget.ts"
@@ -135,6 +137,15 @@ const recordTask =
       return yield* Effect.ensuring(Effect.provideService(task, RunRecorder.RunRecorder, recorder), recorder.flush)
     })
 
+/** Makes the `LanguageModel` of a runtime; its code is loaded with its first call. */
+const makeLanguageModel = (options: RoutedModelOptions) =>
+  DeferredLanguageModel.deferModel(
+    Effect.flatMap(
+      Effect.promise(() => import("../../models/routing/RoutedLanguageModel.ts")),
+      ({ make }) => make(options)
+    )
+  )
+
 /** Name of the side task for compaction by the main provider. */
 const compactTask = "provider_compaction"
 
@@ -157,8 +168,7 @@ const makeProviderCompaction = (auxiliary: Auxiliary.Service): Compaction.Provid
 export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middleware.Any>) => {
   const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
 
-  const service = Layer.effect(
-    Auxiliary.Auxiliary,
+  const service = Layer.effectContext(
     Effect.gen(function* () {
       const { loaded } = yield* Plugins
       const plugged = yield* loaded
@@ -168,24 +178,31 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       const store = yield* SessionStore
       const stacked = yield* Middleware.arrangeEntries(middleware)
       const inRecord = recordTask(yield* RunRecord, store)
+      const router = yield* ModelRouter
+      const interceptors = { stack: yield* Stack.makeChecked([...plugged.middleware, ...stacked]), hooks }
+      const account = makeAccount(yield* UsageAccounts, store)
       const made = Auxiliary.make<never>({
         settings: given.settings,
         lookup: given.lookup,
-        router: yield* ModelRouter,
-        interceptors: { stack: yield* Stack.makeChecked([...plugged.middleware, ...stacked]), hooks },
-        account: makeAccount(yield* UsageAccounts, store),
+        router,
+        interceptors,
+        account,
         pool: makePool(given, status)
       })
+      /** Adds the services that middleware needs, wherever a model is asked. */
+      const withServices = <A, E, R>(asked: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+        Effect.updateContext(asked, (own: Context.Context<R>) => Context.merge(context, own))
       const auxiliary: Auxiliary.Service = {
         ...made,
-        // Provides the services that middleware needs, wherever a side task is requested.
-        call: (task, ask) =>
-          Effect.updateContext(inRecord(ask, made.call(task, ask)), (own: Context.Context<never>) =>
-            Context.merge(context, own)
-          )
+        call: (task, ask) => withServices(inRecord(ask, made.call(task, ask)))
       }
+      const model = yield* makeLanguageModel({
+        router: { ...router, call: (...asked) => withServices(router.call(...asked)) },
+        interceptors,
+        account
+      })
       yield* Deferred.succeed(yield* Promised, auxiliary)
-      return auxiliary
+      return Context.make(Auxiliary.Auxiliary, auxiliary).pipe(Context.add(DeferredLanguageModel.Model, model))
     })
   )
 
