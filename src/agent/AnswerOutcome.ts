@@ -153,8 +153,8 @@ export const handleBrokenAnswer = Effect.fnUntraced(function* (
 })
 
 const describeOverflow = (overflow: AnswerText.Overflow): string =>
-  `Not executed: the answer went beyond ${AnswerText.describeBound(overflow)}. Use fewer calls with less content each, for ` +
-  "instance by writing a large file in several parts."
+  `Not executed: the answer went beyond ${AnswerText.describeBound(overflow)}. Use fewer calls with less content each, ` +
+  "for instance by writing a large file in several parts."
 
 /**
  * Handles an answer that exceeded a limit. Its calls are answered with an error, so that the model can try another way.

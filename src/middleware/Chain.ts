@@ -301,7 +301,7 @@ export const joinOnPart =
   }
 
 /** Runs the inner call without a wrapper that is set aside, or refuses the call if the wrapper is closed. */
-const bypass = <A>(
+const runWithoutWrapper = <A>(
   { kind, name, onFailure }: Pick<MiddlewareBoundary.Wrapper<never, never, A, never>, "kind" | "name" | "onFailure">,
   below: () => Effect.Effect<A, unknown, unknown>
 ): Effect.Effect<A, unknown, unknown> =>
@@ -332,7 +332,7 @@ export const run = <Req, Options, A, Info extends { readonly turnId: TurnId }, E
     const below = call
     call = (request, above) =>
       faults.isSetAside(wrapper, context.turnId)
-        ? bypass(wrapper, () => below(request, above))
+        ? runWithoutWrapper(wrapper, () => below(request, above))
         : MiddlewareBoundary.evaluate(
             wrapper,
             seen,

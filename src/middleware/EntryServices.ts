@@ -27,8 +27,8 @@ export const provideContext =
     )
 
 /**
- * Combines the services of a layer with the services of a call, which take precedence unless the call only has them from
- * its agent.
+ * Combines the services of a layer with the services of a call, which take precedence unless the call only has them
+ * from its agent.
  */
 const mergeWithCall = (context: Context.Context<never>, call: Context.Context<never>): Context.Context<never> => {
   const agent = Context.get(call, AgentContext).mapUnsafe

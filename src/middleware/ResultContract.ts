@@ -1,6 +1,6 @@
 /**
- * Contracts for the values that wrappers return. A value that breaks the contract of its kind is a fault of the wrapper:
- * an open wrapper is treated as if it had died, a closed one fails the call.
+ * Contracts for the values that wrappers return. A value that breaks the contract of its kind is a fault of the
+ * wrapper: an open wrapper is treated as if it had died, a closed one fails the call.
  *
  * **Details**
  *

@@ -320,8 +320,8 @@ export const make = <
     Parts<R, Tools, Listeners, Plugged> &
     Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> & {
       /**
-       * The first is outermost. It adds at most the failures, and reads at most the values of a run, that the type of `key`
-       * names.
+       * The first is outermost. It adds at most the failures, and reads at most the values of a run, that the type of
+       * `key` names.
        */
       readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
     }

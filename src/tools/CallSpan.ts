@@ -1,5 +1,6 @@
 /**
- * The span of one tool call, `execute_tool <name>`, in the tracer of the application. It has no arguments and no result.
+ * The span of one tool call, `execute_tool <name>`, in the tracer of the application. It has no arguments and no
+ * result.
  *
  * Source: OpenTelemetry, "Semantic conventions for generative AI agent spans".
  */

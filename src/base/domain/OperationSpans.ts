@@ -57,7 +57,9 @@ const addAttributes = (span: Tracer.Span, attributes: Readonly<Record<string, un
   for (const [name, value] of Object.entries(attributes)) if (value !== undefined) span.attribute(name, value)
 }
 
-/** Returns whether fibers with these services record spans: their tracer is not Effect's default, which discards them. */
+/**
+ * Returns whether fibers with these services record spans: their tracer is not Effect's default, which discards them.
+ */
 const isRecorded = (context: Context.Context<never>): boolean =>
   Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer && Context.get(context, References.TracerEnabled)
 

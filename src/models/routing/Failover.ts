@@ -51,7 +51,7 @@ interface Positions {
 type CooldownStep = (now: number, failure: RouteFailure) => Pull.Pull<[unknown, Duration.Duration], never, unknown>
 
 /** Adds an entry, and removes the oldest one of a map that is full. */
-const remember = <A>(map: Map<string, A>, key: string, value: A): void => {
+const rememberEntry = <A>(map: Map<string, A>, key: string, value: A): void => {
   map.delete(key)
   map.set(key, value)
   const oldest = map.size > mostSessions ? map.keys().next() : undefined
@@ -66,7 +66,7 @@ const makePositions = ({ cooldown }: FallbackPolicy): Positions => {
   /** Steps the cooldown of a session, and returns the end of its time. */
   const stepCooldown = Effect.fnUntraced(function* (session: string, failure: RouteFailure, now: number) {
     const step = cooldowns.get(session) ?? (yield* Schedule.toStep(cooldown))
-    remember(cooldowns, session, step)
+    rememberEntry(cooldowns, session, step)
     return yield* step(now, failure).pipe(
       Effect.map(([, duration]) => now + Duration.toMillis(duration)),
       Pull.catchDone(() => Effect.succeed(0))
@@ -90,7 +90,7 @@ const makePositions = ({ cooldown }: FallbackPolicy): Positions => {
       const leftPrimary = (place?.position ?? 0) === 0
       const coolUntil =
         leftPrimary && failure !== undefined ? yield* stepCooldown(session, failure, now) : (place?.coolUntil ?? 0)
-      if (position > 0) remember(places, session, { turn, position, coolUntil })
+      if (position > 0) rememberEntry(places, session, { turn, position, coolUntil })
       else places.delete(session)
     }),
     settle: ({ session }) => void cooldowns.delete(session)

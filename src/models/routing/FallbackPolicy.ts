@@ -24,7 +24,9 @@
 import * as Schedule from "effect/Schedule"
 import type { RouteFailure } from "./RetryPolicy.ts"
 
-/** Time at which a failed call continues on the next route: instead of a wait, after the retry policy is done, or never. */
+/**
+ * Time at which a failed call continues on the next route: instead of a wait, after the retry policy is done, or never.
+ */
 export type Leaving = "at once" | "after retries" | "never"
 
 /** Policy that decides when a session leaves a route, and when it returns to the primary. */

@@ -11,7 +11,8 @@
  * of the conversation finds `Compact` in the decision.
  *
  * A refused connection is retried without the new client that the specification has for every connection error: a new
- * client would be refused, too. An address that will never serve a model (`classification/Evidence`) is not asked again.
+ * client would be refused, too. An address that will never serve a model (`classification/Evidence`) is not asked
+ * again.
  *
  * Source: `hermes-llm.md` §16.2, §16.5 and §17, `ARCHITECTURE.md` §7 (D3, D4).
  */

@@ -10,8 +10,8 @@
  * second instance, or a third one if the provider names a time, so that the waits of one kind do not lengthen the waits
  * of another. After a rate limit the call waits in the queue of its key.
  *
- * `RetryPolicy.default` is the default: 5 seconds, doubled up to 2 minutes, with a random share, three attempts. It is built
- * from {@link maxWait}, {@link jitter}, {@link connectionWait}, {@link providerWait}, {@link attempts} and
+ * `RetryPolicy.default` is the default: 5 seconds, doubled up to 2 minutes, with a random share, three attempts. It is
+ * built from {@link maxWait}, {@link jitter}, {@link connectionWait}, {@link providerWait}, {@link attempts} and
  * {@link onlyRetryable}, which policies of an application use the same way.
  *
  * **Gotchas**

@@ -153,7 +153,7 @@ const explainFailure = (state: RouteCallState, { decision, error, failure }: Rou
 }
 
 /** Recovers from a failure by the first of these recoveries that is possible. */
-const recover = Effect.fnUntraced(function* (
+const attemptRecoveries = Effect.fnUntraced(function* (
   state: RouteCallState,
   failed: RouteError,
   recoveries: ReadonlyArray<Recovery>
@@ -247,7 +247,7 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
   if (!(yield* handleBrokenAnswer(state, failed.decision)))
     return { _tag: hasNext ? "NextRoute" : "GivenUp", ...failed }
   if (failed.decision.reason === "rate_limit") yield* RateLimitGate.learnFromRefusal(state, result)
-  const recovered = yield* recover(state, failed, listRecoveries(state, failed))
+  const recovered = yield* attemptRecoveries(state, failed, listRecoveries(state, failed))
   return recovered instanceof Unanswered ? yield* repeat(recovered) : recovered
 })
 
@@ -258,7 +258,9 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
 const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
 
-/** Reports the wait that the policy decided on, and returns it. After a rate limit the call waits in a queue instead. */
+/**
+ * Reports the wait that the policy decided on, and returns it. After a rate limit the call waits in a queue instead.
+ */
 const beginWait = (
   state: RouteCallState,
   { failed }: Unanswered,
@@ -274,8 +276,8 @@ const beginWait = (
 
 /**
  * Creates the schedule of a call's attempts from its policy. After a recovery the next attempt follows without a wait.
- * Rate limits step their own instances of the policy, one if the provider names a time and one if not, so that the waits
- * of one kind do not lengthen the waits of another.
+ * Rate limits step their own instances of the policy, one if the provider names a time and one if not, so that the
+ * waits of one kind do not lengthen the waits of another.
  */
 const scheduleAttempts = (state: RouteCallState): Schedule.Schedule<unknown, Unanswered> => {
   const step = Schedule.toStep(state.policy)
@@ -306,7 +308,7 @@ const attemptUntilDone = <E>(state: RouteCallState): Effect.Effect<Outcome, E> =
 
 /** Continues with the recoveries that are left when the policy is done. */
 const recoverWithoutWait = <E>(state: RouteCallState, { failed, rest }: Unanswered): Effect.Effect<Outcome, E> =>
-  Effect.flatMap(recover(state, failed, rest), (recovered) => {
+  Effect.flatMap(attemptRecoveries(state, failed, rest), (recovered) => {
     RateLimitGate.releaseAdmission(state)
     return recovered instanceof Unanswered ? attemptUntilDone<E>(state) : Effect.succeed(recovered)
   })

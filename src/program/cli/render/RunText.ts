@@ -13,7 +13,8 @@ const formatSeconds = (millis: number): string => `${Math.max(1, Math.round(mill
 
 /** Describes a wait before another attempt. */
 export const describeWait = ({ attempt, maxAttempts, millis, reason }: ToolFeed.EventOf<"Waiting">): string =>
-  `┊ ${reason}: retrying in ${formatSeconds(millis)}, attempt ${attempt}${maxAttempts === undefined ? "" : ` of ${maxAttempts}`}`
+  `┊ ${reason}: retrying in ${formatSeconds(millis)}, attempt ${attempt}` +
+  (maxAttempts === undefined ? "" : ` of ${maxAttempts}`)
 
 /** Describes a model that sends no output. */
 export const describeSilence = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>
