@@ -15,6 +15,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as RcRef from "effect/RcRef"
+import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import { type Listener, RunRecord, type Service } from "../store/RunRecord.ts"
@@ -50,11 +51,11 @@ export const make = Effect.fnUntraced(function* (
   const passOn = Effect.catchDefect(Effect.sync(flushPending), (defect) =>
     Effect.logWarning("Entries of the run record cannot be exported; what exporters make of these is missing.", defect)
   )
-  const work = Effect.suspend(() => Deferred.await(came)).pipe(
-    Effect.andThen(passOn),
-    Effect.andThen(Effect.sleep(pause))
+  const work = Effect.andThen(
+    Effect.suspend(() => Deferred.await(came)),
+    passOn
   )
-  yield* Effect.forkScoped(Effect.forever(work))
+  yield* Effect.forkScoped(Effect.repeat(work, Schedule.spaced(pause)))
   yield* source((entries) => {
     if (pending.length === 0) Deferred.doneUnsafe(came, Exit.void)
     for (const entry of entries) pending.push(entry)

@@ -19,6 +19,7 @@ import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { isLaterPath } from "./LaterFiles.ts"
@@ -191,12 +192,11 @@ export const make = Effect.fnUntraced(function* ({
     if (now >= (state.last?.at ?? 0) + computePause(state)) yield* lookOnce(state)
   })
 
-  const lookAgain = (state: TreeState): Effect.Effect<never> =>
-    Effect.forever(
-      Effect.andThen(
-        Effect.suspend(() => Effect.sleep(computePause(state))),
-        lookWhereDue(state)
-      )
+  const lookAgain = (state: TreeState): Effect.Effect<unknown> =>
+    Effect.schedule(
+      lookWhereDue(state),
+      // The longer a scan takes, the longer is the pause after it.
+      Schedule.addDelay(Schedule.forever, () => Effect.sync(() => computePause(state)))
     )
 
   const whileRunning = Effect.fnUntraced(function* (tree: string) {

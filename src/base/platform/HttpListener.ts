@@ -17,6 +17,7 @@ import type * as HttpPlatform from "effect/http/HttpPlatform"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Http from "node:http"
 import { BlockList, isIP } from "node:net"
@@ -87,9 +88,7 @@ export const open = ({
       response.once("close", () => underWay.delete(response))
     })
     const watch = cutStalled(underWay, stallMillis)
-    yield* Effect.forkScoped(
-      Effect.forever(Effect.andThen(Effect.sleep(Math.ceil(stallMillis / 4)), Effect.sync(watch)))
-    )
+    yield* Effect.forkScoped(Effect.schedule(Effect.sync(watch), Schedule.spaced(Math.ceil(stallMillis / 4))))
     const NodeHttpServer = yield* Effect.mapError(OptionalPackage.httpServers, ({ message }) => message)
     const { serve } = yield* Effect.mapError(
       NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: graceful }),

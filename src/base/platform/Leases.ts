@@ -130,6 +130,10 @@ export const listHeldSessions = Effect.fnUntraced(function* (
   return rows.filter((row) => !isOver(row, now)).map(({ name }) => name.slice(sessionPrefix.length))
 })
 
+/** Schedule of the renewals of a lease, until its scope closes or the lease is lost. */
+const renewals = Schedule.spaced(renewEvery)
+
+/** Schedule for waiting for a lease that is taken: up to 12 seconds. */
 const waits = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 240 }))
 
 /** Creates the leases of an open database. `write` runs statements in one transaction and maps their failures. */
@@ -182,14 +186,11 @@ export const make = <E>(
       const { machine, pid } = getCurrentProcess()
       return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.pid === pid && taken.machine === machine })
     }
-    yield* Effect.sleep(renewEvery).pipe(
+    yield* renew.pipe(
       // A failed renewal is retried before the lease expires; until then the lease is valid.
-      Effect.andThen(
-        Effect.catchCause(renew, (cause) =>
-          Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)
-        )
-      ),
-      Effect.repeat({ while: (held) => held }),
+      Effect.catchCause((cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)),
+      Effect.repeat({ while: (held) => held, schedule: renewals }),
+      Effect.delay(renewEvery),
       Effect.forkScoped
     )
     return {

@@ -58,6 +58,15 @@ export interface ProcessLock {
   readonly held: Effect.Effect<void>
 }
 
+/** Schedule of the statements that detect a broken connection. */
+const connectionChecks = Schedule.spaced("5 seconds")
+/** Schedule for taking the lock of this process again, for as long as the process has leases. */
+const reacquisitions = Schedule.spaced("500 millis")
+/** Schedule of the renewals of a lease, until its scope closes or the lease is lost. */
+const renewals = Schedule.spaced(renewEvery)
+/** Schedule for taking a lease whose state is changing, until it is taken by this or by another owner. */
+const acquisitions = Schedule.spaced("100 millis")
+
 /**
  * Holds the advisory lock of this process until the scope closes. If the connection breaks, the lock is taken again on
  * a new connection.
@@ -75,15 +84,12 @@ export const holdProcess = Effect.fnUntraced(function* (
       )
       yield* connection.executeUnprepared(`SELECT pg_advisory_lock(${lockSpace}, ${number})`, [], undefined)
       yield* Deferred.succeed(first, undefined)
-      return yield* Effect.forever(
-        Effect.andThen(Effect.sleep("5 seconds"), connection.executeUnprepared("SELECT 1", [], undefined))
-      )
+      return yield* Effect.schedule(connection.executeUnprepared("SELECT 1", [], undefined), connectionChecks)
     })
   )
   yield* hold.pipe(
     Effect.catchCause((cause) => Effect.logDebug("acquiring the lock of this process again", cause)),
-    Effect.andThen(Effect.sleep("500 millis")),
-    Effect.forever,
+    Effect.repeat(reacquisitions),
     Effect.forkScoped
   )
   return { number, held: Deferred.await(first) }
@@ -197,13 +203,13 @@ export const make = <E>(
     )
     yield* Effect.addFinalizer(() => (isOurs ? giveBack : Effect.void))
     yield* lock.held
-    let taken = yield* acquireLease(name, owner)
     // Either the advisory lock is being restored after the server was unavailable, or the owner has just released the
     // lease.
-    while (taken === "again") {
-      yield* Effect.sleep("100 millis")
-      taken = yield* acquireLease(name, owner)
-    }
+    const taken = yield* Effect.repeat(acquireLease(name, owner), {
+      while: (row) => row === "again",
+      schedule: acquisitions
+    })
+    if (taken === "again") return yield* Effect.die("a lease is acquired again until its state is known")
     if (taken !== undefined) {
       isOurs = false
       return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.process === lock.number })
@@ -214,14 +220,11 @@ export const make = <E>(
       Effect.sync(() => owners.set(name, owner)),
       () => Effect.sync(() => owners.get(name) === owner && owners.delete(name))
     )
-    yield* Effect.sleep(renewEvery).pipe(
+    yield* renew.pipe(
       // A failed renewal is retried before the lease expires; until then the lease is valid.
-      Effect.andThen(
-        Effect.catchCause(renew, (cause) =>
-          Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)
-        )
-      ),
-      Effect.repeat({ while: (held) => held }),
+      Effect.catchCause((cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)),
+      Effect.repeat({ while: (held) => held, schedule: renewals }),
+      Effect.delay(renewEvery),
       Effect.forkScoped
     )
     const lease: Lease<E> = { isHeld: Effect.sync(() => !Deferred.isDoneUnsafe(lost)), lost: Deferred.await(lost) }

@@ -2,6 +2,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as PlatformError from "effect/PlatformError"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
@@ -59,9 +60,7 @@ export const readFailureTag = <A>(effect: Effect.Effect<A, PlatformError.Platfor
 
 /** Waits until a condition holds. */
 export const waitUntil = <E>(condition: Effect.Effect<boolean, E>): Effect.Effect<void, E> =>
-  Effect.flatMap(condition, (holds) =>
-    holds ? Effect.void : Effect.andThen(Effect.sleep("50 millis"), waitUntil(condition))
-  )
+  Effect.asVoid(Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("50 millis") }))
 
 /** Creates a rule with a separate directory inside the subject's directory. */
 export const makeDirectoryRule = (

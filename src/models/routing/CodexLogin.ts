@@ -31,6 +31,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as AiError from "effect/ai/AiError"
@@ -250,12 +251,15 @@ export const make = (
 
   const waitForUser = Effect.fnUntraced(function* ({ device_auth_id, interval, user_code }: typeof Code.Type) {
     const pace = Math.max(1, Number(interval ?? 5) || 5)
-    while (true) {
-      yield* Effect.sleep(`${pace} seconds`)
-      const reply = yield* json(endpoints.poll, { device_auth_id, user_code })
+    const reply = yield* json(endpoints.poll, { device_auth_id, user_code }).pipe(
       // Both statuses mean that the user has not entered the code yet.
-      if (reply.status !== 403 && reply.status !== 404) return yield* decodeReply(TypedCode, reply, "the code")
-    }
+      Effect.repeat({
+        while: ({ status }) => status === 403 || status === 404,
+        schedule: Schedule.spaced(`${pace} seconds`)
+      }),
+      Effect.delay(`${pace} seconds`)
+    )
+    return yield* decodeReply(TypedCode, reply, "the code")
   })
 
   return {

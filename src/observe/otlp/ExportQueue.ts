@@ -14,6 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as GrowingBytes from "../GrowingBytes.ts"
 import type { Body, Encoding } from "./SignalEncoding.ts"
@@ -79,14 +80,12 @@ export const exportPeriodically = (
       fiber.addObserver(() => underWay.delete(fiber))
     }
     yield* Effect.forkScoped(
-      Effect.forever(
-        Effect.andThen(
-          Effect.sleep(Duration.millis(intervalMillis)),
-          Effect.suspend(() => {
-            flush()
-            return Fiber.awaitAll(underWay)
-          })
-        )
+      Effect.schedule(
+        Effect.suspend(() => {
+          flush()
+          return Fiber.awaitAll(underWay)
+        }),
+        Schedule.spaced(Duration.millis(intervalMillis))
       )
     )
     yield* Effect.addFinalizer(() =>

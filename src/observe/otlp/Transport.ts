@@ -20,6 +20,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Json from "../../base/domain/Json.ts"
@@ -36,6 +37,12 @@ export const maxWaiting = 16
 
 /** Maximum number of times that a request is sent again. */
 const maxRepeats = 3
+
+/** Schedule of the repeats of a request. Its input is the wait before the next one, in milliseconds. */
+const repeats = Schedule.recurs(maxRepeats).pipe(
+  Schedule.setInputType<number>(),
+  Schedule.modifyDelay(({ input }) => Effect.succeed(Duration.millis(input)))
+)
 
 const failuresInARow = 3
 
@@ -272,11 +279,9 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
       const isCompressed = target.compression === "gzip" && given.content.length >= minCompressedBytes
       // Compression does not fail for any input.
       const body = isCompressed ? yield* Effect.promise(() => compressBody(given)) : given
-      for (let repeats = 0; ; repeats++) {
-        const outcome = yield* sendOnce(target, body, isCompressed)
-        if (typeof outcome === "boolean") return outcome
-        if (repeats === maxRepeats) return false
-        yield* Effect.sleep(Duration.millis(outcome))
-      }
+      const accepted = Effect.flatMap(sendOnce(target, body, isCompressed), (outcome) =>
+        typeof outcome === "boolean" ? Effect.succeed(outcome) : Effect.fail(outcome)
+      )
+      return yield* Effect.retryOrElse(accepted, repeats, () => Effect.succeed(false))
     })
   })

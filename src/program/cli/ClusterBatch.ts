@@ -14,6 +14,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { AgentFile } from "../../base/config/AgentFile.ts"
@@ -206,8 +207,7 @@ export const makeRowSubmitter = Effect.fnUntraced(function* (
   })
   yield* look.pipe(
     Effect.catch(({ message }) => Effect.logWarning(message)),
-    Effect.andThen(Effect.sleep("200 millis")),
-    Effect.forever,
+    Effect.repeat(Schedule.spaced("200 millis")),
     Effect.forkScoped
   )
   const submitRow: BatchRun.Options["elsewhere"] = (row, attempt, options) =>

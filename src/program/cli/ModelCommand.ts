@@ -10,6 +10,7 @@ import * as BigDecimal from "effect/BigDecimal"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -230,13 +231,10 @@ const refuseOthers = Effect.flatMap(hermes, ({ provider }) =>
 )
 
 /** Prints every minute that the command is still waiting. */
-const patience = Effect.gen(function* () {
-  for (let left = 14; left > 0; left--) {
-    yield* Effect.sleep("1 minute")
-    yield* printNote(`Waiting for the code, ${left} more ${left === 1 ? "minute" : "minutes"}`)
-  }
-  return yield* Effect.never
-})
+const patience = Effect.flatMap(Schedule.CurrentMetadata, ({ attempt }) => {
+  const left = 15 - attempt
+  return printNote(`Waiting for the code, ${left} more ${left === 1 ? "minute" : "minutes"}`)
+}).pipe(Effect.schedule(Schedule.upTo(Schedule.spaced("1 minute"), { times: 14 })), Effect.andThen(Effect.never))
 
 const formatInvitation = ({ code, page }: Invitation): string =>
   `Open ${page} and type the code ${code}\nWaiting for up to 15 minutes. Press Ctrl+C to stop without changes.\n`

@@ -2,6 +2,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import * as Schedule from "effect/Schedule"
 import type { Progress } from "../../research/batch/RowPool.ts"
 import * as LogLine from "./LogLine.ts"
 import { Output } from "./ProgramOutput.ts"
@@ -30,7 +31,7 @@ export const make = Effect.fnUntraced(function* (rows?: string) {
       lines: last === undefined || !isLive ? [] : [BatchProgress.renderBar(last, columns - 1, screen.asidePaint, rows)]
     }))
   )
-  if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
+  if (streams.aside.terminal) yield* Effect.forkScoped(Effect.repeat(draw, Schedule.spaced(frameMillis)))
   yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.renderNothing)))
   const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.toLine(text)}\n`))
   return {

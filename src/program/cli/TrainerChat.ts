@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import * as Schedule from "effect/Schedule"
 import type { AgentFile } from "../../base/config/AgentFile.ts"
 import { Home } from "../../base/config/Environment.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
@@ -107,6 +108,8 @@ const withTools = (program: Program["Service"], service: Training): Program["Ser
     )
 })
 
+const checkEvery = "5 seconds"
+
 /** Waits for the training runs that are still running when the agent ends. */
 const waitForTrainingRuns = Effect.fnUntraced(function* (service: Training) {
   const running = (yield* service.runs).filter(({ status }) => status === "running")
@@ -115,9 +118,12 @@ const waitForTrainingRuns = Effect.fnUntraced(function* (service: Training) {
     `${running.length === 1 ? "A training run continues" : `${running.length} training runs continue`}; ` +
       "press Ctrl+C to stop"
   )
-  yield* Effect.sleep("5 seconds").pipe(
-    Effect.andThen(service.runs),
-    Effect.repeat({ until: (runs) => runs.every(({ status }) => status !== "running") })
+  yield* service.runs.pipe(
+    Effect.repeat({
+      until: (runs) => runs.every(({ status }) => status !== "running"),
+      schedule: Schedule.spaced(checkEvery)
+    }),
+    Effect.delay(checkEvery)
   )
   for (const { directory, run_id: id, status } of yield* service.runs) yield* printNote(`${id} ${status}: ${directory}`)
 })

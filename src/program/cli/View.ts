@@ -5,6 +5,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { Values } from "../../base/config/Settings.ts"
 import type { Spent } from "../../base/domain/Cost.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
@@ -99,7 +100,7 @@ export const makeTextView = ({ streams }: ProgramOutput.Service, isRaw = !stream
     note: (line) => (printer === undefined ? screen.say(`${line}\n`) : printer.note(line)),
     live:
       answer.terminal || aside.terminal
-        ? Effect.forever(Effect.andThen(refresh, Effect.sleep(EventPrinter.frameMillis)))
+        ? Effect.andThen(Effect.repeat(refresh, Schedule.spaced(EventPrinter.frameMillis)), Effect.never)
         : undefined
   }
 }

@@ -46,6 +46,7 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import type * as Json from "../../base/domain/Json.ts"
@@ -382,30 +383,67 @@ const giveUp = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   yield* pool.options.onRow?.(row, "failed") ?? Effect.void
 })
 
-const runWithRetries = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
+/** A failed attempt at a row. */
+class FailedAttempt {
+  /** Number of attempts at the row so far. */
+  readonly attempts: number
+  readonly message: string
+  readonly isFinal: boolean
+
+  constructor(attempts: number, message: string, isFinal: boolean) {
+    this.attempts = attempts
+    this.message = message
+    this.isFinal = isFinal
+  }
+}
+
+/** Makes one attempt at a row. The number of the attempts before it is the attempt of the schedule. */
+const attemptRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
+  pool: Pool<Row, E, R>,
+  row: Row,
+  first: Attempt
+): Effect.fn.Return<void, JournalError | FailedAttempt, R> {
+  const { journal, onFailure } = pool.options
+  const { attempt: tried } = yield* Schedule.CurrentMetadata
+  const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
+  yield* journal.begin(row, attempt.number)
+  const told: UsageSums = { tokens: 0, costUsd: undefined }
+  const exit = yield* Effect.exit(runAttempt(pool, row, attempt, told))
+  if (Exit.isSuccess(exit)) return yield* Effect.uninterruptible(storeResult(pool, row, exit.value, told))
+  const error = toFailure(exit.cause)
+  const message = describeError(error)
+  yield* journal.fail(row, attempt.number, message)
+  const decision = onFailure?.(error, row) ?? "retry"
+  if (decision === "stop") pool.stopped ??= message
+  return yield* Effect.fail(new FailedAttempt(tried + 1, message, decision !== "retry" || pool.stopped !== undefined))
+})
+
+/** Creates the schedule of a row's attempts: the delay of the options, doubled with each further failure. */
+const scheduleAttempts = <Row extends RowKey, E, R>(pool: Pool<Row, E, R>) => {
+  const { retries = 2, retryDelay = "1 second" } = pool.options
+  return Schedule.exponential(retryDelay).pipe(
+    Schedule.setInputType<JournalError | FailedAttempt>(),
+    Schedule.upTo({ times: retries }),
+    Schedule.while(({ input }) => Effect.succeed(input instanceof FailedAttempt && !input.isFinal)),
+    Schedule.tap(() => {
+      changeCount(pool, "retried", 1)
+      return reportProgress(pool)
+    })
+  )
+}
+
+const runWithRetries = <Row extends RowKey, E, R>(
   pool: Pool<Row, E, R>,
   row: Row
-): Effect.fn.Return<void, JournalError, R> {
-  const { journal, onFailure, retries = 2, retryDelay = "1 second" } = pool.options
-  const first = chooseAttempt(row, journal)
-  for (let tried = 0; ; tried++) {
-    const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
-    yield* journal.begin(row, attempt.number)
-    const told: UsageSums = { tokens: 0, costUsd: undefined }
-    const exit = yield* Effect.exit(runAttempt(pool, row, attempt, told))
-    if (Exit.isSuccess(exit)) return yield* Effect.uninterruptible(storeResult(pool, row, exit.value, told))
-    const error = toFailure(exit.cause)
-    const message = describeError(error)
-    yield* journal.fail(row, attempt.number, message)
-    const decision = onFailure?.(error, row) ?? "retry"
-    if (decision === "stop") pool.stopped ??= message
-    if (decision !== "retry" || tried >= retries || pool.stopped !== undefined)
-      return yield* giveUp(pool, row, tried + 1, message)
-    changeCount(pool, "retried", 1)
-    yield* reportProgress(pool)
-    yield* Effect.sleep(Duration.times(Duration.fromInputUnsafe(retryDelay), 2 ** tried))
-  }
-})
+): Effect.Effect<void, JournalError, R> =>
+  Effect.suspend(() =>
+    Effect.retryOrElse(
+      attemptRow(pool, row, chooseAttempt(row, pool.options.journal)),
+      scheduleAttempts(pool),
+      (error) =>
+        error instanceof FailedAttempt ? giveUp(pool, row, error.attempts, error.message) : Effect.fail(error)
+    )
+  )
 
 const runRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   pool: Pool<Row, E, R>,

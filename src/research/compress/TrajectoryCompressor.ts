@@ -14,8 +14,9 @@
  *
  * Source: `hermes-product.md` §5.4.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
 import type { Turn } from "../batch/ShareGpt.ts"
 
 /** Limits of a compression. */
@@ -172,6 +173,18 @@ export const keepUnchanged = (turns: ReadonlyArray<Turn>, options: Options): Com
   metrics: computeMetrics(turns, turns, undefined, { calls: 0, errors: 0 }, options)
 })
 
+/** Schedule of the attempts at a summary: after 2 seconds, doubled with each further failure. */
+const backoff = Schedule.exponential("2 seconds")
+
+const describeError = (error: unknown): string => (error instanceof Error ? error.message || error.name : String(error))
+
+/** Returns the text of a complete summary. Fails with the problem of any other one. */
+const readSummary = ({ isCut, text }: Summary): Effect.Effect<string, string> => {
+  if (isCut) return Effect.fail("it was cut by its length")
+  const summary = text.trim()
+  return summary === "" ? Effect.fail("it was empty") : Effect.succeed(summary)
+}
+
 /** Compresses one trajectory. A trajectory below its target size is left unchanged. */
 export const compress = Effect.fnUntraced(function* <E, R>(
   turns: ReadonlyArray<Turn>,
@@ -181,26 +194,14 @@ export const compress = Effect.fnUntraced(function* <E, R>(
   const range = planRange(turns, options)
   if (range === undefined) return keepUnchanged(turns, options)
   const text = renderTurns(turns.slice(range.from, range.to))
-  let summary: string | undefined
   let errors = 0
-  let problem = ""
-  while (summary === undefined && errors < options.attempts) {
-    if (errors > 0) yield* Effect.sleep(Duration.seconds(2 ** errors))
-    const made = yield* Effect.result(summarise(text, options.summaryTokens))
-    if (made._tag === "Success" && !made.success.isCut && made.success.text.trim() !== "")
-      summary = made.success.text.trim()
-    else {
-      errors++
-      problem =
-        made._tag === "Failure"
-          ? made.failure instanceof Error
-            ? made.failure.message || made.failure.name
-            : String(made.failure)
-          : made.success.isCut
-            ? "it was cut by its length"
-            : "it was empty"
-    }
-  }
+  const requested = Effect.suspend(() => summarise(text, options.summaryTokens)).pipe(
+    Effect.mapError(describeError),
+    Effect.flatMap(readSummary),
+    Effect.tapError(() => Effect.sync(() => void errors++))
+  )
+  const made = yield* Effect.result(Effect.retry(requested, { schedule: backoff, times: options.attempts - 1 }))
+  const summary = Result.getOrUndefined(made)
   const stated = summary?.startsWith(label) === true ? summary : `${label} ${summary ?? placeholder}`
   const replaced = [...turns.slice(0, range.from), { from: "human" as const, value: stated }, ...turns.slice(range.to)]
   const first = replaced.findIndex(({ from }) => from === "system")
@@ -209,6 +210,6 @@ export const compress = Effect.fnUntraced(function* <E, R>(
   return {
     turns: after,
     metrics: computeMetrics(turns, after, range, { calls, errors }, options),
-    ...(summary === undefined ? { problem } : {})
+    ...(Result.isFailure(made) ? { problem: made.failure } : {})
   }
 })

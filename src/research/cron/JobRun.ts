@@ -31,6 +31,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Schedule from "effect/Schedule"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { isCompleted } from "../../base/domain/RunEvent.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
@@ -283,17 +284,22 @@ export interface JobOutcome {
   readonly error: string | undefined
 }
 
+const renewEvery = Duration.minutes(1)
+
+/** Schedule of the renewals of a claim, until the job ends or the claim is lost. */
+const renewals = Schedule.spaced(renewEvery)
+
 /** Runs a claimed job once. The claim is always released. An interrupted run counts as failed. */
 export const run = Effect.fnUntraced(function* (claim: Claim, settings: Settings) {
   const jobs = yield* CronJobs
   const began = yield* Clock.currentTimeMillis
   // If the job file cannot be written at the moment, the renewal is retried before the lease expires.
   const renewed = Effect.catch(jobs.renew(claim), ({ message }) => Effect.as(Effect.logWarning(message), true))
-  const renewing = Effect.gen(function* () {
-    do yield* Effect.sleep(Duration.minutes(1))
-    while (yield* renewed)
-    return yield* Effect.interrupt
-  })
+  const renewing = renewed.pipe(
+    Effect.repeat({ while: (isOurs) => isOurs, schedule: renewals }),
+    Effect.delay(renewEvery),
+    Effect.andThen(Effect.interrupt)
+  )
   const bounded = Effect.timeoutOrElse(performJob(claim, settings), {
     duration: Duration.seconds(settings.runTimeoutSeconds),
     orElse: () => Effect.fail(new Cause.TimeoutError(`the run was ended after ${settings.runTimeoutSeconds} s`))

@@ -37,12 +37,16 @@
  */
 import * as Effect from "effect/Effect"
 import * as FiberMap from "effect/FiberMap"
+import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import { CronJobs } from "../../tools/cron/CronJobs.ts"
 import * as JobRun from "./JobRun.ts"
 
 /** Time between two checks. */
 export const every = "1 minute"
+
+/** Schedule of the checks for due jobs. */
+const checks = Schedule.spaced(every)
 
 /** Settings for checking and running jobs. */
 export interface Settings extends JobRun.Settings {
@@ -87,5 +91,5 @@ export const runForever = Effect.fnUntraced(function* (settings: Settings, looke
       yield* FiberMap.run(running, id, turns === undefined ? run : turns.withPermit(run), { onlyIfMissing: true })
     }
   }).pipe(Effect.catch(({ message }) => Effect.logError(message)))
-  return yield* Effect.forever(Effect.andThen(Effect.andThen(look, looked), Effect.sleep(every)))
+  return yield* Effect.repeat(Effect.andThen(look, looked), checks)
 }, Effect.scoped)

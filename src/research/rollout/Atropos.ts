@@ -262,6 +262,9 @@ export interface Connection extends Registered {
 /** Maximum number of batches in the queue. */
 const offPolicyTolerance = 3
 
+/** Schedule for checking a full queue, without a time limit: training may take any time. */
+const queueChecks = Schedule.spaced("5 seconds")
+
 /** Registers an environment, and disconnects it when the scope closes. */
 export const connectEnvironment = Effect.fnUntraced(function* (
   client: Client,
@@ -274,9 +277,9 @@ export const connectEnvironment = Effect.fnUntraced(function* (
   )
   const { batch_size: size } = yield* client.info
   const most = offPolicyTolerance * Math.max(1, size)
-  const room: Effect.Effect<void, AtroposError> = Effect.flatMap(
-    client.environmentStatus(known.env_id),
-    ({ queue_size: waiting }) => (waiting > most ? Effect.andThen(Effect.sleep("5 seconds"), room) : Effect.void)
-  )
+  const room = Effect.repeat(client.environmentStatus(known.env_id), {
+    while: ({ queue_size: waiting }) => waiting > most,
+    schedule: queueChecks
+  })
   return { ...known, submit: (group) => Effect.andThen(room, client.submit(known.env_id, group)) }
 })

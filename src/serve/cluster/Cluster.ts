@@ -46,6 +46,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type { Agent } from "../../agent/Agent.ts"
 import type { RunRecord } from "../../store/RunRecord.ts"
@@ -194,6 +195,9 @@ export const makeTurnRequest = ({
 export const submit = (request: Request): Effect.Effect<Outcome | undefined, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.submit(request))
 
+/** Schedule for reading the outcomes of runs, without a time limit. */
+const looks = Schedule.spaced("200 millis")
+
 /** Waits until the given runs are over, and returns their outcomes. `told` is called with each set of new outcomes. */
 export const waitForOutcomes = Effect.fnUntraced(function* (
   ids: ReadonlyArray<string>,
@@ -202,11 +206,12 @@ export const waitForOutcomes = Effect.fnUntraced(function* (
   const { outcomes } = yield* Cluster
   const found = new Map<string, Outcome>()
   const count = new Set(ids).size
-  while (true) {
+  const look = Effect.gen(function* () {
     const added = yield* outcomes(ids.filter((id) => !found.has(id)))
     for (const [id, outcome] of added) found.set(id, outcome)
     if (added.size > 0) yield* told(added)
-    if (found.size >= count) return found
-    yield* Effect.sleep("200 millis")
-  }
+    return found.size >= count
+  })
+  yield* Effect.repeat(look, { until: (isComplete) => isComplete, schedule: looks })
+  return found
 })

@@ -19,6 +19,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Record from "effect/Record"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type { Fragment } from "effect/sql/Statement"
 import * as Json from "../../base/domain/Json.ts"
@@ -152,6 +153,12 @@ const makeRateGuard = ({ run, sql }: ClusterDatabase["Service"]): RateGuard => (
     fallBackOnFailure(Effect.asVoid(run(sql`DELETE FROM shared WHERE kind = 'guard' AND key = ${key}`)), undefined)
 })
 
+/** Schedule for adding the pending use of this process to a shared budget. */
+const settlements = Schedule.spaced("1 second")
+
+/** Schedule for listening again after the connection of the listener broke. */
+const listenAgain = Schedule.spaced("1 second")
+
 /** Shares the marks of API keys between the runners of a cluster. */
 export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
   SharedMarks,
@@ -189,8 +196,7 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
       )
     ).pipe(
       Effect.catchCause((cause) => Effect.logDebug("the listener for marks begins again", cause)),
-      Effect.andThen(Effect.sleep("1 second")),
-      Effect.forever,
+      Effect.repeat(listenAgain),
       Effect.forkScoped
     )
     const marks: Marks = {
@@ -282,7 +288,7 @@ export const layerBudget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, ne
       })
       const counted = Effect.catch(settle, ({ message }) => Effect.as(Effect.logDebug(message), sum))
       if (limits.tokens !== undefined || limits.dollars !== undefined) {
-        yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("1 second"), counted)))
+        yield* Effect.forkScoped(Effect.schedule(counted, settlements))
       }
       yield* Effect.addFinalizer(() => {
         const { dollars, tokens } = pending

@@ -17,6 +17,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
 import { type RunsPlace, runSqlite } from "./Runs.ts"
@@ -27,6 +28,8 @@ export const defaultDays = 30
 
 const partSize = 500
 const every = Duration.hours(1)
+/** Schedule of the sweeps of a runner. Each sweep is made by one of the runners. */
+const sweeps = Schedule.spaced(every)
 
 /** Removes the runs that ended before a given time, and returns their number. */
 const pruneRuns = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, run: RunsPlace["run"], before: number) {
@@ -89,8 +92,7 @@ const makeSweepLayer = <E extends { readonly message: string }, R>(work: Effect.
             : Effect.logDebug(`${removed} runs that are over were removed from the cluster`)
         ),
         Effect.catch(({ message }) => Effect.logWarning(`Retention of the cluster: ${message}`)),
-        Effect.andThen(Effect.sleep(every)),
-        Effect.forever
+        Effect.repeat(sweeps)
       )
     )
   )

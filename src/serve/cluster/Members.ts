@@ -12,6 +12,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
 import { RunnerStorage } from "effect/cluster/RunnerStorage"
 import * as Version from "../../base/domain/Version.ts"
@@ -21,7 +22,8 @@ import { ClusterDatabase, protocol } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** Time between two checks of the other runners. */
-const lookEvery = "1 second"
+/** Schedule of a runner's checks of its own state and of the other runners. */
+const looks = Schedule.spaced("1 second")
 
 /** A runner as other processes see it. */
 export interface Member {
@@ -176,8 +178,7 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
       }).pipe(Effect.provideService(ClusterDatabase, database))
       yield* look.pipe(
         Effect.catch(({ message }) => Effect.logWarning(message)),
-        Effect.andThen(Effect.sleep(lookEvery)),
-        Effect.forever,
+        Effect.repeat(looks),
         Effect.forkScoped
       )
       return {
@@ -215,8 +216,7 @@ export const removeDead: Layer.Layer<never, never, ClusterDatabase | RunnerStora
     })
     yield* look.pipe(
       Effect.catchCause((cause) => Effect.logDebug("the other runners could not be checked", cause)),
-      Effect.andThen(Effect.sleep(lookEvery)),
-      Effect.forever,
+      Effect.repeat(looks),
       Effect.forkScoped
     )
   })

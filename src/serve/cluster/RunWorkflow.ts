@@ -139,6 +139,11 @@ const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outc
   return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
 }
 
+/** Schedule for checking if an earlier turn of the session has ended, without a time limit. */
+const turnChecks = Schedule.spaced("500 millis")
+/** Schedule for checking if the attempts of a worker that closes have ended. Its scope bounds the wait. */
+const endChecks = Schedule.spaced("100 millis")
+
 /** Provides the worker of a runner. */
 export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
   Layer.effect(
@@ -157,7 +162,10 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
         Effect.gen(function* () {
           attempts.add(request.id)
           // Turns of one session run in the order of their submission.
-          while (yield* runs.isBehind(request.id, request.sessionId)) yield* Effect.sleep("500 millis")
+          yield* Effect.repeat(runs.isBehind(request.id, request.sessionId), {
+            while: (isBehind) => isBehind,
+            schedule: turnChecks
+          })
           return yield* permits.withPermit(
             Effect.suspend(() =>
               isClosed
@@ -175,8 +183,9 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
           Effect.provideService(References.MinimumLogLevel, level)
         )
 
-      const settled: Effect.Effect<void> = Effect.suspend(() =>
-        running === 0 ? Effect.void : Effect.andThen(Effect.sleep("100 millis"), settled)
+      const settled = Effect.repeat(
+        Effect.sync(() => running),
+        { until: (count) => count === 0, schedule: endChecks }
       )
       return {
         attempt,
@@ -184,7 +193,7 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
         has: (id) => attempts.has(id),
         close: Effect.andThen(
           Effect.sync(() => void (isClosed = true)),
-          settled
+          Effect.asVoid(settled)
         )
       }
     })
@@ -234,7 +243,8 @@ export const layer = RunWorkflow.toLayer(
   })
 )
 
-const lookEvery = "3 seconds"
+/** Schedule of the checks for stalled runs. */
+const looks = Schedule.spaced("3 seconds")
 /** Maximum number of runs examined together. A stalled run becomes one of the oldest after some time. */
 const mostRuns = 200
 
@@ -301,8 +311,7 @@ export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | Wo
     })
     yield* look.pipe(
       Effect.catchCause((cause) => Effect.logDebug("runs that stand still could not be looked for", cause)),
-      Effect.andThen(Effect.sleep(lookEvery)),
-      Effect.forever,
+      Effect.repeat(looks),
       Effect.forkScoped
     )
   })

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -244,6 +245,9 @@ const make = (place: RunsPlace): Service => ({
 
 const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
 
+/** Schedule for listening again after the connection of the listener broke. */
+const listenAgain = Schedule.spaced("1 second")
+
 /** Stores the runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
   Runs,
@@ -254,17 +258,18 @@ export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.ef
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
       announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
-      listen: (then) =>
-        Effect.scoped(
+      listen: (then) => {
+        const listened = Effect.scoped(
           Effect.flatMap(sql.listen(formatChannelName(schema)), (news) =>
             // All notifications that arrived meanwhile are handled together.
             Effect.forever(Effect.andThen(Queue.takeAll(news), then))
           )
-        ).pipe(
-          Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)),
-          Effect.andThen(Effect.andThen(Effect.sleep("1 second"), then)),
-          Effect.forever
+        ).pipe(Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)))
+        return listened.pipe(
+          Effect.andThen(Effect.schedule(Effect.andThen(then, listened), listenAgain)),
+          Effect.andThen(Effect.never)
         )
+      }
     })
   })
 )

@@ -37,6 +37,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { CommandEnvironment, HostRequests, type Service as Environment } from "../../places/CommandEnvironment.ts"
 import type { Maker } from "../../places/PseudoTerminal.ts"
@@ -97,7 +98,7 @@ const reportProgress = (
     if (output.total() === seen) return Effect.void
     seen = output.total()
     return onProgress(OutputText.renderEnd(output.kept(), progressChars, { redact: true, goesOn: true }))
-  }).pipe(Effect.delay(progressInterval), Effect.forever)
+  }).pipe(Effect.schedule(Schedule.spaced(progressInterval)), Effect.andThen(Effect.never))
 }
 
 /** Lets listeners of the run rewrite an output. Without listeners, the output is returned unchanged. */

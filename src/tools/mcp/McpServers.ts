@@ -81,6 +81,10 @@ const canPass = ({ transport }: ServerConfig.ServerConfig, { reason }: McpError)
 /** Returns true if the failure of a ping means that the server does not respond. */
 const isSilence = ({ reason }: McpError): boolean => reason === "timeout" || reason === "closed" || reason === "start"
 
+/** Wait before a lost or failed connection is opened again. */
+const firstReconnect = "1 second"
+
+/** Schedule of the attempts to connect again: 1 second after the first one failed, doubled with each further failure. */
 const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: maxReconnects - 1 }))
 
 /** Connects one server and keeps it connected in the background. */
@@ -148,6 +152,8 @@ const supervise = Effect.fnUntraced(function* (
     return { connected, scope }
   })
 
+  const reconnect = Effect.delay(Effect.retry(connect, reconnecting), firstReconnect)
+
   const followChanges = (connected: Connection) =>
     Queue.take(connected.toolsChanged).pipe(
       Effect.andThen(refreshTools(connected)),
@@ -158,12 +164,16 @@ const supervise = Effect.fnUntraced(function* (
   /** Waits until the server no longer responds. A busy server may respond slowly. */
   const waitForSilence = Effect.fnUntraced(function* ({ ping }: Connection): Effect.fn.Return<McpError> {
     if (config.keepaliveMillis === 0) return yield* Effect.never
-    while (true) {
-      yield* Effect.sleep(config.keepaliveMillis)
-      const error =
-        calls > 0 ? undefined : yield* Effect.match(ping, { onFailure: (error) => error, onSuccess: () => undefined })
-      if (error !== undefined && isSilence(error)) return error
-    }
+    const answered = Effect.catchIf(
+      ping,
+      (error) => !isSilence(error),
+      () => Effect.void
+    )
+    return yield* Effect.suspend(() => (calls > 0 ? Effect.void : answered)).pipe(
+      Effect.schedule(Schedule.spaced(config.keepaliveMillis)),
+      Effect.andThen(Effect.never),
+      Effect.flip
+    )
   })
 
   /** Waits for the end of a connection and opens another one. Fails if reconnecting is not possible. */
@@ -177,8 +187,7 @@ const supervise = Effect.fnUntraced(function* (
     tell({ state: "reconnecting", tools: 0, message })
     yield* Effect.logWarning(`${message}: connecting it again`)
     yield* Scope.close(scope, Exit.void)
-    yield* Effect.sleep("1 second")
-    return yield* Effect.retry(connect, reconnecting)
+    return yield* reconnect
   })
 
   const stayConnected = Effect.fnUntraced(
@@ -194,8 +203,7 @@ const supervise = Effect.fnUntraced(function* (
     return Effect.logWarning(`${message}; ${what}`)
   }
 
-  const later = Effect.sleep("1 second").pipe(
-    Effect.andThen(Effect.retry(connect, reconnecting)),
+  const later = reconnect.pipe(
     Effect.tap(() => Effect.logInfo(`MCP server "${config.name}" is connected`)),
     Effect.flatMap(stayConnected),
     Effect.catchTag("McpError", (error) => giveUp(error, "it is not tried again"))

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -86,6 +87,36 @@ describe("RowPool", () => {
             ["r1", 1],
             ["r0", 2]
           ]
+        )
+      })
+    )
+  )
+
+  it.effect("a failing row waits twice as long before each further attempt", () =>
+    test(
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const minutes: Array<number> = []
+        const run = () =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            // Writing the journal takes a few of the seconds below.
+            minutes.push(Math.round(now / 60_000))
+            return Effect.fail("no answer")
+          })
+        const journal = yield* RowJournal.open({ directory })
+        const fiber = yield* Effect.forkChild(
+          RowPool.run({ rows: rows(1), journal, run, retries: 3, retryDelay: "10 minutes" })
+        )
+        const summary = yield* Effect.raceFirst(
+          Fiber.join(fiber),
+          Effect.forever(Effect.andThen(TestClock.adjust("10 seconds"), TestClock.withLive(Effect.sleep(5))))
+        )
+        assert.deepStrictEqual(summary.failures, [{ id: "r0", attempts: 4, message: "no answer" }])
+        assert.strictEqual(summary.retried, 3)
+        const waits = minutes.slice(1).map((minute, index) => minute - (minutes[index] ?? 0))
+        assert.deepStrictEqual(
+          waits.map((wait) => Math.round(wait / 10) * 10),
+          [10, 20, 40]
         )
       })
     )

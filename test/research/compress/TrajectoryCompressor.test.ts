@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Duration from "effect/Duration"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
@@ -96,6 +97,25 @@ describe("TrajectoryCompressor", () => {
         turns.find(({ value }) => value.startsWith("[CONTEXT"))?.value ?? "",
         /no summary of them could be made/
       )
+    })
+  )
+
+  it.effect("a summary is tried again after 2 seconds, and after twice as long each further time", () =>
+    Effect.gen(function* () {
+      const times: Array<number> = []
+      const fail = () =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          times.push(now)
+          return Effect.fail(new Error("no answer"))
+        })
+      const fiber = yield* Effect.forkChild(
+        TrajectoryCompressor.compress(trajectory(30), { ...options, attempts: 4 }, fail),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("1 minute")
+      const { problem } = yield* Fiber.join(fiber)
+      assert.strictEqual(problem, "no answer")
+      assert.deepStrictEqual(times, [0, 2000, 6000, 14_000])
     })
   )
 

@@ -16,6 +16,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { State } from "../../../serve/host/HostEvent.ts"
@@ -261,7 +262,7 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
   const ended = Effect.flatMap(Fiber.await(fiber), (exit) =>
     viewed.withPermit(Effect.succeed<WorkResult<A, E>>({ _tag: "Ended", exit, stopped }))
   )
-  const animate = Effect.forever(Effect.andThen(show, Effect.sleep(frameMillis)))
+  const animate = Effect.andThen(Effect.repeat(show, Schedule.spaced(frameMillis)), Effect.never)
 
   return yield* Effect.raceAllFirst([ended, leave, animate])
 })

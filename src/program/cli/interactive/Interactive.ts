@@ -18,6 +18,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { Values } from "../../../base/config/Settings.ts"
 import { redactText } from "../../../base/domain/Redaction.ts"
@@ -115,8 +116,7 @@ const keepStatus = (
 ): Effect.Effect<void, never, Scope.Scope> =>
   refresh.pipe(
     Effect.andThen(Effect.sync(screen.refresh)),
-    Effect.andThen(Effect.sleep(Duration.seconds(1))),
-    Effect.forever,
+    Effect.repeat(Schedule.spaced("1 second")),
     Effect.forkScoped,
     Effect.asVoid
   )

@@ -13,6 +13,7 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { HostEvent, OpenQuestion } from "../../../serve/host/HostEvent.ts"
@@ -102,8 +103,7 @@ export const make = Effect.fnUntraced(function* (
       notify(text)
     }
   })
-  if (method !== "off")
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Duration.seconds(1)), overdue)))
+  if (method !== "off") yield* Effect.forkScoped(Effect.schedule(overdue, Schedule.spaced("1 second")))
 
   return {
     follow: (event, now) => {

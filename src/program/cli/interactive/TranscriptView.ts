@@ -9,6 +9,7 @@
  * Source: `hermes-product.md` §1.8.
  */
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import * as Block from "../render/Block.ts"
 import * as BlockLines from "../render/BlockLines.ts"
 import type { Size } from "../render/Screen.ts"
@@ -334,7 +335,7 @@ export const show = (dialog: Pick<Dialog, "keyboard" | "options" | "screen">): E
       draw,
       Effect.raceFirst(
         readKeys(dialog, handleKey, draw, true),
-        Effect.forever(Effect.andThen(Effect.sleep(refreshMillis), draw))
+        Effect.andThen(Effect.schedule(draw, Schedule.spaced(refreshMillis)), Effect.never)
       )
     )
     return Effect.acquireUseRelease(

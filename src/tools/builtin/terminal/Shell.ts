@@ -88,6 +88,7 @@ const readErrorCode = (error: PlatformError.PlatformError): string | undefined =
 
 const isTransient = (error: PlatformError.PlatformError): boolean => transientCodes.has(readErrorCode(error) ?? "")
 
+/** Schedule for starting a command again while the system has no resources for a process: after 2, 4 and 8 seconds. */
 const retries = Schedule.exponential("2 seconds").pipe(Schedule.upTo({ times: 3 }))
 
 const toNotStarted = (error: PlatformError.PlatformError): NotStarted =>
@@ -125,6 +126,9 @@ const quietMillis = 100
 const quietRounds = 3
 const maxRounds = 20
 
+/** Schedule of the checks for further output of a command that has ended: 20 in all. */
+const rounds = Schedule.spaced(quietMillis).pipe(Schedule.upTo({ times: maxRounds - 1 }))
+
 /**
  * Waits for the end of the output, but not for processes that inherited the pipe and outlive the command: it stops
  * waiting after a period without output.
@@ -132,13 +136,15 @@ const maxRounds = 20
 const drainOutput = (reader: Fiber.Fiber<void>, received: () => number): Effect.Effect<unknown> =>
   Effect.raceFirst(
     Fiber.await(reader),
-    Effect.gen(function* () {
+    Effect.suspend(() => {
+      let quiet = 0
       let seen = received()
-      for (let round = 0, quiet = 0; round < maxRounds && quiet < quietRounds; round++) {
-        yield* Effect.sleep(quietMillis)
+      const isQuiet = Effect.sync(() => {
         quiet = received() === seen ? quiet + 1 : 0
         seen = received()
-      }
+        return quiet >= quietRounds
+      })
+      return isQuiet.pipe(Effect.repeat({ until: (quiet) => quiet, schedule: rounds }), Effect.delay(quietMillis))
     })
   )
 
