@@ -251,7 +251,7 @@ export const make = (
 
   const waitForUser = Effect.fnUntraced(function* ({ device_auth_id, interval, user_code }: typeof Code.Type) {
     const pace = Math.max(1, Number(interval ?? 5) || 5)
-    const reply = yield* json(endpoints.poll, { device_auth_id, user_code }).pipe(
+    const reply = yield* Effect.suspend(() => json(endpoints.poll, { device_auth_id, user_code })).pipe(
       // Both statuses mean that the user has not entered the code yet.
       Effect.repeat({
         while: ({ status }) => status === 403 || status === 404,
