@@ -96,15 +96,16 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    * instead of `provider`.
    */
   readonly routes?: Routes | undefined
-  /** Repeats failed calls on their route. Default: `RetryPolicy.default`. */
+  /** Policy for repeating failed calls on their route. Default: `RetryPolicy.default`. */
   readonly retry?: RetryPolicy | undefined
-  /** Leaves routes and returns to the primary. Default: `FallbackPolicy.default`. */
+  /** Policy for leaving a route and returning to the primary route. Default: `FallbackPolicy.default`. */
   readonly fallback?: FallbackPolicy | undefined
   /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /**
    * Environment in which the built-in tools run commands and store files: `Sandbox.layer(…)`. Default: this machine
-   * (`CommandEnvironment.layerLocal`), without a sandbox. Only the program selects a sandbox automatically.
+   * (`CommandEnvironment.layerLocal`), without a sandbox. Only the command line program selects a sandbox
+   * automatically.
    */
   readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
   /**
@@ -123,8 +124,8 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    */
   readonly approvals?: ApprovalsLayer | undefined
   /**
-   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. All other hosts need
-   * an approval. Default: the hosts of the `Urls.UrlPolicy` in the context of the layer, which allows no hosts by
+   * Hosts that tools may access without an approval: `example.com`, `*.example.com`, `localhost:8080`. All other hosts
+   * need an approval. Default: the hosts of the `Urls.UrlPolicy` in the context of the layer, which allows no hosts by
    * default.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
@@ -174,7 +175,7 @@ const withHosts = <A, E, R>(
         })
       )
 
-/** Provides the services that surround an application's runtime. */
+/** Returns the layers of the services around an application's runtime, such as the model router. */
 const ofApplication = <
   Plugged extends ReadonlyArray<Plugin<unknown>>,
   ProviderError,
@@ -375,8 +376,8 @@ export const make = <
     Parts<R, Tools, Listeners, Plugged> &
     Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> & {
       /**
-       * The first is outermost. It adds at most the failures, and reads at most the values of a run, that the type of `key`
-       * names.
+       * Middleware of the agent; the first is outermost. It may add only the failures, and read only the values of a
+       * run, that the type of `key` includes.
        */
       readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
     }
