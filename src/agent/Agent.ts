@@ -69,7 +69,7 @@ import { type AgentServices, type MiddlewareFailure, Services } from "./Services
 import * as SessionOpening from "./SessionOpening.ts"
 export type { AgentSettings, RunInput } from "./RunInput.ts"
 
-/** Number of events that a slow reader of {@link Service.stream} may lag behind before the run waits for it. */
+/** Number of events by which a slow reader of {@link Service.stream} may lag before the run waits for it. */
 const streamBuffer = 256
 
 /**
@@ -90,7 +90,7 @@ export interface Service<out E = never, R = never> {
   readonly compact: (
     input: RunStart.CompactInput & RunContext.ContextInput<R>
   ) => Effect.Effect<ContextFit.CompactionResult, AgentError>
-  /** Returns the system prompt layers of a new session for this input. Runs and stores nothing. */
+  /** Returns the system prompt layers of a new session for this input. Nothing is run or stored. */
   readonly promptLayers: (input?: SessionOpening.PromptInput) => Effect.Effect<ReadonlyArray<PromptLayer>, AgentError>
   /** Asks the run of a session to stop with its results so far. Returns false if no run is active. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
@@ -123,7 +123,7 @@ export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> exte
   readonly outermost?: ReadonlyArray<Middleware.Contained> | undefined
 }
 
-/** A list of middleware that adds at most the failures `E` and reads at most the data `R` of each run. */
+/** A list of middleware that adds no failures other than `E` to a run and reads no data other than `R`. */
 export type Bounded<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> = Middlewares &
   Middleware.AtMost<E, Middlewares> &
   RunContext.AtMost<R, Middleware.Needs<Middlewares>>
@@ -266,7 +266,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           })
         })
 
-      /** Makes the caller the owner of the session that a run continues in, until the scope closes. */
+      /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
       const ownSession = Effect.fnUntraced(function* (asked: string | undefined) {
         const stopped = Deferred.makeUnsafe<void, SessionBusy>()
         const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {

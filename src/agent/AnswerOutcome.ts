@@ -24,8 +24,8 @@ export type Outcome =
   /** The model called tools, and every call has its result. */
   | ContinueOutcome
   /**
-   * The output limit cut the answer. Its text is in the conversation, unless calls were cut: then no part of the answer
-   * is in the conversation.
+   * The output limit cut the answer. Its text is in the conversation. If calls were cut, no part of the answer is in
+   * the conversation.
    */
   | { readonly _tag: "Truncated"; readonly text: string; readonly cut: "text" | "calls" | "thinking" }
   /** The answer exceeded a limit and was ended there. The text before the limit is in the conversation. */
@@ -98,7 +98,7 @@ const storeAnswer = (
   return content.length === 0 ? Effect.void : appendMessages(run, Prompt.assistantMessage({ content }))
 }
 
-/** Returns true if a text has no characters that a user could see. */
+/** Returns true if a string has no characters that a user could see. */
 export const isBlank = (text: string): boolean => text.trim() === ""
 
 const withoutText = (content: ReadonlyArray<Prompt.AssistantMessagePart>): ReadonlyArray<Prompt.AssistantMessagePart> =>
@@ -131,7 +131,7 @@ export const handleFinalAnswer = Effect.fnUntraced(function* (
   const reasoned = content.some((part) => part.type === "reasoning")
   if (isBlank(text) && reason !== "pause") {
     if (reason === "content-filter") return { _tag: "Filtered", text }
-    // Providers reject a history with empty texts.
+    // Providers reject a history that contains empty text.
     yield* storeAnswer(run, withoutText(content))
     return { _tag: "Empty", reasoned }
   }

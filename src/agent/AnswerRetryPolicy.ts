@@ -21,7 +21,7 @@ import type { RouteInfo } from "../base/domain/Route.ts"
 import type { Exit } from "../base/domain/RunEvent.ts"
 import type { Outcome } from "./AnswerOutcome.ts"
 
-/** Classification of a text that the model ended by itself: an answer, an announcement, or a text that breaks off. */
+/** Classification of text that the model ended by itself: an answer, an announcement, or text that breaks off. */
 type AnswerKind = "answer" | "announcement" | "cut off"
 
 /** Input of the classification. */
@@ -39,7 +39,7 @@ export interface AnswerInput {
 /** Maximum length of an announcement, in characters. */
 const longestAnnouncement = 1_200
 
-/** Minimum length of a text that can be classified as cut, in characters. */
+/** Minimum length of text that can be classified as cut, in characters. */
 const shortestCut = 20
 
 const intent =
@@ -69,7 +69,7 @@ const isCutOff = ({ afterTools, route, text }: AnswerInput): boolean => {
   return said.length >= shortestCut && /\s/.test(said) && !ending.test(said)
 }
 
-/** Classifies a text that the model ended by itself. */
+/** Classifies text that the model ended by itself. */
 export const classifyAnswer = (given: AnswerInput): AnswerKind =>
   isAnnouncement(given) ? "announcement" : isCutOff(given) ? "cut off" : "answer"
 

@@ -37,8 +37,8 @@ interface BackgroundReport {
 }
 
 /**
- * Returns the beginning of a text in one line. The cut part is redacted first, because a partial secret cannot be
- * recognised.
+ * Returns the beginning of a string in one line. Secrets are removed before it is cut, because a partial secret cannot
+ * be recognised.
  */
 const shortenLine = (text: string, redact: boolean): string => {
   const line = text.replaceAll(/\s+/g, " ").trim()
@@ -102,7 +102,7 @@ const readText = (message: Prompt.Message): string =>
     ? message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
     : ""
 
-/** Collects the children that a conversation started and whose reports it does not contain. */
+/** Collects the children that a conversation started and whose reports are not in the conversation. */
 const untoldIn = GrowingList.fold<Prompt.Message, { children: ReadonlyArray<SentChild> }>({
   begin: () => ({ children: [] }),
   add: (state, message) => {
@@ -116,7 +116,7 @@ const untoldIn = GrowingList.fold<Prompt.Message, { children: ReadonlyArray<Sent
   copy: ({ children }) => ({ children })
 })
 
-/** Returns the children that no user message names. */
+/** Returns the children that are not mentioned in any user message. */
 const filterUnreported = (
   children: ReadonlyArray<SentChild>,
   message: Prompt.UserMessage

@@ -176,7 +176,7 @@ const make = Effect.gen(function* () {
       const reports = yield* children.take(sessionId)
       const news = yield* events.drain(sessionId)
       const redact = yield* RedactSecrets
-      // Texts of tools and children that are not delivered as a tool result are redacted here.
+      // Text from tools and children that is not delivered as a tool result is redacted here.
       return [...reports.map((report) => renderDelivery(report, redact)), ...news.map(renderProcessEvent)].map((text) =>
         ResultText.cleanText(text, { foreign: false, redact })
       )

@@ -109,13 +109,13 @@ export const computeMillisLeft = (budget: Budget, now: number): number | undefin
   return ends.length === 0 ? undefined : Math.min(...ends) - now
 }
 
-/** Returns the exhausted limit, if any. The run takes no further step then. */
+/** Returns the exhausted limit, if any. The run then takes no more steps. */
 export const findExhaustedLimit = (budget: Budget, now: number): Limit | undefined => {
   if (budget.usedIterations >= budget.iterations) return "iterations"
   return budget.refusedCall ? "tool_calls" : findSpentLimit(budget, now)
 }
 
-/** Returns the exhausted limit of tokens, money or time, if any. No further model call is made for the run then. */
+/** Returns the exhausted limit of tokens, money or time, if any. No more model calls are then made for the run. */
 export const findSpentLimit = (budget: Budget, now: number): Limit | undefined => {
   for (const one of collectLedgers(budget)) {
     const limit = findOverspentLimit(one)
@@ -199,8 +199,8 @@ export const getWording = (limit: Limit): Wording => wordings[limit]
 export type Charge = (entry: Entry) => Effect.Effect<void>
 
 /**
- * Account that side tasks of a fiber are charged to instead of the account of the session. Used by work for a run that
- * has ended.
+ * Account to which side tasks of a fiber are charged instead of the account of the session. It is used by work for a
+ * run that has ended.
  */
 export const OwnAccount = Context.Reference<Charge | undefined>("hermes-effect/agent/OwnAccount", {
   defaultValue: () => undefined

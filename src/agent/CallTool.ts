@@ -25,7 +25,7 @@ export interface Call<R = never> {
   readonly name: string
   readonly args: unknown
   /**
-   * Session of the call, which must exist. A new session that is not stored is used if absent. The call itself is not
+   * Session of the call, which must exist. If absent, a new session that is not stored is used. The call itself is not
    * stored in the session.
    */
   readonly sessionId?: string | undefined

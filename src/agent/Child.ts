@@ -50,7 +50,7 @@ const resolveToolsets = (
 ): Toolsets.ResolvedToolsets => Toolsets.resolve({ toolsets, foreign: registered })
 
 /**
- * Returns a sentence for the model that names the requested toolsets that do not exist, or `undefined` if all exist.
+ * Returns a sentence for the model that lists the requested toolsets that do not exist, or `undefined` if all exist.
  */
 export const describeUnknownToolset = (
   { toolsets = [] }: Pick<Task, "toolsets">,
@@ -92,7 +92,7 @@ export interface Agent {
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
 }
 
-/** Data that the children of one run have in common. */
+/** Data that is common to the children of one run. */
 export interface Family {
   readonly parent: RunState
   readonly cwd: string

@@ -129,8 +129,8 @@ const makeTimeoutEnding = ({ lastTool, steps, text, usage }: ChildProgress): Chi
 }
 
 /**
- * Returns the outcome of a child. `Option.none` means that its time ran out. A text alone does not make the work
- * complete.
+ * Returns the outcome of a child. `Option.none` means that its time ran out. Text without a completed run does not make
+ * the work complete.
  */
 export const determineEnding = (
   exit: Exit.Exit<Option.Option<RunResult>, unknown>,

@@ -30,7 +30,7 @@ import { emit, replaceText, type RunState } from "./RunState.ts"
 import { beginQuestion, noteAnsweringRoute, noteAttempt, noteOutputBase, recordAnswer } from "./RunUsage.ts"
 import { type MiddlewareFailure as AnyMiddlewareFailure, Services } from "./Services.ts"
 
-/** Converts parts of an answer to the events that a user sees. */
+/** Converts parts of an answer to the events that are shown to the user. */
 const toRunEvents = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Array<RunEvent> => {
   const events: Array<RunEvent> = []
   for (const part of parts) {
@@ -90,7 +90,7 @@ const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
   )
 }
 
-/** Forwards the streamed parts, and records the shown text in case the answer never ends. */
+/** Creates an observer that forwards the streamed parts, and records the shown text in case the answer never ends. */
 const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.AnswerProgress): Watch => {
   const watcher = AnswerText.makeWatcher(redact)
   const hasReader = run.emit !== undefined && run.readsText

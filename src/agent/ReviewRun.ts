@@ -53,7 +53,7 @@ const subjects: Readonly<Record<Subject, { readonly tool: string; readonly tools
 const countTurns = (messages: ReadonlyArray<Prompt.Message>): number =>
   messages.filter(({ role }) => role === "user").length
 
-/** Returns the steps since the agent used a tool in this run, or `undefined` if it did not use the tool. */
+/** Returns the number of steps since the agent used a tool in this run, or `undefined` if it did not use the tool. */
 const countStepsSince = ({ steps: { count, lastUse } }: RunState, tool: string): number | undefined => {
   const last = lastUse.get(tool)
   return last === undefined ? undefined : count - last

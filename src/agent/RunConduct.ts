@@ -23,7 +23,7 @@ import { emit, makeResult, noteStopRequest, type RunState } from "./RunState.ts"
 import { recordPayment } from "./RunUsage.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
-/** Runs an effect while side tasks of its session are charged to the run. */
+/** Runs an effect. Side tasks of its session are charged to the run in the meantime. */
 const chargeSideTasks = <A, Error, R>(
   run: RunState,
   effect: Effect.Effect<A, Error, R>

@@ -18,7 +18,9 @@ export interface Batch {
   readonly results: ReadonlyMap<string, Prompt.ToolMessage>
   /** Started calls of tools that can change something, by id. */
   readonly begun: ReadonlySet<string>
-  /** Partial output of interrupted calls, by call id. It becomes the result of the call instead of a generic text. */
+  /**
+   * Partial output of interrupted calls, by call id. It becomes the result of the call instead of a generic message.
+   */
   readonly salvaged: ReadonlyMap<string, string>
 }
 
@@ -133,7 +135,7 @@ export const openBatch = (run: RunState, calls: ReadonlyArray<Prompt.ToolCallPar
   getOwn(run).batch = makeBatch(calls)
 }
 
-/** Closes the batch: no calls are running. */
+/** Closes the batch. No calls are running then. */
 export const closeBatch = (run: RunState): void => {
   getOwn(run).batch = makeBatch([])
 }
@@ -181,8 +183,8 @@ const classifyOrigin = ({ role }: Prompt.Message): Origin =>
   role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
 /**
- * Appends messages of one writer to the session and the record, to both or to neither. `told` writes the resulting
- * events to the record.
+ * Appends messages of one writer to both the session and the record, or to neither. `told` writes the resulting events
+ * to the record.
  */
 export const storeMessages = (
   run: RunState,
@@ -191,7 +193,7 @@ export const storeMessages = (
 ): Effect.Effect<void, SessionStoreError, Services> =>
   Services.use(({ store }) => storeMessagesIn(store, run, messages, told))
 
-/** Performs {@link storeMessages} with the store of the run's agent. */
+/** Like {@link storeMessages}, but uses the store of the run's agent. */
 export const storeMessagesIn = (
   store: AgentServices["store"],
   run: RunState,

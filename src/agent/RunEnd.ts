@@ -113,7 +113,10 @@ export const getEndReason = <E>(exit: Exit.Exit<RunResult | void, E>): string =>
   return Cause.squash(exit.cause) instanceof CompressionExhausted ? "compression_exhausted" : "failed"
 }
 
-/** Describes an interrupted run for listeners: the reason as the contract names it, and the current request. */
+/**
+ * Describes an interrupted run for listeners: the reason, in the form that the hook specification defines, and the
+ * current request.
+ */
 const describeCut = (run: RunState) => ({
   reason: run.lineage === undefined ? "keyboard_interrupt" : "interrupted",
   ...(run.questions.count === 0 ? {} : { api_request_id: getApiRequestId(run) })
@@ -181,9 +184,9 @@ const findRejectionReason = ({ conversation: { messages } }: RunState, error: un
 }
 
 /**
- * Withdraws the user's message if a provider refused it, so that the conversation does not grow: if the first call of a
- * run was a bad request (400) and the conversation is large, or if the conversation does not fit and cannot be made
- * smaller. Changes that the run made before the refusal remain.
+ * Withdraws the user's message if a provider rejected it, so that the conversation does not grow. This happens if the
+ * first call of a run was a bad request (400) and the conversation is large, or if the conversation does not fit and
+ * cannot be made smaller. Changes that the run made before the refusal remain.
  *
  * Source: `hermes-llm.md` §16.5 (15).
  */

@@ -22,8 +22,8 @@ export interface RunOptions {
   /** The user's message: text, or text and files. */
   readonly prompt: string | ReadonlyArray<Prompt.UserMessagePart>
   /**
-   * Session to continue. An id that the store does not know starts a session with that id. A new session is created if
-   * absent.
+   * Session to continue. If the store does not contain the id, a session with that id is started. If absent, a new
+   * session is created.
    */
   readonly sessionId?: string | undefined
   /**
@@ -97,10 +97,10 @@ export interface SubAgent {
   readonly settings?:
     | Pick<AgentSettings, "identity" | "instructions" | "maxOutputTokens" | "reasoningEffort" | "temperature">
     | undefined
-  /** Route of the child. `parent` selects the parent's route even if other children use another one. */
+  /** Route of the child. `parent` selects the parent's route even if other children use a different one. */
   readonly route?: Route | "parent" | undefined
   readonly maxIterations?: number | undefined
-  /** Names of toolsets and tools. The parent need not have them. */
+  /** Names of toolsets and tools. The parent does not have to have them. */
   readonly tools?: ReadonlyArray<string> | undefined
   /** Middleware of the child, inside the parent's. */
   readonly middleware?: ReadonlyArray<Middleware.Contained> | undefined

@@ -223,7 +223,7 @@ const isCall = (part: ContentPart): part is Call => part.type === "tool-call" &&
 const readText = (parts: ReadonlyArray<ContentPart>): string =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
-/** Returns the parts with a changed text and added calls. */
+/** Returns the parts with changed text and added calls. */
 const withParsed = (
   parts: ReadonlyArray<ContentPart>,
   calls: ReadonlyArray<Call>,

@@ -53,7 +53,7 @@ export interface OpenedRun {
 const cleanText = (text: string): string =>
   TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(text)))
 
-/** Cleans the texts of the user's message and preserves its form. */
+/** Cleans the text of the user's message and preserves its form. */
 const cleanPrompt = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
   typeof prompt === "string"
     ? cleanText(prompt)
@@ -158,8 +158,8 @@ const makeRecorder = (
 
 /**
  * Checks the model of a run and returns the warning for the user, once for each model. A model whose window is too
- * small is refused before anything is stored, unless the user set the size or the size was detected from a refusal:
- * then the model already works with it. Children may have smaller models.
+ * small is rejected before anything is stored, unless the user set the size or it was detected when a provider rejected
+ * a request. Children may have smaller models.
  *
  * Source: `hermes-llm.md` §10.1.
  */
@@ -326,7 +326,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: Ru
  * recorded.
  */
 const createForEnd = (creation: Effect.Effect<void, SessionStoreError>): Effect.Effect<void> =>
-  // The run reports its first failure. If the store cannot be reached, that failure already says so.
+  // The run reports its first failure. If the store cannot be reached, that failure already contains this reason.
   Effect.catch(creation, (error) => Effect.logDebug(`the session of a run that failed is not stored: ${error.message}`))
 
 /**

@@ -43,7 +43,7 @@ export interface AgentServices {
   readonly files: FileState | undefined
   /** External memory; absent if not configured. */
   readonly memory: MemoryProvider | undefined
-  /** Sources of texts about the machine and the user's files, for the system prompts of new sessions. */
+  /** Sources of text about the machine and the user's files, for the system prompts of new sessions. */
   readonly promptSources: (typeof PromptSources)["Service"]
   readonly settings: AgentSettings
 }

@@ -110,7 +110,7 @@ const buildLayers = Effect.fnUntraced(function* (
   })
 })
 
-/** The part of a run's input that its system prompt depends on. */
+/** The part of a run's input on which its system prompt depends. */
 export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "source" | "tools">
 
 /** Builds the system prompt layers, in order, with which a new session (with this `id`, if given) would begin. */

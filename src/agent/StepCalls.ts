@@ -198,15 +198,15 @@ interface AnswerCalls {
 }
 
 /**
- * Returns true if the calls include a tool that a model cannot repeat without progress. The record of file reads is
- * then notified.
+ * Returns true if the calls include a tool whose calls always count as progress. The record of file reads is then
+ * notified.
  */
 const hasOtherTool = (calls: ReadonlyArray<Prompt.ToolCallPart>): boolean =>
   calls.some(({ name }) => !looking.has(name))
 
 /**
- * Stores an answer with calls and runs them. Written as a plain generator that the step delegates to, so that it adds
- * no interpreter steps.
+ * Stores an answer with calls and runs them. It is a plain generator to which the step delegates, so that it does not
+ * add interpreter steps.
  */
 export function* runAnswerCalls(
   run: RunState,
@@ -240,7 +240,8 @@ export function* runAnswerCalls(
 }
 
 /**
- * Runs the calls that the last answer of the stored session left open. Returns the outcome if a guardrail ends the run.
+ * Runs the calls that the last answer of the stored session left open. If a guardrail ends the run, the outcome is
+ * returned.
  */
 export const finishCalls = Effect.fnUntraced(function* (
   run: RunState

@@ -40,7 +40,7 @@ const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text
 
 const formatCallCount = (count: number): string => (count === 1 ? "1 model call" : `${count} model calls`)
 
-/** Renders the text that replaces a missing summary. */
+/** Renders the text that is used if no summary was received. */
 const renderFallback = (run: RunState, limit: Limit, why: string): string => {
   const { remedy, what } = Budget.getWording(limit)
   return (
@@ -49,7 +49,7 @@ const renderFallback = (run: RunState, limit: Limit, why: string): string => {
   )
 }
 
-/** Failure to receive a summary that does not end the run. */
+/** Failure to receive a summary. It does not end the run. */
 type SummaryFailure = { readonly _tag: "Failed"; readonly why: string }
 
 /** A summary, with a mark if its rest could not be received. */

@@ -1,6 +1,6 @@
 /**
- * Rules that merge the answers of several listeners into one (`hermes-contract.md` §2.6). Every listener is asked, in
- * order; an invalid answer for the hook is ignored. `PayloadTable` names the rule of each hook.
+ * Rules that merge the answers of several listeners into one (`hermes-contract.md` §2.6). Every listener is called, in
+ * order. An answer that is invalid for the hook is ignored. `PayloadTable` contains the rule of each hook.
  *
  * **Details**
  *
@@ -43,7 +43,7 @@ const readString = (answer: unknown): string | undefined => (typeof answer === "
 
 const takeFirst = <A>(answers: ReadonlyArray<A>): A | undefined => answers[0]
 
-/** Merges all contexts, joined by a blank line. */
+/** Merge rule that joins all contexts with a blank line between them. */
 export const contexts: Rule<string | { readonly context: string }, string> = {
   read: (answer) => {
     if (!Predicate.isObject(answer)) return toNonBlankText(answer)
@@ -53,7 +53,7 @@ export const contexts: Rule<string | { readonly context: string }, string> = {
   merge: (texts) => texts.join("\n\n")
 }
 
-/** Selects the first directive. */
+/** Merge rule that selects the first directive. */
 export const firstDirective: Rule<Block | Approve, Block | Approve> = {
   read: (answer) => {
     if (!Predicate.isObject(answer)) return undefined
@@ -70,10 +70,10 @@ export const firstDirective: Rule<Block | Approve, Block | Approve> = {
   merge: takeFirst
 }
 
-/** Selects the first string, which may be empty. */
+/** Merge rule that selects the first string, which may be empty. */
 export const firstString: Rule<string, string> = { read: readString, merge: takeFirst }
 
-/** Selects the first string that is not empty. */
+/** Merge rule that selects the first string that is not empty. */
 export const firstText: Rule<string, string> = {
   read: (answer) => (answer === "" ? undefined : readString(answer)),
   merge: takeFirst

@@ -67,8 +67,8 @@ export const toAnswerFields = (response: ModelResponse) => {
 }
 
 /**
- * Returns the fields of a `post_api_request` about its answer. Other fields than numbers and names are computed when
- * they are first read.
+ * Returns the fields of a `post_api_request` about its answer. Fields that are neither numbers nor names are computed
+ * when they are first read.
  */
 export const makeLazyAnswerFields = (response: ModelResponse) => {
   let whole: ReturnType<typeof toAnswerFields> | undefined
@@ -87,7 +87,7 @@ export const makeLazyAnswerFields = (response: ModelResponse) => {
   }
 }
 
-/** Failure reasons for an unreadable answer. The contract has a single name for them. */
+/** Failure reasons for an unreadable answer. The hook specification uses a single name for all of them. */
 const malformed: ReadonlySet<string> = new Set(["InvalidResponseError", "InvalidOutputError", "StructuredOutputError"])
 
 /** Converts a failure to the `error` of an event. */

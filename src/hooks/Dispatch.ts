@@ -47,7 +47,9 @@ export interface DeliveryPace {
   readonly label: string
   /** Scope of the hook that registered first. */
   readonly scope: Scope.Scope
-  /** Number of consecutive missed deadlines. It is {@link strikes} while an overdue event is still handled. */
+  /**
+   * Number of consecutive missed deadlines. It equals {@link strikes} while an overdue event is still being handled.
+   */
   slow: number
   /** Queue of the hook, `undefined` while the run waits for the hook. */
   queue: ObserverQueue.Sender<QueuedEvent> | undefined
@@ -64,7 +66,7 @@ interface QueuedEvent {
 /** Validates a listener's answer. Returns `undefined` if it is invalid. */
 export type AnswerReader<A> = (answer: unknown) => A | undefined
 
-/** Accepts any answer of a listener unchanged. */
+/** Accepts every answer of a listener without changing it. */
 export const acceptAnswer: AnswerReader<unknown> = (answer) => answer ?? undefined
 
 /** A running listener, or the exit of a finished one. */
@@ -84,7 +86,7 @@ interface EventDelivery<A> {
 /** Exit of a listener that finished without an answer. */
 const silent = Exit.succeed(undefined)
 
-/** Notifies listeners of events. */
+/** Functions that notify listeners of events. */
 interface Dispatcher {
   /**
    * Notifies the listeners and returns all answers that `read` accepted, in order. Only the wait for a listener can be
@@ -116,7 +118,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         : undefined
     )
 
-  /** Calls a listener. Returns an exit if the listener finishes synchronously, which needs no fiber. */
+  /** Calls a listener. If it finishes synchronously, no fiber is needed and its exit is returned. */
   const callListener = <A>(listener: BoundListener, payload: object, read: AnswerReader<A>): ListenerHandling<A> => {
     try {
       const handling = listener.handle(payload)
@@ -199,7 +201,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
 
   const moveToQueue = (listener: BoundListener, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
     const { pace } = listener
-    // The run does not wait for the observer until it has caught up, not even at the end of the run.
+    // Until the observer has caught up, the run does not wait for it, not even at its own end.
     pace.slow = strikes
     const first = finishOverdueEvent(listener, fiber)
     if (pace.queue !== undefined) return Effect.asVoid(Effect.forkIn(first, pace.scope))
@@ -238,8 +240,8 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   }
 
   /**
-   * Passes a payload to the listeners, starting at index `first`. `begun` is the handling of the first listener if it
-   * has already started.
+   * Passes a payload to the listeners, starting at index `first`. If the first listener has already started, `begun` is
+   * its running call.
    */
   const notifyRemaining = <A>(
     { answers, context, payload, read, restore, told }: EventDelivery<A>,
@@ -320,8 +322,8 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   }
 
   /**
-   * Performs {@link Dispatcher.dispatch} in an uninterruptible fiber. A listener that finishes synchronously costs only
-   * a function call.
+   * Like {@link Dispatcher.dispatch}, but in an uninterruptible fiber. A listener that finishes synchronously costs
+   * only a function call.
    */
   const notifyListeners = <A>(delivery: EventDelivery<A>): Effect.Effect<ReadonlyArray<A>> => {
     const { answers, context, payload, read, told } = delivery

@@ -39,7 +39,9 @@ const copyMessage = (message: unknown): Schema.Json => {
 
 type Treatment = (typeof liveFields)[keyof typeof liveFields] | "text"
 
-/** Treatment of each field, by name. A field without an entry already has the type of its payload. */
+/**
+ * Treatment of each payload field, by name. A field without an entry already has the type that the payload requires.
+ */
 const treatment: ReadonlyMap<string, Treatment> = new Map(Object.entries(liveFields))
 
 /** A lazily computed value, and its length at the time of the event if it is a list. */
@@ -123,8 +125,8 @@ const classifyTreatment = (name: string, value: unknown): Treatment | undefined 
 
 /**
  * Creates a factory of plain objects that store the fields of a payload directly. The JavaScript engine learns the
- * number of fields from the first objects. An object literal would be converted to a hash table when it receives many
- * more fields than are written in it.
+ * number of fields from the first objects. An object literal would be converted to a hash table if many more fields
+ * were added to it than it was written with.
  */
 const makeObjectFactory = (): (() => Record<string, unknown>) => {
   const Plain = function () {}

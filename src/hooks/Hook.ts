@@ -123,8 +123,7 @@ const toDelivery = (options: ObserverOptions): Delivery =>
     : inline
 
 const eraseHandleType = <R>(handle: (payload: never) => Effect.Effect<unknown, unknown, R>): Listener<R>["handle"] =>
-  // Payloads are created for the event that a listener names, which the type of the listeners of all events cannot
-  // express.
+  // Payloads are created for the event of a listener. The type of the listeners of all events cannot express this.
   handle as Listener<R>["handle"]
 
 const makeSingleHook = <R>(

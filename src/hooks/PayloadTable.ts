@@ -195,7 +195,7 @@ const link = {
   child_role: Schema.NullOr(Schema.String)
 }
 
-/** Token counters under the names in the contract documents. Created by `domain/Usage.toWire`. */
+/** Token counters under the names that the hook specification defines. Created by `domain/Usage.toWire`. */
 const UsageCounters = Schema.Struct({
   input_tokens: Schema.Int,
   output_tokens: Schema.Int,
@@ -325,7 +325,8 @@ export const table = {
       request: JsonObject,
       /** Answer as `{ model, finish_reason, assistant_message, usage }`. */
       response: JsonObject,
-      /** Token counts of the request, null if the provider reported none. */ usage: Schema.NullOr(UsageCounters),
+      /** Token counts of the request, or null if the provider did not report any. */ usage:
+        Schema.NullOr(UsageCounters),
       /** Cost in US dollars by the price list, null if the price is unknown. */
       estimated_cost_usd: Schema.NullOr(Schema.Finite),
       /** Reliability of the cost. */ cost_status: Cost.Status,

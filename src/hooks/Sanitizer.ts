@@ -45,12 +45,12 @@ interface BoundedCopy {
   readonly cut: boolean
 }
 
-/** Minimum length of a text that can contain a secret. */
+/** Minimum length of a string that can contain a secret. */
 const shortest = 8
-/** Maximum length of texts cached here. `Redaction` caches longer texts. */
+/** Maximum length of strings cached here. `Redaction` caches longer strings. */
 export const longestShort = 63
 /**
- * Maximum number of short texts in one cache generation. There are two generations: a text that is requested again
+ * Maximum number of short strings in one cache generation. There are two generations: a string that is requested again
  * moves to the younger one.
  */
 const generation = 4_000
@@ -72,7 +72,9 @@ const getMemory = (secrets: Registry): Memory => {
   return memory
 }
 
-/** Applies `Redaction.redactText` and caches the results for short texts, because every event names the same route. */
+/**
+ * Applies `Redaction.redactText` and caches the results for short strings, because every event contains the same route.
+ */
 const redactString = (text: string): string => {
   if (text.length < shortest) return text
   const secrets = getCurrentRegistry()
@@ -96,7 +98,7 @@ const itemsNote = "_truncated_items"
 /** Minimum length of a token that is recognised by its pattern. */
 const shortestToken = 15
 
-/** Reserve for the note that is added to a text which was already cut. */
+/** Number of characters reserved for the note that is added to text that was already cut. */
 const overlap = 512
 const cutNote = /\.\.\.\[truncated \d{1,16} chars\]$/
 const depthNote = /^<\w{1,32} depth limit>$/
@@ -105,7 +107,7 @@ const depthNote = /^<\w{1,32} depth limit>$/
 const detachText = (text: string): string => JSON.parse(JSON.stringify(text)) as string
 
 /**
- * Returns a text without secrets, cut at `limit` with a note of the number of missing characters. The text is cut
+ * Returns text without secrets, cut at `limit` with a note about the number of missing characters. The text is cut
  * before patterns are applied. Cutting is idempotent: the note of a text that was already cut is unchanged.
  */
 const boundText = (text: string, limit: number): string => {
@@ -299,7 +301,7 @@ export const defaultMaxChars = 50_000
 
 const first = { depth: 8, string: 8_000, items: 200 }
 const second = { depth: 8, string: 1_000, items: 50 }
-/** Maximum length of a text that is copied whole, in UTF-16 units. */
+/** Maximum length of a string that is copied whole, in UTF-16 units. */
 export const longestText = 1_000_000
 const accident: Bounds = { depth: 32, string: longestText, items: 10_000, total: 2_000_000 }
 

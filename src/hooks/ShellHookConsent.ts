@@ -95,8 +95,8 @@ export const make = (
     )
 
     /**
-     * Returns a word of a command and the contents of the file that it names. There are no contents for an option, a
-     * directory or a name that is searched in `PATH`.
+     * Returns a word of a command and the contents of the file to which the word refers. There are no contents for an
+     * option, a directory or a name that is searched in `PATH`.
      */
     const readScript = (word: string) =>
       Effect.gen(function* () {

@@ -31,7 +31,7 @@ const cancelMessage = "Tool execution cancelled by user interrupt"
 const ok: ToolOutcome = { status: "ok", error_type: null, error_message: null }
 
 const parseResult = (result: unknown): unknown =>
-  // Only an object can contain `error`, so other texts are not parsed.
+  // Only an object can contain `error`, so any other text is not parsed.
   typeof result === "string" && result.trimStart().startsWith("{") ? Option.getOrUndefined(Json.parse(result)) : result
 
 /**

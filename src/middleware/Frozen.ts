@@ -115,7 +115,7 @@ const copyObject = (value: object, copying: CopyState): unknown => {
   const source = findShownValue(value)
   if (source !== undefined) return copying.incoming ? source : copyInto(source, copying)
   const origin = origins.get(value)
-  // An immutable copy needs no further copy.
+  // An immutable copy does not have to be copied again.
   if (origin !== undefined) return copying.incoming ? origin : value
   if (Array.isArray(value)) {
     const out: Array<unknown> = []

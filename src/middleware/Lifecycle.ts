@@ -295,8 +295,8 @@ export interface Entry {
   /** Keys of the run state that this middleware stores; see {@link StateKey}. */
   readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
   /**
-   * Set when this middleware decides when to compact the conversation. The runtime then only compacts the conversation
-   * if a provider refuses it.
+   * Set when this middleware decides when to compact the conversation. The runtime then compacts the conversation only
+   * if a provider rejects it.
    */
   readonly compaction?: { readonly whenRefused: boolean } | undefined
   /** Methods that all runs share. `undefined` if they are created for each run. */

@@ -77,9 +77,7 @@ export interface LifecycleStack {
 interface StreamMethodState {
   /** Entries that missed their deadline and are skipped. */
   readonly late: Set<Entry>
-  /**
-   * Entries that changed parts. If one of them fails, no further text is shown, so that removed content stays removed.
-   */
+  /** Entries that changed parts. If one of them fails, no more text is shown, so that removed content stays removed. */
   readonly guards: Set<Entry>
   isCut: boolean
 }

@@ -168,7 +168,7 @@ class Frame<Req, Options, A, Info> {
   /** Calls the wrapper, runs its effect in a separate fiber, and interprets the result. */
   run(context: Info, restore: IsolatedCall.Restore): Effect.Effect<A, unknown, unknown> {
     const wrapped = this.#wrapped(context)
-    // The wrapper only returned its call of `next`, so none of its code has to be run or observed.
+    // The wrapper only returned its call of `next`, so it has no code that must be run or observed.
     if (wrapped === this.#plainCall && this.#calls === 0) {
       this.#revoked = true
       return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
@@ -214,7 +214,8 @@ class Frame<Req, Options, A, Info> {
       return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
     // Waiting inside the call's own stream would never end.
     if (this.#running && caller.getRef(Streaming) === this.#calling) return Effect.die(makeRefusal(kind, name))
-    // The second call is refused after the running call has ended: a concurrent failure would interrupt that call.
+    // The second call is rejected only after the running call has ended. Otherwise the failure would interrupt that
+    // call.
     if (this.#running) return Deferred.await((this.#refused ??= Deferred.makeUnsafe()))
     if (this.#calls > 0 && singleUse) return Effect.die(makeRefusal(kind, name))
     this.#calls++

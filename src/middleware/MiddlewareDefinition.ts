@@ -160,7 +160,7 @@ const callModule = (run: () => unknown): Effect.Effect<unknown, Problem> => {
       )
     })
   )
-  // Code from a module that a file names receives no services.
+  // Code from a module that a file refers to does not receive any services.
   return contained as Effect.Effect<unknown, Problem>
 }
 

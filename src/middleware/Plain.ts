@@ -250,11 +250,11 @@ const readPassedParams =
     if (!isMapping(payload) || (payload["call"] !== undefined && !isMapping(payload["call"]))) {
       throw new TypeError(`next_call() takes { call, route }, got ${Json.toText(payload).slice(0, 80)}`)
     }
-    // `call` is an object, and an invalid route is refused when it is opened.
+    // `call` is an object. An invalid route is rejected when it is opened.
     return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
   }
 
-/** Creates the answer of a wrapper that returns a text instead of calling the model. */
+/** Creates the answer of a wrapper that returns a string instead of calling the model. */
 const makeTextAnswer = (text: string, name: string, { primary }: Middleware.CallContext) =>
   Effect.map(primary ?? Effect.succeed(undefined), (route): Middleware.ModelAnswer => ({
     response: {
@@ -276,7 +276,7 @@ const makeTextAnswer = (text: string, name: string, { primary }: Middleware.Call
 /**
  * Adapts a `wrap_model_call` function. `params` is `{ call, route }`, independent of the provider's API. `next_call`,
  * which may be called again, returns the answer `{ response, route, attempt }` and accepts `{ on_part }` as in
- * {@link llmExecution}. The function returns such an answer, or a text that replaces the model's answer.
+ * {@link llmExecution}. The function returns such an answer, or a string that replaces the model's answer.
  */
 export const wrapModelCall = (options: Middleware.Registration, callback: Callback): Middleware.WrapModelCall =>
   Middleware.wrapModelCallUndeclared({

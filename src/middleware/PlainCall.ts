@@ -58,8 +58,8 @@ interface ToolExecutionCall extends ToolRequestCall {
 }
 
 /**
- * Argument of `wrap_model_call`. Return the result of `next_call`, a changed copy of it, or a text. `next_call` may be
- * called again.
+ * Argument of `wrap_model_call`. Return the result of `next_call`, a changed copy of it, or a string. `next_call` may
+ * be called again.
  */
 interface WrapModelCallCall extends RunIds {
   readonly platform: string

@@ -34,7 +34,7 @@ export interface Stack {
   readonly isTraced: boolean
 }
 
-/** Performs {@link make}, but fails if two entries use one key for different run state. */
+/** Like {@link make}, but fails if two entries use the same key for different run state. */
 export const makeChecked = (entries: ReadonlyArray<Any>): Effect.Effect<Stack, ConfigError> =>
   Effect.suspend(() => {
     const clash = StateKey.findConflict(entries.flatMap((entry) => (entry.kind === "lifecycle" ? [entry.run] : [])))

@@ -1,6 +1,6 @@
 /**
- * Renders an outline of a stack as text or as a picture: its entries in order with their sources and failure policies,
- * and the order in which each phase runs.
+ * Renders an outline of a stack as text or as an image. It shows the entries in order, with their sources and failure
+ * policies, and the order in which each phase runs.
  */
 import * as Lifecycle from "./Lifecycle.ts"
 import type { Any } from "./Middleware.ts"
@@ -109,7 +109,7 @@ const drawBox = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<str
   ]
 }
 
-/** Renders the outline as a picture: a run from top to bottom, with wrappers as boxes around the wrapped operations. */
+/** Renders the outline as an image: a run from top to bottom, with wrappers as boxes around the wrapped operations. */
 export const renderPicture = ({ phases }: Outline): string => {
   const listEntryNames = (phase: string): ReadonlyArray<string> =>
     phases.find((one) => one.phase === phase)?.entries ?? []

@@ -1,6 +1,6 @@
 /**
- * Keys for run state that several middleware methods share. Each run has a separate value, created on first use and
- * discarded with the run. Concurrent runs of other sessions never see it.
+ * Keys for run state that is shared by several middleware methods. Each run has a separate value, which is created on
+ * first use and discarded at the end of the run. Concurrent runs of other sessions cannot access it.
  *
  * **Example** (The calls of one run)
  *
@@ -58,7 +58,7 @@ interface DeclaringEntry {
   readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
 }
 
-/** Returns the error for two entries that declare different state under one key, if any. */
+/** Returns an error if two entries declare different state under the same key, otherwise `undefined`. */
 export const findConflict = (entries: ReadonlyArray<DeclaringEntry>): ConfigError | undefined => {
   const known = new Map<string, { readonly state: StateKey<unknown>; readonly name: string }>()
   for (const { name, state = [] } of entries) {

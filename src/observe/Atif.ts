@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * Objects have known keys; other programs put their fields under `extra`. Reading preserves every field, so a document
- * that is read and written again loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written.
- * {@link decodeLater} reads the supported parts of a later version.
+ * Objects have known keys; other programs put their fields under `extra`. Decoding preserves every field, so nothing is
+ * lost if a document is read and written again. Versions 1.0 to 1.7 can be read; 1.7 is written. {@link decodeLater}
+ * reads the supported parts of a later version.
  *
  * **Example** (Reading a trajectory)
  *
@@ -46,7 +46,7 @@ export const ImageSource = Schema.Struct({
   path: Name
 })
 
-/** One part of a multimodal message: a text or an image. */
+/** One part of a multimodal message: text or an image. */
 export const ContentPart = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("image"), source: ImageSource })
@@ -54,7 +54,7 @@ export const ContentPart = Schema.Union([
 /** See {@link ContentPart}. */
 export type ContentPart = typeof ContentPart.Type
 
-/** Content of a message: a text, or a list of parts. */
+/** Content of a message: a string or a list of parts. */
 export const Content = Schema.Union([Schema.String, Schema.Array(ContentPart)])
 /** See {@link Content}. */
 export type Content = typeof Content.Type
@@ -112,7 +112,9 @@ export type Metrics = typeof Metrics.Type
 
 const calendar = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$/u
 
-/** ISO 8601 timestamp. A date alone and a time without an offset are allowed, but `AtifCheck` warns about them. */
+/**
+ * ISO 8601 timestamp. A date without a time and a time without an offset are allowed, but `AtifCheck` warns about them.
+ */
 export const Timestamp = Schema.String.check(
   Schema.makeFilter((text: string) =>
     calendar.test(text) && !Number.isNaN(Date.parse(text.slice(0, 10))) ? undefined : "an ISO 8601 time"
@@ -161,7 +163,7 @@ export const FinalMetrics = Schema.Struct({
 /** See {@link FinalMetrics}. */
 export type FinalMetrics = typeof FinalMetrics.Type
 
-/** A whole document, or the trajectory of a child that is embedded in one. */
+/** A complete document, or the trajectory of a child agent that is embedded in a document. */
 export interface Trajectory {
   readonly schema_version: (typeof versions)[number]
   readonly session_id?: string | null
@@ -206,7 +208,7 @@ export const Trajectory: Schema.Codec<Trajectory> = Schema.Struct({
 const decodeKnown = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "ignore", errors: "all" })
 
 /**
- * Decodes a JSON value to a document and preserves fields added by other programs. Fails with all errors in its form.
+ * Decodes a JSON value to a document and preserves fields added by other programs. Fails with all structural errors.
  */
 export const decodeForeign = (value: unknown): ReturnType<typeof decodeKnown> =>
   // Decoding only drops unknown keys, so the original value is returned.
@@ -253,5 +255,5 @@ export const decodeLater = (value: unknown): LaterTrajectory | undefined => {
   return Result.isSuccess(decoded) ? { version: given, trajectory: decoded.success, unread } : undefined
 }
 
-/** Decodes a JSON value to a document, or fails with all errors in its form. */
+/** Decodes a JSON value to a document, or fails with all structural errors. */
 export const decode = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "error", errors: "all" })

@@ -1,6 +1,6 @@
 /**
- * Validates a trajectory: first its form by the Schema, then every rule that relates its parts. It is at least as
- * strict as the validators of the format's owners, and uses their wording where they report the same error.
+ * Validates a trajectory: first against the Schema, then against the rules that relate its parts. It is at least as
+ * strict as the official validators of the format, and words identical errors as they do.
  *
  * **Details**
  *
@@ -62,7 +62,7 @@ export const check = (value: unknown): ReadonlyArray<Issue> => {
   return issues.toSorted((a, b) => Number(a.severity === "warning") - Number(b.severity === "warning"))
 }
 
-/** Returns true if no issue is an error, so the document may be exchanged. */
+/** Returns true if no issue is an error. Such a document may be exchanged. */
 export const isSound = (issues: ReadonlyArray<Issue>): boolean => issues.every(({ severity }) => severity !== "error")
 
 const joinPath = (path: string, rest: string): string => (path === "" ? rest : `${path}.${rest}`)
@@ -208,7 +208,7 @@ const listImagePaths = (content: Atif.Content | null | undefined): ReadonlyArray
 
 /**
  * Returns the local image files that a document refers to, as paths relative to the document. References with a URL
- * scheme are left out.
+ * scheme are excluded.
  */
 export const listLocalImages = (document: Atif.Trajectory): ReadonlyArray<string> =>
   [

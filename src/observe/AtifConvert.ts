@@ -9,12 +9,12 @@
  * - A result belongs to the step whose answer issued its call, by `tool_call_id`, regardless of when it arrives. A tool
  *   call that no model requested is an agent step with `llm_call_count` 0.
  * - An agent under a tool scope is a child: its trajectory is embedded, and the result of that call points to it.
- * - An unknown payload becomes a system step that contains it; no payload is lost.
+ * - An unknown payload becomes a system step that contains it, so no payload is lost.
  *
  * **Gotchas**
  *
- * Events must be in chronological order (`Atof.parse` sorts them). A conversion before the stream ends shows the state
- * so far: a call without a result yet has no result.
+ * Events must be in chronological order (`Atof.parse` sorts them). A conversion before the end of the stream shows the
+ * current state: a call without a result so far is shown without one.
  *
  * **Example** (The trajectories of a stream of events)
  *
@@ -63,16 +63,16 @@ export class ShapeMismatch extends Schema.TaggedError<ShapeMismatch>("hermes-eff
   { uuid: Schema.String, message: Schema.String }
 ) {}
 
-/** An active conversion: takes events in order and returns the trajectories known so far. */
+/** A conversion in progress. It takes events in order and returns the trajectories known so far. */
 export interface Converter {
   readonly add: (event: Atof.Event) => void
   /** Scope uuids of the root agents known so far. A root agent was not started by another agent. */
   readonly roots: () => ReadonlyArray<string>
-  /** Ends the input. Scopes that are still open will have no end. */
+  /** Ends the input. Scopes that are still open remain without an end. */
   readonly finish: () => void
   /**
-   * Returns the trajectory known so far without changing the state of the conversion, or `undefined` while it has no
-   * step.
+   * Returns the trajectory known so far without changing the state of the conversion, or `undefined` if it has no steps
+   * yet.
    */
   readonly trajectory: (root: string) => Atif.Trajectory | undefined
   /** Returns the trajectory of a child agent as a separate document. */
@@ -198,7 +198,7 @@ const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Sch
   })
 }
 
-/** Returns the text of an opaque payload. If its only value is a text, that text is returned. */
+/** Returns the text of an opaque payload. If its only value is a string, that string is returned. */
 const readOpaqueText = (data: Schema.Json): string => {
   const values = Object.values(toFields(data))
   const [only] = values
@@ -308,7 +308,7 @@ const handleScopeEnd = (state: State, event: Atof.ScopeEvent): void => {
     addOpaqueStep(state, event, event.category, input)
 }
 
-/** Creates a conversion that has received no events yet. */
+/** Creates a converter that has not received any events. */
 export const make = (options: Options = {}): Converter => {
   const state = makeState(options)
   const faults: Array<ShapeMismatch> = []

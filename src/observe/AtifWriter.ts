@@ -5,8 +5,8 @@
  *
  * A file is replaced atomically, and only its owner can read it. Each run is encoded once. The file of a long session
  * is written at most once per {@link interval}, even if turns follow each other quickly. Children are in the file of
- * their parent; in mode `all` each also has a file named by its session. A session without a step has no file. A failed
- * write logs one warning and is retried after the next run.
+ * their parent; in mode `all` each child also has its own file, named after its session. A session without a step has
+ * no file. A failed write logs one warning and is retried after the next run.
  *
  * **Gotchas**
  *
@@ -14,9 +14,10 @@
  * that sessions do not overwrite each other. Characters of an id that are invalid in a file name become `_`.
  *
  * The runs of a session stay in memory until the session is abandoned, because its next run extends the same file. A
- * session that continues later, or in another process, has its earlier runs as copied context, in a separate file with
- * `-2`, `-3` and so on before the extension. The previous file names it in `continued_trajectory_ref`; no file is
- * overwritten. Likewise, the last file of a compacted session names the first file of the session that continues it.
+ * session that continues later, or in another process, gets a separate file with `-2`, `-3` and so on before the
+ * extension. That file contains the earlier runs as copied context. The previous file names it in
+ * `continued_trajectory_ref`; no file is overwritten. Likewise, the last file of a compacted session names the first
+ * file of the session that continues it.
  *
  * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
  */
@@ -45,7 +46,7 @@ export interface Options {
   readonly filenameTemplate: string
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
-  /** Model name of trajectories whose record names no model. */
+  /** Model name of trajectories whose run record contains no model name. */
   readonly modelName?: string | undefined
   readonly subagents: "embedded" | "all"
 }
@@ -116,13 +117,13 @@ export const nameSegments = (
 }
 
 /**
- * Returns the path of an image file relative to the documents of a directory. It is derived from the bytes, so each
- * image is stored once.
+ * Returns the path of an image file, relative to the directory of the documents. It is derived from the image's bytes,
+ * so each image is stored once.
  */
 export const formatPictureName = (mediaType: string, bytes: Uint8Array): string =>
   `images/${Digest.toHex(bytes, 32)}.${mediaType.slice("image/".length).replace("jpeg", "jpg")}`
 
-/** Collects the pictures of documents by the file names that the documents use for them. */
+/** Creates a collector of the images in documents, by the file names that the documents use for them. */
 export const makePictureCollector = () => {
   const found = new Map<string, Uint8Array>()
   const addPicture: Pictures = (mediaType, bytes) => {
@@ -136,7 +137,7 @@ export const makePictureCollector = () => {
 /** Returns the text of a document as it is written to a file. */
 export const render = (trajectory: Atif.Trajectory): string => Draft.makeTrajectoryEncoder()(trajectory)
 
-/** Returns the document followed by all its descendants, each child before its own children. */
+/** Returns the document followed by all its descendants. Each child comes before its own children. */
 const flattenTrajectories = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
   trajectory,
   ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectories)
@@ -155,11 +156,11 @@ const shortChars = 131_072
 interface DocumentState {
   readonly trajectory: FromRuns.GrowingTrajectory
   readonly toText: (trajectory: Atif.Trajectory) => string
-  /** Pictures that are not written yet, by file name. */
+  /** Images that have not been written yet, by file name. */
   readonly found: Map<string, Uint8Array>
-  /** Sessions of children that have ended and have no file yet. */
+  /** Session ids of children that have ended and have no file yet. */
   readonly ended: Set<string>
-  /** Sessions of children, at any depth, that are still running. */
+  /** Session ids of children, at any depth, that are still running. */
   readonly running: Set<string>
   /** True if the session was abandoned. Its background children may still be running. */
   isGivenUp: boolean
@@ -172,8 +173,8 @@ interface DocumentState {
 /** Writes documents of the runs that it receives. */
 interface Writer {
   /**
-   * Takes entries. Returns the number of milliseconds after which it must be called again, with an empty list if there
-   * are no new entries.
+   * Takes entries. Returns the number of milliseconds after which it must be called again. If there are no new entries
+   * by then, the list is empty.
    */
   readonly write: (entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined>
   /** Writes all changes since the last run ended. */
@@ -212,8 +213,8 @@ export const make = (
     })
 
     /**
-     * Records in the previous file that it continues in another file. A file that is not a trajectory of the session is
-     * not changed.
+     * Adds to the previous file a reference to the file that continues it. A file that is not a trajectory of the
+     * session is not changed.
      */
     const linkContinuation = Effect.fnUntraced(function* (
       before: string,
@@ -266,8 +267,8 @@ export const make = (
     }, catchWriteError)
 
     /**
-     * File of each continuation, by the session that it continues. A background child of that session may end after the
-     * continuation began.
+     * For each session that is continued, the file of the continuation. A background child of that session may end
+     * after the continuation began.
      */
     const continued = new Map<string, string>()
 
@@ -283,7 +284,7 @@ export const make = (
       }
     }, catchWriteError)
 
-    /** Root session of each child session. */
+    /** Root session id of each child session. */
     const roots = new Map<string, string>()
     const findRoot = (sessionId: string): string => roots.get(sessionId) ?? sessionId
 
@@ -356,7 +357,7 @@ export const make = (
         const { event, sessionId, turnId } = entry
         const root = findRoot(sessionId)
         if (root === sessionId && !sessions.has(sessionId)) {
-          // A side task of an abandoned session does not begin a document.
+          // A side task of an abandoned session does not start a new document.
           if (event._tag !== "RunStarted") continue
           sessions.set(sessionId, beginSession(sessionId, turnId))
           if (event.resumed) for (const before of yield* earlier(sessionId, turnId)) tree.add(before)

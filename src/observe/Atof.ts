@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A scope (agent, llm, tool, …) is a start and an end with one `uuid`; a mark is a single moment. `parent_uuid` is the
- * event's parent in the tree; `category_profile.tool_call_id` is the id of the model's tool call. Readers preserve
- * unknown keys and accept any `0.Y`; {@link decode} reports why it refuses a line.
+ * A scope (agent, llm, tool, …) is a start event and an end event with the same `uuid`; a mark is a single moment.
+ * `parent_uuid` is the event's parent in the tree; `category_profile.tool_call_id` is the id of the model's tool call.
+ * Readers preserve unknown keys and accept any version `0.Y`; {@link decode} reports why it rejects a line.
  *
  * **Gotchas**
  *
@@ -156,7 +156,7 @@ export const encodeRepeated = (value: Schema.Json): string => {
   return text
 }
 
-/** A line as a list of parts. Parts that several lines share are UTF-8 bytes. */
+/** An encoded line as a list of parts. Parts that several lines share are UTF-8 bytes. */
 export type Parts = ReadonlyArray<string | Uint8Array>
 
 const encodeRepeatedBytes = (value: Schema.Json): string | Uint8Array => {
@@ -172,7 +172,7 @@ const encodeRepeatedBytes = (value: Schema.Json): string | Uint8Array => {
 const encodeItems = (messages: ReadonlyArray<Schema.Json>): string | Uint8Array =>
   encodings.get(messages) ?? messages.map(encodeRepeated).join(",")
 
-/** Encoded keys of events and requests, cached because there are few different names. */
+/** Encoded keys of events and requests, cached because there are only a few different keys. */
 const beginnings = new Map<string, string>()
 
 const maxBeginnings = 256
@@ -187,7 +187,7 @@ const formatMemberStart = (name: string): string => {
 }
 
 /**
- * Returns the event as JSON. Messages of a request and a set of tools are encoded once, even if many requests contain
+ * Encodes the event as JSON. Messages of a request and sets of tools are encoded once, even if many requests contain
  * them.
  */
 const encodeJson = (event: Event): Parts => {
@@ -236,7 +236,8 @@ export const encode = (event: Event): Result.Result<string, AtofError> =>
   )
 
 /**
- * Encodes an event as a line in parts. A request contains the whole conversation, and sharing parts avoids copying it.
+ * Encodes an event as the parts of a line. A request contains the whole conversation, and sharing parts between lines
+ * avoids copying it.
  */
 export const encodeParts = (event: Event): Result.Result<Parts, AtofError> => {
   const missing = findMissingSubtype(event)
@@ -261,11 +262,12 @@ export const toMicros = (timestamp: string | number): number => {
 }
 
 /**
- * Second of the newest timestamp and its text. Events mostly arrive in chronological order, so the text can be reused.
+ * Newest timestamp in whole seconds, and its text form. Events mostly arrive in chronological order, so the text can
+ * often be reused.
  */
 let newestSecond = { second: 0, text: "1970-01-01T00:00:00" }
 
-/** Returns a time in RFC 3339 format in UTC with six fractional digits, as this runtime and Relay write it. */
+/** Formats a time as RFC 3339 in UTC with six fractional digits, as this runtime and Relay write it. */
 export const formatTimestamp = (micros: number): string => {
   const second = Math.floor(micros / 1_000_000)
   if (second !== newestSecond.second)
@@ -280,15 +282,15 @@ export const sortByTime = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =
     .toSorted((a, b) => a.at - b.at)
     .map(({ event }) => event)
 
-/** Content of a file: its events in chronological order, and its invalid lines. */
+/** Content of a stream file: its events in chronological order, and its invalid lines. */
 export interface Stream {
   readonly events: ReadonlyArray<Event>
   readonly faults: ReadonlyArray<AtofError>
 }
 
 /**
- * Reads a whole stream. Blank lines are skipped. A line that is not an event is reported as a fault, and all other
- * lines are read.
+ * Parses a whole stream. Blank lines are skipped. A line that is not an event is reported as a fault; the other lines
+ * are still parsed.
  */
 export const parse = (text: string): Stream => {
   const events: Array<Event> = []
@@ -347,8 +349,8 @@ const checkAttributes = (event: Event): ReadonlyArray<Issue> => {
 }
 
 /**
- * Validates a stream: each line by itself, then the scope pairs and the tree that the lines form together. A stream is
- * sound if there are no issues. A scope without an end is a warning: its process may have been killed.
+ * Validates a stream: first each line, then the pairs of scope events and the tree that they form. A stream is valid if
+ * there are no issues. A scope without an end causes only a warning, because its process may have been killed.
  *
  * Source: `relay-atof-atif.md` §1.5.
  */

@@ -5,8 +5,8 @@
  *
  * - The caller adds events without waiting; one fiber writes them to disk, at most once every 20 ms. When the disk is
  *   slower than the run, the run waits once {@link capacity} events are pending.
- * - `append` adds to an existing file, after a line feed if its last line was cut; `overwrite` starts an empty file at
- *   the first event. Without events there is no file.
+ * - `append` adds to an existing file, after a line feed if its last line is incomplete; `overwrite` starts an empty
+ *   file at the first event. Without events there is no file.
  * - With `maxBytes`, a full file is renamed to `<name>.1`, the previous one to `<name>.2`, and so on. `maxFiles` full
  *   files are retained.
  * - An unwritable directory and a full disk each log one warning; writing is retried with later events.
@@ -59,7 +59,7 @@ interface Writer {
 
 const lineFeed = 10
 
-/** Creates the operations on the file of a writer. */
+/** Creates the functions that access the file of a writer. */
 const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path) => {
   const path = paths.join(options.directory, options.filename)
   const { maxBytes = Number.POSITIVE_INFINITY, maxFiles = 5 } = options
@@ -101,7 +101,7 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
     isBroken = false
   })
 
-  /** Appends whole lines. A partial line left by a failure is ended before the next. */
+  /** Appends whole lines. If a failed write left a partial line, a line feed is written first. */
   const append = (lines: Uint8Array): Effect.Effect<void, PlatformError> =>
     Effect.gen(function* () {
       if (!isOpen) yield* open
@@ -129,8 +129,8 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
 }
 
 /**
- * Groups lines that fit into a file of `maxBytes`, so that a burst of events is distributed over files in the same way
- * as single events. Lines and groups are given by their end offsets.
+ * Groups lines so that each group fits into a file of `maxBytes`. A burst of events is thus distributed over files in
+ * the same way as single events. Lines and groups are given by their end offsets.
  */
 const groupLines = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFINITY): ReadonlyArray<number> => {
   const out: Array<number> = []
@@ -142,8 +142,8 @@ const groupLines = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFI
 }
 
 /**
- * Opens a writer that is closed with the scope. After that, all events are on disk, or a warning reports that they are
- * not.
+ * Opens a writer that is closed with the scope. After closing, all events are on disk, or a warning reports that they
+ * are not.
  */
 export const make = (options: Options): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function* () {

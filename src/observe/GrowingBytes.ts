@@ -1,5 +1,5 @@
 /**
- * UTF-8 text that grows at its end. Existing bytes are not encoded or copied again when text is added.
+ * A buffer of UTF-8 text to which text is appended. Existing bytes are not encoded or copied again when text is added.
  *
  * Source: `relay-atof-atif.md` §1.7 (rule 6: a request has all messages).
  */
@@ -9,8 +9,8 @@ const encoder = new TextEncoder()
 const [smallest, largest] = [4096, 4_194_304]
 
 /**
- * Length of the longest text that is written character by character. For such a text, calling the encoder and creating
- * the view that it needs would cost more.
+ * Maximum length of a string that is written character by character. For such a short string, calling the encoder and
+ * creating the view that it needs would cost more.
  */
 const shortText = 48
 
@@ -21,8 +21,8 @@ const maxBytes = 3
 export interface GrowingBytes {
   readonly length: () => number
   /**
-   * Makes room for the given number of additional bytes at once. A buffer that grows step by step is copied at each
-   * step.
+   * Makes room for the given number of additional bytes at once, because a buffer that grows step by step is copied at
+   * each step.
    */
   readonly reserve: (count: number) => void
   /** Adds text, or text that is already encoded as UTF-8. */
@@ -47,7 +47,7 @@ export const make = (): GrowingBytes => {
     larger.set(buffer.subarray(0, at))
     buffer = larger
   }
-  /** Adds an ASCII text. Returns false, and adds nothing, if the text has other characters. */
+  /** Adds an ASCII string. Returns false, and adds nothing, if the string has other characters. */
   const writeAscii = (text: string): boolean => {
     const { length } = text
     for (let index = 0; index < length; index++) {

@@ -1,15 +1,15 @@
 /**
- * Attribute texts that consist of parts. Several attributes may share a part, so that data derived from it, such as its
- * bytes, is computed once.
+ * Attribute values that are strings made of parts. Several attributes may share a part, so that data derived from it,
+ * such as its bytes, is computed once.
  *
  * Source: `ARCHITECTURE.md` §4 (run record: the cost of a step depends only on its new content).
  */
 import * as GrowingBytes from "./GrowingBytes.ts"
 
-/** A part of a text. Texts may share it: derived data, such as its bytes, is cached in it. */
+/** A part of a string. Several strings may share it. Data derived from it, such as its bytes, is cached in it. */
 export interface TextPart {
   readonly text: string
-  /** The text as JSON without the quotes, cached once computed. `bytes` is the text in UTF-8. */
+  /** The part as JSON without the quotes, cached once computed. `bytes` is the part in UTF-8. */
   json?: string | undefined
   bytes?: Uint8Array | undefined
 }
@@ -27,7 +27,7 @@ const noBytes = (): undefined => undefined
 /** Creates a list of parts whose UTF-8 form is not known. */
 export const makeParts = (list: ReadonlyArray<TextPart>): Parts => ({ list: () => list, bytes: noBytes })
 
-/** A text that consists of comma-separated parts, a text before them and a text after them. */
+/** A string that consists of comma-separated parts, with a prefix and a suffix. */
 export class JoinedText {
   readonly before: string
   readonly parts: Parts
@@ -37,10 +37,10 @@ export class JoinedText {
     this.parts = parts
     this.after = after
   }
-  /** Returns the whole text. */
+  /** Returns the whole string. */
   toString(): string {
     const parts = this.parts.list()
-    // A single join copies every text only once.
+    // A single join copies every part only once.
     const last = parts.length - 1
     return last < 0
       ? this.before + this.after
@@ -50,11 +50,14 @@ export class JoinedText {
   }
 }
 
-/** Number of unused bytes before the requested parts that are retained until they are removed at once. */
+/**
+ * Maximum number of unused bytes that are retained before the requested parts. When it is exceeded, all unused bytes
+ * are removed at once.
+ */
 const maxBehind = 32_768
 
 /**
- * A growing list of parts, of which the last ones are requested. Each part is encoded once, and the requested parts are
+ * A growing list of parts, the last of which are requested. Each part is encoded once, and the requested parts are
  * contiguous in memory.
  */
 export interface GrowingParts {
@@ -68,7 +71,7 @@ export interface GrowingParts {
 export const makeGrowingParts = (): GrowingParts => {
   const parts: Array<TextPart> = []
   let buffer = GrowingBytes.make()
-  /** Index of the part at the start of the buffer. `ends` has the end offset of each part from that index on. */
+  /** Index of the first part in the buffer. `ends` has the end offset of each part from that index on. */
   let base = 0
   let ends: Array<number> = []
 

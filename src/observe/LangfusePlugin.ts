@@ -5,13 +5,13 @@
  * **Details**
  *
  * The variables are documented in `langfuse/LangfuseSettings`. Missing or invalid keys log one warning and disable
- * tracing. An unreachable or slow host also logs one warning. Runs never wait for it, and the program waits a few
- * seconds at most when it ends.
+ * tracing. An unreachable or slow host also logs one warning. Runs never wait for the host, and the program waits at
+ * most a few seconds for it before it exits.
  *
  * **Gotchas**
  *
  * Prompts, answers, arguments and results are sent, without secrets. The system prompt and the arguments of tool calls
- * are sent in full; other texts are truncated to `HERMES_LANGFUSE_MAX_CHARS`.
+ * are sent in full; all other text is truncated to `HERMES_LANGFUSE_MAX_CHARS`.
  *
  * **Example** (In an application)
  *

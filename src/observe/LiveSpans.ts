@@ -22,8 +22,8 @@ import * as RunTree from "./RunTree.ts"
 const findRootRun = (run: RunTree.Run): RunTree.Run => (run.child === undefined ? run : findRootRun(run.child.parent))
 
 /**
- * Receives spans. `open` is called in the order in which spans begin, a parent before its children; `close` is called
- * once for each span. For a span that began before the sink was added, only `close` is called.
+ * Receiver of spans. `open` is called in the order in which spans begin, and for a parent before its children. `close`
+ * is called once for each span. For a span that began before the sink was added, only `close` is called.
  */
 export interface Sink {
   readonly open?: ((head: RunSpans.SpanHead) => void) | undefined
@@ -33,18 +33,18 @@ export interface Sink {
 /** Spans of active runs for all exporters: one tree of runs, from which each view creates its own spans. */
 export interface LiveSpanTree {
   readonly add: (entries: ReadonlyArray<Entry>) => void
-  /** Takes the messages and tool sets of earlier runs of a session. */
+  /** Adds the messages and tool sets of earlier runs of a session. */
   readonly remember: (entries: ReadonlyArray<Entry>) => void
   /** Tests whether the tree contains a run of the session, and therefore its messages. */
   readonly knows: (sessionId: string) => boolean
   /**
-   * Sends spans to a sink from now on. The returned function stops this and ends all open spans at the given time, in
+   * Starts to send spans to a sink. The returned function stops this and ends all open spans at the given time, in
    * epoch milliseconds.
    */
   readonly show: (view: RunSpans.View, sink: Sink) => (at: number) => void
 }
 
-/** Maximum number of active runs; beyond it, the run that has been inactive longest is ended. */
+/** Maximum number of active runs. Beyond it, the run that has been inactive the longest is ended. */
 export const maxRuns = 256
 
 /** Maximum number of sessions without an active run whose messages are retained for their next run. */
@@ -64,7 +64,7 @@ const endWhole = (node: RunTree.Node, at: number, end: NodeEnder): void => {
   end(node, at)
 }
 
-/** Ends a run and all its open parts, including the runs of its children. */
+/** Ends an unfinished run and all its open parts, including the runs of its children. */
 const cutRun = (run: RunTree.Run, at: number, end: NodeEnder): void => {
   for (const child of RunSpans.listChildren(run)) {
     if (child.run !== undefined) cutRun(child.run, at, end)
@@ -74,8 +74,8 @@ const cutRun = (run: RunTree.Run, at: number, end: NodeEnder): void => {
 }
 
 /**
- * Creates spans from entries as they are written. `failed` receives the error of a view or sink that fails; the others
- * continue.
+ * Creates a tree of active runs from entries as they are written. If a view or sink fails, `failed` receives the error
+ * and the others continue.
  */
 export const make = (failed: (error: unknown) => void): LiveSpanTree => {
   const tree = RunTree.make()
@@ -197,7 +197,7 @@ const followRecord = Effect.fnUntraced(function* (
   const batches = yield* RecordBatches.ofRecord
   const failures: Array<unknown> = []
   const live = make((error) => void failures.push(error))
-  /** Operations to perform in order. */
+  /** Queue of operations, to be performed in order. */
   const queue = yield* Queue.unbounded<Effect.Effect<void>, Cause.Done>()
   let readers = 0
 
@@ -246,7 +246,7 @@ const followRecord = Effect.fnUntraced(function* (
           (stop) =>
             Effect.gen(function* () {
               const stopped = yield* Deferred.make<void>()
-              // The flush makes `stop` run after all entries written so far.
+              // The flush ensures that `stop` runs after all entries written so far.
               yield* batches.flush
               yield* Queue.offer(
                 queue,
@@ -263,11 +263,11 @@ const followRecord = Effect.fnUntraced(function* (
   }
 })
 
-/** Followers by record. A follower ends with the last exporter that uses it. */
+/** Followers by record. A follower ends when its last exporter ends. */
 const followers = new WeakMap<Service, RcRef.RcRef<SpanFollower>>()
 
 const getFollower = Effect.fnUntraced(function* (record: Service) {
-  // The reference releases its content itself and is garbage-collected with the record.
+  // The reference releases its content itself and is garbage-collected together with the record.
   const made = yield* Effect.provideService(
     RcRef.make({ acquire: Effect.provideService(followRecord(record), RunRecord, record) }),
     Scope.Scope,
@@ -279,8 +279,8 @@ const getFollower = Effect.fnUntraced(function* (record: Service) {
 })
 
 /**
- * Creates spans of the runs of this process until the scope closes. `needsMessages` is true for a view that shows the
- * messages of requests; the earlier runs of a continued session are then read from the record once.
+ * Creates spans for the runs of this process until the scope closes. `needsMessages` is true for a view that shows the
+ * messages of requests. In that case, the earlier runs of a continued session are read once from the record.
  */
 export const listen = (
   view: RunSpans.View,
@@ -289,13 +289,13 @@ export const listen = (
 ): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
   Effect.flatMap(RunRecord.use(getFollower), ({ show }) => show(view, sink, needsMessages))
 
-/** Targets that exporters have claimed, by record. */
+/** Export targets that exporters have claimed, by record. */
 const targets = new WeakMap<Service, Set<string>>()
 
 /**
- * Claims a target for the scope. Returns false, with a warning, if an exporter of the same runs has already claimed
- * this target or a mutually exclusive one. Two such exporters would duplicate spans, and the spans inside a call could
- * belong to only one of them.
+ * Claims an export target until the scope closes. Returns false, with a warning, if an exporter of the same runs has
+ * already claimed this target or a mutually exclusive one. Two such exporters would duplicate spans, and the spans
+ * inside a call could belong to only one of them.
  */
 export const claimTarget = (
   target: string,

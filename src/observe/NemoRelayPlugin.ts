@@ -5,12 +5,12 @@
  *
  * **Details**
  *
- * Files requested by `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*` are written by our own writers, with or
- * without the library. An exporter in the `plugins.toml` replaces the corresponding writer of ours while its components
- * are active; if they cannot be activated, our writer is used.
+ * Our own writers write the files requested by `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*`, with or
+ * without the library. An exporter in the `plugins.toml` replaces our corresponding writer while the components are
+ * active. If they cannot be activated, our writer is used.
  *
  * The library receives events of the run record, complete and without secrets, with the record's timestamps. Without an
- * adaptive component, calls are not wrapped; with one, the library alone reports the calls that it executes, with its
+ * adaptive component, calls are not wrapped. With one, only the library reports the calls that it executes, with its
  * own timestamps.
  *
  * **Gotchas**
@@ -62,7 +62,7 @@ export interface Settings {
   readonly pluginsToml: string | undefined
 }
 
-/** Contributions of the plugin to a runtime. */
+/** Parts that the plugin contributes to a runtime. */
 export interface Parts {
   readonly middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution>
 }
@@ -122,7 +122,7 @@ const openWithLibrary = Effect.fnUntraced(function* (
     if (activation !== undefined) yield* activation.off
   })
   const passed = new Set<Listener>()
-  // Scopes close in reverse order, so the entries that the feed passes on at the end are still written.
+  // Finalizers run in reverse order, so the entries that the feed passes on at the end are still written.
   yield* TracePlugin.openExporters(trace, {
     taken: { atof: () => activation?.owner()?.hasAtof === true, atif: () => activation?.owner()?.hasAtif === true },
     listen: (listener) =>
@@ -138,8 +138,8 @@ const openWithLibrary = Effect.fnUntraced(function* (
     tell
   })
   /**
-   * Runs whose start event was played before their first call, by agent. Calls executed by the library must come after
-   * it.
+   * For each agent, the run whose start event was passed to the library before its first call. Calls executed by the
+   * library must come after this event.
    */
   const begun = new WeakMap<Spans.Agent, string>()
   const middleware =
@@ -161,8 +161,8 @@ const openWithLibrary = Effect.fnUntraced(function* (
 })
 
 /**
- * Opens the plugin and returns its middleware, until the scope closes. Without the library, one warning is logged and
- * our own writers are used.
+ * Opens the plugin until the scope closes, and returns its middleware. If the library is missing, one warning is logged
+ * and only our own writers are used.
  */
 export const open = (
   settings: Settings,

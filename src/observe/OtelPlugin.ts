@@ -10,9 +10,9 @@
  * **Gotchas**
  *
  * Prompts, answers, arguments and results are exported only when `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`
- * is `true`, without secrets. The span of the first model call that contains a message has it in full. Later calls
- * repeat the newest 32,768 characters of the conversation, and `hermes.input.omitted_messages` is the number of
- * messages before those.
+ * is `true`, without secrets. Each message is exported in full with the first model call that contains it. Later calls
+ * repeat only the newest 32,768 characters of the conversation, and `hermes.input.omitted_messages` is the number of
+ * earlier messages that are omitted.
  *
  * **Example** (In an application)
  *
@@ -53,7 +53,7 @@ const readParentSpan = ({
 }): Tracer.AnySpan | undefined => TraceContext.parse(start?.traceparent, start?.tracestate)
 
 /**
- * Returns functions that determine the trace of a run. Active calls and spans built from the record get the same trace.
+ * Creates functions that determine the trace of a run. Active calls and spans built from the record get the same trace.
  */
 const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
   /** Most recent run and its trace id, because successive spans mostly belong to one run. */
@@ -102,7 +102,7 @@ export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
   }
 }
 
-/** Creates the exporters that the variables request. Pending items are sent when the scope closes. */
+/** Creates the exporters that the settings request. Pending items are sent when the scope closes. */
 const buildExport = (
   variables: Readonly<Record<string, string | undefined>>
 ): Effect.Effect<Pick<RunTelemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
@@ -137,7 +137,7 @@ const buildExport = (
       },
       settings.captureContent && send !== undefined
     )
-    // Without a trace exporter, calls must not run in spans that are never exported.
+    // Without a trace exporter, calls must not run in spans, because those would never be exported.
     return {
       middleware:
         send === undefined && loggers === undefined

@@ -1,9 +1,9 @@
-/** Writes to the output directory of an exporter. */
+/** Writing to the output directory of an exporter. */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
 
-/** Runs a write. If the directory does not exist, creates it and runs the write again. */
+/** Performs a write. If it fails because the directory does not exist, creates the directory and repeats the write. */
 export const writeInDirectory = <A>(
   fs: FileSystem.FileSystem,
   directory: string,

@@ -1,7 +1,7 @@
 /**
  * Entries of the run record in batches, without secrets. All exporters of a record receive the same batches, at most
- * one per {@link pause}. Writing to the record never waits, and exporters wake at most ten times a second, however fast
- * a run is.
+ * one per {@link pause}. Writing to the record never waits, and exporters are woken at most ten times per second, even
+ * by a fast run.
  *
  * **Details**
  *
@@ -82,7 +82,7 @@ const shared = new WeakMap<Service, RcRef.RcRef<Batches>>()
 /** Batches of the entries of the runtime's record. */
 export const ofRecord: Effect.Effect<Batches, never, RunRecord | Scope.Scope> = Effect.gen(function* () {
   const record = yield* RunRecord
-  // The reference releases its content itself and is garbage-collected with the record.
+  // The reference releases its content itself and is garbage-collected together with the record.
   const made = yield* Effect.provideService(
     RcRef.make({ acquire: make(record.listen) }),
     Scope.Scope,

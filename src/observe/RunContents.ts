@@ -1,6 +1,6 @@
 /**
- * Messages and tool sets of sessions, indexed as the attempts in the run record refer to them: stored messages by
- * position; other messages and tool sets by id.
+ * Messages and tool sets of sessions. They are indexed in the same way as attempts in the run record refer to them:
+ * stored messages by position, and other messages and tool sets by id.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { ToolDefinition } from "../base/domain/ModelCall.ts"
@@ -10,8 +10,8 @@ import type { Attempt, Message } from "./RunNodes.ts"
 type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
 /**
- * Request of an attempt. A message is `undefined` if the record has lost it. If a request begins with the messages of
- * the previous request, both share the same lists, and the later request extends them.
+ * Request of an attempt. A message is `undefined` if it is missing from the record. If a request begins with the
+ * messages of the previous request, both share the same lists, and the later request extends them.
  */
 export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message | undefined>
@@ -30,19 +30,22 @@ export interface Request {
  * session.
  */
 export interface SentMessages {
-  /** Number of messages, including messages that the record has lost. */
+  /** Number of messages, including messages that are missing from the record. */
   readonly count: number
   /** System prompts, in order. */
   readonly system: ReadonlyArray<Prompt.Message>
   /** Number of messages in the record that are not system prompts. */
   readonly said: number
-  /** Passes the messages that are not system prompts to `wants`, the last one first, until it returns false. */
+  /**
+   * Passes the messages that are not system prompts to `wants`, starting with the last one, until `wants` returns
+   * false.
+   */
   readonly newest: (wants: (message: Prompt.Message) => boolean) => void
   /** Returns all messages in order. This is the list of {@link Request}, which the next request extends. */
   readonly messages: () => Request["messages"]
   /**
-   * Messages, in order, that no session had stored and no previous attempt of the run had sent, such as the summary of
-   * a compaction.
+   * Messages, in order, that were not stored by a session and not sent by a previous attempt of the run, such as the
+   * summary of a compaction.
    */
   readonly fresh: ReadonlyArray<Prompt.Message>
 }
@@ -112,7 +115,7 @@ export interface Contents {
   readonly sessions: Map<string, Session>
 }
 
-/** Creates contents without sessions. */
+/** Contents of all sessions, by session id. */
 export const make = (): Contents => ({ sessions: new Map() })
 
 const getSession = ({ sessions }: Contents, sessionId: string): Session => {
@@ -146,8 +149,7 @@ export const addMessage = (
     else systems.delete(position)
     if (position < counts.length - 1) counts.length = position + 1
   }
-  // An id is a hash, so a message with a known id is the same message. Reusing the object lets views convert it only
-  // once.
+  // An id is a hash, so messages with the same id are equal. Reusing the object allows views to convert it only once.
   if (id !== undefined && named.get(id) === undefined) {
     if (named.has(id)) session.last = undefined
     named.set(id, message)
@@ -255,8 +257,8 @@ const countMessages = (
 }
 
 /**
- * Passes the messages of references to `wants`, without system prompts and from the last one on, until it returns
- * false.
+ * Passes the messages of references, except system prompts, to `wants`, starting with the last one, until `wants`
+ * returns false.
  */
 const showNewest = (
   { named, positions }: Session,
@@ -281,7 +283,7 @@ const showNewest = (
 
 /**
  * Returns the messages of an attempt for a reader that starts with the newest one. If the attempt is the first of its
- * session, `begun` has the messages that the session began with.
+ * session, `begun` contains the initial messages of the session.
  */
 export const findSentMessages = (contents: Contents, attempt: Attempt, begun: ReadonlyArray<Message>): SentMessages => {
   const {

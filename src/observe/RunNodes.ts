@@ -1,14 +1,14 @@
 /**
- * Nodes of the tree of runs: runs, their steps, the attempts of a step, its tool calls, the approvals of a call,
+ * Nodes of the tree of runs: runs, their steps, the attempts and tool calls of a step, the approvals of a call, and
  * children.
  *
  * **Details**
  *
- * - A run without an end was killed or is still running: `endedAt` is undefined. Calls that it left open are closed by
- *   the run that resumes its session; `end.ran` is true if the call had begun.
+ * - If a run was killed or is still running, `endedAt` is undefined. The run that resumes the session closes the calls
+ *   that were left open; `end.ran` is true if the call had begun.
  * - A call without `start` never began, or it was a call of a read-only tool whose process was killed. Its name and
  *   arguments come from the model's answer.
- * - A child is below the call that started it, and is a root if that call is not in the record.
+ * - A child is below the call that started it. If that call is not in the record, the child is a root.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -23,7 +23,7 @@ export interface Message {
   readonly origin: Record.Origin
   /** Position in the session, or `undefined` for a message that is sent but not stored. */
   readonly position: number | undefined
-  /** The message, or `undefined` if the copy of the session can no longer be read. */
+  /** The message, or `undefined` if the stored session can no longer be read. */
   readonly message: Prompt.Message | undefined
   /** Original of a message that was copied to the beginning of the session. */
   readonly copyOf?: Record.Original | undefined
@@ -34,12 +34,12 @@ export interface Beginning {
   readonly at: number
   readonly turnId: string
   readonly link: TaggedEvent<"ReplayBegun">
-  /** Event of the rewritten context, if the conversation of the other session was compacted. */
+  /** Event that reports the rewritten context, if the conversation of the other session was compacted. */
   rewritten: TaggedEvent<"ContextRewritten"> | undefined
   readonly messages: Array<Message>
 }
 
-/** Event between attempts: a wait, another route, a notice, a rewritten context, lost entries. */
+/** Event between attempts: a wait, a change of route, a notice, a rewritten context, or lost entries. */
 interface Aside {
   readonly at: number
   /** The current step; 0 before the first step. */
@@ -47,11 +47,11 @@ interface Aside {
   readonly event: TaggedEvent<"Waiting" | "RouteChanged" | "Notice" | "ContextRewritten" | "Gap" | "AnswerAdapted">
 }
 
-/** Marks that views set on a node of the tree. A field costs less than an entry in a weak map. */
+/** Values that views store on a node of the tree. A field costs less than an entry in a weak map. */
 interface SpanState {
-  /** Id of the node's span, once requested. */
+  /** Id of the node's span, once it has been requested. */
   spanId?: string | undefined
-  /** True if the node's span was ended. */
+  /** True if the node's span has ended. */
   isEnded?: boolean | undefined
 }
 
@@ -61,7 +61,7 @@ export interface Attempt extends SpanState {
   readonly run: Run
   /** The step of the attempt, or `undefined` for a side task. */
   readonly step: Step | undefined
-  /** For a side task, the call whose tool or approval requested it. */
+  /** For a side task, the call whose tool or approval requested the task. */
   readonly call: Call | undefined
   readonly startedAt: number
   readonly start: TaggedEvent<"AttemptStarted">
@@ -69,7 +69,7 @@ export interface Attempt extends SpanState {
   end: TaggedEvent<"AttemptEnded"> | undefined
 }
 
-/** An approval that a call needed. */
+/** An approval that a call required. */
 export interface Approval extends SpanState {
   readonly kind: "approval"
   readonly call: Call

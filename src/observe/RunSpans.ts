@@ -1,6 +1,6 @@
 /**
  * Spans of runs: one for each run, child, step, attempt, tool call and approval of a {@link RunTree.Tree}. Exporters
- * supply names and attributes by a {@link View}; ids, parents, times and outcomes are the same for all exporters, both
+ * supply names and attributes in a {@link View}. Ids, parents, times and outcomes are the same for all exporters, both
  * for active and for stored runs.
  *
  * **Details**
@@ -11,7 +11,7 @@
  *   span.
  * - A call that a tool made is below the call of the tool. A side task is below the call that requested it, or else
  *   below its run.
- * - Parts of a run that are still open when it ends are ended with it, as interrupted.
+ * - Parts of a run that are still open when it ends are ended at the same time, as interrupted.
  *
  * Source: `ARCHITECTURE.md` §4 (run record), W3C Trace Context.
  */
@@ -44,7 +44,7 @@ export interface Trace {
   readonly traceState?: string | undefined
 }
 
-/** Failure of an operation. `type` is the value of the attribute `error.type`, from a small set of words. */
+/** Failure of an operation. `type` is the value of the attribute `error.type`, taken from a small set of names. */
 export interface Failure {
   readonly type: string
   readonly message: string
@@ -123,7 +123,7 @@ export const makeRunSpanId = (turnId: string): string => Digest.toHex(`run ${tur
 /** Returns the span id of a child agent and of its run. */
 export const makeChildSpanId = (sessionId: string): string => Digest.toHex(`child ${sessionId}`, 16)
 
-/** Returns the span id of an attempt. */
+/** Derives the span id of an attempt from its request id. */
 export const makeAttemptSpanId = (apiRequestId: string): string => getSpanId(`attempt ${apiRequestId}`)
 
 /**
@@ -133,7 +133,10 @@ export const makeAttemptSpanId = (apiRequestId: string): string => getSpanId(`at
 export const makeCallSpanId = (apiRequestId: string, toolCallId: string): string =>
   getSpanId(`call ${apiRequestId} ${toolCallId}`)
 
-/** Returns the span id of a step. The summary of a run that reached a limit is a second step with the last number. */
+/**
+ * Returns the span id of a step. If a run reached a limit, its summary is a second step with the last step number;
+ * `isAgain` is then true.
+ */
 export const makeStepSpanId = (turnId: string, step: number, isAgain = false): string =>
   Digest.toHex(`step ${turnId} ${step}${isAgain ? " again" : ""}`, 16)
 
@@ -263,8 +266,8 @@ const computeOrder = (node: RunTree.Node): number => {
 }
 
 /**
- * Returns attributes, or the error that prevented them, because a value that cannot be encoded must not affect other
- * spans.
+ * Returns attributes. If they cannot be computed, returns an attribute with the error, because a value that cannot be
+ * encoded must not affect other spans.
  */
 const describeSafely = (attributes: () => SparseAttributes): SparseAttributes => {
   try {
@@ -274,7 +277,7 @@ const describeSafely = (attributes: () => SparseAttributes): SparseAttributes =>
   }
 }
 
-/** Creates heads and spans of nodes, except for the run of a child. */
+/** Creates a builder of the heads and spans of nodes. The run of a child has no span of its own. */
 export const makeSpanBuilder = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) => {
   const traces = new WeakMap<RunTree.Run, Trace>()
   const getTrace = (run: RunTree.Run): Trace => {

@@ -10,19 +10,20 @@
  * | `step` | a step of a run |
  * | `chat` | an attempt to call a model |
  * | `execute_tool` | a tool call, from its preparation to its end |
- * | `approval` | a question, and how long the answer took |
+ * | `approval` | a request for approval, until it is answered |
  *
  * Attributes and metrics are named according to the GenAI semantic conventions. Spans are built from the run record, so
- * they have its timestamps and complete texts of any length. Model calls and tool calls run in their spans, so that
+ * they have its timestamps and its full text of any length. Model calls and tool calls run in their spans, so that
  * everything inside them (spans of a tool, log lines, MCP calls, child processes) belongs to their trace. Without a
- * tracer in the fiber nothing is recorded.
+ * tracer in the fiber, nothing is recorded.
  *
  * Its spans replace the runtime's own spans of runs, model calls, tool calls and side tasks, which an application with
  * a tracer has without a plugin (`Agent.run`, `chat`, `execute_tool`).
  *
  * **Gotchas**
  *
- * This plugin and `observability/otel` exclude each other: only the first one is active, and a warning is logged.
+ * This plugin and `observability/otel` are mutually exclusive: only the first one is active, and a warning is logged
+ * for the other.
  *
  * Prompts, answers, arguments and results are part of a span only with `captureContent`, without secrets. For the same
  * reason, code inside a call can annotate only its own spans, not the span of the call.
@@ -80,13 +81,13 @@ export interface Options {
   /** Parent span of runs if the application has no active span. */
   readonly parent?: Tracer.AnySpan | undefined
   /**
-   * Decides which runs are traced. By default a run follows the decision of its parent span, and is traced if it has no
-   * parent span.
+   * Decides which runs are traced. By default, a run inherits the sampling decision of its parent span, and is traced
+   * if it has no parent span.
    */
   readonly sampler?: Sampler | undefined
 }
 
-/** Contributions of a tracing plugin to a runtime. */
+/** Parts that a tracing plugin contributes to a runtime. */
 export interface Contribution {
   readonly hooks: ReadonlyArray<Hook>
   readonly middleware: readonly [Middleware.LlmExecution, Middleware.ToolExecution] | readonly []
@@ -106,11 +107,13 @@ const describeResult = ({ node }: RunSpans.Span): string | undefined => {
   return node.kind === "run" ? (node.end?.exit ?? "interrupted") : undefined
 }
 
-/** Tests whether a span has a log record: a run, an approval or a failure. */
+/** Tests whether a log record is written for a span. This applies to runs, approvals and failures. */
 export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
   outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
 
-/** Writes the log record of a span that {@link isLogged}, with the time of the span's end. */
+/**
+ * Writes the log record of a span for which {@link isLogged} is true. The record has the time at which the span ended.
+ */
 export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers): Effect.Effect<void> => {
   const { endedAt, name, node, outcome, sampled, spanId, traceId } = span
   const failure = outcome._tag === "Failed" ? outcome.failure : undefined
@@ -136,7 +139,7 @@ export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers
 
 /** Creates middleware that runs model calls and tool calls of recorded runs in their spans. */
 export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
-  /** Loggers of the last call combined with `loggers`, cached because most calls have the same loggers. */
+  /** Loggers of the last call combined with `loggers`. They are cached because most calls have the same loggers. */
   let both: { readonly of: Loggers; readonly all: Loggers } | undefined
   const addOwnLoggers = (given: Loggers, own: Loggers): Loggers => {
     if (both?.of !== given) both = { of: given, all: new Set([...given, ...own]) }
@@ -173,7 +176,7 @@ export const tracerTarget = "tracer"
 /** Advice in the warning that is logged when runs would be traced twice. */
 export const exclusive = "use Telemetry or enable observability/otel, not both."
 
-/** Returns the step of an attempt, or `undefined` for a side task. */
+/** Returns the step number of an attempt, or `undefined` for a side task. */
 const getStepNumber = ({ apiCallCount, platform }: LlmContext): number | undefined =>
   platform.startsWith("auxiliary:") ? undefined : apiCallCount
 
@@ -185,7 +188,8 @@ const buildContribution = (options: Options): Effect.Effect<Contribution, never,
       return { hooks: [], middleware: [] }
     const clock = yield* Clock.Clock
     const spans = TracerSpans.make({ agentName, tracer, parent, sampler })
-    // The tracer assigns ids and parents; these only identify spans relative to each other.
+    // The application's tracer assigns ids and parents. The ids returned here only identify spans relative to each
+    // other.
     const makeTrace = ({ turnId }: { readonly turnId: string }): RunSpans.Trace => ({
       traceId: RunSpans.makeTraceId(turnId),
       parentSpanId: undefined,
@@ -260,7 +264,7 @@ export const make = (options?: Options): { readonly plugins: readonly [Plugin.Pl
 
 /**
  * Protobuf serialization for Effect's exporters, for programs with long conversations. It produces the same bytes as
- * `OtlpSerialization.layerProtobuf`, which uses many times more memory for spans with long texts.
+ * `OtlpSerialization.layerProtobuf`, which uses many times more memory for spans with long attribute values.
  *
  * **Example** (In the place of `Otlp.layerProtobuf`)
  *

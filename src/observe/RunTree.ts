@@ -1,7 +1,7 @@
 /**
- * The tree of events in the run record: runs, their steps, the attempts of a step, its tool calls, the approvals of a
- * call, and the children and calls that it started. Every exporter and every view of runs is a function of this tree,
- * both for active and for stored runs.
+ * The tree of events in the run record: runs, their steps, the attempts and tool calls of a step, the approvals of a
+ * call, and the children and calls that a call started. Every exporter and every view of runs is a function of this
+ * tree, both for active and for stored runs.
  *
  * **Details**
  *
@@ -36,8 +36,8 @@ export interface Tree {
   /** Returns the messages of an attempt, for a reader that starts with the newest one. */
   readonly sent: (attempt: Attempt) => RunContents.SentMessages
   /**
-   * Returns the messages of an attempt that no session stores, in order: the system prompt, nudges, contexts of
-   * plugins.
+   * Returns the messages of an attempt that no session stores, in order: the system prompt, nudges, and contexts added
+   * by plugins.
    */
   readonly unstored: (attempt: Attempt) => ReadonlyArray<Prompt.Message>
   /** Returns the tools of an attempt. */
@@ -55,7 +55,7 @@ export interface Tree {
   readonly release: (sessionId: string) => void
 }
 
-/** Returns the messages that a session began with if the attempt is the first one of the session, or an empty list. */
+/** Returns the initial messages of the session if the attempt is its first one; otherwise an empty list. */
 const listBeginning = ({ beginnings, roots }: RunTreeState.TreeState, attempt: Attempt): ReadonlyArray<Message> => {
   const { run } = attempt
   const isFirst =
@@ -69,8 +69,8 @@ export const make = (): Tree => {
   const state = RunTreeState.make()
   const { beginnings, contents, roots } = state
   /**
-   * Messages of the most recently requested attempt, cached until the tree changes, because every exporter requests
-   * them.
+   * Messages of the most recently requested attempt. They are cached until the tree changes, because every exporter
+   * requests them.
    */
   let asked: { readonly attempt: Attempt; readonly sent: RunContents.SentMessages } | undefined
   return {
@@ -101,7 +101,7 @@ export const make = (): Tree => {
   }
 }
 
-/** Builds the tree of stored entries. */
+/** Builds a tree from stored entries. */
 export const fromEntries = (entries: Iterable<Record.Entry>): Tree => {
   const tree = make()
   for (const entry of entries) tree.add(entry)

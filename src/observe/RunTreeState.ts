@@ -1,5 +1,5 @@
 /**
- * State of the tree of runs, and the effect of each entry of the record on it.
+ * State of the tree of runs, and the changes that each entry of the record makes to it.
  *
  * **Details**
  *
@@ -16,7 +16,7 @@ import type { Approval, Attempt, Beginning, Call, Child, Node, Run, Step } from 
 
 type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
-/** Effect of an entry on the tree. `Noted` is for an event that is neither a beginning nor an end. */
+/** Change that an entry makes to the tree. `Noted` is for an event that neither begins nor ends a node. */
 export type Change =
   | { readonly _tag: "Opened" | "Closed"; readonly at: number; readonly node: Node }
   | { readonly _tag: "Noted"; readonly at: number; readonly run: Run; readonly event: Record.RecordEvent }
@@ -41,7 +41,7 @@ export interface TreeState {
   readonly contents: RunContents.Contents
   /** The run of the newest entry, because successive entries mostly belong to one run. */
   newest: OpenRun | undefined
-  /** Effects of the newest entry. */
+  /** Changes made by the newest entry. */
   changes: Array<Change>
 }
 
@@ -187,7 +187,7 @@ const appendMessage = (
 ): void => {
   const { id, message, origin } = event
   const stored = RunContents.addMessage(tree.contents, entry, event)
-  // A message with an id is placed by the requests that refer to it.
+  // The position of a message with an id is determined by the requests that refer to it.
   if (id !== undefined) return
   within.run.messages.push(stored)
   if (origin === "model") {
@@ -369,7 +369,7 @@ const addRunEvent = (
 }
 
 const endSession = (tree: TreeState, entry: Record.Entry, event: TaggedEvent<"SessionEnded">): void => {
-  // A session that continues another session may end under the turn in which it began.
+  // If a session continues another session, its end may be recorded under the turn in which it began.
   const last =
     tree.open.get(formatRunKey(entry))?.run ?? tree.roots.findLast(({ sessionId }) => sessionId === entry.sessionId)
   if (last !== undefined) tree.changes.push({ _tag: "Noted", at: entry.at, run: last, event })
@@ -392,7 +392,7 @@ const addToBeginning = (tree: TreeState, entry: Record.Entry): boolean => {
   return true
 }
 
-/** Adds an entry, and returns its effects in order. */
+/** Adds an entry, and returns the changes that it made, in order. */
 export const addEntry = (tree: TreeState, entry: Record.Entry): ReadonlyArray<Change> => {
   const { at, event, sessionId, turnId } = entry
   tree.changes = []

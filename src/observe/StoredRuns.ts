@@ -1,5 +1,5 @@
 /**
- * The runs of a stored session and its children as a tree. It is built from the run record, or from the messages alone
+ * The runs of a stored session and its children as a tree. It is built from the run record, or only from the messages
  * if the session is older than its record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
@@ -117,7 +117,7 @@ const completeEntries = Effect.fnUntraced(function* (
   })
 })
 
-/** Returns the entries before the first entry of a turn, in the order in which they were written. */
+/** Returns the entries that were written before the first entry of a turn, in the order in which they were written. */
 const takeBefore = (
   entries: ReadonlyArray<RecordEvent.Entry>,
   turnId: string | undefined

@@ -24,7 +24,7 @@ export type Trace =
     }
   | { readonly _tag: "Trajectory"; readonly trajectory: Atif.Trajectory; readonly notice?: string | undefined }
 
-/** Failure to read a text as a trace; the message contains the reason. */
+/** Failure to parse text as a trace. The message contains the reason. */
 class NoTrace extends Schema.TaggedError<NoTrace>("hermes-effect/observability/NoTrace")("NoTrace", {
   message: Schema.String
 }) {}
@@ -69,6 +69,6 @@ export const toTrajectories = (trace: Trace, options?: AtifConvert.Options): Ret
     ? { trajectories: [trace.trajectory], faults: [] }
     : AtifConvert.convert(trace.events, options)
 
-/** Builds the rows of the timeline. Messages that several requests repeat are added to `pool`. */
+/** Builds the rows of the timeline. Messages that several requests repeat are added to `pool` and stored there once. */
 export const buildRows = (trace: Trace, pool: Pool): ReadonlyArray<Row> =>
   trace._tag === "Trajectory" ? FromAtif.buildRows(trace.trajectory) : FromAtof.buildRows(trace.events, pool)

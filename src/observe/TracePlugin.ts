@@ -5,7 +5,7 @@
  * **Details**
  *
  * Runs are not slowed down: a separate fiber converts the entries to events and documents and writes them. When the
- * plugin is unloaded or its runtime ends, everything that is open is ended and the files are completed.
+ * plugin is unloaded or its runtime ends, all open scopes are ended and the files are completed.
  *
  * **Example** (In an application)
  *
@@ -52,7 +52,7 @@ export interface TakenExporters {
   readonly atif: () => boolean
 }
 
-/** Other writers of the same output, and the source of entries to use beside them. */
+/** Other writers of the same output, and the source of entries for the exporters that run alongside them. */
 export interface SiblingWriters {
   readonly taken: TakenExporters
   /** Source of entries that is used instead of the record. */
@@ -60,7 +60,8 @@ export interface SiblingWriters {
 }
 
 /**
- * Creates a filter that leaves out sessions, and their children, that began while something else wrote the same output.
+ * Creates a filter of entries. It excludes sessions that began while something else wrote the same output, and their
+ * children.
  */
 const makeTakenFilter = (isTaken: () => boolean): ((entry: Entry) => boolean) => {
   const known = new Map<string, boolean>()
@@ -91,8 +92,8 @@ const followEntries = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, never, Scope.Scope> {
   const deadline = yield* TraceSettings.FlushDeadline
   const queue = yield* Queue.unbounded<ReadonlyArray<Entry>, Cause.Done>()
-  // Handles all batches that arrived in the meantime at once, so a slow disk lags behind by one write, not by one write
-  // per run.
+  // Handles all batches that arrived in the meantime at once, so that a slow disk causes a delay of one write and not
+  // of one write per run.
   let wait: number | undefined
   const taken = Effect.suspend(() =>
     wait === undefined
@@ -163,7 +164,7 @@ export const makeEventConverter = (stream: AtofStream, earlier: EarlierReader) =
   })
 }
 
-/** Files that are written for each record. */
+/** Files that exporters write, by record. */
 const claimed = new WeakMap<Service, Set<string>>()
 
 /**
@@ -199,8 +200,8 @@ const claimFiles = Effect.fnUntraced(function* ({
 })
 
 /**
- * Writes the files of the enabled exporters, as long as the scope lives. If all are disabled, it does not listen to the
- * record. Files that another plugin of the runtime already writes are left out, with one warning.
+ * Opens the enabled exporters, which write their files until the scope closes. If all are disabled, the record is not
+ * read. Files that another plugin of the runtime already writes are left out, with one warning.
  */
 export const openExporters = (
   settings: TraceSettings.TraceSettings,
@@ -209,8 +210,8 @@ export const openExporters = (
   Effect.gen(function* () {
     const { agent, atif, atof } = yield* claimFiles(settings)
     /**
-     * Returns batches of the entries that an exporter writes. Whether a session is included is decided when it begins,
-     * so that all its events have the same writer.
+     * Returns batches of the entries that an exporter writes. A session is included or excluded when it begins, so that
+     * all its events have the same writer.
      */
     const makeBatches = (exporter: keyof TakenExporters) => {
       if (beside === undefined) return RecordBatches.ofRecord

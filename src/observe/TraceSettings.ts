@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * Values are trimmed; an empty one counts as unset. ATOF files go to the working directory by default; ATIF files need
- * a directory. If no agent version is set, the version in the record is used. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not
- * in NeMo Relay: it is the size in bytes at which a file is rotated.
+ * Values are trimmed; an empty value counts as unset. ATOF files are written to the working directory by default; for
+ * ATIF files a directory must be set. If no agent version is set, the version in the record is used.
+ * `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not in NeMo Relay: it is the size in bytes at which a file is rotated.
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4.2.
  */
@@ -16,7 +16,7 @@ import type * as AtifWriter from "./AtifWriter.ts"
 import type * as AtofWriter from "./AtofWriter.ts"
 import type { Agent } from "./atof/AgentScopes.ts"
 
-/** Maximum time that the end of a program waits for files that are not on disk yet. */
+/** Maximum time that the program waits, before it exits, for files that are not on disk yet. */
 export const FlushDeadline = Context.Reference<Duration.Duration>("hermes-effect/observability/FlushDeadline", {
   defaultValue: () => Duration.seconds(5)
 })

@@ -10,7 +10,7 @@ export interface Share {
   readonly tokens: number
 }
 
-/** Totals of a trace. `millis` is the time from the first event to the last; 0 when times are unknown. */
+/** Totals of a trace. `millis` is the time from the first event to the last, or 0 if times are unknown. */
 export interface Stats {
   readonly agents: number
   readonly turns: number

@@ -1,13 +1,13 @@
 /**
- * HTML page of a run, or of two runs and their difference: a timeline as a tree with parallel calls in lanes, every
- * request, response, tool call and approval, tokens and cost, search and filters.
+ * HTML page of a run, or of two runs and their difference. It shows a timeline as a tree with parallel calls in lanes,
+ * every request, response, tool call and approval, and tokens and cost, and it supports search and filters.
  *
  * **Details**
  *
- * The page is one file. Its content security policy allows its own script and style by hash and denies the network.
- * Text of a run is embedded as JSON and shown as text, so that it cannot become markup or code. Only visible rows exist
- * in the DOM; a message that several requests repeat is embedded once. `npm run build:page` builds the script and the
- * style from the modules in `trace/page`.
+ * The page is one file. Its content security policy allows only its own script and style, by hash, and denies network
+ * access. The data of a run is embedded as JSON and shown as text, so that it cannot become markup or code. Only
+ * visible rows exist in the DOM; a message that several requests repeat is embedded once. `npm run build:page` builds
+ * the script and the style from the modules in `trace/page`.
  */
 import { script, style } from "#pages/trace"
 import * as Effect from "effect/Effect"
@@ -62,7 +62,7 @@ const countChanges = (diff: ReadonlyArray<Diff.Change>): ReadonlyArray<Sum> =>
     makeSum(diff.filter((change) => change.state === state).length, state)
   )
 
-/** Redacts a row, because pages are shared and traces of other programs may contain secrets. */
+/** Removes secrets from a row, because pages are shared and traces of other programs may contain secrets. */
 const redactRow = (row: Row): Row => ({
   ...row,
   name: redactText(row.name),
@@ -75,7 +75,7 @@ const findSessionId = (trace: Trace.Trace): string | undefined =>
     ? (trace.trajectory.session_id ?? undefined)
     : toNonEmptyText(trace.events[0]?.metadata?.["session_id"])
 
-/** Distinguishes traces with the same name by their sessions, or else by their positions. */
+/** Makes the names of traces unique by adding their sessions to equal names, or else their positions. */
 const disambiguateNames = (traces: ReadonlyArray<NamedTrace>): ReadonlyArray<NamedTrace> => {
   const isTwice = ({ name }: NamedTrace): boolean => traces.filter((one) => one.name === name).length > 1
   const bySession = traces.map((one) => {

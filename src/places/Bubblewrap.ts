@@ -38,7 +38,7 @@ const findPrograms = Effect.fnUntraced(function* (fs: FileSystem.FileSystem) {
 
 /**
  * Builds the arguments of the first process of a sandbox, which waits for the command and exits with its status.
- * bubblewrap's own first process would remain as a zombie of the machine, and the end of the command would be noticed a
+ * bubblewrap's own first process would remain as a zombie on the machine, and the end of the command would be noticed a
  * second late.
  */
 const buildInitArguments = ({
@@ -109,9 +109,9 @@ const readTextUntil = (
 
 /** Network namespace of a sandbox. */
 interface JoinedNamespace {
-  /** Id of a process in the namespace. */
+  /** Id of a process that is in the namespace. */
   readonly pid: number
-  /** Port of the proxy inside the namespace, `undefined` without a proxy. */
+  /** Port of the proxy inside the namespace, or `undefined` if there is no proxy. */
   readonly port: string | undefined
 }
 
@@ -228,7 +228,7 @@ const make: WallKind["make"] = (files) =>
               "/proc/sys",
               "/proc/sys",
               ...buildMountArguments(rules),
-              // Files in this directory would use memory that no limit counts.
+              // Files in this directory would use memory that does not count towards any limit.
               "--remount-ro",
               "/dev",
               "--chdir",
@@ -245,7 +245,7 @@ const make: WallKind["make"] = (files) =>
 
 const noWrite = /read-only file system|EROFS/i
 // A protected file is a mount point: it cannot be removed or renamed, and files cannot be renamed into its directory.
-// The empty `.hermes`, which `git clean` tries to remove, belongs to the sandbox and is no error.
+// The empty `.hermes`, which `git clean` tries to remove, belongs to the sandbox and is not an error.
 const noMove = /^(?!.*\.hermes\b).*(?:device or resource busy|EBUSY|cross-device link|EXDEV)/im
 const noNetwork =
   /could not resolve host|temporary failure in name resolution|network is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i

@@ -38,7 +38,7 @@ import type { SetAside } from "./SetAside.ts"
 /** Explanation of why an environment stopped a command. */
 export interface Explanation {
   readonly reason: string
-  /** Setting that would have allowed the action. */
+  /** Setting with which the action would have been allowed. */
   readonly setting: string
   /** True if the user was already asked. */
   readonly isAsked: boolean
@@ -46,13 +46,13 @@ export interface Explanation {
 
 /** Access to working trees for programs that only hermes starts, such as its internal `git` commands. */
 export interface TreeAccess {
-  /** Place of the trees. With `here` they are directories on this machine. */
+  /** Location of the trees. With `here`, they are directories on this machine. */
   readonly place: "here" | "elsewhere"
   readonly spawner: ChildProcessSpawner["Service"]
   readonly files: FileSystem.FileSystem
 }
 
-/** Files that programs of the user would run later, and that commands created without approval. */
+/** Files that the user's programs would run later, and that commands created without approval. */
 export interface PlantedFiles {
   /** Files that were renamed since the last call. */
   readonly take: Effect.Effect<ReadonlyArray<SetAside>>
@@ -60,38 +60,44 @@ export interface PlantedFiles {
   readonly keep: (file: SetAside) => Effect.Effect<void, PlatformError>
 }
 
-/** Environment in which commands run and files are stored. */
+/** An environment in which commands run and files are stored. */
 export interface Service {
   /** Kind of environment, as hooks receive it (`env_type`). */
   readonly name: "local" | "sandbox" | "docker" | "ssh"
-  /** True if commands have fewer rights than the user. */
+  /** True if commands in the environment have fewer rights than the user. */
   readonly isConfined: boolean
   /** Description for the model that works in the environment, `undefined` if there is nothing to describe. */
   readonly description: string | undefined
-  /** Hosts that its commands can reach: none, some, or all. */
+  /** Hosts that commands in the environment can reach: none, some, or all. */
   readonly reach: "none" | "hosts" | "all"
   /**
    * Explains the output of a failed command that the environment stopped. Returns `undefined` for other commands.
-   * `refused` lists the hosts that were denied to the command.
+   * `refused` lists the hosts to which the command was denied access.
    */
   readonly explain: (output: string, refused: ReadonlyArray<string>) => Explanation | undefined
-  /** Reports once an event in the environment since the last call, such as a restart or its end during a command. */
+  /**
+   * Returns a notice about an event in the environment since the last call, such as a restart, or its end during a
+   * command. Each event is reported once.
+   */
   readonly notice: Effect.Effect<string | undefined>
-  /** Maps an absolute directory of this machine to its directory in the environment. */
+  /** Maps an absolute directory on this machine to its directory in the environment. */
   readonly directory: (given: string) => Effect.Effect<string>
-  /** Home directory of its commands, `undefined` if unknown. */
+  /** Home directory of commands in the environment, or `undefined` if unknown. */
   readonly home: Effect.Effect<string | undefined>
   /**
-   * Returns an address on this machine for a port that its commands listen on, while the scope is open. The port number
-   * is the same if it is free on this machine. The port does not need a listener yet.
+   * Returns an address on this machine for a port on which commands in the environment listen. It is valid while the
+   * scope is open. The port number is the same if it is free on this machine. The port does not need a listener yet.
    */
   readonly forward: (port: number) => Effect.Effect<PortForward.Address, PlatformError, Scope.Scope>
-  /** Reads the files of its working trees for this program, before and after commands and independently of them. */
+  /**
+   * Gives this program access to the files of the working trees in the environment, before and after commands and
+   * independently of them.
+   */
   readonly trees: TreeAccess
   /** Program in the environment that runs JavaScript. */
   readonly node: string
   /**
-   * Place of its processes. With `elsewhere`, their ids are meaningless on this machine, and killing a process also
+   * Location of the processes. With `elsewhere`, their ids are meaningless on this machine, and killing a process also
    * kills all its descendants.
    */
   readonly processes: "here" | "elsewhere"
@@ -99,13 +105,13 @@ export interface Service {
   readonly spawner: ChildProcessSpawner["Service"]
   /**
    * Processes and files outside of the environment, for a command that the user allows to run unconfined. `undefined`
-   * if the environment has no outside.
+   * if commands cannot run outside of the environment.
    */
   readonly outside: Pick<Service, "spawner" | "files"> | undefined
   /** Files of the environment, as its processes see them. */
   readonly files: FileSystem.FileSystem
   /**
-   * Files that programs of the user would run later, if the environment renames such files after commands created them.
+   * Files that the user's programs would run later, if the environment renames such files after commands created them.
    */
   readonly planted?: PlantedFiles | undefined
   /**
@@ -120,12 +126,12 @@ export class CommandEnvironment extends Context.Service<CommandEnvironment, Serv
   "hermes-effect/environment/CommandEnvironment"
 ) {}
 
-/** Directory on another machine in which a run works. Replaces the directory of the settings. */
+/** Directory on another machine in which a run works. It is used instead of the directory in the settings. */
 export const RemoteDirectory = Context.Reference<string | undefined>("hermes-effect/environment/RemoteDirectory", {
   defaultValue: () => undefined
 })
 
-/** Place of the served processes. With `here` they are looked up and signalled by their ids. */
+/** Location of the served processes. With `here`, they are looked up and signalled by their ids. */
 export const ProcessPlace = Context.Reference<Service["processes"]>("hermes-effect/environment/ProcessPlace", {
   defaultValue: () => "here"
 })
@@ -139,11 +145,11 @@ export const onThisMachine: Pick<Service, "directory" | "home" | "node" | "notic
   processes: "here"
 }
 
-/** Requests of a tool call's commands to reach hosts. */
+/** Handler for requests to reach hosts, made by the commands of a tool call. */
 export interface HostRequests {
-  /** Asks whether a host may be reached. For a listed host only rules decide. */
+  /** Asks if a host may be reached. For a listed host, only the rules decide. */
   readonly ask: (host: string, port: number, isListed: boolean) => Effect.Effect<boolean>
-  /** Hosts that were denied to commands of the call. */
+  /** Hosts to which commands of the call were denied access. */
   readonly refused: Set<string>
 }
 
@@ -155,7 +161,7 @@ export const HostRequests = Context.Reference<HostRequests | undefined>("hermes-
   defaultValue: () => undefined
 })
 
-/** Layer of this machine, as the user who runs the program. */
+/** Layer with this machine as the environment. Commands run as the user who runs the program. */
 export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpawner | FileSystem.FileSystem> =
   Layer.effect(
     CommandEnvironment,
@@ -178,7 +184,7 @@ export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpaw
     })
   )
 
-/** Provides the processes and files of the environment instead of this machine's. */
+/** Provides the processes and files of the environment instead of those on this machine. */
 export const provide = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> =>

@@ -14,8 +14,8 @@
  * The container lives as long as its client, which ends with this program, even if the program is killed. A container
  * that remains has a label with its owner. The next program that finds that the owner has ended removes the container.
  *
- * The engine is checked when the layer is built, and a `ConfigError` names the missing part. If an image or a mount is
- * missing, the command fails with the remedy. Images are not fetched.
+ * The engine is checked when the layer is built. If a part is missing, the layer fails with a `ConfigError` that states
+ * it. If an image or a mount is missing, the command fails with the remedy. Images are not fetched.
  *
  * **Gotchas**
  *
@@ -81,11 +81,11 @@ export interface Options {
   /** Access of commands to the working tree. With `read-only`, commands cannot write it. */
   readonly policy: "read-only" | "workspace-write"
   /**
-   * Source of the working tree: `mount` mounts the tree of this machine, `copy` copies it. The copy is removed with the
+   * Source of the working tree: `mount` mounts the tree on this machine, `copy` copies it. The copy is removed with the
    * container.
    */
   readonly workspace: "mount" | "copy"
-  /** Network of the containers: `none`, or with `all` the network that the engine provides. */
+  /** Network of the containers: `none`, or `all` for the network that the engine provides. */
   readonly network: "none" | "all"
   /** Resource limits. Absent limits default to the engine's. Memory and disk are in megabytes. */
   readonly limits: {
@@ -97,7 +97,7 @@ export interface Options {
   /** Further mounts: `source:target` or `source:target:ro`. A source without a slash is a volume of the engine. */
   readonly volumes: ReadonlyArray<string>
   /**
-   * Directories of this machine that can be read at the same path in the container. Directories that do not exist are
+   * Directories on this machine that can be read at the same path in the container. Directories that do not exist are
    * skipped.
    */
   readonly readable: ReadonlyArray<string>
@@ -579,7 +579,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   return CommandEnvironment.of({
     ...environment,
     home: Effect.succeed(containerHome),
-    // A mounted tree is a tree of this machine.
+    // A mounted tree is a tree on this machine.
     trees: options.workspace === "mount" ? { place: "here", spawner: outer, files: fs } : environment.trees
   })
 })

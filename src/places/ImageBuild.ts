@@ -1,6 +1,6 @@
 /**
- * Builds images from directories with a Dockerfile, with the engine of this machine, and extracts files from the
- * images.
+ * Builds images from directories that contain a Dockerfile, with the engine on this machine, and extracts files from
+ * the images.
  *
  * **Details**
  *

@@ -61,6 +61,6 @@ export const isLaterPath = (path: string): boolean => {
   return parts.some((name, at) => isLaterName(name, parts[at - 1] ?? ""))
 }
 
-/** Returns true for an environment file that contains secrets. A template for such a file contains none. */
+/** Returns true for an environment file that contains secrets. A template for such a file does not contain secrets. */
 export const isEnvironmentFile = (name: string): boolean =>
   /^\.env(?:\.|$)/.test(name) && !/\.(?:example|sample|template|dist|defaults)$/.test(name)

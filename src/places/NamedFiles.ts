@@ -42,7 +42,7 @@ export interface ChangedFile {
 /** Listing of files by git: changed files, or untracked files with or without ignored files. */
 export type Listing = "changed" | "untracked" | "ignored"
 
-/** A place that a command names. */
+/** A file or directory that a command refers to. */
 export interface NamedPlace {
   /**
    * Path as written in the command: absolute, relative to the home directory (`~`), or relative to
@@ -113,7 +113,7 @@ const fetched = new Set([
   ".svelte-kit",
   ".nyc_output"
 ])
-/** Names of directories that a tool can recreate if `.gitignore` names them. */
+/** Names of directories that a tool can recreate if `.gitignore` lists them. */
 const built = new Set([
   "dist",
   "build",
@@ -300,8 +300,8 @@ export const read = Effect.fnUntraced(function* (
 
   const storePlace = Effect.fnUntraced(function* (given: NamedPlace): Effect.fn.Return<void, PlatformError> {
     const { listing } = given
-    // `changed` applies to the whole repository. A path that still begins with `~` names another user's home, or the
-    // home is unknown.
+    // `changed` applies to the whole repository. A path that still begins with `~` refers to another user's home, or
+    // the home is unknown.
     if ([given.path, given.directory ?? ""].some((text) => withHome(text).startsWith("~")))
       return void gaps.add(`${given.path} (outside of the working tree)`)
     const starts = listing === "changed" ? [tree] : yield* resolvePlace(given)

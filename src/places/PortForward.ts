@@ -9,7 +9,7 @@
  *
  * **Gotchas**
  *
- * Every user and program of this machine can connect while the scope is open: bytes are passed on unchanged, without
+ * Every user and program on this machine can connect while the scope is open: bytes are passed on unchanged, without
  * authentication. The program in the environment has to authenticate its clients.
  */
 import * as Effect from "effect/Effect"
@@ -34,11 +34,14 @@ const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
     ? Effect.void
     : Effect.fail(makePortError(port, "a port is a number from 1 to 65535"))
 
-/** Returns the local address of a port in an environment that shares the network of this machine. */
+/** Returns the local address of a port in an environment that uses the network of this machine. */
 export const toLocalAddress = (port: number): Effect.Effect<Address, PlatformError> =>
   Effect.as(checkPort(port), { host: "localhost", port })
 
-/** Carries each connection with a process whose standard streams are connected to the port in the environment. */
+/**
+ * Opens a forwarded port. Each connection is carried by a process whose standard streams are connected to the port in
+ * the environment.
+ */
 export const carryConnections = (
   port: number,
   bridge: Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>

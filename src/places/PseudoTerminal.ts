@@ -1,10 +1,10 @@
 /**
- * Runs a command in a separate pseudo-terminal, created by a program of the environment: `script` of util-linux,
- * `script` of BSD and macOS, or `python3`.
+ * Runs a command in a separate pseudo-terminal, which is created by a program in the environment: `script` of
+ * util-linux, `script` of BSD and macOS, or `python3`.
  *
  * **Details**
  *
- * The terminal has a set size and ends a line of output by a newline alone. Data written to the program's standard
+ * The terminal has a fixed size and ends a line of output with only a newline. Data written to the program's standard
  * input is typed on it, and the end of that input is typed as Ctrl-D. The exit code is the command's exit code, or 128
  * + the number of the signal that ended it.
  *
@@ -44,7 +44,7 @@ const python = [
   "sys.exit(128 + (status & 127) if status & 127 else status >> 8)"
 ].join("\n")
 
-/** Shell commands that run the script `$0` of `/bin/sh` on a terminal. */
+/** Shell commands that run a script on a terminal. The script is `$0` and is run by `/bin/sh`. */
 const commands: Readonly<Record<Maker, string>> = {
   "util-linux": 'script -qec "$0" /dev/null',
   bsd: 'script -q /dev/null /bin/sh -c "$0"',
@@ -105,6 +105,6 @@ export const findMaker = ({
   }).pipe(
     Effect.scoped,
     Effect.timeoutOrElse({ duration: triedWithin, orElse: () => Effect.undefined }),
-    // An environment that cannot start processes has no terminals either. The command itself reports the reason.
+    // An environment that cannot start processes cannot create terminals either. The command itself reports the reason.
     Effect.orElseSucceed(() => undefined)
   )

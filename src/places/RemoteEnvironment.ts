@@ -1,12 +1,12 @@
 /**
- * Environment on machines that are started on demand, such as containers or connections. There is one machine for each
- * working directory, or one for all directories. A machine is held while a command runs, released after a period
- * without use, and started again if it is lost.
+ * Environment on machines that are started on demand, such as containers or machines reached by a connection. There is
+ * one machine for each working directory, or one for all directories. A machine is held while a command runs, released
+ * after a period without use, and started again if it is lost.
  *
  * **Details**
  *
  * Only variables that the environment admits leave this machine: variables of an allow-list and variables that a call
- * itself sets. No other variable of this program does.
+ * itself sets. Other variables of this program are not passed on.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -38,7 +38,7 @@ export interface Options extends Pick<Service, "name" | "isConfined" | "descript
   /** Period without use after which a machine is released. */
   readonly lifetime: Duration.Duration
   /**
-   * Names of this program's variables that the processes of a machine receive, in addition to language and terminal
+   * Names of the variables of this program that processes on a machine receive, in addition to language and terminal
    * variables.
    */
   readonly admitted: ReadonlyArray<string>
@@ -52,7 +52,7 @@ export interface Options extends Pick<Service, "name" | "isConfined" | "descript
 
 /** Variables of this program that every environment receives. */
 const ordinary = /^(?:LANG|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TRACEPARENT|TRACESTATE)$/
-/** Variables that describe one machine and are never passed to another. */
+/** Variables that describe a particular machine and are never passed to another one. */
 const ofMachine =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|HOSTNAME|SSH_[A-Z_]+|XDG_[A-Z_]+|DISPLAY|DBUS_[A-Z_]+|DOCKER_[A-Z_]+)$/
 
@@ -60,14 +60,14 @@ const ofMachine =
 export const makeUnreachableError = (description: string): PlatformError =>
   systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", description })
 
-/** Selects the stream of a process that the next process of a pipeline reads. */
+/** Returns the stream of a process that is the input of the next process in a pipeline. */
 const selectOutput = (
   handle: ChildProcessHandle,
   from: ChildProcess.PipeFromOption | undefined
 ): Stream.Stream<Uint8Array, PlatformError> =>
   from === "stderr" ? handle.stderr : from === "all" ? handle.all : handle.stdout
 
-/** Creates an environment on machines, which are released when the scope closes. */
+/** Creates an environment that runs on machines. The machines are released when the scope closes. */
 export const make = Effect.fnUntraced(function* (options: Options) {
   const outer = yield* ChildProcessSpawner
   const variables = yield* ProcessEnvironment

@@ -64,7 +64,7 @@ const fileTypes: Readonly<Record<number, FileSystem.File.Type>> = {
   0xc000: "Socket"
 }
 
-/** Creates a date from seconds and a text that contains the fraction of a second. */
+/** Creates a date from seconds and a string that contains the fraction of a second. */
 const toDate = (seconds: string | undefined, text: string | undefined): Option.Option<Date> => {
   const fraction = /\.(\d{3})/.exec(text ?? "")?.[1] ?? "000"
   return Option.liftPredicate((date: Date) => !Number.isNaN(date.getTime()))(
@@ -129,7 +129,7 @@ export const make = (
   const runAction = (method: string, path: string, script: string): Effect.Effect<void, PlatformError> =>
     Effect.asVoid(readBytes(method, path, script))
 
-  /** Runs a separate process on the machine. `$1` is the path. */
+  /** Runs a script in a separate process on the machine. `$1` is the path. */
   const runProcess = Effect.fnUntraced(function* (
     method: string,
     path: string,
@@ -293,8 +293,8 @@ done`
       position,
       (from, length) => Effect.map(readFile(path), (data) => data.slice(Number(from), Number(from) + length)),
       Effect.fnUntraced(function* (data) {
-        // Other positions than the end are written by replacing the whole file, because the POSIX tools have no other
-        // fast way.
+        // Data at other positions than the end is written by replacing the whole file, because POSIX tools do not
+        // provide another fast way.
         if (!isSequential || position.at !== written)
           return yield* badArgument({
             module: "FileSystem",

@@ -54,8 +54,8 @@ export interface Machine {
   /** Shell that holds the machine. */
   readonly shell: RemoteShell
   /**
-   * Command that connects its standard streams to a port on the machine. If absent, a program on the machine connects
-   * them.
+   * Command that connects its standard streams to a port on the machine. If absent, a program on the machine is used
+   * for this.
    */
   readonly tunnel?: ((port: number) => ChildProcess.StandardCommand) | undefined
 }
@@ -73,9 +73,9 @@ interface Options {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Time limit for a machine to start a command. */
+/** Maximum time in which a machine must start a command. */
 const startsWithin = "1 minute"
-/** Time limit for a client to end after its command has ended. */
+/** Maximum time in which a client must end after its command has ended. */
 const clientEndsWithin = "5 seconds"
 
 const makeFailure = (
@@ -293,7 +293,7 @@ export const spawn = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const code = Exit.isSuccess(exit) ? Number(exit.value) : undefined
         yield* Deferred.fail(started, refused(yield* errors.text, code))
-        // If the script reported nothing, its shell was killed, either alone or with the machine.
+        // If the script did not report anything, its shell was killed, either by itself or together with the machine.
         const isLost =
           !(yield* Deferred.isDone(ended)) &&
           (!shell.isOpen() || (yield* Effect.timeoutOption(shell.ended, "500 millis"))._tag === "Some")

@@ -58,7 +58,7 @@ export interface RemoteShell {
   readonly ended: Effect.Effect<ShellEnded>
 }
 
-/** Quotes a text as one word of a shell command. */
+/** Quotes a string as one word of a shell command. */
 export const quoteWord = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 /**

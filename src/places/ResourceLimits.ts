@@ -1,6 +1,6 @@
 /**
  * Limits of one command and all its processes: processor time, memory, processes, output and temporary files
- * (`terminal.limits`). A command that exceeds a limit is killed, and its output names the limit.
+ * (`terminal.limits`). A command that exceeds a limit is killed, and its output states the limit.
  *
  * **Details**
  *

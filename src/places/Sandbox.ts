@@ -79,8 +79,8 @@ import * as SharedCaches from "./SharedCaches.ts"
 /** Limits of a sandbox. Paths are absolute. */
 export interface Options extends SandboxPlaces.Options {
   /**
-   * Network access. `none`: commands can only reach each other. `all`: the network of this machine. Otherwise some
-   * hosts, by HTTP through a proxy, which most programs find in their environment.
+   * Network access. `none`: commands can only reach each other. `all`: the network of this machine. Otherwise commands
+   * can reach only some hosts, by HTTP through a proxy. Most programs find the proxy in their environment variables.
    */
   readonly network: "none" | "all" | SandboxNetwork.Hosts
 }
@@ -115,8 +115,8 @@ const unset = Object.fromEntries(
 )
 
 /**
- * Creates a function that explains the output of a command that this sandbox stopped. `refused` lists the hosts that
- * its proxy denied.
+ * Creates a function that explains the output of a command that this sandbox stopped. `refused` lists the hosts to
+ * which its proxy denied access.
  */
 const makeExplainer =
   ({ network, policy }: Options, wall: WallKind, describeProgram: () => string | undefined): Environment["explain"] =>

@@ -150,7 +150,7 @@ export const make = (
       yield* checkAccess(list, method, found.success.place, access)
       return found.success
     }
-    // A hidden path is refused instead of reported as missing.
+    // Access to a hidden path is denied. The path is not reported as missing.
     if (isMissing(found.failure)) yield* admitEntry(method, given, access)
     return yield* found.failure
   })
@@ -419,7 +419,7 @@ export const make = (
           Effect.gen(function* () {
             const openOnHost = (at: string, flag: FileSystem.OpenFlag) =>
               host.open(at, { ...options, flag }).pipe(Effect.provideService(Scope.Scope, scope))
-            // The descriptor refers to the file itself, so a link has to be refused when its name is looked up.
+            // The descriptor refers to the file itself, so a link must be rejected when its name is looked up.
             if (options?.noFollow === true)
               return yield* openOnHost((yield* admitEntry("open", given, flag === "r" ? "read" : "write")).at, flag)
             return flag === "r"

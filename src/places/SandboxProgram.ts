@@ -11,7 +11,7 @@ import { findRuleAt } from "./WorkingTree.ts"
 
 /**
  * Returns rules for the files of the program that other rules make writable. No rule is returned for a file if
- * `writable` names the file, its directory, or a path below it.
+ * `writable` contains the file, its directory, or a path below it.
  */
 export const findRules = Effect.fnUntraced(function* (
   files: ReadonlyArray<string>,

@@ -48,7 +48,7 @@ export interface Wall {
   ) => Effect.Effect<ConfinedCommand, PlatformError | Schema.SchemaError, Scope.Scope>
   /** Password of the current tool call for the proxy, `undefined` if the user is not asked about hosts. */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
-  /** With `shared`, a port on which a command listens is a port of this machine. */
+  /** With `shared`, a port on which a command listens is a port on this machine. */
   readonly ports: "shared" | "own"
 }
 

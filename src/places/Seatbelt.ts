@@ -46,8 +46,8 @@ const services = [
 ]
 
 /**
- * Services for network configuration and for certificates. The certificate service fetches URLs that a certificate
- * names, outside of the sandbox.
+ * Services for network configuration and for certificates. The certificate service fetches the URLs in a certificate
+ * outside of the sandbox.
  */
 const networkServices = [
   "com.apple.SystemConfiguration.configd",

@@ -1,6 +1,6 @@
 /**
- * Limit for the files of one conversation's commands in the temporary directories of their sandbox, which are
- * directories of this machine.
+ * Size limit for the files that the commands of one conversation create in the temporary directories of their sandbox.
+ * These directories are on this machine.
  *
  * **Details**
  *

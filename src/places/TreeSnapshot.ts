@@ -55,9 +55,9 @@ export interface Snapshot {
 
 /** Takes snapshots. */
 export interface Service {
-  /** Stores the state of a directory's working tree, including all files at the places that a command names. */
+  /** Stores the state of a directory's working tree, including the files at all places named by a command. */
   readonly take: (directory: string, places?: ReadonlyArray<NamedPlace>) => Effect.Effect<Snapshot>
-  /** Reads the files at the places that a command names in a directory. */
+  /** Reads the files at the places named by a command. Relative places are resolved in the directory. */
   readonly named: (directory: string, places: ReadonlyArray<NamedPlace>) => Effect.Effect<NamedContents>
 }
 
@@ -359,7 +359,7 @@ export const make = Effect.fnUntraced(function* (
     }).pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
   })
 
-  /** Adds the changes of the files that a command names to the changes found by the snapshot. */
+  /** Adds the changes to the files named by a command to the changes found by the snapshot. */
   const withNamed = (
     { files: before, rebuilt }: NamedContents,
     tree: string,

@@ -1,11 +1,11 @@
 /**
- * Contents of files before and after changes by tools, keyed by the SHA-256 of their bytes, so that each content is
- * stored once.
+ * Contents of files before and after tools changed them. The key is the SHA-256 of the bytes, so each content is stored
+ * once.
  *
  * **Details**
  *
- * Each content is stored in a file that only the user can read. Their total size is limited: the oldest contents are
- * removed once per program run. Secrets of the program are not stored, and neither is any content that contains one.
+ * Each content is stored in a file that only the user can read. The total size is limited: once per program run, the
+ * oldest contents are removed. Content that contains a secret of the program is not stored.
  *
  * **Example** (Changes that can be undone, in an application)
  *
@@ -39,7 +39,7 @@ import * as Digest from "../base/platform/Digest.ts"
 export interface Service {
   /** Stores bytes. Returns `undefined` on success, or the reason why the bytes were not stored. */
   readonly keep: (hash: string, bytes: Uint8Array) => Effect.Effect<string | undefined>
-  /** Returns the bytes with a hash, or `undefined` if they are not (or no longer) stored. */
+  /** Returns the bytes with the given hash, or `undefined` if they are not, or no longer, stored. */
   readonly read: (hash: string) => Effect.Effect<Uint8Array | undefined>
 }
 
@@ -58,7 +58,7 @@ export const computeHash = (bytes: Uint8Array): string => Digest.toHex(bytes, 64
 
 const isHash = (hash: string): boolean => /^[0-9a-f]{64}$/.test(hash)
 
-/** Creates a store of contents in a directory. The directory is created when it is first needed. */
+/** Creates a store that keeps contents in a directory. The directory is created when it is first needed. */
 export const make = Effect.fnUntraced(function* (
   directory: string,
   capacity = defaultCapacity
@@ -126,7 +126,7 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-/** Stores contents in a directory, for programs that are provided with this layer. */
+/** Layer that stores contents in a directory. */
 export const layerFile = (
   directory: string,
   capacity?: number

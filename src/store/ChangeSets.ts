@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A conversation consists of all sessions that compactions and forks created for it. Of a session that was forked, only
- * the runs before the fork point count. Changes of child agents belong to the run that they worked for.
+ * A conversation consists of all sessions that compactions and forks created for it. If a session was forked, only its
+ * runs before the fork point count. Changes by child agents belong to the run for which they worked.
  *
  * **Example** (Files that the runs of a session changed)
  *
@@ -53,7 +53,7 @@ export interface ChangeSet {
   readonly undone: FileChange.FilesReverted | undefined
 }
 
-/** Net result of several changes of a file: its first and its last state. */
+/** Net result of several changes to a file: its first and its last state. */
 export interface NetChange {
   readonly path: string
   readonly before: FileChange.FileState | undefined
@@ -61,7 +61,7 @@ export interface NetChange {
   readonly diffs: ReadonlyArray<string>
 }
 
-/** Maximum number of sessions that a conversation is followed back through. */
+/** Maximum number of earlier sessions that are read to find the runs of a conversation. */
 const maxSessions = 1_000
 
 const kinds = [
@@ -134,7 +134,7 @@ const readSessionRuns = (sessionId: string): Effect.Effect<SessionRuns, SessionS
     return told
   })
 
-/** Collects the changes of a session's runs and of its children's runs, whichever tool made them. */
+/** Collects the changes that any tool made in the runs of a session and of its children. */
 const collectChanges = (
   sessionId: string,
   depth: number
@@ -157,7 +157,7 @@ const collectChanges = (
 export interface History {
   /** Runs of the current conversation. */
   readonly runs: ReadonlyArray<ChangeSet>
-  /** Runs after the fork point that an undo abandoned, oldest first. */
+  /** Runs that an undo abandoned because they are after the fork point, oldest first. */
   readonly left: ReadonlyArray<ChangeSet>
 }
 
@@ -206,7 +206,10 @@ export const readHistory = Effect.fnUntraced(function* (
   return { runs, left }
 })
 
-/** Combines ordered changes into one change per file. Files whose first and last states are equal are left out. */
+/**
+ * Combines changes, which must be in order, into one change per file. Files whose first and last states are equal are
+ * left out.
+ */
 export const toNetChanges = (changes: ReadonlyArray<FileChange.FileChanged>): ReadonlyArray<NetChange> => {
   const files = new Map<
     string,
@@ -235,7 +238,7 @@ export const findUndoTarget = ({ runs }: History, turn?: string): Option.Option<
     )
   )
 
-/** Returns the run that a redo applies to: the oldest undone run, unless a later run was not undone. */
+/** Returns the run that a redo applies to: the oldest undone run among those after the last run that was not undone. */
 export const findRedoTarget = ({ left, runs }: History): Option.Option<ChangeSet> => {
   const done = runs.findLast(({ undone }) => undone === undefined)?.at ?? Number.NEGATIVE_INFINITY
   const undone = [...runs, ...left].filter((run) => run.undone !== undefined && run.at > done)

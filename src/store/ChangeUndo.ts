@@ -1,10 +1,10 @@
 /**
- * Undoes changes of files, and redoes them: restores each file from its expected current state to its earlier state.
+ * Undoes and redoes changes to files. Each file is restored from its expected current state to its earlier state.
  *
  * **Details**
  *
  * A plan examines every file first. A file that is unchanged since the run is restored. A file that already has its
- * earlier state is left alone. Any other file was changed since the run. It is a conflict: it is reported with the
+ * earlier state is left alone. Any other file was changed after the run and is a conflict: it is reported with the
  * difference, and overwritten only on request. A state whose content was not stored cannot be restored and is reported
  * with the reason. Nothing is written until every file has been examined.
  *
@@ -13,8 +13,8 @@
  *
  * **Gotchas**
  *
- * Files are written by path, each atomically (a temporary file in the same directory, renamed over it), and never
- * through a directory that has since become a link. Directories in the working directory that become empty are removed.
+ * Each file is written atomically (a temporary file in the same directory is renamed over it), and never through a
+ * directory that has since become a link. Directories in the working directory that become empty are removed.
  *
  * **Example** (Whether an undo would overwrite anything)
  *
@@ -42,7 +42,7 @@ import * as ChangeContents from "./ChangeContents.ts"
 import * as ChangeSets from "./ChangeSets.ts"
 import { RunRecord } from "./RunRecord.ts"
 
-/** Transition of a file to another state. */
+/** Change of a file to another state. */
 interface Move {
   readonly path: string
   /** State that the file is expected to have now. */
@@ -64,7 +64,7 @@ export interface Step extends Move {
   readonly diff: string
 }
 
-/** A file that was changed since the run. */
+/** A file that was changed after the run. */
 export interface Conflict extends Step {
   readonly reason: string
 }
@@ -75,9 +75,9 @@ export interface Plan {
   readonly set: ChangeSets.ChangeSet
   readonly steps: ReadonlyArray<Step>
   readonly conflicts: ReadonlyArray<Conflict>
-  /** Files that cannot be restored, with the reason. */
+  /** Files that cannot be restored, each with the reason. */
   readonly lost: ReadonlyArray<{ readonly path: string; readonly reason: string }>
-  /** Files that already have the state to be restored. */
+  /** Files that are already in the state to be restored. */
   readonly same: ReadonlyArray<string>
 }
 
@@ -86,7 +86,7 @@ type Files = FileSystem.FileSystem | Path.Path
 const isMissing = (error: PlatformError): boolean =>
   error.reason._tag === "NotFound" || error.reason._tag === "BadResource"
 
-/** Fails if a directory in the path of a file is now a link, because the path would then lead to a different file. */
+/** Fails if a directory in the path of a file is now a link. The path would then lead to a different file. */
 const refuseLinkedDirectory = Effect.fnUntraced(function* (file: string): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -261,7 +261,7 @@ const writeState = Effect.fnUntraced(function* (
   if (to === undefined) {
     const isEmpty = found?.type === "directory" && (yield* fs.readDirectory(file)).length === 0
     yield* fs.remove(file, { force: true, recursive: isEmpty })
-    // The file is restored, so a failure to remove directories is ignored.
+    // The file is already restored, so a failure to remove directories is ignored.
     return yield* Effect.ignore(removeEmptyDirectories(file, root))
   }
   const content = bytes ?? new Uint8Array(0)
@@ -284,14 +284,14 @@ const writeState = Effect.fnUntraced(function* (
 /** Result of restoring files. */
 export interface UndoResult {
   readonly changed: ReadonlyArray<string>
-  /** Files that were not restored, with the reason. */
+  /** Files that were not restored, each with the reason. */
   readonly left: ReadonlyArray<{ readonly path: string; readonly reason: string }>
 }
 
 /**
  * Restores the files of a plan. Conflicts are overwritten only if requested. The result is recorded in the run's
- * session, where sessions that continue it can read it. A file that cannot be written is left alone, and the others are
- * still restored.
+ * session, so that sessions that continue it can read it. A file that cannot be written is left alone, and the others
+ * are still restored.
  */
 export const apply = Effect.fnUntraced(function* (
   { conflicts, direction, lost, same, set, steps }: Plan,
@@ -301,7 +301,7 @@ export const apply = Effect.fnUntraced(function* (
   const moved: Array<FileChange.FilesReverted["files"][number]> = []
   const left = [...lost, ...(isOverwriting ? [] : conflicts.map(({ path, reason }) => ({ path, reason })))]
   const chosen = [...steps, ...(isOverwriting ? conflicts : [])]
-  // Removes files first, because a directory to be removed may have the path of a file to be restored.
+  // Removals come first, because a directory to be removed may have the same path as a file to be restored.
   for (const step of [...chosen.filter(({ to }) => to === undefined), ...chosen.filter(({ to }) => to !== undefined)]) {
     const { found, path, to } = step
     const now = yield* Effect.result(inspectFile(step))
@@ -360,7 +360,7 @@ export const recordAbandonedRun = Effect.fnUntraced(function* ({
   ])
 })
 
-/** Returns the record of a file that was already restored by hand, so that a redo changes the file again. */
+/** Creates the record entry for a file that was already restored by hand. With it, a redo changes the file again. */
 const toRevertedFiles = (set: ChangeSets.ChangeSet, path: string): FileChange.FilesReverted["files"] =>
   ChangeSets.toNetChanges(set.changes).flatMap((change) =>
     change.path !== path

@@ -1,6 +1,6 @@
 /**
- * Entries of the run record for a session that begins with messages of another session: the link, and each message with
- * its original. They let views distinguish copies from new messages.
+ * Entries of the run record for a session that begins with messages of another session: the link to that session, and
+ * each message with its original. They allow views to distinguish copies from new messages.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
@@ -24,8 +24,8 @@ type Part = Exclude<Prompt.Message["content"], string>[number]
 const getParts = ({ content }: Prompt.Message): ReadonlyArray<Part> => (typeof content === "string" ? [] : content)
 
 /**
- * Tests whether a part is a reduced version of another part: a result or a call with the same id, a text or file
- * instead of a file, or the same text.
+ * Tests whether a part is a reduced version of another part. It is one if it is a result or a call with the same id, if
+ * it is text or a file in place of a file, or if it is the same text.
  */
 const isReducedPart = (part: Part, original: Part): boolean => {
   if (original.type === "file") return part.type === "text" || part.type === "file"
@@ -49,7 +49,7 @@ const isReducedVersion = (message: Prompt.Message, original: Prompt.Message): bo
 
 /**
  * Finds the originals of messages. Messages and originals are in the same order, except for the results of one answer.
- * An original is the same message, or an unreduced version of it.
+ * The original of a message is the same message or its unreduced version.
  */
 export const findCopies = (
   messages: ReadonlyArray<Prompt.Message>,
@@ -94,8 +94,8 @@ export const listRemoved = (made: ReadonlyArray<Copy>, count: number): ReadonlyA
 }
 
 /**
- * Lists the positions in the session `stored` of messages that were removed between `before` and `after`. A shortened
- * message does not count as removed.
+ * Lists the messages of `before` that are missing from `after`, by their positions in the session `stored`. A shortened
+ * message does not count as missing.
  */
 export const listLeftOut = (
   before: ReadonlyArray<Prompt.Message>,
@@ -110,10 +110,7 @@ export const listLeftOut = (
   )
 }
 
-/**
- * Returns the id of the turn under which the record stores the beginning of a session that continues a compacted
- * session.
- */
+/** Creates the turn id of the record entries for the beginning of a session that continues a compacted session. */
 export const makeCompressionTurnId = (id: SessionId): TurnId => TurnId.make(`${id}:compression`)
 
 const toOrigin = ({ role }: Prompt.Message): Origin =>
@@ -131,8 +128,8 @@ interface Beginning {
 }
 
 /**
- * Creates the entries. The origin of a message is read from the record, or derived from its role if the record has no
- * entry.
+ * Creates the entries. The origin of a message is read from the record. If the record does not contain it, the origin
+ * is derived from the role.
  */
 export const makeEntries = (
   record: RunRecord,

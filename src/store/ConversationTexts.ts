@@ -1,11 +1,11 @@
 /**
- * Texts of a conversation, used to compare a client's messages with the messages of a stored session.
+ * Text of a conversation, used to compare a client's messages with the messages of a stored session.
  *
  * **Details**
  *
- * Only texts of the user and of the agent are compared, with normalized white space. Calls, results and reasoning are
- * ignored, because clients store them in different forms or not at all. Consecutive texts of one speaker count as one
- * text, because a client may store the texts of several steps as one answer.
+ * Only text from the user and the agent is compared, with normalized white space. Calls, results and reasoning are
+ * ignored, because clients store them in different forms or not at all. Consecutive messages from one speaker count as
+ * one, because a client may store the text of several steps as one answer.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
@@ -18,7 +18,7 @@ export interface SpokenText {
   readonly position: number
 }
 
-/** Reads the texts of a conversation, oldest first. */
+/** Reads the text of each speaker in a conversation, oldest first. */
 export const readTexts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<SpokenText> => {
   const texts: Array<SpokenText> = []
   for (const [position, message] of messages.entries()) {
@@ -34,9 +34,9 @@ export const readTexts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArra
 
 /** Result of comparing a client's conversation with the stored conversation. */
 export type ConversationPlace =
-  /** Both have the same texts. */
+  /** Both conversations have the same text. */
   | { readonly _tag: "Same" }
-  /** The stored conversation continues with a message of the user at this position. */
+  /** The stored conversation continues with a user message at this position. */
   | { readonly _tag: "Earlier"; readonly position: number; readonly next: ReadonlyArray<SpokenText> }
   | { readonly _tag: "Other" }
 

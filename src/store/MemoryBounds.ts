@@ -1,5 +1,5 @@
 /**
- * Bounds of the in-memory session store, and the selection of conversations to drop when it is full.
+ * Bounds of the in-memory session store, and the selection of the conversations that are dropped when it is full.
  *
  * **Details**
  *
@@ -10,7 +10,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionId } from "../base/domain/Ids.ts"
 
-/** Limits of an in-memory store. Exceeding either one drops conversations. */
+/** Limits of an in-memory store. If one of them is exceeded, conversations are dropped. */
 export interface Bounds {
   /** Maximum number of sessions. */
   readonly sessions: number
@@ -21,7 +21,7 @@ export interface Bounds {
 /** Default bounds of a store. */
 export const defaultBounds: Bounds = { sessions: 5_000, characters: 50_000_000 }
 
-/** Estimated size of a message without its texts, in characters. */
+/** Estimated size of a message without its text, in characters. */
 const messageOverhead = 200
 
 const countCharacters = (value: unknown): number => {
@@ -43,14 +43,14 @@ interface Conversation {
 
 /** Sessions of a store by conversation, with their sizes. */
 export interface Ledger {
-  /** Adds a session. A session with a parent joins the parent's conversation. */
+  /** Adds a session. A session with a parent is added to the parent's conversation. */
   readonly add: (id: SessionId, parentId: SessionId | undefined) => void
-  /** Adds characters to the size of a session. Its conversation becomes the most recently used. */
+  /** Adds a number of characters to the size of a session. Its conversation becomes the most recently used one. */
   readonly grow: (id: SessionId, characters: number) => void
   readonly remove: (id: SessionId, characters: number) => void
   /**
-   * Removes and returns the sessions to drop so that the bounds hold. A conversation is protected if `isInUse` returns
-   * true for one of its sessions.
+   * Removes sessions until the bounds hold, and returns them so that the store can drop them. A conversation is
+   * protected if `isInUse` returns true for one of its sessions.
    */
   readonly takeSurplus: (isInUse: (id: SessionId) => boolean) => ReadonlyArray<SessionId>
 }

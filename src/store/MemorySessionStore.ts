@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * Appending stores a reference to each message: nothing is copied, checked or encoded, regardless of the length of the
- * session, except for a message that contains a secret (see `StoredForm`). Counts, lists of sessions and search hits
- * are computed on request.
+ * Appending stores a reference to each message. Nothing is copied, checked or encoded, except a message that contains a
+ * secret (see `StoredForm`), so the cost does not depend on the length of the session. Counts, lists of sessions and
+ * search hits are computed on request.
  *
  * The store is bounded (`MemoryBounds`): when it is full, the least recently used conversations are dropped, but never
- * a conversation of an active run. The first drop logs one warning.
+ * a conversation with an active run. One warning is logged when conversations are first dropped.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -50,7 +50,10 @@ const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbo
         text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
       }
 
-/** Creates a search over the current sessions. Every search reads all messages and returns the newest matches first. */
+/**
+ * Creates the search service for the current sessions. Every search reads all messages and returns the newest matches
+ * first.
+ */
 const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Service => ({
   search: (input, options = {}) =>
     Effect.sync(() => {
@@ -96,7 +99,7 @@ interface Entry extends SearchedSession {
   cost: Cost.Spent
   title: string | undefined
   ended: { readonly at: number; readonly reason: string } | undefined
-  /** Order number of the latest activity among all sessions. */
+  /** Order number of the session's latest activity, counted across all sessions. */
   activity: number
   /** Size of the messages, in characters. */
   characters: number
@@ -136,7 +139,7 @@ const make = (
   const isInUse = (id: SessionId): boolean => owned.has(id)
 
   /**
-   * Drops the sessions that exceed the bounds. The first time, returns an Effect that logs a warning. `current` is the
+   * Drops sessions until the bounds hold. The first time, returns an Effect that logs a warning. `current` is the
    * session that is being written.
    */
   const dropSurplus = (current: SessionId): Effect.Effect<void> | undefined => {
@@ -347,14 +350,14 @@ const make = (
   )
 }
 
-/** Creates an in-memory store with these bounds. Each scope that builds the layer gets a separate store. */
+/** Layer with an in-memory store with these bounds. Each scope that builds the layer gets a separate store. */
 export const layerMemoryWith = (
   bounds: Partial<MemoryBounds.Bounds>
 ): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> =>
   Layer.effectContext(Effect.sync(() => make({ ...MemoryBounds.defaultBounds, ...bounds })))
 
 /**
- * Creates an in-memory store of at most 5,000 sessions and 50 million characters. Each scope that builds the layer gets
- * a separate store.
+ * Layer with an in-memory store of at most 5,000 sessions and 50 million characters. Each scope that builds the layer
+ * gets a separate store.
  */
 export const layerMemory: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = layerMemoryWith({})

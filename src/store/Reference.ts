@@ -1,12 +1,12 @@
 /**
- * Resolves user input to the session that it refers to.
+ * Resolves a reference typed by the user to a session.
  *
  * **Details**
  *
  * The input is matched in this order: the exact id; the word `latest`; the beginning of exactly one id; the title with
- * normalized white space, which refers to the last continuation. `latest` is the most recently active session whose
- * source is not hidden. With a folder, only sessions recorded in that folder are considered. A prefix that several ids
- * share is ambiguous, unless it is the title of a session.
+ * normalized white space. A title refers to the last continuation of its session. `latest` is the most recently active
+ * session whose source is not hidden. With a folder, only sessions recorded in that folder are considered. A prefix
+ * that several ids share is ambiguous, unless it is the title of a session.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -20,10 +20,10 @@ import * as Title from "./Title.ts"
 /** Maximum number of candidates listed for an ambiguous reference. */
 export const maxCandidates = 10
 
-/** Maximum length of a reference that is compared with all names, in characters. */
+/** Maximum length, in characters, of a reference that is compared with all names. */
 const longestName = 100
 
-/** Queries of a store that resolving a reference needs. */
+/** Store queries that are needed to resolve a reference. */
 interface Lookup {
   readonly byId: (id: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
   /** Finds sessions by the beginning of their id, at most {@link maxCandidates}, newest activity first. */
@@ -65,8 +65,8 @@ const findLatestInFolder = Effect.fnUntraced(function* (
 })
 
 /**
- * Creates a function that resolves a user's text to one session. With a folder, `latest` is the most recently active
- * session of that folder.
+ * Creates a function that resolves a reference typed by the user to one session. With a folder, `latest` is the most
+ * recently active session of that folder.
  */
 export const makeResolver = (lookup: Lookup) =>
   Effect.fnUntraced(function* (

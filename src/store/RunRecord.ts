@@ -1,13 +1,13 @@
 /**
- * The port to the run record: all events of every run, complete, with secrets masked once. Code that shows, exports or
- * counts runs reads it. Active runs and stored runs provide the same entries.
+ * The port to the run record: all events of every run, complete, with secrets masked when they are stored. Code that
+ * shows, exports or counts runs reads it. Active runs and stored runs provide the same entries.
  *
  * **Details**
  *
  * `append` takes all entries of a step at once and returns when they are durable. It never fails a run: a failed write
  * is reported once, and a `Gap` entry states how many entries are missing. `read` streams entries in the order in which
- * they were written. Of an entry of a newer version, the parts that this version knows are read; unreadable and damaged
- * entries are skipped. `unread` counts both.
+ * they were written. For an entry written by a newer version, the parts that this version knows are read; unreadable
+ * and damaged entries are skipped. `unread` counts both.
  *
  * **Gotchas**
  *
@@ -48,8 +48,8 @@ import * as StoredForm from "./StoredForm.ts"
 import * as Unread from "./Unread.ts"
 
 /**
- * Selects entries to read. An absent field does not filter. A turn includes the entries written once for its session:
- * tool definitions, and messages that are sent and not stored.
+ * Selects entries to read. An absent field does not filter. A turn includes the entries that are written only once for
+ * its session: tool definitions, and messages that are sent but not stored.
  */
 export interface Filter {
   readonly sessionId?: string | undefined
@@ -60,8 +60,8 @@ export interface Filter {
 }
 
 /**
- * Receives entries in order as they are written. It must return quickly. Entries stored once per session are delivered
- * with each run that uses them.
+ * Function that receives entries in order as they are written. It must return quickly. Entries that are stored once per
+ * session are delivered with each run that uses them.
  */
 export type Listener = (entries: ReadonlyArray<Entry>) => void
 
@@ -92,8 +92,8 @@ const measureEntry = ({ event }: Entry): number =>
   event._tag === "MessageAppended" && event.message !== undefined ? MemoryBounds.measureMessage(event.message) : 0
 
 /**
- * Returns the key of a message or tool set that is written once per session, however often it is used: the system
- * prompt, context that is sent but not stored, or tool definitions. Returns `undefined` for every other event.
+ * Returns the key of a message or tool set that is written only once per session: the system prompt, context that is
+ * sent but not stored, or tool definitions. Returns `undefined` for every other event.
  */
 export const getContentKey = ({ event }: Entry): string | undefined =>
   event._tag === "ToolsOffered"
@@ -102,7 +102,10 @@ export const getContentKey = ({ event }: Entry): string | undefined =>
       ? `message ${event.id}`
       : undefined
 
-/** Tests whether an entry matches a filter. Entries written once per session may belong to an earlier turn. */
+/**
+ * Creates a test for entries that match a filter. Entries that are written once per session may belong to an earlier
+ * turn.
+ */
 export const isInFilter =
   ({ kinds, origins, sessionId, turnId }: Filter) =>
   (entry: Entry): boolean =>
@@ -134,7 +137,7 @@ export const makeMaskedWriter = (
   afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void> = (effect) => effect
 ): Pick<Service, "append" | "listen"> => {
   const listeners = new Set<Listener>()
-  /** Calls all listeners. A failing listener must not affect a run. */
+  /** Calls all listeners. The failure of a listener does not affect the run. */
   const notifyListeners = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const defects: Array<unknown> = []
@@ -175,8 +178,8 @@ const makeMemory = (capacity: number): Service => {
   let characters = 0
   const known = new Set<string>()
   /**
-   * Drops the oldest entries until each bound is at most half used, so that a full record does not move all entries at
-   * each step.
+   * Drops the oldest entries until at most half of each bound is used. Otherwise a full record would have to move all
+   * entries at each step.
    */
   const dropOldest = (): void => {
     let count = 0
@@ -216,11 +219,11 @@ const makeMemory = (capacity: number): Service => {
  */
 export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-effect/session/RunRecord") {}
 
-/** Creates an in-memory record of at most `capacity` entries. */
+/** Layer with an in-memory record of at most `capacity` entries. */
 export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
   Layer.sync(RunRecord, () => makeMemory(capacity))
 
-/** Provides the record of the context, or an in-memory record as fallback. */
+/** Layer that provides the record of the context, or an in-memory record if the context does not have one. */
 export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
   RunRecord,
   Effect.map(
@@ -233,8 +236,8 @@ const countEntries = (sessionId: string, kind: Kind): Effect.Effect<number, Sess
   RunRecord.use((record) => Stream.runCount(record.read({ sessionId, kinds: [kind] })))
 
 /**
- * Appends an event immediately, and fails if it cannot be written. It is used for events that a user asked to record.
- * Returns the event's time.
+ * Appends an event immediately, and fails if it cannot be written. It is used for events that are recorded at the
+ * request of a user. Returns the time of the event.
  */
 export const appendChecked = Effect.fnUntraced(function* (
   sessionId: SessionId,

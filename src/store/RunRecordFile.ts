@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message has the form of the session
- * store. A file that cannot be written causes one warning, and a `Gap` precedes the next entry that can be written. A
- * truncated line, or one of a newer version that this one cannot read, is skipped by `read` and counted by `unread`.
- * With `maxBytes` the oldest entries are removed when the file is full.
+ * `{ "v": 1, "sessionId": …, "turnId": …, "at": …, "event": { "_tag": … } }`; a message has the same form as in the
+ * session store. If the file cannot be written, one warning is logged, and a `Gap` precedes the next entry that is
+ * written. A truncated line, or one of a newer version that this one cannot read, is skipped by `read` and counted by
+ * `unread`. With `maxBytes` the oldest entries are removed when the file is full.
  *
  * **Example** (A file in the program's directory)
  *
@@ -48,7 +48,7 @@ export interface Options {
 
 /**
  * Returns the newest lines that fit into `maxBytes`, but at least one line. They are preceded by the lines that were
- * written once for their sessions: tool definitions, and messages that are sent and not stored.
+ * written only once for their sessions: tool definitions, and messages that are sent but not stored.
  */
 const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
   let first = lines.length
@@ -98,7 +98,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     const open = Effect.gen(function* () {
       if (isOpen) return
       yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 })
-      // A truncated last line is ended, so that the next line is complete.
+      // If the last line is truncated, a line feed is added, so that the next line is complete.
       if (yield* fs.exists(path)) {
         const text = yield* fs.readFileString(path)
         if (text !== "" && !text.endsWith("\n")) yield* fs.writeFileString(path, "\n", { flag: "a" })
@@ -107,7 +107,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
       isOpen = true
     })
 
-    /** Replaces the file by its newer half, so that a full file is not rewritten at each step. */
+    /** Replaces the file with its newer half. Otherwise a full file would have to be rewritten at each step. */
     const shrink = Effect.gen(function* () {
       const lines = (yield* fs.readFileString(path)).split("\n").filter((line) => line !== "")
       const text = selectNewestLines(lines, maxBytes / 2)
@@ -118,7 +118,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
       size = encoder.encode(text).length
     }).pipe(
       Effect.catch((error) => {
-        // After a failure, shrinking is tried again when the same amount has been written.
+        // After a failure, shrinking is tried again only after the same amount has been written.
         size = 0
         return Effect.logWarning(`Run record: old entries are not removed from ${path}: ${error.message}`)
       })
@@ -188,6 +188,6 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     })
   })
 
-/** Provides the record in the file at `path`. Creates the file and its directory if necessary. */
+/** Layer with the record in the file at `path`. Creates the file and its directory if necessary. */
 export const layer = (options: Options): Layer.Layer<RunRecord.RunRecord, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(RunRecord.RunRecord, make(options))

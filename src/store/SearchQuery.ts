@@ -1,12 +1,12 @@
 /**
- * Parses the search text of a user. Every text is a valid search.
+ * Parses the search input of a user. Every string is a valid search.
  *
  * **Details**
  *
- * A match must contain all words, in any order; `OR` (upper case) separates alternatives, `NOT` excludes the next word.
- * Text in double quotes is a phrase, and so is a word with several parts (`read_file`, `well-known`, `a.b`). A trailing
- * `*` matches the beginning of a word. Operators without an operand, unclosed quotes, parentheses and other signs are
- * ignored; terms beyond the 32nd are left out. An empty query matches nothing.
+ * A match must contain all words, in any order. `OR` (upper case) separates alternatives, and `NOT` excludes the next
+ * word. Text in double quotes is a phrase, and so is a word with several parts (`read_file`, `well-known`, `a.b`). A
+ * trailing `*` matches the beginning of a word. Operators without an operand, unclosed quotes, parentheses and other
+ * signs are ignored; terms beyond the 32nd are left out. An empty query matches nothing.
  *
  * Source: `hermes-product.md` §4.1.
  */
@@ -25,7 +25,7 @@ export interface Alternative {
   readonly none: ReadonlyArray<Term>
 }
 
-/** Alternatives, of which at least one must match. */
+/** Alternatives, at least one of which must match. */
 export type SearchQuery = ReadonlyArray<Alternative>
 
 const maxTerms = 32

@@ -1,9 +1,9 @@
-/** Search without an index: tests whether a text matches a query, and finds the location of the match. */
+/** Search without an index: tests whether a message matches a query, and finds the location of the match. */
 import type { Alternative, SearchQuery, Term } from "./SearchQuery.ts"
 import type { SearchText } from "./StoredForm.ts"
 import * as SearchWords from "./SearchWords.ts"
 
-/** Number of words in an excerpt before the first match, and in total. */
+/** Number of words before the first match in an excerpt, and maximum number of words in total. */
 const lead = 8
 const shown = 32
 

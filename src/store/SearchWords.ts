@@ -1,4 +1,4 @@
-/** Splits texts into the words that the search compares. */
+/** Splits strings into the words that the search compares. */
 
 /** A word and its position. */
 export interface Word {
@@ -13,7 +13,7 @@ const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Th
 const word =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]|[[\p{L}\p{N}\p{M}\p{Co}]--[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]]+/gv
 
-/** Returns the words of a text: sequences of letters and digits. */
+/** Returns the words of a string: sequences of letters and digits. */
 export const splitWords = (text: string): ReadonlyArray<Word> =>
   Array.from(text.matchAll(word), (match) => ({
     text: match[0],
@@ -22,19 +22,19 @@ export const splitWords = (text: string): ReadonlyArray<Word> =>
   }))
 
 /**
- * Tests whether a word belongs to a script without spaces between words, so that an index of blank-separated words
- * cannot find it.
+ * Tests whether a word belongs to a script without spaces between words. An index of words separated by blanks cannot
+ * find such a word.
  */
 export const isUnspaced = (word: string): boolean => unspaced.test(word)
 
 const everyUnspaced = new RegExp(unspaced, "gu")
 
 /**
- * Returns the characters of a text that are separate words, folded. Characters that are empty after folding are left
+ * Returns the folded characters of a string that are separate words. Characters that are empty after folding are left
  * out.
  */
 export const listSigns = (text: string): ReadonlyArray<string> =>
-  // Folded with blanks between the characters, so that they remain separate.
+  // The characters are folded with blanks between them, so that they remain separate.
   unspaced.test(text)
     ? fold((text.match(everyUnspaced) ?? []).join(" "))
         .split(" ")
@@ -49,9 +49,9 @@ export const fold = (word: string): string =>
     .replace(/\p{Mn}/gu, "")
     .normalize("NFC")
 
-/** Returns the first characters of a text. */
+/** Returns the first `length` characters of a string. */
 export const truncateText = (text: string, length: number): string =>
-  // A character has at most two code units, so it is enough to split this part of a long text.
+  // A character has at most two code units, so it is sufficient to split this part of a long string.
   Array.from(text.slice(0, 2 * length))
     .slice(0, length)
     .join("")

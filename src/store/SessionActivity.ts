@@ -1,11 +1,11 @@
 /**
- * The port for observing activity in all sessions of a store, whichever process causes it.
+ * The port for observing activity in all sessions of a store, regardless of the process that causes it.
  *
  * **Details**
  *
- * Entries of the run record are numbered in the order in which they were written. A reader that remembers the number of
- * its last entry requests later entries, and the cost depends only on the number of new entries. Requesting only the
- * newest number reads one row.
+ * Entries of the run record are numbered in the order in which they were written. A reader remembers the number of the
+ * last entry it has read and requests only later entries, so the cost depends only on the number of new entries.
+ * Requesting the newest number reads a single row.
  *
  * **Gotchas**
  *
@@ -48,7 +48,7 @@ export interface NumberedEntry {
 /** Maximum length of a prompt in {@link Service.prompts}, in characters. */
 export const promptLength = 400
 
-/** A period in epoch milliseconds, excluding `until`. */
+/** A period, with its limits in epoch milliseconds. `until` is exclusive. */
 export interface Period {
   readonly since: number
   readonly until: number
@@ -59,15 +59,15 @@ export interface SpokenCounts {
   readonly messages: number
   /** Number of messages that a user wrote. */
   readonly userMessages: number
-  /** Skills that a user chose for a message. */
+  /** Skills that a user chose for a message, each with the time of the message. */
   readonly skills: ReadonlyArray<{ readonly name: string; readonly at: number }>
 }
 
-/** Reads the activity in the sessions of a store. */
+/** Functions that read the activity in the sessions of a store. */
 export interface Service {
   /** Version of the store, which changes when another connection writes to the store. Reading it is very cheap. */
   readonly version: Effect.Effect<number, SessionStoreError>
-  /** Number of the newest entry; 0 if the record is empty. */
+  /** Number of the newest entry, or 0 if the record is empty. */
   readonly sequence: Effect.Effect<number, SessionStoreError>
   /** Returns the entries with a number above `after`, in order. */
   readonly since: (after: number, filter?: Filter) => Stream.Stream<NumberedEntry, SessionStoreError>

@@ -1,11 +1,11 @@
 /**
- * Determines the owner of a stored session: a named key of a server, or all other users.
+ * Determines the owner of a stored session: a named key of a server, or all users without such a key.
  *
  * **Details**
  *
- * The sessions of a named key belong to that key alone: their stored source ends with its name (`api-server:NAME`), and
- * they are hidden from other names, from the server's own key, and from agents that search earlier conversations. Work
- * for a session, such as a sub-agent's, belongs to the owner of that session.
+ * The sessions of a named key belong only to that key: their stored source ends with its name (`api-server:NAME`), and
+ * they are hidden from other named keys, from the server's own key, and from agents that search earlier conversations.
+ * A session that works for another session, such as a sub-agent's, belongs to the owner of that session.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -21,7 +21,7 @@ const sources = ["api-server", "mcp"] as const
 /** Maximum number of parent sessions that are examined. */
 const mostParents = 50
 
-/** Returns the source of sessions that a client begins. */
+/** Returns the source that is stored for sessions that a client begins. */
 export const formatSource = (source: (typeof sources)[number], client: string | undefined): string =>
   client === undefined ? source : `${source}:${client}`
 
@@ -34,7 +34,9 @@ const parseClient = (source: string): string | undefined => {
 /** Tests whether a client may continue a stored session, by the session's source. */
 export const isSeenBy = (client: string | undefined, source: string): boolean => parseClient(source) === client
 
-/** Finds the named key that owns a session, including a session that works for another session. */
+/**
+ * Finds the named key that owns a session. A session that works for another session has the same owner as that session.
+ */
 export const findOwner = Effect.fnUntraced(function* (
   session: Session
 ): Effect.fn.Return<string | undefined, SessionStoreError, SessionStore> {

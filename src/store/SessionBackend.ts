@@ -4,13 +4,13 @@
  *
  * **Details**
  *
- * Building a layer does not open the database. The database, its client and the file are loaded by the first operation,
- * so that programs that do not use sessions do not pay for them. If that fails, the next operation tries again.
+ * Building a layer does not open the database. The first operation loads the database client and opens the database, so
+ * that programs that do not use sessions do not pay for it. If that fails, the next operation tries again.
  *
  * Messages are durable once `append` has returned, even after `kill -9`; see `sqlite/Database.ts` for power failures.
- * Several processes may use one file, and wait for each other. The file is readable by its owner alone.
+ * Several processes may use one file, and wait for each other. Only the owner of the file can read it.
  *
- * In Postgres, a session has one owner across all machines; see `base/platform/PostgresLeases.ts`. If the server
+ * In Postgres, a session has only one owner across all machines; see `base/platform/PostgresLeases.ts`. If the server
  * becomes unavailable, operations wait for it.
  *
  * **Gotchas**
@@ -39,7 +39,7 @@ import { type Service as Search, SessionSearch } from "./SessionSearch.ts"
 import { type Service as Store, SessionStore } from "./SessionStorePort.ts"
 import type { SqlRecord } from "./sql/SqlRecord.ts"
 
-/** The services that every session database has. */
+/** The services that every session database provides. */
 export interface SharedBackend {
   readonly record: SqlRecord
   readonly store: Store
@@ -61,7 +61,7 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     f: (backend: SharedBackend) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | SessionStoreError, R> =>
     opened === undefined ? Effect.flatMap(backend, (backend) => f((opened = backend))) : f(opened)
-  /** Works like `useBackend`, for operations that only fail if the database cannot be opened. */
+  /** Like `useBackend`, but for operations that never fail. If the database cannot be opened, `otherwise` runs. */
   const useBackendOrElse = (
     f: (backend: SharedBackend) => Effect.Effect<void>,
     otherwise: (error: SessionStoreError) => Effect.Effect<void>
@@ -94,7 +94,7 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     search: (query, options) => useBackend(({ search }) => search.search(query, options))
   })
   const record = RunRecord.of({
-    // If the file cannot be opened, the run that needs its session fails; the record only logs a warning.
+    // If the file cannot be opened, a run fails when it needs its session. The record only logs a warning.
     ...makeMaskedWriter(
       (entries) =>
         useBackendOrElse(
@@ -157,16 +157,16 @@ const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, S
 interface FileOptions {
   readonly path: string
   /**
-   * Time within which writes share a commit, for many concurrent runs. By default each write has its own commit. If the
-   * process is killed, the most recent writes within that time are lost, except the starts of tool calls.
+   * Time within which writes share a commit, for many concurrent runs. By default, each write has its own commit. If
+   * the process is killed, the writes since the last commit are lost, except the starts of tool calls.
    */
   readonly commitsWithin?: Duration.Input | undefined
-  /** If true, nothing is written, and a file without write permission can be opened too, with a warning. */
+  /** If true, nothing is written. A file without write permission can then also be opened, with a warning. */
   readonly readOnly?: boolean | undefined
 }
 
 /**
- * Provides the sessions and the run record in the file at `path`. Creates the file and its directory if they are
+ * Layer with the sessions and the run record in the file at `path`. Creates the file and its directory if they are
  * missing.
  */
 export const layerSqlite = (
@@ -191,7 +191,7 @@ interface ServerOptions {
   readonly connections?: number | undefined
 }
 
-/** Provides the sessions and the run record in a Postgres database. Creates missing tables. */
+/** Layer with the sessions and the run record in a Postgres database. Creates missing tables. */
 export const layerPostgres = (
   options: ServerOptions
 ): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity> =>

@@ -1,6 +1,6 @@
 /**
- * A conversation that spans several sessions because of compaction, and its totals. Each session stores only the usage
- * of its own runs, so the usage of a conversation is the sum over its sessions.
+ * Functions for a conversation that spans several sessions because of compaction, and for its totals. Each session
+ * stores only the usage of its own runs, so the usage of a conversation is the sum over its sessions.
  *
  * **Example** (Tokens of a conversation)
  *
@@ -35,7 +35,7 @@ import * as ContextCopy from "./ContextCopy.ts"
 import { RunRecord } from "./RunRecord.ts"
 import * as StoredForm from "./StoredForm.ts"
 
-/** Maximum number of sessions that are followed back, so that cycles in a damaged database end. */
+/** Maximum number of sessions in a chain. The limit ends cycles in a damaged database. */
 const maxSessions = 10_000
 
 /** Returns the sessions that a session continues, oldest first, followed by the session itself. */
@@ -46,7 +46,7 @@ export const readChain = Effect.fnUntraced(function* (
   const found = new Map([[session.id, session]])
   for (let before = session.continues; before !== undefined && !found.has(before) && found.size < maxSessions;) {
     const one: Session | undefined = Option.getOrUndefined(yield* store.get(before))
-    // A removed session ends the chain.
+    // The chain ends at a session that was removed.
     if (one === undefined) break
     found.set(one.id, one)
     before = one.continues
@@ -99,7 +99,7 @@ export const sumUsage = Effect.fnUntraced(function* (
         cost: Cost.sum(sum.cost, one.cost)
       }))
   )
-  // A session without requests has no cost status to report.
+  // A session without requests does not have a cost status to report.
   const paid = chain.filter(({ usage }) => usage.requestCount > 0)
   return {
     usage: chain.reduce((sum, { usage }) => Usage.add(sum, usage), Usage.zero),
@@ -110,7 +110,7 @@ export const sumUsage = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the positions in `before` of messages that were left out or shortened according to a session's record, or
+ * Reads from the record of `session` the positions of the messages in `before` that were left out or shortened. Returns
  * `undefined` if the record does not contain them.
  */
 const readRecordedPositions = Effect.fnUntraced(function* (
@@ -146,9 +146,9 @@ const identifyMessage = (message: Prompt.Message): string =>
   JSON.stringify([message.role, StoredForm.extractSearchText(message)])
 
 /**
- * Returns the messages that compaction left out of a conversation, oldest first, according to the record. For a session
- * that is older than its record, these are the messages that occur more often in it than in its continuation. A
- * shortened result is included in its original form.
+ * Returns the messages that compaction left out of a conversation, oldest first, according to the record. A session
+ * that is older than its record is compared with its continuation instead: messages that occur in it more often are
+ * returned. A shortened result is included in its original form.
  */
 export const readRemoved = Effect.fnUntraced(function* (
   session: Session
@@ -164,7 +164,7 @@ export const readRemoved = Effect.fnUntraced(function* (
     if (positions !== undefined) return messages.filter((_, position) => positions.has(position))
     const kept = new Map<string, number>()
     for (const text of (all[index + 1] ?? []).map(identifyMessage)) kept.set(text, (kept.get(text) ?? 0) + 1)
-    // Of several equal messages, the newest ones were retained.
+    // If several messages are equal, the newest ones were retained.
     return messages
       .toReversed()
       .filter((message) => {

@@ -1,5 +1,5 @@
 /**
- * Exports a stored session as one JSON value, with all messages and without secrets: a line of
+ * Exports a stored session as one JSON value, with all messages and without secrets. It is a line in the output of
  * `hermes sessions export`. Also creates archives with one file per session.
  *
  * Source: `hermes-product.md` §1.7.
@@ -45,7 +45,7 @@ const encodeMessage = (message: Prompt.Message): Effect.Effect<unknown, SessionS
     onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))
   })
 
-/** Logs a warning about messages that cannot be read: the first fault, and the number of further ones. */
+/** Logs a warning about messages that cannot be read. It contains the first fault and the number of other faults. */
 const warnAboutFaults = (faults: ReadonlyArray<string>): Effect.Effect<void> => {
   const [first, ...more] = faults
   return first === undefined
@@ -76,7 +76,7 @@ export const readSession = (session: Session): Effect.Effect<unknown, SessionSto
     return Redaction.redactValue({ ...toSummary(session), system_prompt: session.systemPrompt, messages: encodings })
   })
 
-/** Tests by its name whether a file is an archive with a file for each session. */
+/** Tests, by the file name, whether a file is an archive with one file for each session. */
 export const isArchive = (path: string): boolean => /\.(?:tar\.gz|tgz)$/iu.test(path)
 
 /** A file in an archive. */
@@ -88,7 +88,9 @@ export interface ArchiveFile {
 
 const encoder = new TextEncoder()
 
-/** Writes files to a compressed archive as they arrive. A file whose name is already used gets a number. */
+/**
+ * Writes files to a compressed archive as they arrive. If the name of a file is already used, a number is added to it.
+ */
 export const writeArchive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.suspend(() => {
     const counts = new Map<string, number>()
@@ -111,7 +113,7 @@ export const writeArchive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Str
 /** Maximum size of an archive that is read, in bytes. */
 const largestArchive = 2 ** 30
 
-/** Reads the concatenated texts of an archive's files. Fails with the reason why the archive cannot be read. */
+/** Reads the files of an archive as one concatenated string. Fails with the reason why the archive cannot be read. */
 export const readArchive = (bytes: Uint8Array): Result.Result<string, string> => {
   const tar = Compression.gunzip(bytes, largestArchive)
   if (tar === undefined) return Result.fail("it is no .tar.gz archive, or it is damaged or too large")

@@ -1,12 +1,12 @@
 /**
- * Creates a new session that begins with the messages of another session, which is not changed. The run record of the
- * new session begins with a link to its source.
+ * Creates a new session that begins with messages of another session. The other session is not changed. The run record
+ * of the new session begins with a link to its source.
  *
  * **Details**
  *
  * A fork is not a sub-agent of its source: it has no parent, its usage is counted separately, and removing one session
- * does not affect the other. The system prompt is identical to the source's, byte for byte, so that provider caches
- * still match.
+ * does not affect the other. The system prompt is byte for byte identical to the system prompt of the source, so that
+ * provider caches still match.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -21,9 +21,11 @@ import { type Session, SessionStore } from "./SessionStorePort.ts"
 
 /** Contents of a fork. */
 export interface Fork {
-  /** Messages at the beginning of the fork. Unchanged messages are the same objects as in `originals`. */
+  /** Initial messages of the fork. Unchanged messages are the same objects as in `originals`. */
   readonly history: ReadonlyArray<Prompt.Message>
-  /** Messages of the source from the first one on, at least those that `history` repeats. */
+  /**
+   * Messages of the source, beginning with the first one. They include at least all messages that `history` repeats.
+   */
   readonly originals: ReadonlyArray<Prompt.Message>
   /** Number of messages of the source before the fork point. */
   readonly position: number
@@ -48,7 +50,7 @@ export const fork = Effect.fnUntraced(function* (
     source,
     provider: session.provider,
     model,
-    // Sessions in lists do not include the system prompt.
+    // A session from a list does not include its system prompt.
     systemPrompt: Option.match(known, {
       onNone: () => session.systemPrompt,
       onSome: ({ systemPrompt }) => systemPrompt
@@ -70,8 +72,8 @@ export const fork = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the messages up to the end of a step, which is an answer with the results of its calls, or `undefined` if
- * there are fewer steps. If no step is given, returns all messages.
+ * Returns the messages up to the end of a step. A step is an answer with the results of its calls. Returns `undefined`
+ * if there are fewer steps, and all messages if no step is given.
  */
 export const sliceToStep = (
   messages: ReadonlyArray<Prompt.Message>,

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Each line is one session and is added completely or not at all; a line that cannot be read or added is reported with
- * its number, and the import continues. An imported session never replaces a session with the same id: it is refused,
- * or gets a new id. A title that is already taken is left out.
+ * Each line is one session and is added completely or not at all. A line that cannot be read or added is reported with
+ * its number, and the import continues. An imported session never replaces an existing session with the same id: it is
+ * rejected, or gets a new id. A title that is already taken is left out.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -124,12 +124,14 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
 export interface ImportResult {
   /** Ids of the sessions that were added. */
   readonly added: ReadonlyArray<Ids.SessionId>
-  /** Lines that were not added, and changes to added lines; each names its line. */
+  /**
+   * Notes about lines that were not added, or were changed before they were added. Each note includes the line number.
+   */
   readonly notes: ReadonlyArray<string>
   readonly refused: number
 }
 
-/** Adds the sessions in an export text. With `newIds`, a session whose id already exists gets a new id. */
+/** Adds the sessions in the text of an export. With `newIds`, a session whose id already exists gets a new id. */
 export const addSessions = Effect.fnUntraced(function* (
   text: string,
   { newIds }: { readonly newIds: boolean }
@@ -165,7 +167,7 @@ export const addSessions = Effect.fnUntraced(function* (
     }
     const parentId = session.parentId === undefined ? undefined : (renamed.get(session.parentId) ?? session.parentId)
     const before = session.continues === undefined ? undefined : (renamed.get(session.continues) ?? session.continues)
-    // A session can have only one continuation, so a copy of the continuation does not become a second one.
+    // A session can have only one continuation, so a copy of a continuation is not linked to the same session.
     const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
     const isTaken = session.title !== undefined && (yield* isTitleTaken(session.title))
     if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)
@@ -174,7 +176,8 @@ export const addSessions = Effect.fnUntraced(function* (
       .pipe(
         Effect.matchEffect({
           onSuccess: () => Effect.sync(() => void added.push(id)),
-          // A full disk or a lock ends the import. The sessions imported before are retained.
+          // If the disk is full or the store is locked, the import ends. The sessions that were already imported are
+          // retained.
           onFailure: (error) =>
             error.operation === "import"
               ? Effect.fail(

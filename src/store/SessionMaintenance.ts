@@ -1,6 +1,6 @@
 /**
- * The port for maintaining a session store: statistics, removal of a conversation, import of sessions, and reclaiming
- * free space. It also repairs a database file, which does not require an open store.
+ * The port for maintaining a session store: statistics, removal of a conversation, import of sessions, and release of
+ * free space. The module can also repair a database file, which does not require an open store.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -19,7 +19,7 @@ export interface SourceCount {
   readonly sessions: number
   /**
    * Number of messages, each counted in its first session. Copies from a compacted or forked session are not counted
-   * again if the other session exists and the run record names the originals.
+   * again if that session exists and the run record contains references to the originals.
    */
   readonly messages: number
   readonly toolCalls: number
@@ -48,7 +48,7 @@ export interface Stats {
   readonly promptBytes: number
 }
 
-/** Size of the file before and after, in bytes. */
+/** Size of the file before and after optimizing it, in bytes. */
 export interface OptimizeResult {
   readonly before: number
   readonly after: number
@@ -57,7 +57,7 @@ export interface OptimizeResult {
 /** Data of an imported session. Its counts are computed from its messages. */
 export type ForeignSession = Omit<Session, "messageCount" | "toolCallCount">
 
-/** Maintains a session store. */
+/** Functions that maintain a session store. */
 export interface Service {
   readonly stats: Effect.Effect<Stats, SessionStoreError>
   /**
@@ -81,7 +81,7 @@ export class SessionMaintenance extends Context.Service<SessionMaintenance, Serv
   "hermes-effect/session/SessionMaintenance"
 ) {}
 
-/** Outcome of a check or a repair. Each line is readable text. */
+/** Outcome of a check or a repair. Each line is text for the user. */
 export interface RepairReport {
   readonly problems: ReadonlyArray<string>
   /** Repairs that were made. Empty for a check. */
@@ -93,7 +93,7 @@ export interface RepairReport {
 /**
  * Checks the database at `path`. Unless only a check is requested, rebuilds the search index, and copies the readable
  * data of a damaged file to a new one. No file is removed. A database of another program or of a newer version is
- * refused.
+ * rejected.
  */
 export const repair = (
   path: string,

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * A conversation is removed as a whole: a root session together with the sessions of its sub-agents. It is old if it
- * has ended and its last activity is before the limit. A conversation is retained while a run owns it or any process
- * has it open. The check and the removal are one transaction.
+ * A conversation, which is a root session together with the sessions of its sub-agents, is removed as a whole. It is
+ * old if it has ended and its last activity is before the limit. A conversation is retained while a run owns it or a
+ * process has it open. The check and the removal are one transaction.
  *
  * **Gotchas**
  *
@@ -40,15 +40,15 @@ import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import type { SessionId } from "../base/domain/Ids.ts"
 import type { Session } from "./SessionStorePort.ts"
 
-/** Selects sessions to remove. */
+/** Selection of the sessions to remove. */
 export interface Limit {
-  /** Only sessions whose last activity is before this time, in epoch milliseconds. */
+  /** Selects only sessions whose last activity is before this time, in epoch milliseconds. */
   readonly before: number
-  /** Only conversations with this label. */
+  /** Selects only conversations with this source. */
   readonly source?: string | undefined
 }
 
-/** Outcome of a removal, in numbers of conversations. */
+/** Outcome of a removal, as numbers of conversations. */
 export interface PruneResult {
   readonly removed: number
   /** Number of old conversations that were retained because they are in use. */
@@ -64,8 +64,8 @@ export interface Service {
   /** Returns free space to the file system if it is at least a quarter of the file. */
   readonly compact: Effect.Effect<void, SessionStoreError>
   /**
-   * Runs a removal if the last one was at least `intervalMillis` ago, in one process at a time. Returns `undefined` if
-   * no removal is due.
+   * Runs a removal if the last one was at least `intervalMillis` ago. Only one process at a time runs it. Returns
+   * `undefined` if no removal is due.
    */
   readonly whenDue: <A, E>(
     intervalMillis: number,
@@ -89,12 +89,12 @@ export interface Settings {
 }
 
 /**
- * Maximum time that the end of a program waits for a running removal, in milliseconds. The next program continues the
- * removal.
+ * Maximum time that the program waits for a running removal before it exits, in milliseconds. The next program
+ * continues the removal.
  */
 const endMillis = 3000
 
-/** Returns the start of the retention period of `days` days, in epoch milliseconds. */
+/** Returns the time `days` days before now, in epoch milliseconds. Sessions without later activity are old. */
 export const computeCutoff = (days: number): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
 
@@ -107,8 +107,8 @@ export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<PruneResult,
 const formatSessionCount = (count: number): string => (count === 1 ? "1 session" : `${count} sessions`)
 
 /**
- * Removes old sessions in the background, if the user enabled this, at most once per interval in the settings. `open`
- * is the stored session that the program continues, and no process removes it until the scope closes.
+ * Layer that removes old sessions in the background, at most once per interval, if the settings enable this. `open` is
+ * the stored session that the program continues. No process removes it until the scope closes.
  */
 export const layerAuto = (
   { autoPrune, minIntervalHours, retentionDays, vacuumAfterPrune }: Settings,
@@ -139,7 +139,7 @@ export const layerAuto = (
         Effect.catch(logRemovalFailure),
         Effect.forkScoped
       )
-      // Waiting gives short programs, such as those for a single prompt, a chance to complete a removal.
+      // Because of this wait, a program that ends soon, such as one for a single prompt, can also complete a removal.
       yield* Effect.addFinalizer(() => Effect.timeoutOption(Fiber.await(removing), endMillis))
     })
   )

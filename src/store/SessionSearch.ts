@@ -60,8 +60,8 @@ export interface SearchOptions {
   /** Roles to search. All roles by default. */
   readonly roles?: ReadonlyArray<Role> | undefined
   /**
-   * Order of the hits. By default the best come first. A store without ranking returns the newest first, and a store
-   * with an index may rank only the newest messages if very many match.
+   * Order of the hits. By default, the best come first. A store without ranking returns the newest first. A store with
+   * an index may rank only the newest messages if very many match.
    */
   readonly sort?: "newest" | "oldest" | undefined
   /** Maximum number of hits. The default is 10. */
@@ -71,7 +71,7 @@ export interface SearchOptions {
 /** Default value of `limit` in {@link SearchOptions}. */
 export const defaultLimit = 10
 
-/** Maximum length of a neighbouring message, in characters. */
+/** Maximum length of the text of a {@link Neighbour}, in characters. */
 export const neighbourLength = 200
 
 /** Sources of sessions that are not conversations of a user. Searches and `latest` ignore them. */

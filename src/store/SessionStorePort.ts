@@ -1,14 +1,14 @@
 /**
  * The port to the store of conversations. A run appends each message as soon as it exists, so that a session is
- * readable after a crash at any point; it never rewrites stored messages.
+ * readable after a crash at any point. Stored messages are never rewritten.
  *
  * **Details**
  *
- * `append` returns when the message is durable, even after a `kill -9`. The same holds for `begin`, so that a call
- * without a result is known to have started or not. A store for many runs may batch writes other than `begin` for some
- * milliseconds, in order. Such a store has `committed`. Messages are `Prompt.Message`s; a layer that serializes them
- * wraps each in a versioned envelope. Reading returns the messages as written, open calls included;
- * `Conversation.closeOpenCalls` prepares them for sending.
+ * `append` returns when the message is durable, even after a `kill -9`. The same holds for `begin`, so that after a
+ * crash it is known for each call without a result if it has started. A store for many runs may collect writes other
+ * than `begin` for some milliseconds and write them in order. Such a store has `committed`. Messages are
+ * `Prompt.Message`s; a layer that serializes them wraps each in a versioned envelope. Reading returns the messages as
+ * written, including calls without a result; `Conversation.closeOpenCalls` prepares them for sending.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §4 and §8.
  */
@@ -35,7 +35,7 @@ export interface Session {
   readonly parentId: SessionId | undefined
   /** The compacted session that this one continues. It is also the parent. */
   readonly continues: SessionId | undefined
-  /** True if the caller of its first run provided the system prompt, which is then never rebuilt. */
+  /** True if the caller of the first run provided the system prompt. It is then never rebuilt. */
   readonly hasOwnPrompt: boolean
   readonly title: string | undefined
   readonly cwd: string | undefined
@@ -66,8 +66,8 @@ export interface NewSession {
 }
 
 /**
- * Readable messages, oldest first, and a sentence for each unreadable message, which is damaged or from a newer
- * version.
+ * Readable messages, oldest first, and a sentence about each unreadable message. A message is unreadable if it is
+ * damaged or from a newer version.
  */
 export interface ReadableMessages {
   readonly messages: ReadonlyArray<{ readonly position: number; readonly message: Prompt.Message }>
@@ -110,7 +110,7 @@ export interface MessageRange {
   readonly to: number
 }
 
-/** Folder that `latest` is limited to. */
+/** Folder to which `latest` is limited. */
 export interface SessionFolder {
   /** Name of the folder in error messages. */
   readonly path: string
@@ -120,46 +120,46 @@ export interface SessionFolder {
 
 /** A session owned by one run until its scope closes. */
 interface OwnedSession {
-  /** Fails when another process takes over the session. `undefined` if that cannot happen. */
+  /** Effect that fails when another process takes over the session. `undefined` if that cannot happen. */
   readonly lost: Effect.Effect<never, SessionBusy> | undefined
 }
 
 /**
- * Stores and reads sessions and their messages. Reading a session that does not exist returns an empty result; writing
- * to it fails.
+ * Functions that store and read sessions and their messages. Reading a session that does not exist returns an empty
+ * result; writing to it fails.
  */
 export interface Service {
   /** Creates a session. Fails if the id already exists. */
   readonly create: (session: NewSession) => Effect.Effect<Session, SessionStoreError>
   /**
-   * Makes the caller the only owner of a session among all users of the store, until the scope closes. The session need
-   * not exist yet. Fails immediately if the session already has an owner.
+   * Makes the caller the only owner of a session among all users of the store, until the scope closes. The session does
+   * not have to exist yet. Fails immediately if the session already has an owner.
    */
   readonly acquire: (id: SessionId) => Effect.Effect<OwnedSession, SessionBusy | SessionStoreError, Scope.Scope>
-  /** Records that tool calls are about to start: from now on they may have run. */
+  /** Records that tool calls are about to start. From then on, they count as possibly executed. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<void, SessionStoreError>
-  /** Returns the calls that have begun and whose result has not been appended since. */
+  /** Returns the calls that have begun but whose result has not been appended. */
   readonly begun: (id: SessionId) => Effect.Effect<ReadonlySet<string>, SessionStoreError>
   /**
-   * Appends messages in order, all or none, and returns the position of the first one, counted from 0. A result closes
-   * its call for {@link Service.begun}.
+   * Appends all messages in order, or none, and returns the position of the first one, counted from 0. Once the result
+   * of a call is appended, {@link Service.begun} no longer returns the call.
    */
   readonly append: (id: SessionId, messages: ReadonlyArray<Prompt.Message>) => Effect.Effect<number, SessionStoreError>
   /**
    * Adds the usage of one model call to the session's totals. An unknown cost does not change them. Calls of a child
-   * agent are added to its session and to all its ancestors, so a total over several sessions must only include
-   * sessions without a parent and continuations.
+   * agent are added to its session and to all ancestors of that session. A total over several sessions must therefore
+   * include only continuations and sessions without a parent.
    */
   readonly recordUsage: (id: SessionId, record: UsageRecord) => Effect.Effect<void, SessionStoreError>
   /** Marks the end of a run; a later run reopens the session. */
   readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>
   /**
-   * Ends a session with the reason `compression` and creates its continuation: a child with the same source and
-   * directory, and the same title with the next number. Both happen in one transaction. Fails if the session already
-   * has a continuation.
+   * Ends a session with the reason `compression` and creates its continuation: a child session with the same source and
+   * directory, and with the same title followed by the next number. Both changes are made in one transaction. Fails if
+   * the session already has a continuation.
    */
   readonly continueIn: (id: SessionId, continuation: Continuation) => Effect.Effect<Session, SessionStoreError>
-  /** Returns the last session that continues this one, or the id itself if none does. */
+  /** Returns the last session in the chain of continuations of this one. If it is not continued, returns its own id. */
   readonly newest: (id: SessionId) => Effect.Effect<SessionId, SessionStoreError>
   /** Sets the title. Fails if another session has this title. */
   readonly rename: (id: SessionId, title: string) => Effect.Effect<void, SessionStoreError>
@@ -180,8 +180,9 @@ export interface Service {
   readonly readable: (id: SessionId) => Effect.Effect<ReadableMessages, SessionStoreError>
   readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /**
-   * Resolves a user's text to a session: exact id, unique id prefix, title, or `latest`, which is the newest session of
-   * the folder, or of all sessions without a folder. `SessionNotFound` lists the candidates if several match.
+   * Resolves a reference typed by the user to a session: exact id, unique id prefix, title, or `latest`. `latest` is
+   * the most recently active session of the folder, or of all sessions if no folder is given. If several sessions
+   * match, `SessionNotFound` lists them.
    */
   readonly resolve: (
     reference: string,

@@ -1,25 +1,25 @@
-/** Errors that all session stores share. Each message is one line and includes the remedy. */
+/** Errors that are common to all session stores. Each message is one line and includes the remedy. */
 import { SessionStoreError } from "../base/domain/AgentError.ts"
 
-/** Creates the error of `create` with an existing id. */
+/** Creates the error for `create` with an existing id. */
 export const makeExistingSessionError = (id: string): SessionStoreError =>
   new SessionStoreError({
     operation: "create",
     message: `session "${id}" exists already: resume it, or start one with another id`
   })
 
-/** Creates the error of a write to a session that was never created. */
+/** Creates the error for a write to a session that was never created. */
 export const makeUnknownSessionError = (operation: string, id: string): SessionStoreError =>
   new SessionStoreError({ operation, message: `no session "${id}": create it before writing to it` })
 
-/** Creates the error of a second continuation of a session. */
+/** Creates the error for a second continuation of a session. */
 export const makeContinuedSessionError = (id: string, newer: string): SessionStoreError =>
   new SessionStoreError({
     operation: "continue",
     message: `session ${id} goes on in ${newer} already: resume that one`
   })
 
-/** Creates the error of a title that another session has. */
+/** Creates the error for a title that another session already has. */
 export const makeTakenTitleError = (operation: string, title: string, owner: string): SessionStoreError =>
   new SessionStoreError({
     operation,
@@ -27,8 +27,8 @@ export const makeTakenTitleError = (operation: string, title: string, owner: str
   })
 
 /**
- * Creates the error of a write to a session that another process took over because this one did not renew its ownership
- * in time.
+ * Creates the error for a write to a lost session: this process did not renew its ownership in time, and another
+ * process took over the session.
  */
 export const makeLostSessionError = (id: string): SessionStoreError =>
   new SessionStoreError({

@@ -6,14 +6,14 @@
  * **Details**
  *
  * Decoding returns values equal to the encoded ones. The exceptions are values in a tool's arguments and results that
- * JSON cannot represent: a `Date` is decoded as text, a `Map` as an empty object. Values that JSON rejects (a cycle, a
- * bigint) are a {@link Problem}.
+ * JSON cannot represent: a `Date` is decoded as a string, a `Map` as an empty object. Values that JSON rejects (a
+ * cycle, a bigint) are a {@link Problem}.
  *
  * Every store masks its input ({@link maskMessages}, {@link maskEntries}). It masks the secrets that the runtime holds,
- * in texts, reasoning, arguments, results and provider options, and keys of a known shape in the output of a model or a
- * tool. User input is sent to the model unmasked in the run in which it is typed. A key in it that the runtime does not
- * hold stays in the session, because the model may need it, and is masked when shown or exported. Masking a message
- * without secrets returns the same object.
+ * in text, reasoning, arguments, results and provider options. In the output of a model or a tool, it also masks keys
+ * of a known shape. User input is sent to the model unmasked in the run in which it is typed. If it contains a key that
+ * the runtime does not hold, the key stays in the session, because the model may need it. It is masked when it is shown
+ * or exported. Masking a message without secrets returns the same object.
  *
  * Source: `ARCHITECTURE.md` §7 (secrets), §8 (run record too).
  */
@@ -37,7 +37,7 @@ const Version1 = Schema.Struct({ v: Schema.Literal(1), message: Prompt.Message }
 const encodeVersion1 = Schema.encodeResult(Schema.fromJsonString(Version1))
 const decodeVersion1 = Schema.decodeUnknownResult(Version1)
 
-/** Reason why a message cannot be written or read: a text that follows the message's name, and the cause. */
+/** Reason why a message cannot be written or read: a phrase to be used after the name of the message, and the cause. */
 export interface Problem {
   readonly message: string
   readonly cause: unknown
@@ -55,7 +55,7 @@ const isPlainObject = (value: object): boolean => Object.getPrototypeOf(value) =
 
 const areStrings = (...values: ReadonlyArray<unknown>): boolean => values.every((value) => typeof value === "string")
 
-/** Encodes a part that consists of text and plain data. Returns `undefined` for every other part. */
+/** Encodes a part that consists only of text and plain data. Returns `undefined` for any other part. */
 const toPlainPart = (part: Exclude<Prompt.Message["content"], string>[number]): object | undefined => {
   const { options } = part
   if (!isPlainObject(options) || !isJson(options)) return undefined
@@ -84,7 +84,7 @@ const toPlainPart = (part: Exclude<Prompt.Message["content"], string>[number]): 
 }
 
 /**
- * Encodes a message that consists of text and plain data, as most messages do. Returns `undefined` for every other
+ * Encodes a message that consists only of text and plain data, as most messages do. Returns `undefined` for any other
  * message.
  */
 const toPlainMessage = ({ content, options, role }: Prompt.Message): object | undefined => {
@@ -120,7 +120,7 @@ const encodePlainMessage = (message: Prompt.Message): string | undefined => {
 
 /**
  * Encodes a message to its stored form. Plain messages are encoded without the schema, which would produce the same
- * text. Types are checked when the message is read.
+ * string. Types are checked when the message is read.
  */
 export const encode = (message: Prompt.Message): Result.Result<string, Problem> => {
   const plain = encodePlainMessage(message)
@@ -222,8 +222,8 @@ export const extractSearchText = (message: Prompt.Message): SearchText => {
 }
 
 /**
- * Returns the skill that a user chose for a message, which is at the beginning of its text, or `undefined` if there is
- * none.
+ * Returns the skill that a user chose for a message. It is named at the beginning of the message text. Returns
+ * `undefined` if no skill was chosen.
  */
 export const findChosenSkill = (text: string): string | undefined => /^<skill name="([^"<>]{1,100})"/u.exec(text)?.[1]
 
@@ -239,8 +239,8 @@ export const encodeEvent = (event: RecordEvent, isJoined: boolean): Result.Resul
 }
 
 /**
- * Outcome of reading a stored entry: completely read; partly read, because a newer version wrote it; not read, because
- * a newer version wrote it; not read, because it is damaged or truncated.
+ * Outcome of reading a stored entry. `Whole`: completely read. `Partial`: partly read, because a newer version wrote
+ * it. `Newer`: not read, because a newer version wrote it. `Damaged`: not read, because it is damaged or truncated.
  */
 export type Reading<A> =
   | { readonly _tag: "Whole" | "Partial"; readonly value: A }
@@ -251,8 +251,8 @@ const kinds: ReadonlySet<unknown> = new Set(RecordEvent.members.map(({ fields })
 const damaged: Reading<never> = { _tag: "Damaged" }
 
 /**
- * Reads an event from its JSON and the version in which it was written. `joined` is the stored form of its message in
- * the session.
+ * Reads an event from its JSON and the version in which it was written. If the session stores the event's message,
+ * `joined` is the stored form of this message.
  */
 export const readEvent = (body: unknown, joined: string | undefined, written: number): Reading<RecordEvent> => {
   if (!Predicate.isObject(body)) return written > version ? { _tag: "Newer" } : damaged
@@ -304,7 +304,9 @@ export const readPlace = (line: string): Option.Option<Omit<Entry, "event">> =>
 
 const maxDepth = 64
 
-/** Masks every string in a value, depending on its text and its key. Returns the same value if nothing was masked. */
+/**
+ * Applies a mask to every string in a value, with the key of the string. Returns the same value if nothing was masked.
+ */
 const maskValue = (
   value: unknown,
   mask: (text: string, key?: string) => string,
@@ -343,13 +345,15 @@ const maskValue = (
   return changed ?? value
 }
 
-/** Maximum number of texts that {@link memoizeMask} caches, and the lengths of texts that it caches. */
+/**
+ * Maximum number of strings that {@link memoizeMask} caches, and the minimum and maximum length of a string that it
+ * caches.
+ */
 const maxRemembered = 256
 const [shortest, longest] = [256, 65_536]
 
 /**
- * Caches the masked form of recent long texts, because system prompts and tool descriptions are the same in many
- * sessions.
+ * Memoizes a mask for recent long strings, because system prompts and tool descriptions are the same in many sessions.
  */
 const memoizeMask = (mask: (text: string) => string): ((text: string) => string) => {
   const known = new Map<string, string>()
@@ -369,9 +373,9 @@ const memoizeMask = (mask: (text: string) => string): ((text: string) => string)
 export const heldMask: Effect.Effect<(text: string) => string> = Effect.map(Secrets, ({ mask }) => mask)
 
 interface Masks {
-  /** Masks the secrets that the runtime holds. */
+  /** Masks only the secrets that the runtime holds. */
   readonly held: (text: string) => string
-  /** Also masks keys of known shapes. */
+  /** Masks the secrets that the runtime holds, and keys of known shapes. */
   readonly said: (text: string) => string
   /** Masked messages by their original messages. */
   readonly messages: WeakMap<Prompt.Message, Prompt.Message>
@@ -416,7 +420,7 @@ const maskMessage =
 export const maskMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
   useMasks((masks) => messages.map(maskMessage(masks)))
 
-/** Fields of events that contain the runtime's own ids, states and counts, which are never masked. */
+/** Fields of events that contain the runtime's own ids, states and counts. They are never masked. */
 const ownMembers: ReadonlySet<string> = new Set([
   "_tag",
   "apiRequestId",
@@ -457,8 +461,8 @@ const replaceMessage = <E extends { readonly message: unknown }>(event: E, messa
   message === event.message ? event : { ...event, message }
 
 /**
- * Returns entries of the run record in their stored form. Messages are masked as in the session; in all other texts,
- * keys are masked too.
+ * Returns entries of the run record in their stored form. Messages are masked as in the session. In all other text,
+ * keys of known shapes are also masked.
  */
 export const maskEntries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
   useMasks((known) =>
@@ -483,16 +487,16 @@ const exportedEntries = new WeakMap<
   }
 >()
 
-/** Function that removes every secret from a text that is shown or leaves the machine. */
+/** Function that removes every secret from text that is shown or leaves the machine. */
 export const textForExport: Effect.Effect<(text: string) => string> = Effect.gen(function* () {
   const secrets = yield* Secrets
   return (yield* RedactSecrets) ? (text) => redactText(text, secrets) : secrets.mask
 })
 
 /**
- * Function that redacts entries that are shown or leave the machine: secrets in any text, whether typed by the user or
- * produced by the model, and values of fields whose names denote secrets. An entry without secrets is returned as the
- * same object.
+ * Function that redacts entries that are shown or leave the machine. It removes secrets from all text, both typed by
+ * the user and produced by the model, and the values of fields whose names denote secrets. An entry without secrets is
+ * returned as the same object.
  */
 export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyArray<Entry>> = Effect.gen(function* () {
   const secrets = yield* Secrets

@@ -1,6 +1,5 @@
 /**
- * Titles of sessions: one line, at most 100 characters, without control characters. No two sessions have the same
- * title.
+ * Titles of sessions: one line, at most 100 characters, without control characters. The title of a session is unique.
  *
  * **Details**
  *
@@ -56,8 +55,8 @@ export const makeNext = (title: string, taken: ReadonlyArray<string>): string =>
 export const formatFamilyPrefix = (title: string): string => formatContinuationPrefix(title.replace(/ #[1-9]\d*$/u, ""))
 
 /**
- * Returns the number of the continuation of `base` in a title: 2 for the first one, or `undefined` if the title is not
- * a continuation.
+ * Returns the number in the title of a continuation of `base`, which is 2 for the first one. Returns `undefined` if the
+ * title does not belong to a continuation.
  */
 export const parseContinuation = (base: string, title: string | undefined): number | undefined => {
   const prefix = formatContinuationPrefix(base)

@@ -26,7 +26,7 @@ export const plus = (one: Unread, other: Unread): Unread => ({
   partial: one.partial + other.partial
 })
 
-/** Adds the outcome of one reading to the counts. */
+/** Adds the outcome of reading one entry to the counts. */
 export const addReading = (sum: Unread, { _tag }: Reading<unknown>): Unread => {
   switch (_tag) {
     case "Whole":

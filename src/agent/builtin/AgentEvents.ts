@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * If it is first in the list, it is notified last, so that events contain the results of the other middleware. Contents
- * are redacted. A tool result that is not JSON emits no event. A run that failed, or whose conversation does not fit,
- * ends in `RUN_ERROR`.
+ * If this middleware is first in the list, it is notified last, so that events contain the results of the other
+ * middleware. Contents are redacted. A tool result that is not JSON emits no event. A run that failed, or whose
+ * conversation does not fit, ends in `RUN_ERROR`.
  *
  * **Example** (Writing events to the log)
  *
@@ -43,7 +43,7 @@ export type Event =
 
 /** Options of {@link make}. */
 export interface Options<R> {
-  /** Receives an event. The run waits for it. */
+  /** Function that receives an event. The run waits for it. */
   readonly emit: (event: Event) => Effect.Effect<void, unknown, R>
 }
 
@@ -58,7 +58,7 @@ const toJsonText = (value: unknown): string | undefined => {
   }
 }
 
-/** Creates the middleware. */
+/** Creates the middleware that emits the events. */
 export const make = <R = never>({ emit }: Options<R>): Middleware.LifecycleMiddleware<never, never, R> => {
   const describeRun = ({ sessionId, turnId }: Middleware.RunFacts): Effect.Effect<RunEventFields> =>
     Effect.map(Clock.currentTimeMillis, (timestamp) => ({ timestamp, thread_id: sessionId, run_id: turnId }))

@@ -9,7 +9,8 @@
  * receives the reason. The middleware fails closed: a call that could not be checked does not run.
  *
  * In settings files its name is `approve`. `tools` lists names of tools, or globs such as `mcp_bank_*`, whose calls
- * always need approval. `reason` is the text shown to people. Calls are denied if the runtime has no approvals.
+ * always need approval. `reason` is the text shown to the approver. Calls are denied if the runtime does not provide
+ * approvals.
  *
  * **Gotchas**
  *
@@ -101,7 +102,7 @@ const toolCallsBy = <R>(
         })
   })
 
-/** Requests approval for calls for which `when` returns a reason. */
+/** Creates middleware that requests approval for the calls for which `when` returns a reason. */
 export const toolCalls = (options: Options): Middleware.WrapToolCall<never, never, Approvals> =>
   toolCallsBy(options, Approvals)
 

@@ -1,6 +1,6 @@
 /**
- * Writes an entry before and after each model call and each tool call. A call whose entry cannot be written does not
- * run: the middleware fails closed.
+ * Writes an entry before and after each model call and each tool call. If the first entry of a call cannot be written,
+ * the call does not run: the middleware fails closed.
  *
  * **Details**
  *
@@ -9,7 +9,7 @@
  * tool call has its name and its final arguments, without secrets and cut at 2,000 characters.
  *
  * In settings files its name is `audit`, with `file_path`: each entry is appended to that file as a line of JSON with
- * snake_case keys. A new file can be read by its owner only.
+ * snake_case keys. Only its owner can read a new file.
  *
  * **Gotchas**
  *
@@ -59,7 +59,7 @@ import * as Parameters from "./Parameters.ts"
 export interface Entry {
   readonly kind: "model_call" | "tool_call"
   readonly phase: "begin" | "end"
-  /** Id shared by both entries of a call. */
+  /** Id that is the same in both entries of a call. */
   readonly id: string
   readonly at: number
   readonly sessionId: string
@@ -83,7 +83,7 @@ const longest = 2_000
 
 const oneLine = (text: string): string => Redaction.redactStart(text, longest).replaceAll(/\s+/g, " ")
 
-/** Fields that both entries of a call share. */
+/** Fields that are the same in both entries of a call. */
 type Call = Pick<Entry, "kind" | "id" | "sessionId" | "turnId" | "input">
 
 const auditCall = <A, E, R, R2>(

@@ -7,10 +7,10 @@
  * | parameter | default | |
  * | --- | --- | --- |
  * | `maxContextTokens` | the model's | context window of the model in tokens |
- * | `autoCompact` | true | if false, the conversation is never compacted, even if a provider refuses it for its size |
- * | `emergencyCompactEnabled` | true | if false, the run ends when a provider refuses the conversation for its size |
+ * | `autoCompact` | true | if false, the conversation is never compacted, even if a provider rejects it because of its size |
+ * | `emergencyCompactEnabled` | true | if false, the run ends when a provider rejects the conversation because of its size |
  * | `trigger`, `threshold` | `token_threshold`, 0.75 | compacts when this share of the window is used |
- * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | compacts if the last answer is so many minutes old that the cache has expired |
+ * | `trigger`, `gapThresholdMinutes` | `time_based`, 5 | compacts if the last answer is at least this many minutes old, so that the cache has expired |
  * | `compactionStrategy` | `tool_result_compaction` | shortens old tool results to one line; `llm_summary` writes a summary |
  * | `keepIterations` | 3 | newest answers that stay, with their results and the user's messages before them |
  * | `keepUserRounds` | 0 | if above 0, this many user messages stay with their answers, instead of iterations |

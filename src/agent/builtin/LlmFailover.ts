@@ -1,5 +1,5 @@
 /**
- * Falls back to other providers when the primary one fails in a way that the user specified.
+ * Falls back to other providers when the primary provider fails in a way that the user specified.
  *
  * **Details**
  *
@@ -17,7 +17,7 @@
  *
  * - A fallback on another server does not receive the primary's key, see `failover/FallbackRoute`.
  * - Only matching failures count for the breaker. The reference implementation counts all failures.
- * - Text streamed before the failure was already shown. The answer consists of the fallback's parts alone, and a notice
+ * - Text streamed before the failure was already shown. The answer consists only of the fallback's parts, and a notice
  *   names both providers if a run listens.
  * - Invalid options throw a `ConfigError` when the middleware is created; {@link fromUnknown} returns it as a value.
  *
@@ -64,14 +64,14 @@ const makeSkippedError = (): AiError.AiError =>
     })
   })
 
-/** Returns the typed failure of a cause, unless the cause is an interruption or a defect. */
+/** Returns the typed failure in a cause, or `undefined` if the cause is an interruption or a defect. */
 const findFailure = <E>(cause: Cause.Cause<E>): Cause.Fail<E> | undefined =>
   Cause.hasInterrupts(cause) ? undefined : cause.reasons.find(Cause.isFailReason)
 
 const describeRoute = (route: Route | undefined): string =>
   route === undefined ? "the primary provider" : `${route.provider} (${route.model})`
 
-/** Failures of this middleware itself, in addition to the failures of the wrapped call. */
+/** Failures that this middleware adds to the failures of the wrapped call. */
 type OwnFailure = AiError.AiError | Breakers.Rejected
 
 /** The wrapped call, reduced to the parameters that are used here. */

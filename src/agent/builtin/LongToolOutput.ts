@@ -91,7 +91,7 @@ const resolveBounds = ({
   }
 }
 
-/** Splits a text into lines that include their line breaks. */
+/** Splits a string into lines that include their line breaks. */
 const splitLines = (text: string): ReadonlyArray<string> =>
   text.match(/[^\n\v\f\r\u0085\u2028\u2029]*(?:\r\n|[\n\v\f\r\u0085\u2028\u2029])|[^\n\v\f\r\u0085\u2028\u2029]+$/g) ??
   []
@@ -117,8 +117,8 @@ const cutByChars = (text: string, head: number, tail: number): string | undefine
 }
 
 /**
- * Cuts a text by lines and by characters. Returns the longer of the results that are within the limit, or the shorter
- * result if neither is.
+ * Cuts text by lines and by characters. Returns the longer of the results that are within the limit, or the shorter
+ * result if neither is within it.
  */
 const cutText = (text: string, bounds: Bounds): string => {
   const { headChars, headLines, maxOutputChars, tailChars, tailLines } = bounds

@@ -68,7 +68,7 @@ interface Mistake {
 
 const makeMistake = (at: ReadonlyArray<string>, message: string): Mistake => ({ at, message })
 
-/** The module and the export that an import names. */
+/** The module and the export to which an import refers. */
 interface NamedExport {
   /** Import text as written in the file. */
   readonly text: string

@@ -123,7 +123,7 @@ const makeMask =
       text
     )
 
-/** Returns a text without the kinds of personal data that the parameters name. */
+/** Removes from a string the kinds of personal data that the parameters specify. */
 export const maskText = (text: string, options: Options = {}): string => makeMask(compileRules(options))(text)
 
 type Mask = (text: string) => string
@@ -135,7 +135,7 @@ const maskValue = (mask: Mask, value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskValue(mask, item)]))
 }
 
-/** Returns a message with masked texts, or the same message if nothing was masked. */
+/** Returns a message with its text masked, or the same message if nothing was masked. */
 const maskMessage = (mask: Mask, message: Prompt.Message): Prompt.Message => {
   if (message.role === "system") return message
   if (message.role === "user") {

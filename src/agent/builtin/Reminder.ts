@@ -1,5 +1,5 @@
 /**
- * Adds a text to the requests of model calls. The text is never stored.
+ * Adds text to the requests of model calls. The text is never stored.
  *
  * **Details**
  *

@@ -1,6 +1,6 @@
 /**
- * Prevents a model from calling some tools: their calls are removed from its answers, and refused from any other
- * source.
+ * Prevents a model from calling some tools. Their calls are removed from its answers, and rejected if they come from
+ * any other source.
  *
  * **Details**
  *
@@ -58,7 +58,7 @@ const buildMiddleware = ({ allow, deny = [], feedback }: Options): Middleware.Li
             }
       return Middleware.withModifications({ parsedResponse: { ...parsedResponse, toolCalls }, ...told })
     },
-    // Refuses calls whose tool name was repaired after the answer, and calls from scripts and plugins.
+    // Rejects calls whose tool name was repaired after the answer, and calls from scripts and plugins.
     beforeTool: ({ toolName }) =>
       isAllowed(toolName) ? Middleware.noChanges : Middleware.deny(`The tool ${toolName} may not be called here.`)
   })

@@ -93,7 +93,7 @@ const runGit = (
   )
 }
 
-/** Tests whether a text is an address from which a plugin may be fetched. */
+/** Tests whether a string is an address from which a plugin may be fetched. */
 export const isUrl = (text: string): boolean =>
   /^(?:https|ssh|file):\/\/[^\s-]\S*$/.test(text) || /^[\w.-]+@[\w.-]+:[^\s-]\S*$/.test(text)
 

@@ -101,7 +101,7 @@ const copyFolder = Effect.fnUntraced(function* (source: string, from: string, to
   )
 })
 
-/** Fetches the folder or repository that `source` names into `directory`. */
+/** Fetches the folder or repository at the address `source` into `directory`. */
 const fetchSource = Effect.fnUntraced(function* ({ cwd, source }: Request, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

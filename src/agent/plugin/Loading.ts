@@ -201,8 +201,8 @@ const environment = Effect.map(Effect.serviceOption(Environment), (found) =>
 )
 
 /**
- * Finds secrets that are set and that the code of a plugin on disk names without declaring them in its manifest. The
- * plugin sees them as unset, whether they are hidden or in `.env`.
+ * Finds secrets that are set and that the code of a plugin on disk mentions without declaring them in its manifest. For
+ * the plugin they are unset, both if they are hidden and if they are in `.env`.
  */
 const findUndeclaredVariables = Effect.fnUntraced(function* ({ manifest, origin }: Candidate) {
   const hidden = yield* HiddenVariables
@@ -229,7 +229,7 @@ const findUndeclaredVariables = Effect.fnUntraced(function* ({ manifest, origin 
     .sort()
 })
 
-/** Performs all steps of loading a plugin in its scope. */
+/** Loads a plugin in its scope, with all steps. */
 const loadCandidate = Effect.fnUntraced(function* (
   candidate: Candidate,
   { toolAccess, entries, generation, injection, reserved }: Options

@@ -11,7 +11,7 @@ export interface Conversation {
   readonly isRunning: () => boolean
   /** Stops the running run, and continues with this text. */
   readonly interrupt: (text: string) => void
-  /** Queues a text as the next prompt, as if the user had typed it. */
+  /** Queues text as the next prompt, as if the user had typed it. */
   readonly queue: (text: string) => void
 }
 

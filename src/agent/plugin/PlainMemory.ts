@@ -37,7 +37,7 @@ export interface PlainMemory {
   readonly onSessionEnd?: (messages: ReadonlyArray<unknown>, ids: { readonly session_id: string }) => unknown
 }
 
-/** Returns the trimmed text, or `undefined` if the value is not a text or is blank. */
+/** Returns the trimmed string, or `undefined` if the value is not a string or is blank. */
 export const readText = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 

@@ -89,7 +89,7 @@ export interface Contribution<out R = never> {
   readonly providers?: ReadonlyArray<ProviderSource<R>> | undefined
   /** External memories. The setting `memory.provider` names the memory that is used. */
   readonly memoryProviders?: ReadonlyArray<MemoryProvider> | undefined
-  /** Engines that compact conversations. The setting `context.engine` names the engine that is used. */
+  /** Engines that compact conversations. The setting `context.engine` selects the engine that is used. */
   readonly contextEngines?: ReadonlyArray<ContextEngine> | undefined
   readonly commands?: ReadonlyArray<Command<R>> | undefined
   readonly cliCommands?: ReadonlyArray<CliCommand<R>> | undefined

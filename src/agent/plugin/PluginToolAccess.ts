@@ -47,7 +47,7 @@ export interface PluginToolAccess {
   /** Sets the services that run the calls and answer the questions, until the scope closes. */
   readonly attach: (services: PluginServices) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * Returns the model's answer to a text. `options` may contain `system` and `max_tokens`. Rejects if there is no
+   * Returns the model's answer to a prompt. `options` may contain `system` and `max_tokens`. Rejects if there is no
    * answer.
    */
   readonly complete: (prompt: unknown, options?: unknown) => Promise<string>

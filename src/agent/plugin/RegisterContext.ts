@@ -38,7 +38,7 @@ import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin
 
 /** Options of a callback. */
 export interface CallbackOptions {
-  /** Meaning of a failure. `"closed"` is for a policy: its failure refuses the call. */
+  /** Meaning of a failure. `"closed"` is for a policy: if it fails, the call is rejected. */
   readonly onFailure?: "open" | "closed" | undefined
 }
 

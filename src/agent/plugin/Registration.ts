@@ -73,7 +73,7 @@ const registerTools = Effect.fnUntraced(function* ({ key, mayOverride }: Registr
 /** Time limit for a plugin to open a provider. */
 const openDeadline = Duration.seconds(30)
 
-/** Opens a plugin's provider. A provider that hangs or interrupts itself counts as unusable. */
+/** Opens a provider that a plugin contributes. If it hangs or interrupts itself, it counts as unusable. */
 const openWithDeadline = <A, E>(
   plugin: string,
   name: string,

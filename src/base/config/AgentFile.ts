@@ -7,19 +7,19 @@
  * | --- | --- |
  * | `type` | `agent` |
  * | `name`, `description` | its name (required), and a one-line description |
- * | `system_prompt`, `system_prompt_suffix` | the agent's identity in the system prompt (a text or a list of texts), and text that is added after it |
+ * | `system_prompt`, `system_prompt_suffix` | the agent's identity in the system prompt (a string or a list of strings), and text that is added after it |
  * | `system_prompt_type` | `string` (default), or `file`, with which `system_prompt` is the path of a text file |
  * | `llm_config` | see {@link llmKeys}; missing keys come from the user's settings if the route remains consistent |
  * | `tools` | names of toolsets and tools; without this key the user's settings apply |
  * | `sub_agents` | `{ name, config_path }`: agent files that this agent may delegate to |
- * | `middlewares` | `{ import, params }`, or only the import; they run after the middlewares of `config.yaml` |
+ * | `middlewares` | `{ import, params }`, or only the import; they run after the middleware of `config.yaml` |
  * | `mcp_servers` | `{ name, type, command, args, env, url, headers, timeout, sandbox }`: servers in addition to those in `config.yaml`, for all agents of the run; `sandbox` defaults to `workspace-write` |
  * | `variables` | values for `${variables.…}` |
  * | `max_iterations`, `max_context_tokens`, `max_running_subagents`, `retry_attempts` | limits |
  * | `tool_call_mode` | `structured` |
  *
  * A file is read only if its folder is trusted (`FolderTrust`). Paths are relative to the file. All mistakes in a file
- * are reported together, each with file, line and place.
+ * are reported together, each with the file, the line and the key.
  *
  * **Example** (Loading an agent file with the trusted folders of the user's home directory)
  *
@@ -63,7 +63,9 @@ export interface AgentFile {
   readonly description: string | undefined
   readonly systemPrompt: string | undefined
   readonly systemPromptSuffix: string | undefined
-  /** Settings that the file defines, under the keys of `config.yaml`, each with its position in the file. */
+  /**
+   * Settings that the file defines, under the keys of `config.yaml`, each named by its file and key for error messages.
+   */
   readonly settings: ReadonlyArray<Flag>
   readonly temperature: number | undefined
   readonly tools: ReadonlyArray<string> | undefined
@@ -116,12 +118,13 @@ const makeWordKind = (...words: ReadonlyArray<string>): Kind =>
 
 interface Key {
   readonly kind: Kind
-  /** Name of the setting that the key sets. */
+  /** Setting that the key sets, under its name in `config.yaml`. */
   readonly setting?: string
 }
 
 /**
- * Keys of `llm_config`, and the settings that they set. `temperature` sets no setting and applies only to the agent.
+ * Keys of `llm_config`, and the settings that they set. `temperature` has no corresponding setting and applies only to
+ * the agent.
  */
 export const llmKeys: Readonly<Record<string, Key>> = {
   model: { kind: text, setting: "model.default" },
@@ -153,16 +156,16 @@ const keys: Readonly<Record<string, Key>> = {
   system_prompt_suffix: { kind: text }
 }
 
-/** Keys of an agent file that have a dedicated reader. */
+/** Keys of an agent file that hold nested values. Separate code reads each of them. */
 const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middlewares", "mcp_servers", "variables"]
 
-/** Transports of an MCP server, each with the key that holds its command or address. */
+/** Transports of an MCP server, each with the key that contains its command or address. */
 const transports: Readonly<Record<string, string>> = { stdio: "command", http: "url", sse: "url" }
 
 /** Keys of an MCP server that have the same names in `config.yaml`. */
 const ofServer = ["command", "args", "env", "url", "headers", "timeout", "sandbox"]
 
-/** Keys of the lifecycle document that are not supported, each with the remedy. */
+/** Keys described in the lifecycle document that are not supported, each with a remedy for the user. */
 const unsupported: Readonly<Record<string, string>> = {
   plugins: "enable them with `hermes plugins enable`",
   skills: "install them with `hermes skills install`, or name their folders below skills.external_dirs in config.yaml",
@@ -208,7 +211,7 @@ const unsupported: Readonly<Record<string, string>> = {
 /** Maximum size of the text of a system prompt, in bytes. */
 const maxPromptBytes = 1_048_576
 
-/** Settings of a whole run, which a sub-agent shares with its parent and may not set. */
+/** Settings that apply to a whole run. A sub-agent shares them with its parent, and its file must not set them. */
 const ofRun: ReadonlySet<string> = new Set([
   "agent.api_max_retries",
   "delegation.max_concurrent_children",
@@ -217,7 +220,7 @@ const ofRun: ReadonlySet<string> = new Set([
   "network.request_timeout_seconds"
 ])
 
-/** Maximum nesting depth of sub-agents. The file of a sub-agent that has sub-agents itself is rejected. */
+/** Maximum nesting depth of sub-agents. A sub-agent's file is rejected if it declares sub-agents. */
 const maxDepth = 1
 
 type LoadServices = Environment | FileSystem.FileSystem | FolderTrust | Path.Path
@@ -273,7 +276,7 @@ const describeValue = (value: unknown): string =>
           ? "another text"
           : String(value)
 
-/** Creates a reader of parsed values that collects mistakes. */
+/** Creates a reader for the parsed values of one file. The reader collects mistakes instead of failing at the first. */
 const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
   const wrong: Array<FileMistake> = []
   const settings: Array<Flag> = []

@@ -4,13 +4,14 @@
  *
  * **Details**
  *
- * An invalid value causes an error of one line with its place, the expected and the actual value. An unknown key, a key
- * without effect and a number out of bounds cause warnings. The YAML reader is loaded only if there is a `config.yaml`.
+ * An invalid value causes a one-line error with the key, the expected value and the actual value. An unknown key, a key
+ * without effect, or a number out of bounds causes a warning. The YAML reader is loaded only if there is a
+ * `config.yaml`.
  *
  * {@link checkSettings} reads all settings; {@link judgeChange} checks a single change before it is made. Keys without
- * a value (`base_url:`) count as absent. `Fields.markUnsupported` marks an accepted key that is not implemented yet, in
- * its definition. A value that describes the actual behavior does not cause a warning; if safety depends on such a key,
- * no run starts.
+ * a value (`base_url:`) count as absent. In the definition of a key, `Fields.markUnsupported` marks that the key is
+ * accepted but not implemented yet. A value that describes the actual behavior does not cause a warning; if safety
+ * depends on such a key, no run starts.
  *
  * **Gotchas**
  *
@@ -18,7 +19,8 @@
  * the old one: key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak
  * OpenAI's protocol; it is used only if the provider is `auto`, `openai` or `custom`.
  *
- * Limits of a run that started this program ({@link Inherited}) tighten the settings from all sources.
+ * If a run of another `hermes` started this program, the limits of that run ({@link Inherited}) tighten the settings
+ * from all sources.
  *
  * Source: `ARCHITECTURE.md` §7 and §8, `hermes-product.md` §6.
  */
@@ -59,8 +61,8 @@ const withoutEffect = (remedy = "remove it"): RemarkBody => ({
 })
 
 /**
- * Returns the remark that the value under a name of `parent` has no effect; `undefined` if the value or a part of it
- * may have an effect.
+ * Returns a remark if the value under a name of `parent` has no effect because its key is not supported yet;
+ * `undefined` otherwise.
  */
 const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): RemarkBody | undefined => {
   if (parent._tag === "MapOf" && parent.facts.unsupportedNames?.includes(String(name)) === true) return withoutEffect()
@@ -75,7 +77,8 @@ const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): 
 }
 
 /**
- * Returns the remarks about all parts of a value: of the settings, or of the value at `path`, in raw or decoded form.
+ * Returns the remarks about a value and all of its parts. The value is the whole settings, or the value at `path`, in
+ * raw or decoded form.
  */
 const listRemarks = (
   value: unknown,
@@ -100,7 +103,7 @@ export const listRemarksAt = (path: ReadonlyArray<string>, value: unknown): Read
   return found === undefined ? listRemarks(value, Tree.findShapeOfPath(path), path) : [{ path, ...found }]
 }
 
-/** Returns settings, under the keys of the file, without the values that have no effect. */
+/** Removes the values that have no effect from a tree of settings with the keys of the file. */
 export const withoutUnsupported = (tree: Tree.Mapping): Tree.Mapping => {
   const dropUnsupported = (value: Tree.Mapping, shape: Tree.Shape): Tree.Mapping =>
     Object.fromEntries(
@@ -115,7 +118,7 @@ export const withoutUnsupported = (tree: Tree.Mapping): Tree.Mapping => {
   return dropUnsupported(tree, Tree.getRootShape())
 }
 
-/** Returns the error if no run may start with the settings; `undefined` otherwise. */
+/** Returns an error if the settings prevent every run from starting; `undefined` otherwise. */
 export const findRefusal = (settings: Values): ConfigError | undefined => {
   const found = listRemarks(settings).find(({ stops }) => stops)
   if (found === undefined) return undefined
@@ -124,8 +127,8 @@ export const findRefusal = (settings: Values): ConfigError | undefined => {
 }
 
 /**
- * Moves the `<provider>.api_keys` of the top level, whose provider names are arbitrary, under one key that the Schema
- * declares.
+ * Collects the top-level sections `<provider>.api_keys` under one key that the Schema declares, because their provider
+ * names are arbitrary.
  */
 const gatherProviderKeys = (tree: unknown): unknown => {
   if (!Tree.isMapping(tree)) return tree
@@ -219,7 +222,7 @@ const listIssuePaths = (
   }
 }
 
-/** Converts a path to the keys of the file, and cuts it below the deepest declared key. */
+/** Converts a path to the keys of the file. Removes the part below the deepest declared key. */
 const toFilePath = (path: ReadonlyArray<PropertyKey>): Tree.Path => {
   const out: Array<string | number> = []
   let shape: Tree.Shape | undefined = Tree.getRootShape()
@@ -270,7 +273,9 @@ const checkSettings = (raw: unknown) => {
   const { remarks, tree } = prepareTree(gatherProviderKeys(raw))
   const decoded = decode(tree, { errors: "all" })
   if (decoded._tag === "Success") return { tree, remarks, settings: decoded.success, wrong: [] }
-  /** Each rejected place, with the remark about a misspelt key of the mapping if a key is missing because of it. */
+  /**
+   * Each rejected place. If a key is missing because it is misspelled, the remark about the misspelled key is added.
+   */
   const wrong = explainIssue(decoded.failure.issue, tree).map(({ path, text }) => {
     const misspelt = remarks.find(
       (remark) =>
@@ -286,7 +291,7 @@ const checkSettings = (raw: unknown) => {
   return { tree, remarks, settings: undefined, wrong }
 }
 
-/** Returns a function that tests whether a place is below `path` or above it. */
+/** Returns a function that tests whether a place is at, below or above `path`. */
 const isTouching =
   (path: ReadonlyArray<string>) =>
   (place: { readonly path: Tree.Path }): boolean => {
@@ -295,8 +300,8 @@ const isTouching =
   }
 
 /**
- * Returns the remarks about a changed place, or fails if its value is rejected. A value that refers to a variable is
- * not rejected here, because the variable is read later.
+ * Returns the remarks about a changed place. Fails if the value at the place is rejected. A value that refers to a
+ * variable is not rejected, because the variable is read later.
  */
 export const judgeChange = (
   raw: unknown,
@@ -335,7 +340,7 @@ export interface Options {
   readonly safeMode?: boolean | undefined
 }
 
-/** Returns settings without third-party code and programs. */
+/** Returns the settings without plugins, middleware, shell hooks, MCP servers and external memory. */
 const stripForeignCode = ({ memory: { provider: _, ...memory }, ...settings }: Values): Values => ({
   ...settings,
   memory,
@@ -370,7 +375,7 @@ const toAssignments = ({ key, name, value }: Flag): ReadonlyArray<SettingSources
 const toConfigError = (lines: ReadonlyArray<{ readonly path: string; readonly text: string }>): ConfigError =>
   new ConfigError({ path: lines[0]?.path ?? "config.yaml", message: lines.map(({ text }) => text).join("\n") })
 
-/** Resolves the settings from their sources. Pure. */
+/** Merges the sources and decodes the settings. Also returns warnings and the reasons why no run may start. Pure. */
 export const resolve = ({
   agent = [],
   environment,
@@ -419,7 +424,10 @@ const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.
     Option.match({ onNone: () => Effect.undefined, onSome: (text) => Yaml.read(text, "config.yaml") })
   )
 
-/** Hides the variables that hold secrets of the settings, regardless of the names of the variables. */
+/**
+ * Hides from started programs the environment variables that provide secrets to the settings, regardless of the names
+ * of the variables.
+ */
 const hideNamed = Effect.fnUntraced(function* ({ settings }: LoadedSettings, file: unknown, variables: ProcessValues) {
   const { mask } = yield* Secrets
   const { hide } = yield* HiddenVariables

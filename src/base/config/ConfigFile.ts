@@ -5,9 +5,9 @@
  * **Details**
  *
  * References are replaced in parsed values, so that a value cannot change the structure of the file and a reference in
- * a comment is not an error. A text that consists of one reference to `variables` takes the type of the referenced
- * value (a number, a list); everything else becomes text. `$${` is a literal `${`, and other `${…}` remain unchanged.
- * Without `variables` in the file, references to them remain unchanged too.
+ * a comment is not an error. A string that consists only of a reference to `variables` takes the type of the referenced
+ * value (a number, a list). Every other reference becomes text. `$${` is a literal `${`, and other `${…}` remain
+ * unchanged. If the file has no section `variables`, references to variables remain unchanged too.
  *
  * Source: `nexau.md` §6.2.
  */
@@ -45,9 +45,9 @@ export interface ReferenceSources {
    * unchanged.
    */
   readonly variable?: ((name: string) => string | undefined) | undefined
-  /** Directory of the file. */
+  /** Directory of the file, which replaces `${this_file_dir}`. */
   readonly folder: string
-  /** The section `variables` of the file. */
+  /** Value of the section `variables` in the file. */
   readonly variables?: unknown
 }
 

@@ -4,7 +4,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import type { Guardrail, Route } from "../domain/Route.ts"
 import type { Values } from "./Settings.ts"
 
-/** Timeouts of side tasks, in seconds, that differ from the default of 30 (`hermes-product.md` §6). */
+/** Timeouts of the side tasks that do not use the default of 30, in seconds (`hermes-product.md` §6). */
 const taskTimeouts = new Map([
   ["vision", 120],
   ["web_extract", 360],
@@ -28,7 +28,7 @@ export const readAuxiliaryTask = ({ auxiliary }: Pick<Values, "auxiliary">, task
 /** A provider that is used after the main provider has failed. */
 type Fallback = Omit<Values["fallbackProviders"][number], "apiKeyEnv">
 
-/** Returns the chain of fallbacks: `fallback_providers`, or the single `fallback_model` of older files. */
+/** Returns the fallback providers in order: `fallback_providers`, or the single `fallback_model` of older files. */
 export const listFallbacks = ({ fallbackModel, fallbackProviders }: Values): ReadonlyArray<Fallback> => {
   const chain = fallbackProviders.length === 0 && fallbackModel !== undefined ? [fallbackModel] : fallbackProviders
   return chain.map(({ apiKeyEnv, ...fallback }) =>
@@ -51,8 +51,8 @@ export const readGuardrail = ({
 }
 
 /**
- * Adds the guardrail of the settings to a route. Fails for a route that does not support it, so that no fallback, child
- * or side task bypasses the guardrail.
+ * Adds the guardrail of the settings to a route. Fails if the route does not support guardrails, so that no fallback,
+ * child agent or side task bypasses the guardrail.
  */
 export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): Result.Result<Route, ConfigError> =>
   Result.flatMap(readGuardrail(settings), (guardrail) => {

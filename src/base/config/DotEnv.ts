@@ -52,7 +52,7 @@ const quoteValue = (value: string): string => {
   return `"${escaped.replaceAll("\n", "\\n").replaceAll("\r", "\\r")}"`
 }
 
-/** Returns the text with a variable set: the last line of the variable is replaced, or a line is added at the end. */
+/** Sets a variable in the text of a `.env` file. Replaces the last line of the variable, or adds a line at the end. */
 export const set = (text: string, name: string, value: string): string => {
   const eol = /\r\n/.test(text) ? "\r\n" : "\n"
   const line = `${name}=${quoteValue(value)}${eol}`
@@ -61,7 +61,7 @@ export const set = (text: string, name: string, value: string): string => {
   return text === "" || text.endsWith("\n") ? text + line : text + eol + line
 }
 
-/** Returns the text without a variable. */
+/** Removes a variable from the text of a `.env` file. */
 export const unset = (text: string, name: string): string =>
   parseEntries(text)
     .filter((entry) => entry.name === name)

@@ -4,10 +4,9 @@
  *
  * **Details**
  *
- * A change touches the lines of its key and leaves comments and all other bytes alone. A change is refused, and the
- * file remains unchanged, if the value is invalid, if the key is ambiguous, or if the file cannot be changed in place.
- * The file is replaced as a whole, with mode 0600, while holding a lease, so that a simultaneous change by another
- * process is preserved.
+ * A change rewrites only the lines of its key; comments and all other bytes remain unchanged. The change is refused if
+ * the value is invalid, if the key is ambiguous, or if the file cannot be changed in place. The file is replaced as a
+ * whole, with mode 0600, while a lease is held. A simultaneous change by another process is therefore preserved.
  *
  * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is stored in `.env`; if it is nested below another key,
  * the file refers to it as `${NAME}`.
@@ -49,7 +48,7 @@ export const splitKey = (key: string): Effect.Effect<ReadonlyArray<string>, Conf
     : Effect.succeed(found)
 }
 
-/** Splits a key that is to be changed. Fails if one of its names is reserved, such as `__proto__`. */
+/** Splits a key for a change. Fails if one of its names is reserved, such as `__proto__`. */
 const splitChangedKey = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
   Effect.flatMap(splitKey(key), (names) => {
     const reserved = Tree.findReservedName(names)
@@ -101,7 +100,7 @@ export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<
     return Effect.succeed(path)
   })
 
-/** Returns the value of a key; positions in lists count as names. */
+/** Returns the value at a key in a tree. A position in a list counts as a name. */
 const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
   if (names.length === 0 || tree === undefined) return tree
   const count = Tree.isMapping(tree) ? Math.max(1, countLongestKey(tree, names)) : 1
@@ -109,8 +108,8 @@ const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
 }
 
 /**
- * Returns the variable that stores the value of a key instead of the file, if the key names a secret (ends in
- * `_API_KEY`, `_TOKEN` or `_SECRET`); `undefined` otherwise.
+ * Returns the name of the variable in `.env` that stores the value of a secret key (ending in `_API_KEY`, `_TOKEN` or
+ * `_SECRET`); `undefined` for any other key.
  */
 export const findSecretVariable = (names: ReadonlyArray<string>): string | undefined =>
   /_(?:api_key|token|secret)$/i.test(names.at(-1) ?? "")
@@ -128,7 +127,7 @@ export interface Change {
   readonly key: string
   /** True if the key had a value in that file before the change. */
   readonly wasSet: boolean
-  /** Remarks about the value: an unknown key, a number that was clamped to its bounds. */
+  /** Remarks about the change: an unknown key, a number that was clamped to its bounds. */
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -138,7 +137,8 @@ const makeEditError = (key: string): ConfigError =>
   makeKeyError(key, "config.yaml is laid out in a way that this command cannot change safely: use `hermes config edit`")
 
 /**
- * Converts text that a user typed to the type of its place. If the place accepts any type, the text is parsed as YAML.
+ * Converts text that a user typed to the type that the key at `path` expects. If the key accepts any type, the text is
+ * parsed as YAML.
  */
 const parseTyped = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
   const shape = Tree.findShapeOfPath(path)
@@ -152,13 +152,13 @@ const parseTyped = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml):
 interface Assignment {
   readonly path: ReadonlyArray<string>
   readonly value: unknown
-  /** The key that errors show; defaults to the formatted `path`. */
+  /** The key to show in errors; defaults to the formatted `path`. */
   readonly key?: string
 }
 
 /**
- * Changes places of `config.yaml`, all or none. `decide` receives the current content of the file and returns the
- * changes and a function that builds the result.
+ * Changes several keys of `config.yaml`. If one change fails, the file remains unchanged. `decide` receives the current
+ * content of the file and returns the changes and a function that builds the result.
  */
 const changeFile = Effect.fnUntraced(function* <A>(
   decide: (
@@ -199,7 +199,10 @@ const changeFile = Effect.fnUntraced(function* <A>(
   )
 })
 
-/** Changes one place: `decide` returns it and its value. */
+/**
+ * Changes one key of `config.yaml`. `decide` receives the current content of the file and returns the place and its new
+ * value.
+ */
 const changePlace = (key: string, decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<Assignment, ConfigError>) =>
   changeFile((tree, yaml) =>
     Effect.map(decide(tree, yaml), (one) => ({
@@ -256,7 +259,7 @@ const toText = (value: unknown): string | undefined => (typeof value === "string
 
 /**
  * Sets the main model. Removes the keys that belonged to the old provider or address, and returns them. All changes are
- * written at once, or none.
+ * written together; if one fails, nothing is written.
  */
 export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<string>, ConfigError, EditServices> =>
   changeFile((tree) => {
@@ -274,8 +277,8 @@ export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<strin
   })
 
 /**
- * Sets a place to the result of `next`, which receives the current value in the file. If `next` returns `undefined`,
- * the place is removed.
+ * Sets a key to the result of `next`, which receives the current value in the file. If `next` returns `undefined`, the
+ * key is removed.
  */
 export const modify = (
   path: ReadonlyArray<string>,
@@ -283,7 +286,7 @@ export const modify = (
 ): Effect.Effect<Change, ConfigError, EditServices> =>
   changePlace(Tree.formatPath(path), (tree) => Effect.succeed({ path, value: next(Tree.get(tree, path)) }))
 
-/** Removes a key, and the sections that become empty. A missing key is not an error. */
+/** Removes a key and every section that becomes empty. A missing key is not an error. */
 export const unset = Effect.fn("Edit.unset")(function* (
   key: string
 ): Effect.fn.Return<Change, ConfigError, EditServices> {
@@ -335,7 +338,10 @@ export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
 export const findNearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
   Effect.map(splitKey(key), (names) => Tree.findNearestPath(names)?.join("."))
 
-/** Returns the value of a key that is in effect: from the file, the environment or the default. Secrets are masked. */
+/**
+ * Returns the effective value of a key, whether it comes from the file, the environment or the default. Secrets are
+ * masked.
+ */
 export const get = Effect.fn("Edit.get")(function* (
   key: string
 ): Effect.fn.Return<Option.Option<unknown>, ConfigError, Environment | FileSystem.FileSystem | Home> {

@@ -1,12 +1,13 @@
 /**
- * Environment of the program: the home directory with the user's settings, secrets, plugins, memory, skills and
- * sessions, and the variables of the process and of the `.env` file in that directory.
+ * Environment of the program: the home directory and the environment variables. The home directory contains the user's
+ * settings, secrets, plugins, memory, skills and sessions. Variables come from the process and from the `.env` file in
+ * that directory.
  *
  * **Details**
  *
  * The home directory is `HERMES_HOME`, or `~/.hermes` by default. Reading does not create it: {@link HomePaths.ensure}
- * creates it before the first write, accessible only to its owner. Each file is replaced as a whole, by one writer at a
- * time across all processes. Variables of the process override variables of `.env`.
+ * creates it before the first write, accessible only to its owner. Each file is replaced as a whole. Only one process
+ * writes a file at a time. Variables of the process override variables of `.env`.
  *
  * **Gotchas**
  *
@@ -48,7 +49,7 @@ export interface HomePaths {
   readonly cron: string
   /** `cache/results/`: tool results that were too long for a conversation. */
   readonly results: string
-  /** `changes/`: contents of files before and after tools changed them, and snapshots of working trees. */
+  /** `changes/`: contents of files before and after a tool changed them, and snapshots of working trees. */
   readonly changes: string
   /** `state.db` */
   readonly database: string
@@ -72,7 +73,7 @@ const findRoot = (variables: Variables, paths: Path.Path): string | undefined =>
  * @see {@link HomePaths} for its members.
  */
 export class Home extends Context.Service<Home, HomePaths>()("hermes-effect/config/Home") {
-  /** Provides the directory that the environment names. */
+  /** Provides the home directory named by `HERMES_HOME`, or `~/.hermes`. */
   static readonly layer: Layer.Layer<Home, ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
     Home,
     Effect.gen(function* () {
@@ -83,7 +84,7 @@ export class Home extends Context.Service<Home, HomePaths>()("hermes-effect/conf
     })
   )
 
-  /** Provides the directory at a given path, such as a profile or the directory of a test. */
+  /** Provides the home directory at a given path, such as the directory of a profile or of a test. */
   static readonly layerAt = (root: string): Layer.Layer<Home, never, FileSystem.FileSystem | Path.Path> =>
     Layer.effect(Home, makeHome(root))
 }
@@ -110,7 +111,7 @@ const makeHome = (root: string): Effect.Effect<HomePaths, never, FileSystem.File
     }
   })
 
-/** Creates the error for a path on which the system refused an operation. */
+/** Creates the error for an operation on a path that the operating system refused. */
 const makeRefusal =
   (path: string, what: string) =>
   (error: PlatformError): ConfigError =>
@@ -158,8 +159,8 @@ const toLeaseError = (path: string, error: Leases.LeaseTaken | Leases.LeaseFaile
   })
 
 /**
- * Changes a file: `change` builds the new text from the old one. Writers of all processes that share `database` take
- * turns, so that no change is lost. A symbolic link is followed: the target is changed and the link remains.
+ * Changes a file: `change` builds the new text from the old one. All processes that share `database` write one after
+ * the other, so that no change is lost. A symbolic link is followed: the target is changed and the link remains.
  */
 export const updateText = <A, R>(
   database: string,
@@ -198,16 +199,16 @@ export interface Service {
 }
 
 /**
- * Returns a lookup for the keys of a service with a configurable address. If a source sets the address, only that
- * source is searched, so that the address never receives the key of another source; otherwise both sources are
- * searched.
+ * Returns a lookup for the keys of a service with a configurable address. If the process or `.env` sets one of the
+ * variables `addresses`, only that source is searched for keys. A key from the other source is therefore never sent to
+ * the address. If neither sets an address, both are searched.
  */
 export const makeAddressGetter = (environment: Service, addresses: ReadonlyArray<string>): Service["get"] => {
   const source = [environment.process, environment.file].find((variables) => addresses.some((name) => variables[name]))
   return source === undefined ? environment.get : (name) => source[name] || undefined
 }
 
-/** Creates an environment from variables. */
+/** Creates an environment from the variables of the process and of the file. */
 export const make = (process: Variables, file: Variables = {}): Service => ({
   get: (name) => process[name] || file[name] || undefined,
   process,
@@ -225,7 +226,7 @@ const registerSecrets = (secrets: Registry, environment: Service): Service => {
 }
 
 /**
- * The environment of the runtime. The values of credentials are registered as secrets.
+ * Service for the environment variables of a runtime. The values of credentials are registered as secrets.
  *
  * @see {@link Service} for its members.
  */

@@ -1,6 +1,6 @@
 /**
- * Building blocks of the settings: sections whose keys are camelCase in TypeScript and snake_case in the file, and the
- * kinds of values in them. Each kind describes the value that it expects, for use in errors.
+ * Building blocks of the settings: sections, and kinds of values. The keys of a section are camelCase in TypeScript and
+ * snake_case in the file. Each kind contains a description of the expected value for errors.
  */
 import * as Effect from "effect/Effect"
 import * as RedactedValue from "effect/Redacted"
@@ -9,28 +9,28 @@ import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { marker } from "../domain/Redaction.ts"
 
-/** Rules of a kind of value in addition to its type; read by `Shape`. */
+/** Rules for a kind of value in addition to its type. `internal/Tree` applies them. */
 export interface FieldRules {
   /** Minimum (`least`) and maximum (`most`). A number out of range is replaced by the nearer bound, with a warning. */
   readonly least?: number
   readonly most?: number
-  /** Accepts words such as `"yes"` as booleans in the file too. */
+  /** Accepts words such as `"yes"` as booleans, not only in environment variables but also in the file. */
   readonly words?: boolean
-  /** Leaves `${…}` in the text unexpanded, because it belongs to another program. */
+  /** Leaves `${…}` in the text unexpanded, because another program expands it. */
   readonly verbatim?: boolean
   readonly secret?: boolean
   /** Converts a number or a boolean to text, for arguments and variables of programs. */
   readonly scalars?: boolean
-  /** Accepts undeclared keys, which belong to other programs; only likely misspellings cause a warning. */
+  /** Accepts undeclared keys, which are meant for other programs. A warning is shown only for a likely misspelling. */
   readonly open?: boolean
-  /** Separator of the items if the list is written as one text; defaults to a comma. */
+  /** Separator of the items if the list is written as one string; defaults to a comma. */
   readonly separator?: string
   readonly unsupported?: Unsupported
   /** Names of map entries that are not implemented yet. */
   readonly unsupportedNames?: ReadonlyArray<string>
 }
 
-/** Description of an accepted key that is not implemented yet, for the warning to the user. */
+/** Describes an accepted key that is not implemented yet, for the warning to the user. */
 export interface Unsupported {
   /**
    * Values, as written in the file, that match the actual behavior and therefore cause no warning; `"any"` if no value
@@ -39,7 +39,7 @@ export interface Unsupported {
   readonly holds: ReadonlyArray<unknown> | "any"
   /** Remedy for the user; defaults to `remove it`. */
   readonly remedy?: string
-  /** True if safety depends on the key: no run starts with a value that is not listed in `holds`. */
+  /** True if safety depends on the key. No run starts while the key has a value that is not listed in `holds`. */
   readonly stops?: boolean
 }
 
@@ -49,8 +49,8 @@ export const factsKey = "hermes-effect/config/facts"
 const toAnnotation = (facts: FieldRules) => ({ [factsKey]: facts })
 
 /**
- * Marks a key that is accepted but not read yet. The change that implements the key removes the mark; a test fails for
- * a key that has neither a reader nor this mark.
+ * Marks a key that is accepted but not read yet. Remove the mark when the key is implemented. A test fails for a key
+ * that is neither read nor marked.
  */
 export const markUnsupported = <S extends Schema.Top>(
   schema: S,
@@ -78,18 +78,18 @@ export const openSection = <const F extends Schema.Struct.Fields>(fields: F) =>
     .annotate(toAnnotation({ open: true }))
     .pipe(Schema.encodeKeys(toFileKeys(fields)))
 
-/** Makes a key optional, with a default value in the form of the file. */
+/** Makes a key optional, with a default value as it would be written in the file. */
 export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
   Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
 
 /**
- * Returns an entry as a mapping. A text becomes a mapping with only the key `name`: with the name `import`, `logging`
+ * Returns an entry as a mapping. A string becomes a mapping with one key `name`: for the name `import`, `logging`
  * becomes `{ import: logging }`.
  */
 export const toFullEntry = (entry: unknown, name: string): unknown =>
   typeof entry === "string" ? { [name]: entry } : entry
 
-/** Creates a {@link section} for list entries that may also be written as a text; see {@link toFullEntry}. */
+/** Creates a {@link section} for list entries that may also be written as a string; see {@link toFullEntry}. */
 export const entry = <const F extends Schema.Struct.Fields>(name: string, fields: F) => {
   const schema = section(fields)
   return Schema.Unknown.pipe(
@@ -114,29 +114,29 @@ export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optio
 /** Creates the Schema of a mapping whose keys the user chooses. */
 export const record = <S extends Schema.Constraint>(item: S) => Schema.Record(Schema.String, item)
 
-/** Creates a {@link record} that accepts some names although their entries are not implemented yet. */
+/** Creates a {@link record}. `unsupportedNames` are accepted although their entries are not implemented yet. */
 export const recordWithout = <S extends Schema.Constraint>(item: S, unsupportedNames: ReadonlyArray<string>) =>
   record(item).annotate(toAnnotation({ unsupportedNames }))
 
-/** Schema of any text. */
+/** Schema of any string. */
 export const text = Schema.String.annotate({ expected: "a string" })
 
-/** A shell command: its `${…}` belong to the shell. */
+/** A shell command. `${…}` is not expanded, because the shell expands it. */
 export const command = Schema.String.annotate({ expected: "a string", ...toAnnotation({ verbatim: true }) })
 
-/** An argument of a program; `3000` and `true` are read as texts. */
+/** An argument of a program; `3000` and `true` are read as strings. */
 export const argument = Schema.String.annotate({ expected: "a string", ...toAnnotation({ scalars: true }) })
 
-/** A list of texts; in an environment variable they are separated by commas. */
+/** A list of strings, separated by commas in an environment variable. */
 export const texts = Schema.Array(text)
 
-/** A list of directories; in an environment variable they are separated as in `PATH`. */
+/** A list of directories, separated as in `PATH` in an environment variable. */
 export const paths = Schema.Array(text).annotate(toAnnotation({ separator: ":" }))
 
 /** `true` or `false`. */
 export const flag = Schema.Boolean.annotate({ expected: "true or false" })
 
-/** `true` or `false`, or a quoted word such as `"yes"`, which the contract accepts for a few keys. */
+/** `true` or `false`, or a quoted word such as `"yes"`, which the configuration format accepts for a few keys. */
 export const wordyFlag = Schema.Boolean.annotate({ expected: "true or false", ...toAnnotation({ words: true }) })
 
 /** Creates the Schema of one of several words. */
@@ -149,7 +149,7 @@ export const count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { expecte
 export const positive = Schema.Int.check(Schema.isGreaterThan(0, { expected: "a positive integer" }))
 
 /**
- * Creates the Schema of an integer. A number out of range is replaced by the nearer bound instead of being rejected.
+ * Creates the Schema of an integer. A number out of range is replaced with the nearer bound instead of being rejected.
  */
 export const integer = (bounds: { readonly least?: number; readonly most?: number }) =>
   Schema.Int.annotate({ expected: "an integer", ...toAnnotation(bounds) })
@@ -157,7 +157,9 @@ export const integer = (bounds: { readonly least?: number; readonly most?: numbe
 /** A duration in seconds, greater than 0. */
 export const seconds = Schema.Finite.check(Schema.isGreaterThan(0, { expected: "a positive number of seconds" }))
 
-/** Creates the Schema of a number. A number out of range is replaced by the nearer bound instead of being rejected. */
+/**
+ * Creates the Schema of a number. A number out of range is replaced with the nearer bound instead of being rejected.
+ */
 export const number = (bounds: { readonly least?: number; readonly most?: number }) =>
   Schema.Finite.annotate({ expected: "a number", ...toAnnotation(bounds) })
 
@@ -178,12 +180,12 @@ const makeSecret = (more: FieldRules) =>
   )
 
 /**
- * A secret, decoded as `Redacted`. Encoding replaces it by a mask, so the encoded form of settings may be shown but
- * never saved.
+ * A secret, decoded as `Redacted`. Encoding replaces the secret with a mask, so encoded settings may be shown but must
+ * not be saved.
  */
 export const secret = makeSecret({})
 
-/** A list of secrets; in an environment variable they are separated by commas. */
+/** A list of secrets, separated by commas in an environment variable. */
 export const secrets = Schema.Array(secret)
 
 /** A variable or header for a program, treated as a secret. */

@@ -1,5 +1,5 @@
 /**
- * Folders whose files (agent files, skills, plugins, middleware) may take effect because the user trusts the folders.
+ * Trusted folders. Agent files, skills, plugins and middleware take effect only if the user trusts their folder.
  *
  * **Details**
  *
@@ -13,10 +13,10 @@
  *   is not trusted.
  *
  * While the variable `HERMES_TRUST_FOLDER` contains an absolute path, that folder is trusted in the same way. The
- * variable is for build and test machines that use a new folder each time.
+ * variable is intended for build and test machines that use a new folder each time.
  *
  * The home directory of the program and its contents are always trusted. `/` and the user's home directory cannot be
- * trusted, because they contain the files of other folders. If the list cannot be read, no listed folder is trusted.
+ * trusted, because they contain many unrelated folders. If the list cannot be read, no listed folder is trusted.
  *
  * **Gotchas**
  *
@@ -73,17 +73,20 @@ const TrustList = Schema.fromJsonString(Schema.Struct({ folders: Schema.Array(Tr
 /** Name of the file in the home directory. */
 export const fileName = "trusted-folders.json"
 
-/** Directories of a project whose files may take effect, relative to the working directory and to its repository. */
+/**
+ * Directories of a project that take effect only if the project is trusted. They are relative to the working directory
+ * or to the root of its repository.
+ */
 export const ownParts = {
   agents: ".hermes/agents",
   plugins: ".hermes/plugins",
   skills: [".hermes/skills", ".agents/skills"]
 } as const
 
-/** Name of the variable that trusts one folder. */
+/** Environment variable that contains the path of one trusted folder. */
 export const variable = "HERMES_TRUST_FOLDER"
 
-/** Decisions about folders, and their changes. Folders are absolute paths, or relative to the working directory. */
+/** Tests and changes the trust in folders. A folder is an absolute path or a path relative to the working directory. */
 export interface Service {
   /** Tests whether files of a folder may take effect; `false` if the folder cannot be examined. */
   readonly isTrusted: (folder: string) => Effect.Effect<boolean>
@@ -105,11 +108,12 @@ export interface Service {
   /** The trusted folders in the list, ordered by path. */
   readonly list: Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError>
   /**
-   * Returns the folder to name in a question about trust: the repository that contains `folder`, or `folder` itself.
+   * Returns the folder that a question about trust should name: the repository that contains `folder`, or `folder`
+   * itself.
    */
   readonly findOwnProject: (folder: string) => Effect.Effect<string>
   /**
-   * Returns the existing directories of a folder and of its repository ({@link ownParts}) that are ignored because they
+   * Returns the directories ({@link ownParts}) that exist in a folder or its repository but are ignored because they
    * are not trusted.
    */
   readonly withheld: (folder: string) => Effect.Effect<ReadonlyArray<string>>
@@ -127,7 +131,7 @@ export const makeUntrustedError = (file: string, project: string): ConfigError =
   })
 
 /**
- * Service for the trust of folders.
+ * Service for trusted folders.
  *
  * @see {@link Service} for its members.
  */
@@ -193,7 +197,10 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
 
   const ownRoot = Effect.orElseSucceed(resolveRealPath(home.root), () => home.root)
 
-  /** The user's home directory; `undefined` if unknown. It and its parents contain files of other folders. */
+  /**
+   * The user's home directory; `undefined` if unknown. This directory and its parents cannot be trusted, because they
+   * contain many unrelated folders.
+   */
   const outermost = Effect.suspend(() => {
     const user = variables["HOME"] || variables["USERPROFILE"]
     return user === undefined ? Effect.undefined : Effect.orElseSucceed(resolveRealPath(user), () => user)
@@ -201,7 +208,7 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
   const hasOtherFolders = (path: string) =>
     Effect.map(outermost, (user) => paths.dirname(path) === path || (user !== undefined && isWithin(user, path)))
 
-  /** The folder named by the variable, with its current owner. */
+  /** The folder that {@link variable} contains, with its current owner. */
   const ofVariable = Effect.suspend(() => {
     const named = variables[variable]
     return named === undefined || !paths.isAbsolute(named)

@@ -1,17 +1,17 @@
 /**
- * Limits that a `hermes` inherits from the run that started it, as one variable of its environment. A started program
- * may tighten them but cannot loosen them.
+ * Limits that a `hermes` process inherits from the run that started it, through an environment variable. The process
+ * may tighten the limits but cannot loosen them.
  *
  * **Details**
  *
  * Every command and script that a tool starts receives {@link variable}. Settings are tightened after flags,
- * environment and files are read, so that no source of settings overrides the limits. `--yolo` and
- * `approvals.mode: off` have no effect if the starting run asks, a call that needs an approval is denied if the run
- * cannot ask a user, deny globs are joined, allow entries have to be on both lists, secrets remain masked, and writes
- * remain limited to the roots of the starting run.
+ * environment and files are read, so that no source of settings overrides the limits. If the starting run asks for
+ * approvals, `--yolo` and `approvals.mode: off` have no effect. If it cannot ask a user, a call that needs an approval
+ * is denied. Deny globs of both are combined, and only commands on both allow lists are allowed. Secrets remain masked,
+ * and writes remain limited to the roots of the starting run.
  *
- * A value that cannot be read counts as the strictest limits. A command that removes the variable from its environment
- * changes the rules of the agent, so the command check asks about it; only a sandbox prevents it.
+ * A value that cannot be read counts as the strictest limits. A command can remove the variable from its environment.
+ * The command check asks for approval of such a command, but only a sandbox prevents it.
  */
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
@@ -30,7 +30,7 @@ const LimitsSchema = Schema.Struct({
   /** Number of runs of other processes above this one: 1 for a program started by a run that the user started. */
   depth: Schema.Natural,
   mode: Schema.Literals(["manual", "smart", "off"]),
-  /** Outcome of a call that needs an approval if no user can be asked. */
+  /** Decision on a call that needs an approval if no user can be asked. */
   unattended: Schema.Literals(["deny", "approve"]),
   /** Globs of commands that never run. */
   deny: Schema.Array(Schema.String),
@@ -55,7 +55,7 @@ const LimitsSchema = Schema.Struct({
 /** Limits of one program. */
 export type Limits = typeof LimitsSchema.Type
 
-/** Limits of a program whose starting run is unknown. */
+/** Limits of a program if the run that started it is unknown. */
 export const strictest: Limits = {
   depth: 1,
   mode: "manual",
@@ -153,7 +153,7 @@ export const tightenSettings = (
 }
 
 /**
- * Returns the limits that a run with these settings passes to the programs it starts. The roots of its working tree are
+ * Returns the limits that a run with these settings passes to the programs it starts. The roots of the working tree are
  * added when a program is started.
  */
 export const fromSettings = (

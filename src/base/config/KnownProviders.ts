@@ -1,6 +1,6 @@
 /**
- * The providers that users may name, as data: address, key variables, aliases, hosts. Settings use them to compare
- * routes; routing builds its directory from them.
+ * Data about all providers that users may name: address, key variables, aliases, hosts. Settings use it to compare
+ * routes, and routing builds its provider directory from it.
  *
  * Source: `hermes-llm.md` §2 and §5.1; addresses and variables come from the documentation of the providers.
  */
@@ -210,7 +210,10 @@ const names: ReadonlyMap<string, string> = new Map(
   )
 )
 
-/** Returns the canonical name of a provider: aliases resolved, in lower case, without the prefix of named endpoints. */
+/**
+ * Returns the canonical name of a provider: in lower case, with aliases resolved and without the prefix of named
+ * endpoints.
+ */
 export const canonicalize = (provider: string): string => {
   const name = provider.trim().toLowerCase()
   return names.get(name) ?? (name.startsWith("custom:") ? name.slice("custom:".length).trim() : name)

@@ -5,14 +5,15 @@
  *
  * | mode | runs without a question |
  * | --- | --- |
- * | `plan` | calls that are annotated as or known to be read-only; other calls are refused, and the model has to present its plan. New hosts need approval in every mode except `yolo` |
+ * | `plan` | calls that are known or annotated to be read-only. Other calls are refused, and the model has to present its plan. New hosts need approval in every mode except `yolo` |
  * | `ask` | also edits of files in the working tree, except files that other programs run later; such files, and commands not known to be read-only, need approval |
  * | `edits` | also edits of files in the working tree that other programs run later, except files of git and of the agent itself |
- * | `auto` | as `ask`, but a model answers the questions (`approvals.mode: smart`) |
+ * | `auto` | like `ask`, but a model answers the questions (`approvals.mode: smart`) |
  * | `yolo` | everything except calls that never run, the deny globs and `permissions.deny` (`approvals.mode: off`) |
  *
- * `approvals.default_mode` sets the mode. Without it `approvals.mode` does: `manual` is `ask`, `smart` is `auto`, `off`
- * is `yolo`. The mode of a run applies to everything that it starts: a child agent has the mode of its parent.
+ * `approvals.default_mode` sets the mode. If it is absent, `approvals.mode` sets the mode: `manual` means `ask`,
+ * `smart` means `auto`, `off` means `yolo`. The mode of a run applies to everything that it starts: a child agent has
+ * the mode of its parent.
  *
  * **Example** (The mode of a run)
  *
@@ -35,7 +36,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 
-/** The modes, narrowest first. */
+/** The modes, strictest first. */
 export const all = ["plan", "ask", "edits", "auto", "yolo"] as const
 
 /** A permission mode; see the table above. */
@@ -52,11 +53,11 @@ export type ApprovalsMode = keyof typeof names
 /** Returns the mode for a value of `approvals.mode`. */
 export const fromApprovals = (mode: ApprovalsMode): PermissionMode => names[mode]
 
-/** Returns the value of `approvals.mode` that is nearest to a mode without being looser. */
+/** Returns the value of `approvals.mode` that is closest to a mode without permitting more. */
 export const toApprovals = (mode: PermissionMode): ApprovalsMode =>
   mode === "yolo" ? "off" : mode === "auto" ? "smart" : "manual"
 
-/** Returns the narrower of two modes. */
+/** Returns the stricter of two modes. */
 export const selectNarrower = (one: PermissionMode, other: PermissionMode): PermissionMode =>
   all.indexOf(one) <= all.indexOf(other) ? one : other
 
@@ -75,18 +76,18 @@ export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes
 })
 
 /**
- * The mode of a live session, which its user may change while a run is under way. It applies if {@link CurrentMode} is
+ * The mode of an interactive session. The user may change it during a run. It applies if {@link CurrentMode} is
  * `undefined`.
  */
 export const LiveMode = Context.Reference<() => PermissionMode | undefined>("hermes-effect/config/LiveMode", {
   defaultValue: () => () => undefined
 })
 
-/** The mode of the call that the current fiber is judging. */
+/** Returns the permission mode that applies in the current fiber; `undefined` if the mode of the settings applies. */
 export const current: Effect.Effect<PermissionMode | undefined> = Effect.withFiberSucceed((fiber) =>
   readFiberMode(fiber)
 )
 
-/** Returns the mode of the call that a fiber is judging. */
+/** Returns the permission mode that applies in a fiber; `undefined` if the mode of the settings applies. */
 export const readFiberMode = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined =>
   fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()

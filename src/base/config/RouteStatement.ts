@@ -1,6 +1,6 @@
 /**
- * Merges the statement of one source about a route over the statement of a weaker source. A route is one value: if the
- * stronger source names another provider or address, the members of the weaker source that belong to the old one are
+ * Merges what two sources of settings state about a route; the stronger source takes precedence. If the stronger source
+ * names another provider or address, the members of the weaker source that belong to the old provider or address are
  * dropped. Pure.
  *
  * **Details**
@@ -13,8 +13,8 @@
  * | the same, or neither | nothing |
  *
  * A provider without an address uses its default address; `custom` has no default address. An address without a
- * provider belongs to the provider of its host, or to `custom`. `auto` is a separate provider: the search for a
- * provider must not use the key of another one.
+ * provider belongs to the provider of its host, or to `custom`. `auto` counts as a separate provider, so that the
+ * search for a provider does not use the key of another provider.
  *
  * Settings use this module for the sections that describe a route, source by source. Routing uses it for routes that
  * inherit from the main model (children, side tasks, jobs).
@@ -24,7 +24,7 @@
 import { normalizeAddress } from "../domain/EndpointAddress.ts"
 import * as KnownProviders from "./KnownProviders.ts"
 
-/** Statement of one source about a route, with the names of {@link Settings}. */
+/** The members of a route that one source of settings states, with the names of {@link Settings}. */
 export interface Statement {
   readonly provider?: string | undefined
   readonly baseUrl?: string | undefined
@@ -65,7 +65,10 @@ const readStated = (text: string | undefined): string | undefined => {
 
 const isAuto = (provider: string | undefined): boolean => provider === undefined || provider.toLowerCase() === "auto"
 
-/** Providers whose address the user has to set. Named endpoints are not listed, because they include an address. */
+/**
+ * Providers whose address the user has to set. Named endpoints are not listed, because their definition includes an
+ * address.
+ */
 const needAddress = new Set(["custom", "azure"])
 
 const findProvider = ({ baseUrl, provider }: Statement): string | undefined => {

@@ -23,7 +23,7 @@ export const model = F.optionalSection({
   provider: F.withDefault(F.text, "auto"),
   baseUrl: F.optional(F.text),
   apiKey: F.optional(F.secret),
-  /** Wire protocol. If absent, it is derived from provider, model and address. */
+  /** Wire protocol. If absent, the protocol is derived from the provider, the model and the address. */
   apiMode: F.optional(Configurable),
   maxTokens: F.optional(F.positive),
   contextLength: F.optional(F.positive),
@@ -31,11 +31,11 @@ export const model = F.optionalSection({
   streaming: F.withDefault(F.flag, true)
 })
 
-/** `providers.<id>`: deadlines in seconds. A model's deadlines override its provider's. */
+/** `providers.<id>`: deadlines in seconds. The deadlines of a model override the deadlines of its provider. */
 export const provider = F.section({
   requestTimeoutSeconds: F.optional(F.seconds),
   staleTimeoutSeconds: F.optional(F.seconds),
-  /** Address at which `hermes model login` logs in, instead of the provider's service. */
+  /** Address that `hermes model login` uses to log in, instead of the address of the provider. */
   loginBaseUrl: F.optional(F.text),
   models: F.withDefault(
     F.record(F.section({ timeoutSeconds: F.optional(F.seconds), staleTimeoutSeconds: F.optional(F.seconds) })),
@@ -54,7 +54,7 @@ export const customProvider = F.section({
   models: F.withDefault(F.record(F.section({ contextLength: F.optional(F.positive) })), {})
 })
 
-/** An entry of `fallback_providers[]`, or the older `fallback_model`. `api_key_env` is another name of `key_env`. */
+/** An entry of `fallback_providers[]`, or the older `fallback_model`. `api_key_env` is another name for `key_env`. */
 export const fallback = F.section({
   provider: F.text,
   model: F.text,
@@ -96,7 +96,7 @@ export const auxiliary = F.section({
 })
 
 /**
- * `bedrock`: a guardrail requires an identifier and a version, and every route of the run has to use Bedrock; see
+ * `bedrock`: a guardrail requires an identifier and a version, and every route of a run must use Bedrock; see
  * `DerivedSettings.readGuardrail`.
  */
 export const bedrock = F.optionalSection({
@@ -110,7 +110,7 @@ export const bedrock = F.optionalSection({
 })
 
 /**
- * `network`: deadlines of model calls in seconds. The contract defines them as environment variables
+ * `network`: deadlines of model calls in seconds. The specification defines them as environment variables
  * (`HERMES_API_TIMEOUT`, `HERMES_STREAM_READ_TIMEOUT`, …); defaults depend on the route (`hermes-llm.md` §2.5).
  */
 export const network = F.optionalSection({
@@ -131,11 +131,14 @@ export const agent = F.optionalSection({
   /** Budget of one run and its child agents, in seconds; no limit if absent. */
   runBudgetSeconds: F.optional(F.seconds),
   runBudgetTokens: F.optional(F.positive),
-  /** Budget of one run and its child agents, in US dollars, as far as prices are known; no limit if absent. */
+  /**
+   * Budget of one run and its child agents, in US dollars; no limit if absent. Calls with an unknown price are not
+   * counted.
+   */
   runBudgetDollars: F.optional(F.number({ least: 0 })),
   runBudgetToolCalls: F.optional(F.positive),
   gatewayTimeout: F.withDefault(F.markUnsupported(F.seconds), 1800),
-  /** `auto` decides by the name of the model; a list contains parts of model names. */
+  /** `auto` decides by the name of the model. A list contains parts of model names to which the enforcement applies. */
   toolUseEnforcement: F.withDefault(
     Schema.Union([Schema.Literal("auto"), Schema.Boolean, F.texts]).annotate({
       expected: "auto, true, false or a list of model names"
@@ -149,14 +152,14 @@ export const agent = F.optionalSection({
 })
 
 /**
- * `delegation`: limits of a child agent, and its route, which overrides the parent's as one source overrides another
- * (`RouteStatement`).
+ * `delegation`: limits of a child agent, and its route, which is merged with the parent's route by the rules of
+ * `RouteStatement`.
  *
  * **Details**
  *
- * The values in the contract differ between its periods. The middle period applies, with the spawn depth of 2 and one
- * `delegate_task` per step from `ARCHITECTURE.md` §7. By default a child has no deadline; a configured deadline is at
- * least 30 seconds.
+ * The specification contains values from several periods. The values of the middle period apply, except for the spawn
+ * depth of 2 and the limit of one `delegate_task` call per step (`ARCHITECTURE.md` §7). By default a child has no
+ * deadline; a configured deadline is at least 30 seconds.
  */
 export const delegation = F.optionalSection({
   maxSpawnDepth: F.withDefault(F.integer({ least: 1 }), 2),
@@ -170,13 +173,16 @@ export const delegation = F.optionalSection({
   baseUrl: F.optional(F.text),
   apiKey: F.optional(F.secret),
   /**
-   * Wire protocol. If absent, the parent's protocol is used at the parent's address; otherwise the protocol is derived
-   * from provider, model and address.
+   * Wire protocol. If absent, a child at the parent's address uses the parent's protocol. At any other address the
+   * protocol is derived from the provider, the model and the address.
    */
   apiMode: F.optional(Configurable),
   reasoningEffort: F.optional(reasoningEffort),
   inheritMcpToolsets: F.withDefault(F.flag, true),
-  /** Approves tool calls of sub-agents that need approval, each for that call only, instead of denying them. */
+  /**
+   * Approves the tool calls of sub-agents that need approval instead of denying them. Each approval covers only one
+   * call.
+   */
   subagentAutoApprove: F.withDefault(F.flag, false)
 })
 
@@ -187,7 +193,10 @@ const limitSection = (exactFailure: number, sameToolFailure: number, idempotentN
     idempotentNoProgress: F.withDefault(F.positive, idempotentNoProgress)
   })
 
-/** `tool_loop_guardrails`: the numbers of repetitions in one run that cause a warning, and that end the run. */
+/**
+ * `tool_loop_guardrails`: the number of repeated calls in one run that cause a warning, and the number that end the
+ * run.
+ */
 export const toolLoopGuardrails = F.optionalSection({
   warningsEnabled: F.withDefault(F.flag, true),
   hardStopEnabled: F.withDefault(F.flag, false),
@@ -195,7 +204,7 @@ export const toolLoopGuardrails = F.optionalSection({
   hardStopAfter: limitSection(5, 8, 5)
 })
 
-/** `compression`: the conditions for compacting the conversation, and the parts that remain. */
+/** `compression`: the condition under which the conversation is compacted, and the parts that are retained. */
 export const compression = F.optionalSection({
   enabled: F.withDefault(F.wordyFlag, true),
   /** Share of the context window that triggers compaction. */
@@ -230,21 +239,23 @@ export const memory = F.optionalSection({
 })
 
 /**
- * `skills`. The nudge interval is the number of model calls before a background review; 0 disables the review. The two
- * specifications differ on its default (10, 15); the table of keys applies.
+ * `skills`. The nudge interval is the number of model calls before a background review; 0 disables the review. The
+ * specifications state two defaults (10 and 15); the default in the table of keys applies.
  */
 export const skills = F.optionalSection({
   creationNudgeInterval: F.withDefault(F.count, 15),
   externalDirs: F.withDefault(F.paths, []),
   disabled: F.withDefault(F.texts, []),
   templateVars: F.withDefault(F.flag, true),
-  /** Runs the commands between !` and ` in a skill when the model reads the skill. */
+  /** Runs commands written between !` and ` in a skill when the model reads the skill. */
   inlineShell: F.withDefault(F.flag, false)
 })
 
 /** `terminal`: execution of commands. Times are in seconds. */
 export const terminal = F.optionalSection({
-  /** `auto`: the sandbox if this machine supports it, otherwise the machine without a sandbox, with one warning. */
+  /**
+   * `auto` uses the sandbox if this machine supports it. Otherwise commands run without a sandbox, after one warning.
+   */
   backend: F.withDefault(
     F.markUnsupported(F.choice(["auto", "local", "sandbox", "docker", "singularity", "modal", "daytona", "ssh"]), {
       holds: ["auto", "local", "sandbox", "docker", "ssh"],
@@ -259,15 +270,15 @@ export const terminal = F.optionalSection({
   /** Working directory of the backend `ssh`; defaults to the home directory of the remote user. */
   cwd: F.optional(F.text),
   /**
-   * Variables with credential-like names that commands may receive. Variables of providers, messengers and forges are
-   * never passed.
+   * Variables with credential-like names that commands may receive. Variables that hold keys of providers, messengers
+   * and code hosts are never passed.
    */
   envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that notify on completion. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
   /**
-   * Limits of one command and the processes that it starts. A sandbox has default limits for processes, memory and
-   * temporary files.
+   * Limits of one command and the processes that it starts. A sandbox limits processes, memory and temporary files by
+   * default.
    */
   limits: F.optionalSection({
     /** Total processor time of all processes of the command, in seconds. */
@@ -277,8 +288,8 @@ export const terminal = F.optionalSection({
     processes: F.optional(F.positive),
     outputMb: F.optional(F.positive),
     /**
-     * Maximum total size, in megabytes, of the files in `/tmp` and `/var/tmp` of a sandbox, for all commands of a
-     * conversation together.
+     * Maximum total size, in megabytes, of the files that all commands of a conversation store in `/tmp` and `/var/tmp`
+     * of a sandbox.
      */
     temporaryMb: F.optional(F.positive)
   }),
@@ -295,12 +306,12 @@ export const terminal = F.optionalSection({
   dockerEnv: F.withDefault(F.record(F.variable), {}),
   /** Additional arguments of `docker run`. */
   dockerExtraArgs: F.withDefault(F.texts, []),
-  /** Runs commands as the user of this machine; `false` runs them as the user of the image. */
+  /** Runs commands as the current user of this machine; `false` runs them as the user of the image. */
   dockerRunAsHostUser: F.withDefault(F.flag, true),
   containerCpu: F.optional(F.number({ least: 0.01 })),
   /** Memory of a container, in megabytes. */
   containerMemory: F.withDefault(F.positive, 5120),
-  /** Disk size of a container, in megabytes, if the storage of the engine supports quotas. */
+  /** Disk size of a container, in megabytes, if the container engine supports quotas. */
   containerDisk: F.optional(F.positive),
   /** Maximum number of processes in a container. */
   containerPids: F.withDefault(F.positive, 512),
@@ -323,13 +334,13 @@ export const terminal = F.optionalSection({
     /** Defaults to `hosts` if the policy is `workspace-write`, otherwise to `none`. */
     network: F.optional(F.choice(["none", "hosts", "all"])),
     /**
-     * Hosts that web tools, and commands if `network` is `hosts`, reach without approval: `example.com`,
-     * `*.example.com`.
+     * Hosts that web tools reach without approval, such as `example.com` or `*.example.com`. If `network` is `hosts`,
+     * commands can reach them too.
      */
     hosts: F.withDefault(F.texts, []),
     /** Directories that may be written in addition to the working tree. */
     write: F.withDefault(F.paths, []),
-    /** Files and directories that are hidden in addition to those that hold credentials. */
+    /** Files and directories to hide in addition to the known locations of credentials. */
     hide: F.withDefault(F.paths, []),
     hideEnvFiles: F.withDefault(F.flag, true)
   })
@@ -350,8 +361,8 @@ export const codeExecution = F.optionalSection({
 })
 
 /**
- * `sandbox` of an MCP server or a shell hook that the user configured; `full` disables the sandbox. `network` and
- * `hosts` default to the values in `terminal.sandbox`.
+ * `sandbox` of a program that the user configured: an MCP server or a shell hook. `full` disables the sandbox.
+ * `network` and `hosts` default to the values in `terminal.sandbox`.
  */
 export const programSandbox = Schema.Union([
   F.choice(["full", "workspace-write", "read-only"]),
@@ -374,7 +385,7 @@ export const mcpServer = F.openSection({
   args: F.withDefault(Schema.Array(F.argument), []),
   env: F.withDefault(F.record(F.variable), {}),
   cwd: F.optional(F.text),
-  /** Sandbox of the program of `command`. */
+  /** Sandbox in which `command` runs. */
   sandbox: F.withDefault(programSandbox, "full"),
   url: F.optional(F.text),
   headers: F.withDefault(F.record(F.variable), {}),
@@ -383,13 +394,13 @@ export const mcpServer = F.openSection({
   connectTimeout: F.withDefault(F.seconds, 60),
   /** Seconds of silence before a server is pinged; 0 disables pings. */
   keepalive: F.withDefault(F.number({ least: 0 }), 180),
-  /** Names or globs that match the server's tool names; `include` takes precedence. */
+  /** Tools of the server to include or exclude, as tool names or globs; `include` takes precedence. */
   tools: F.withDefault(F.openSection({ include: F.optional(F.texts), exclude: F.optional(F.texts) }), {}),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /**
    * Tools that run without approval. By default every tool needs approval, regardless of the server's annotations.
-   * `tools` are names or globs that match the server's tool names, `annotations` trusts the tools that the server
-   * declares read-only or not destructive, `full` trusts all tools, `untrusted` trusts no tool.
+   * `tools` lists tool names or globs. `annotations` trusts the tools that the server declares read-only or not
+   * destructive, `full` trusts all tools, and `untrusted` trusts no tools.
    */
   trust: F.optional(
     Schema.Union([
@@ -405,7 +416,8 @@ export const mcpServer = F.openSection({
         clientId: F.optional(F.text),
         clientSecret: F.optional(F.secret),
         /**
-         * `https` address of a document that describes this client, for servers that accept the address as client id.
+         * `https` address of a document that describes this client, for servers that accept such an address as a client
+         * id.
          */
         clientMetadataUrl: F.optional(F.text),
         /** Scope to request instead of the scope that the server names. */
@@ -435,7 +447,7 @@ export const mcpServer = F.openSection({
 export const cron = F.optionalSection({
   /** Maximum number of jobs that run at once; no limit if absent. */
   maxParallelJobs: F.optional(F.positive),
-  /** Reports the reason why a job cannot run only once, instead of at each scheduled time. */
+  /** Reports only once that a job cannot run and why, instead of at each scheduled time. */
   preflight: F.withDefault(F.flag, true),
   /** Adds the name of the job to its displayed result. */
   wrapResponse: F.withDefault(F.flag, true),
@@ -456,7 +468,7 @@ export const cluster = F.optionalSection({
   concurrency: F.withDefault(F.positive, 8),
   /** Seconds that a draining runner waits for its runs; the remaining runs continue on other runners. */
   drainTimeoutSeconds: F.withDefault(F.seconds, 300),
-  /** Budgets in tokens and in US dollars for all runs of all runners; no limit if absent. */
+  /** Budgets of all runs on all runners together, in tokens and in US dollars; no limit if absent. */
   budgetTokens: F.optional(F.positive),
   budgetDollars: F.optional(F.number({ least: 0 })),
   /** Number of days for which a run and its workflow data are stored after the run ends; sessions remain. */
@@ -466,8 +478,8 @@ export const cluster = F.optionalSection({
 })
 
 /**
- * `server`: clients of `hermes serve` with separate keys, by client name. Each client has one of `key`, `key_env` and
- * `key_file`.
+ * `server`: clients of `hermes serve` that have their own key, by client name. Each client sets one of `key`, `key_env`
+ * and `key_file`.
  */
 export const server = F.optionalSection({
   keys: F.withDefault(
@@ -478,7 +490,7 @@ export const server = F.optionalSection({
         keyEnv: F.optional(F.text),
         /** File that contains only the key. */
         keyFile: F.optional(F.text),
-        /** Loosest permission mode of the client's sessions; defaults to the mode of the server. */
+        /** The least strict permission mode that the client's sessions may use; defaults to the mode of the server. */
         maxMode: F.optional(F.choice(PermissionMode.all)),
         /** Maximum number of open sessions of the client. */
         maxSessions: F.optional(F.positive),
@@ -494,7 +506,7 @@ export const server = F.optionalSection({
 
 const unattended = F.choice(["deny", "approve"])
 
-/** `approvals`: times are in seconds. A question without an answer is denied. */
+/** `approvals`: times are in seconds. A question that is not answered in time counts as denied. */
 export const approvals = F.optionalSection({
   mode: F.withDefault(F.choice(["manual", "smart", "off"]), "manual"),
   /** Permission mode: `plan`, `ask`, `edits`, `auto` or `yolo`. If absent, `mode` defines it. */
@@ -504,7 +516,7 @@ export const approvals = F.optionalSection({
   gatewayTimeout: F.withDefault(F.seconds, 300),
   cronMode: F.withDefault(unattended, "deny"),
   singleQueryMode: F.withDefault(unattended, "deny"),
-  /** Answer to questions of a run that was not started at a terminal, such as a run of the MCP server. */
+  /** Answer to the questions of a run that was not started at a terminal, such as a run for an MCP client. */
   unattendedMode: F.withDefault(unattended, "deny"),
   /**
    * Treatment of commands that are not known to be read-only, outside a sandbox. `allow` is for disposable machines.
@@ -513,8 +525,8 @@ export const approvals = F.optionalSection({
   /** Globs of commands that never run. No approval or mode overrides this list. */
   deny: F.withDefault(F.texts, []),
   /**
-   * Not implemented, because no slash command of this program destroys data: a session remains in the store after the
-   * user leaves it.
+   * Not implemented, because no slash command destroys data. For example, a session remains in the store after the user
+   * leaves it.
    */
   destructiveSlashConfirm: F.withDefault(F.markUnsupported(F.flag, { holds: [false] }), true)
 })
@@ -528,8 +540,7 @@ const rules = F.withDefault(Schema.Array(F.command), [])
 export const permissions = F.optionalSection({ allow: rules, ask: rules, deny: rules })
 
 /**
- * `security`. Secrets are redacted by default. The specifications of different periods disagree on this default; the
- * safer value applies.
+ * `security`. Secrets are redacted by default. The specifications disagree on this default; the safer value applies.
  */
 export const security = F.optionalSection({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),

@@ -1,7 +1,7 @@
 /**
- * Sources of the settings. Reads environment variables, merges the sources from weakest to strongest so that a route
- * stays one value, and records the source of each setting so that an error points to the user's input. Records names of
- * sources only, never their values.
+ * Sources of the settings. Reads environment variables and merges the sources from weakest to strongest, so that the
+ * parts of a route never come from conflicting sources. Also records the source of each setting, so that an error
+ * points to the user's input. Only the names of sources are recorded, never their values.
  *
  * **Details**
  *
@@ -11,7 +11,7 @@
  * Before a source's values are set, parts that belong to another route are removed (`RouteStatement`). The sections
  * that describe a route are `model`, `delegation`, `fallback_model`, and each entry of `auxiliary`. Lists
  * (`fallback_providers`, `custom_providers`) are replaced as a whole by a stronger source; if a stronger source changes
- * the address of an endpoint, its key is not used at the new address.
+ * the address of an endpoint, the old key is not used at the new address.
  *
  * `OPENAI_BASE_URL` sets the address of the provider that the strongest source names, if this provider speaks OpenAI's
  * protocol; otherwise it is ignored.
@@ -32,10 +32,10 @@ import * as Tree from "./internal/Tree.ts"
 import * as KnownProviders from "./KnownProviders.ts"
 import * as RouteStatement from "./RouteStatement.ts"
 
-/** A source of settings, listed from weakest to strongest. */
+/** A source of settings. The union lists them from weakest to strongest. */
 export type Level = "file" | "env-file" | "environment" | "flags"
 
-/** Origin of a value: the file, or a variable or flag, whose name is prefixed with its location (`.env: `). */
+/** Origin of a value: the file, or a named variable or flag. The name of a variable in `.env` begins with `.env: `. */
 type Origin =
   | { readonly _tag: "File" }
   | { readonly _tag: "Named"; readonly level: Exclude<Level, "file">; readonly name: string; readonly path: Tree.Path }
@@ -154,7 +154,7 @@ export const readVariables = (
 /** Name of the variable that contains the address of an endpoint. */
 const endpointVariable = "OPENAI_BASE_URL"
 
-/** A part of a route that is not used, and the stronger source that names another route. */
+/** A part of a route that is not used, and the origin that displaced it by naming another route. */
 interface DroppedValue {
   readonly path: Tree.Path
   readonly origin: Origin
@@ -199,7 +199,7 @@ const collectEndpoints = (tree: unknown): ReadonlyMap<string, unknown> => {
   )
 }
 
-/** Tests whether the endpoint that a section names has different addresses in two trees. */
+/** Tests whether the endpoint named in a section has different addresses in two trees. */
 const isMoved = (before: unknown, after: unknown, section: Tree.Path): boolean => {
   const { baseUrl, provider } = readStatement(before, section)
   const name = KnownProviders.canonicalize(provider ?? "")
@@ -227,8 +227,8 @@ const withoutItemKey = (tree: unknown, at: number, key: string): unknown => {
 }
 
 /**
- * Merges sources over the file, weakest first. Returns the settings, their assignments and the values that are not
- * used.
+ * Merges sources over the file, starting with the weakest. Returns the settings, the assignments that led to them, and
+ * the values that are not used.
  */
 export const mergeLevels = (
   file: unknown,
@@ -253,7 +253,7 @@ export const mergeLevels = (
     const dropValue = (path: ReadonlyArray<string>, by: Origin): void => {
       const found = Tree.get(tree, path)
       if (found === undefined || found === null) return
-      // If the stronger source sets the value itself, the old value is replaced and not reported as dropped.
+      // If the stronger source sets the value itself, the old value was replaced, which is not reported.
       if (Tree.get(own, path) === undefined) dropped.push({ path, origin: findOrigin(origins, path), by })
       tree = Tree.remove(tree, path)
     }

@@ -8,8 +8,8 @@
  * `Redacted`. Each section is described at its definition: in `SettingSections`, or in this module for plugins and
  * hooks, display and storage.
  *
- * If the specifications contain default values from several periods, the period of the documents applies, unless
- * `ARCHITECTURE.md` §7 says otherwise.
+ * If the specifications contain several default values from different periods, the value from the period of the
+ * documents applies, unless `ARCHITECTURE.md` §7 says otherwise.
  *
  * **Gotchas**
  *
@@ -24,15 +24,15 @@ import type { RouteSources } from "./SettingSources.ts"
 import * as Sections from "./SettingSections.ts"
 
 /**
- * `plugins`: `disabled` overrides `enabled`. `entries.<plugin>` contains the settings of the plugin, unchanged from the
- * file.
+ * `plugins`: the list `disabled` takes precedence over `enabled`. `entries.<plugin>` contains the settings of a plugin
+ * as written in the file.
  */
 const plugins = F.optionalSection({
   enabled: F.withDefault(F.texts, []),
   disabled: F.withDefault(F.texts, []),
-  /** npm packages that are plugins. A package in this list is available, but loaded only if `enabled` names it. */
+  /** npm packages that contain plugins. A package in this list is loaded only if `enabled` also names it. */
   packages: F.withDefault(F.texts, []),
-  /** Deadline, in seconds, of a hook that may change the run; 0 disables the deadline. */
+  /** Deadline, in seconds, of a hook that can change the run; 0 disables the deadline. */
   hookCallbackTimeout: F.withDefault(F.number({ least: 0, most: 600 }), 30),
   /** Maximum number of characters of a request or response in a hook payload. */
   payloadMaxChars: F.withDefault(F.integer({ least: 1000 }), 50_000),
@@ -48,7 +48,7 @@ const shellHook = F.section({
   sandbox: F.withDefault(Sections.programSandbox, "full")
 })
 
-/** `middlewares[]`: the import of a middleware, with its parameters. A text sets only the import. */
+/** `middlewares[]`: the import of a middleware, with its parameters. A string sets only the import. */
 const middleware = F.entry("import", { import: F.text, params: F.withDefault(F.record(F.anything), {}) })
 
 /**
@@ -61,7 +61,7 @@ const quickCommand = F.openSection({
   target: F.optional(F.text)
 })
 
-/** A colour with optional text styles before it, as `program/cli/render/Theme` reads it. */
+/** A color, optionally preceded by text styles, as parsed by `program/cli/render/Theme`. */
 const look = Schema.String.check(
   Schema.isPattern(
     /^\s*(?:default|(?:(?:bold|dim|italic|underline)\s+)*(?:bold|dim|italic|underline|(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)|#[0-9a-f]{6}|1?\d?\d|2[0-4]\d|25[0-5]))\s*$/i,
@@ -91,8 +91,8 @@ const theme = F.section({
 })
 
 /**
- * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never
- * discards work.
+ * `display`. The specification does not state the default of `busy_input_mode` (interrupt or queue). Queueing is the
+ * default here, because it never discards work.
  */
 const display = F.optionalSection({
   streaming: F.withDefault(F.flag, true),
@@ -109,8 +109,8 @@ const display = F.optionalSection({
    */
   statusLine: F.withDefault(F.flag, true),
   /**
-   * Signals that a turn ended or a question is waiting, after `notifyAfterSeconds`: by a bell, or by a notification of
-   * the terminal.
+   * Signals that a turn longer than `notifyAfterSeconds` ended or that a question is waiting: by a bell, or by a
+   * notification of the terminal.
    */
   notify: F.withDefault(F.choice(["off", "bell", "osc9", "osc777"]), "bell"),
   notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
@@ -129,7 +129,7 @@ const display = F.optionalSection({
 const sessions = F.optionalSection({
   /** Removes ended sessions older than `retentionDays`, with their run records, in the background at program start. */
   autoPrune: F.withDefault(F.flag, false),
-  /** Age in days from which ended sessions are removed by `autoPrune` and by `hermes sessions prune`. */
+  /** Age in days after which ended sessions are removed by `autoPrune` and by `hermes sessions prune`. */
   retentionDays: F.withDefault(F.positive, 90),
   /** Returns free space to the file system if a removal left at least a quarter of the file free. */
   vacuumAfterPrune: F.withDefault(F.flag, true),
@@ -160,7 +160,10 @@ const fields = {
   fallbackModel: F.optional(Sections.fallback),
   credentialPoolStrategies: F.withDefault(F.record(Sections.poolStrategy), {}),
   providerRouting: Sections.providerRouting,
-  /** Settings of side tasks, by task. The named tasks are in the contract but not implemented yet. */
+  /**
+   * Settings of side tasks, by task. The tasks listed here are part of the configuration format but are not implemented
+   * yet.
+   */
   auxiliary: F.withDefault(F.recordWithout(Sections.auxiliary, ["summary", "skills_hub", "flush_memories"]), {}),
   bedrock: Sections.bedrock,
   network: Sections.network,
@@ -207,8 +210,8 @@ const fields = {
 }
 
 /**
- * Keys that are not the snake_case form of their field's name. Under `<provider>` the loader collects the
- * `<provider>.api_keys`.
+ * Keys that are not the snake_case form of their field's name. `<provider>` is the key under which the loader collects
+ * the sections `<provider>.api_keys`.
  */
 const renamed = { credentials: "<provider>", configVersion: "_config_version" } as const
 
@@ -216,7 +219,7 @@ const renamed = { credentials: "<provider>", configVersion: "_config_version" } 
 export const toFileKey = (name: string): string =>
   name === "credentials" || name === "configVersion" ? renamed[name] : F.toSnakeCase(name)
 
-/** Key under which the loader collects the `<provider>.api_keys`; see {@link toFileKey}. */
+/** Key under which the loader collects the sections `<provider>.api_keys`; see {@link toFileKey}. */
 export const providerKeysKey = renamed.credentials
 
 /** The Schema of all settings; its encoded side is the content of the file. */
@@ -228,14 +231,14 @@ export const SettingsSchema = Schema.Struct({
   configVersion: F.optional(F.markUnsupported(F.count, { holds: "any" }))
 }).pipe(Schema.encodeKeys({ ...F.toFileKeys(fields), ...renamed }))
 
-/** The decoded settings, with the sources of their routes. */
+/** The decoded settings, with the sources that define their routes. */
 export type Values = typeof SettingsSchema.Type & {
-  /** Sources of the parts of routes; absent if an application provides the settings itself. */
+  /** Sources that define the parts of routes; absent if an application provides the settings itself. */
   readonly sources?: RouteSources | undefined
 }
 
 /**
- * The settings of this process, fixed when it starts.
+ * Service for the settings of this process, which do not change after the start.
  *
  * @see {@link Values} for its members.
  */

@@ -1,7 +1,6 @@
 /**
- * Programs that the user configured and that run alongside the commands of a model: MCP servers and shell hooks. They
- * run on this machine even if commands run in another environment, with the access that their setting `sandbox`
- * permits.
+ * Programs that the user configured: MCP servers and shell hooks. They run on this machine even if the model's commands
+ * run in another environment. The setting `sandbox` of a program limits its access.
  *
  * **Details**
  *
@@ -15,7 +14,8 @@
  *
  * **Gotchas**
  *
- * In a library there are no settings and therefore no sandbox: only `full` is accepted.
+ * If an application uses the runtime as a library, there are no settings and therefore no sandbox. Only `full` is
+ * accepted.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -27,11 +27,11 @@ import type { ProgramSandbox } from "./SettingSections.ts"
 import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 
-/** Service that starts programs of the user. */
+/** Service that starts programs configured by the user. */
 export interface Service {
   /**
-   * Returns a spawner that starts processes in a sandbox while the scope is open. `setting` names the sandbox in
-   * errors. A process may write to the working tree of its `CallDirectory`.
+   * Returns a spawner that starts processes in a sandbox while the scope is open. `setting` is the name of the sandbox
+   * setting for use in errors. A process may write to the working tree of its `CallDirectory`.
    */
   readonly getSpawner: (
     setting: string,
@@ -40,7 +40,7 @@ export interface Service {
   /** Directory in which a program starts if no directory is configured. It exists while the scope is open. */
   readonly startDirectory: Effect.Effect<string, ConfigError, Scope.Scope>
   /**
-   * Fails if a word of a command line names a file in the working directory that is not trusted. `setting` is the
+   * Fails if a word of a command line refers to a file in an untrusted working directory. `setting` is the name of the
    * setting that contains the command line.
    */
   readonly admit: (setting: string, words: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
@@ -49,15 +49,15 @@ export interface Service {
 const interpreter = /(?:^|\/)(?:(?:ba|da|k|z)?sh|python[\d.]*|node|ruby|perl|php)$/
 
 /**
- * Tests whether a word of a command line names a file relative to the working directory, as a script for an interpreter
- * does. Pure.
+ * Tests whether a word of a command line names a file relative to the working directory, for example a script passed to
+ * an interpreter. Pure.
  */
 export const isRelative = (word: string, position: number, line: ReadonlyArray<string>): boolean =>
   /^\.{1,2}(?:\/|$)/.test(word) ||
   (position === 0 && /^[^/].*\//.test(word)) ||
   (position === 1 && /^[^/-]/.test(word) && interpreter.test(line[0] ?? ""))
 
-/** Starts programs of the user. The default, for libraries, has no sandbox. */
+/** Starts programs configured by the user. The default, for libraries, has no sandbox. */
 export const UserPrograms = Context.Reference<Service>("hermes-effect/environment/UserPrograms", {
   defaultValue: () => ({
     getSpawner: (setting, sandbox) =>

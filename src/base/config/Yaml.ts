@@ -1,10 +1,10 @@
 /**
- * Reads and writes YAML texts of configuration files. Errors contain the exact position, the mistake and the remedy.
+ * Reads and writes the YAML of configuration files. Errors contain the exact position, the mistake and the remedy.
  *
  * **Details**
  *
- * Uses the library `yaml`, which is loaded on first use. Texts are read by the rules of YAML 1.2 with merge keys: `yes`
- * and `off` are texts. Texts are written so that YAML 1.1 readers read the same value: `"yes"`.
+ * Uses the library `yaml`, which is loaded on first use. Files are read by the rules of YAML 1.2 with merge keys, so
+ * `yes` and `off` are strings. Strings are written so that YAML 1.1 readers read the same value: `"yes"`.
  *
  * **Gotchas**
  *
@@ -15,22 +15,23 @@ import * as Result from "effect/Result"
 import type * as Library from "yaml"
 import { ConfigError } from "../domain/AgentError.ts"
 
-/** The syntax tree of a text: the library's nodes, each with its position in the text. */
+/** The syntax tree of a YAML document: the library's nodes, each with its position in the text. */
 type Document = Library.Document.Parsed<Library.ParsedNode, true>
 
 /** A reader and writer of YAML. */
 export interface Yaml {
-  /** Parses a text. The failure has the form `line 2, column 4: <mistake>: <remedy>`. */
+  /** Parses YAML. The failure has the form `line 2, column 4: <mistake>: <remedy>`. */
   readonly parse: (text: string) => Result.Result<unknown, string>
   /** Parses the text of a file. The error contains the name of the file. */
   readonly read: (text: string, file: string) => Effect.Effect<unknown, ConfigError>
   /**
-   * Returns the line of a place, counted from 1; the line of its nearest parent if the text does not contain the place.
+   * Returns the line of a place, counted from 1. If the text does not contain the place, returns the line of its
+   * nearest parent.
    */
   readonly findLine: (text: string, path: ReadonlyArray<string | number>) => number
   /** Renders a value as YAML, without a line break at the end. */
   readonly render: (value: unknown) => string
-  /** Parses a text into its syntax tree, with the tokens of each node. */
+  /** Parses YAML into its syntax tree, with the tokens of each node. */
   readonly document: (text: string) => Document
   readonly library: Pick<typeof Library, "isAlias" | "isMap" | "isScalar" | "isSeq">
 }
@@ -48,7 +49,10 @@ const openers: Readonly<Record<string, string>> = {
 
 type ErrorPosition = "here" | "colon"
 
-/** Messages for the library's errors, each with a pattern for code and message, and a text with mistake and remedy. */
+/**
+ * Messages for the library's errors. Each entry has a pattern for the error's code and message, and a message with the
+ * mistake and its remedy.
+ */
 const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: ErrorPosition]> = [
   [/^TAB_AS_INDENT/, "a tab in the indentation: use spaces"],
   [/^BAD_DQ_ESCAPE/, "an unknown escape: write a backslash as \\\\, or use single quotes"],

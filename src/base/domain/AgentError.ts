@@ -1,5 +1,5 @@
 /**
- * The errors with which a run can fail. A failed tool call is not among them: it is an error result for the model. A
+ * The errors with which a run can fail. A failed tool call does not fail the run: the model receives an error result. A
  * run that ends with at least a partial answer returns a `RunResult`, not an error (`ARCHITECTURE.md` §4).
  *
  * **Example** (Describing each error of a run)
@@ -24,7 +24,10 @@ import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Json from "./Json.ts"
 
-/** A setting, flag, file or combination of them is invalid. `message` is one line that names it and the remedy. */
+/**
+ * A setting, flag, file or combination of them is invalid. `message` is one line that states the mistake and the
+ * remedy.
+ */
 export class ConfigError extends Schema.TaggedError<ConfigError>("hermes-effect/ConfigError")("ConfigError", {
   /** Place of the value: a dotted path of `config.yaml`, an environment variable or a flag. */
   path: Schema.String,
@@ -64,8 +67,8 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("hermes
 }
 
 /**
- * A run was requested for a session that already has an active run, or that another process took over from this
- * process.
+ * A run cannot start or continue, because its session already has another run, or because another process took over the
+ * session.
  */
 export class SessionBusy extends Schema.TaggedError<SessionBusy>("hermes-effect/SessionBusy")("SessionBusy", {
   sessionId: Schema.String,
@@ -131,15 +134,15 @@ export class MiddlewareFailure extends Schema.TaggedError<MiddlewareFailure>("he
   }
 }
 
-/** A plain function caught a failure of the inner call and threw another value instead. */
+/** A plain JavaScript function caught the failure of the call that it wraps and threw another value instead. */
 export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("hermes-effect/TranslatedFailure")(
   "TranslatedFailure",
   {
     kind: Schema.String,
     middleware: Schema.String,
-    /** The thrown value. */
+    /** The value that the function threw. */
     thrown: Schema.Defect(),
-    /** The error of the inner call. */
+    /** The failure of the wrapped call. */
     downstream: Schema.Defect()
   }
 ) {

@@ -5,13 +5,13 @@
  * **Details**
  *
  * The conversation of the run holds the model's text, well-formed and without fences. In stored and displayed text,
- * including stream pieces and the text of the result, keys of a known shape are also redacted, but values are not
- * hidden because of an adjacent name (see `Redaction.redactKeys`). While text streams, a possible part of a tag, key or
- * character is held back until the following text resolves it.
+ * including stream pieces and the text of the result, keys with a known format are also redacted. A value is not hidden
+ * only because of the name next to it (see `Redaction.redactKeys`). While text streams, a possible part of a tag, key
+ * or character is held back until the following text decides it.
  *
- * Each bound is a multiple of the largest answer of any model, so only an endless answer exceeds it. Providers stop
- * reading a stream beyond a bound ({@link Meter}). {@link boundAnswer} cuts an answer to the bounds, streamed or not,
- * so that no larger answer is stored or sent again.
+ * Each bound is several times the size of the largest answer that any model can give, so only an endless answer exceeds
+ * it. Providers stop reading a stream beyond a bound ({@link Meter}). {@link boundAnswer} cuts an answer to the bounds,
+ * streamed or not, so that no larger answer is stored or sent again.
  *
  * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7 (caps).
  */
@@ -31,7 +31,7 @@ import * as RedactionStream from "./RedactionStream.ts"
 import * as TextCut from "./TextCut.ts"
 import * as TextHygiene from "./TextHygiene.ts"
 
-/** Returns a part of an answer in its stored form; the same object if no change is needed. */
+/** Converts a part of an answer to its stored form. Returns the same object if no change is needed. */
 const cleanPart = (part: ContentPart): ContentPart => {
   const metadata = TextHygiene.toWellFormedValue(part.metadata) as typeof part.metadata // strings for strings, no more
   switch (part.type) {
@@ -55,16 +55,16 @@ const cleanPart = (part: ContentPart): ContentPart => {
   }
 }
 
-/** Returns an answer in its stored form; the same object if no change is needed. */
+/** Converts an answer to its stored form. Returns the same object if no change is needed. */
 export const cleanAnswer = (response: ModelResponse): ModelResponse => {
   const parts = response.parts.map(cleanPart)
   return parts.every((part, index) => part === response.parts[index]) ? response : withParts(response, parts)
 }
 
-/** Returns a whole text as it is displayed. */
+/** Returns text in the form in which it is displayed. If `redact` is true, keys with a known format are redacted. */
 export const toDisplayText = (text: string, redact: boolean): string => (redact ? redactKeys(text) : text)
 
-/** A filter for text that arrives in pieces. */
+/** A filter for text that arrives in pieces. `end` returns the text that was held back. */
 interface Filter {
   readonly push: (piece: string) => string
   readonly end: () => string
@@ -81,14 +81,14 @@ const chainFilters = (...filters: ReadonlyArray<Filter>): Filter => ({
 
 const makeSecretFilters = (redact: boolean): ReadonlyArray<Filter> => (redact ? [RedactionStream.makeKeys()] : [])
 
-/** Converts streamed parts to the parts that are displayed. */
+/** Converts the streamed parts of an answer to the parts that may be displayed. */
 interface Watcher {
   readonly see: (parts: ReadonlyArray<StreamPart>) => ReadonlyArray<StreamPart>
   /** Ends the answer and returns the parts that were held back. */
   readonly end: () => ReadonlyArray<StreamPart>
 }
 
-/** Filters one kind of text of an answer and emits the released text as pieces. */
+/** Filters one kind of streamed text, such as the answer or the reasoning, and emits the released text as pieces. */
 interface DeltaFilter {
   readonly add: (part: Delta, out: Array<StreamPart>) => void
   /** Emits the text that was held back. */
@@ -124,7 +124,7 @@ export const makeWatcher = (redact: boolean): Watcher => {
     () => chainFilters(TextHygiene.makeHygieneStream(), ...makeSecretFilters(redact)),
     makeReasoningDelta
   )
-  /** Filters for the arguments of unfinished calls, by call. */
+  /** Filters for the arguments of unfinished calls, by call id. */
   const inputs = new Map<string, Filter>()
   const endInput = (id: string, out: Array<StreamPart>): void => {
     const text = inputs.get(id)?.end() ?? ""
@@ -264,7 +264,7 @@ interface BoundedAnswer {
 
 /**
  * Cuts an answer to the bounds. Returns the same object if the answer is within the bounds. If the calls exceed a
- * bound, the first few calls remain with empty arguments, and none of them may run.
+ * bound, only the first few remain, with empty arguments, and they must not run.
  */
 export const boundAnswer = (response: ModelResponse): BoundedAnswer => {
   const seen = { text: 0, reasoning: 0, arguments: 0, calls: 0 }

@@ -16,8 +16,8 @@
 import * as Schema from "effect/Schema"
 
 /**
- * Name of a wire protocol (`hermes-llm.md` §2.1). `language_model` stands for a foreign `effect/ai` `LanguageModel`
- * that is used as a provider (`ARCHITECTURE.md` §2).
+ * Name of a wire protocol (`hermes-llm.md` §2.1). `language_model` means an `effect/ai` `LanguageModel` of the
+ * application that is used as a provider (`ARCHITECTURE.md` §2).
  */
 export const ApiMode = Schema.Literals([
   "chat_completions",
@@ -42,7 +42,10 @@ export type Configurable = typeof Configurable.Type
 /** Tests whether requests of a protocol can contain a sampling seed. */
 export const canTakeSeed = (mode: string): boolean => mode === "chat_completions"
 
-/** Protocols by the names of the lifecycle document (`api_type`) and by the names of {@link ApiMode}. */
+/**
+ * Maps the protocol names of the lifecycle document (`api_type`), and the names of {@link ApiMode} themselves, to
+ * protocols.
+ */
 export const apiTypes: Readonly<Record<string, Configurable>> = {
   openai_chat_completion: "chat_completions",
   openai_responses: "codex_responses",

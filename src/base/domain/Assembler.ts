@@ -49,7 +49,10 @@ interface AssembledAnswer {
 export interface Assembler {
   readonly add: (parts: ReadonlyArray<StreamPart>) => void
   readonly result: () => AssembledAnswer
-  /** Returns the bound that the answer exceeded, after which no more pieces need to be read; `undefined` otherwise. */
+  /**
+   * Returns the bound that the answer exceeded; no more pieces need to be read then. Returns `undefined` while the
+   * answer is within the bounds.
+   */
   readonly overflow: () => AnswerText.Overflow | undefined
 }
 
@@ -77,8 +80,8 @@ const mergeMetadata = (a: Response.ProviderMetadata, b: Response.ProviderMetadat
 }
 
 /**
- * Returns arguments in the form of {@link ContentPart}: parsed JSON, or the raw text if it is not JSON. Empty text
- * becomes `{}`.
+ * Parses the arguments of a call for a {@link ContentPart}. Returns the parsed JSON, or the raw text if it is not JSON.
+ * Empty text becomes `{}`.
  */
 export const parseParams = (text: string): unknown =>
   text.trim() === "" ? {} : Option.getOrElse(Json.parse(text), () => text)
@@ -88,9 +91,9 @@ export const parseParams = (text: string): unknown =>
  *
  * **Details**
  *
- * Text that was never ended is retained. Arguments that were started and neither ended nor followed by their
- * `tool-call` are retained as a call with raw text, so that a truncated call is visible as such. A `tool-call` part
- * replaces the `tool-params-*` parts of the same id.
+ * Text without an end part is retained. If the arguments of a call were cut off, so that neither their end nor a
+ * `tool-call` part arrived, they are retained as a call with raw text. A truncated call is therefore recognizable. A
+ * `tool-call` part replaces the `tool-params-*` parts of the same id.
  */
 export const make = (): Assembler => {
   const order: Array<OpenText | OpenCall | WholePart> = []

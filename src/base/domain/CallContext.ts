@@ -1,9 +1,9 @@
-/** Context of the tool call that a fiber serves: its directory and its conversation. */
+/** Context of the tool call that the current fiber executes: its directory and its conversation. */
 import * as Context from "effect/Context"
 
 /**
- * Absolute directory of the current tool call. An environment that confines writes permits writes to the working tree
- * of this directory. If `undefined`, only temporary files may be written.
+ * Absolute directory of the current tool call. An environment that restricts writes permits them in the working tree of
+ * this directory. If `undefined`, only temporary files may be written.
  */
 export const CallDirectory = Context.Reference<string | undefined>("hermes-effect/environment/CallDirectory", {
   defaultValue: () => undefined

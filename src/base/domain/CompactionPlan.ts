@@ -1,5 +1,5 @@
 /**
- * A plan for compacting a conversation, as requested by middleware: the part that is kept, and the treatment of the
+ * A plan for compacting a conversation, requested by middleware. It states which part is kept and what replaces the
  * rest.
  *
  * Source: `nexau.md` §4.
@@ -7,7 +7,7 @@
 import type * as Redacted from "effect/Redacted"
 import type { Configurable } from "./ApiMode.ts"
 
-/** Model that writes the summary instead of the model of the task `compression`. */
+/** Model that writes the summary instead of the model of the side task `compression`. */
 export interface SummaryModel {
   readonly model: string
   readonly baseUrl: string
@@ -15,16 +15,19 @@ export interface SummaryModel {
   readonly apiMode: Configurable
 }
 
-/** The part of a conversation that is kept, and the treatment of the rest. */
+/** States which part of a conversation is kept and what replaces the rest. */
 export interface CompactionPlan {
-  /** Strategy that replaces each old tool result by one line, or all old messages by a summary. */
+  /**
+   * `tool_result_compaction` replaces each old tool result with one line; `llm_summary` replaces all old messages with
+   * a summary.
+   */
   readonly strategy: "tool_result_compaction" | "llm_summary"
   /**
-   * Newest units that are kept. An `iteration` is an answer with its tool results and the user's messages before it; a
-   * `user_round` is a user's question with all messages up to its final answer.
+   * Number of the newest units that are kept. An `iteration` is an answer with its tool results and the user's messages
+   * before it; a `user_round` is a user's question with all messages up to its final answer.
    */
   readonly keep: { readonly unit: "iteration" | "user_round"; readonly count: number }
-  /** Tools whose results may be replaced by one line; all tools if absent. */
+  /** Tools whose results may be replaced with one line; all tools if absent. */
   readonly compactableTools?: ReadonlyArray<string> | undefined
   /** Instructions for the summary instead of the default instructions. */
   readonly prompt?: string | undefined

@@ -1,6 +1,6 @@
 /**
  * Pure operations on the messages of a session. A conversation is an array of `Prompt.Message`; a message object in the
- * array is never changed, so that values derived from it, such as its wire form, can be cached.
+ * array never changes, so that values derived from the object, such as its wire form, can be cached.
  *
  * **Example** (Closing a call that was interrupted)
  *
@@ -44,7 +44,9 @@ export const cancelledResult = "Cancelled: the run was interrupted before this t
 export const mayHaveHappenedResult =
   "Interrupted while it ran: this tool call may have happened, in whole or in part. Look before you repeat it."
 
-/** Options of an assistant message during which the connection was lost. Its text is the received part. */
+/**
+ * Options of an assistant message that was cut off by a lost connection. The text of the message is the received part.
+ */
 export const brokenOff: Prompt.ProviderOptions = { "hermes-effect": { broken_off: true } }
 
 /** Returns the tool calls of an assistant message, in model order; an empty array for every other message. */
@@ -162,7 +164,7 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
   return out
 }
 
-/** Tests whether a tool result contains a piece of JSON verbatim. */
+/** Tests whether a tool result among the messages contains a piece of JSON verbatim. */
 export const hasResultText = (messages: ReadonlyArray<Prompt.Message>, json: string): boolean =>
   messages.some(
     ({ content, role }) =>
@@ -196,8 +198,8 @@ const isRejection = ({ options, role }: Prompt.Message): boolean => {
 }
 
 /**
- * Messages before the newest answer as they are sent (`closed`), and messages from the newest answer on as they are
- * stored (`open`).
+ * State of a resumed conversation. `closed` contains the messages before the newest answer in the form in which they
+ * are sent; `open` contains the newest answer and the messages after it as they are stored.
  */
 interface ResumedState {
   readonly closed: Array<Prompt.Message>
@@ -226,7 +228,7 @@ const foldResumed = GrowingList.fold<Prompt.Message, ResumedState>({
 })
 
 /**
- * Returns the conversation from which a run of a stored session continues: applies {@link withoutRejected}, then
+ * Returns the conversation with which a new run of a stored session begins. Applies {@link withoutRejected}, then
  * {@link closeOpenCalls}. Processes only the messages added since the previous run.
  */
 export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
@@ -238,8 +240,8 @@ export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Me
 const systemMessages = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
 
 /**
- * Returns the system prompt as a message. Each run of a session gets the same object, so that cached values of the
- * conversation are found.
+ * Returns the system prompt as a message. All runs of a session receive the same message object, so that values cached
+ * for it can be reused.
  */
 export const makeSystemMessage = (content: string, [first]: ReadonlyArray<Prompt.Message>): Prompt.SystemMessage => {
   const known = first === undefined ? undefined : systemMessages.get(first)

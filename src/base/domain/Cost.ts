@@ -1,5 +1,5 @@
 /**
- * Known costs of calls: exact decimals internally, plain numbers of US dollars in events.
+ * Known costs of calls. They are exact decimals internally, and plain numbers of US dollars in events.
  *
  * **Details**
  *
@@ -64,7 +64,7 @@ export interface Cost {
   readonly source: Source
   /** Remarks about the amount. */
   readonly notes: ReadonlyArray<string>
-  /** Cost by kind of tokens; present if the amount was computed from the price list. */
+  /** Cost by kind of tokens; present only if the amount was computed from the price list. */
   readonly parts?: Parts | undefined
 }
 
@@ -73,7 +73,7 @@ export interface Total extends Pick<Cost, "status" | "source"> {
   readonly amount: BigDecimal.BigDecimal
 }
 
-/** A cost or a total in the form of events. */
+/** A cost or a total in the form that events contain. */
 export const Spent = Schema.Struct({
   /** Cost in US dollars; `null` for a call with an unknown cost. */
   usd: Schema.NullOr(Schema.Finite),
@@ -102,7 +102,7 @@ export const makeUnknown = (note: string): Cost => ({
 /** The cost of a call that is included in a subscription. */
 export const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
 
-/** Creates the cost of a call from the amount that its provider reports, in US dollars. */
+/** Creates the cost of a call from the amount in US dollars that its provider reported. */
 export const fromReportedUsd = (usd: number): Cost => {
   const amount = BigDecimal.fromNumberUnsafe(usd)
   return { amount, status: "actual", label: formatAmount(amount, "actual"), source: "provider_usage", notes: [] }
@@ -123,7 +123,7 @@ export const addCall = (total: Total, cost: Pick<Cost, "amount" | "status" | "so
 export const withChild = (total: Total, child: Pick<Cost, "amount" | "status">): Total =>
   addCall(total, { amount: child.amount, status: child.status, source: "subagent" })
 
-/** Converts a cost or a total to the form of events. */
+/** Converts a cost or a total to the form that events contain. */
 export const toSpent = ({ amount, source, status }: Pick<Cost, "amount" | "status" | "source">): Spent => ({
   usd: amount === undefined ? null : BigDecimal.toNumberUnsafe(amount),
   status,
@@ -133,7 +133,7 @@ export const toSpent = ({ amount, source, status }: Pick<Cost, "amount" | "statu
 /** Creates a total that starts with a cost. */
 export const toTotal = (cost: Spent): Total => addCall(nothing, fromSpent(cost))
 
-/** Adds two costs in the form of events. The sum has the status and source of the second. */
+/** Adds two costs in the form that events contain. The sum has the status and source of the second cost. */
 export const sum = (a: Spent, b: Spent): Spent => {
   const [before, more] = [a.usd ?? 0, b.usd ?? 0]
   // Exact addition is not needed if one amount is 0, as for free models and first calls.
@@ -142,7 +142,7 @@ export const sum = (a: Spent, b: Spent): Spent => {
     : toSpent(addCall(toTotal(a), fromSpent(b)))
 }
 
-/** Converts a cost from the form of events. */
+/** Converts a cost from the form that events contain. */
 export const fromSpent = ({ source, status, usd }: Spent): Pick<Cost, "amount" | "status" | "source"> => ({
   amount: usd === null ? undefined : BigDecimal.fromNumberUnsafe(usd),
   status,
@@ -172,7 +172,7 @@ export const formatAmount = (amount: BigDecimal.BigDecimal | undefined, status: 
   return `${about}${formatFixed(amount, BigDecimal.isLessThan(amount, cent) ? 4 : 2)}`
 }
 
-/** Formats a total for people: the known part, and a mark if further costs are unknown. */
+/** Formats a total for people: the known part, and a mark if other costs are unknown. */
 export const formatTotal = ({ status, usd }: Spent): string => {
   const amount = fromSpent({ usd: usd ?? 0, status, source: "none" }).amount
   if (amount === undefined || BigDecimal.isZero(amount)) return formatAmount(amount, status)

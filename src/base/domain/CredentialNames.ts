@@ -1,7 +1,7 @@
 /**
- * Names of variables that hold credentials: variables that the runtime itself uses to reach providers, tools and
- * messengers, and members of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A variable that
- * holds a path or a count is not a credential. Pure.
+ * Names of variables that hold credentials. They are the variables that the runtime itself uses to reach providers,
+ * tools and messengers, and names with a typical ending (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A variable
+ * that holds a path or a count is not a credential. Pure.
  *
  * Source: `hermes-llm.md` §19.10.
  */
@@ -87,7 +87,7 @@ const familyPatterns: ReadonlyArray<RegExp> = [
   /^SSHPASS$/
 ]
 
-/** Names of a credential family that hold no secret, such as paths, counts and prompts. */
+/** Names that end like a credential but hold no secret, such as paths, counts and prompts. */
 const harmless: ReadonlyArray<RegExp> = [
   /^AWS_(?!BEARER_TOKEN_BEDROCK)/,
   /_(?:FILE|PATH|DIR|HOME|SOCK|SOCKET|ASKPASS|KEY_ID|COMMAND|TIMEOUT|TTL|LENGTH|LIMIT)$/,
@@ -100,8 +100,8 @@ const isMatching = (patterns: ReadonlyArray<RegExp>, name: string): boolean =>
 const forced = "_HERMES_FORCE_"
 
 /**
- * Applies variables that the user set explicitly for one program in the settings: `_HERMES_FORCE_NAME` becomes `NAME`
- * and overrides it. Inherited variables with that prefix are never passed to a program.
+ * Applies the variables that the settings set for one program. `_HERMES_FORCE_NAME` becomes `NAME` and overrides an
+ * existing `NAME`. Inherited variables with that prefix are never passed to a program.
  */
 export const applyForced = <A>(variables: Readonly<Record<string, A>>): Record<string, A> => {
   const entries = Object.entries(variables)
@@ -127,8 +127,8 @@ const plain =
   /_(?:URL|BASE|HOST|ENDPOINT|ORG|ORG_ID|ORGANIZATION|PROJECT|PROJECT_ID|USERS|CHANNEL|CHANNEL_NAME|ROOM|ACCOUNT|ADDRESS|APP_ID)$/
 
 /**
- * Variables with secrets of the AWS credential chain. Commands may receive them, unless this program itself signs
- * requests with them.
+ * Variables of the AWS credential chain that contain secrets. Commands may receive them, unless this program itself
+ * signs requests with them.
  */
 export const awsSecrets: ReadonlyArray<string> = [
   "AWS_SECRET_ACCESS_KEY",
@@ -137,7 +137,7 @@ export const awsSecrets: ReadonlyArray<string> = [
   "AWS_CONTAINER_AUTHORIZATION_TOKEN"
 ]
 
-/** Names of secrets that belong to no credential family. */
+/** Matches other names of secrets, which do not end like a typical credential. */
 const further = /(?:^|_)(?:AUTHORIZATION|COOKIES?)$/
 
 /**

@@ -55,7 +55,7 @@ const isPrivateAddress = (host: string): boolean => {
   )
 }
 
-/** Tests whether a host is this machine, one of its containers or in its private network (`hermes-llm.md` §2.5). */
+/** Tests whether a host belongs to this machine, to its containers or to a private network (`hermes-llm.md` §2.5). */
 export const isLocal = (host: string): boolean => {
   if (host === "0.0.0.0" || localSuffixes.some((suffix) => isUnder(host, suffix)) || isPrivateAddress(host)) return true
   if (!host.startsWith("[")) return false
@@ -69,5 +69,7 @@ export const normalizeAddress = (baseUrl: string): string => {
   return query === undefined ? bare : `${bare}?${new URLSearchParams(query).toString()}`
 }
 
-/** Returns scheme, host and port, which identify one server; `undefined` for text that is not a URL. */
+/**
+ * Returns the scheme, host and port of an address, which identify one server; `undefined` for text that is not a URL.
+ */
 export const readOrigin = (baseUrl: string | undefined): string | undefined => URL.parse(baseUrl?.trim() ?? "")?.origin

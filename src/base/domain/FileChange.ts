@@ -1,12 +1,12 @@
 /**
- * A change of a file that a tool made, as reported and stored: the path, the states before and after, the difference as
- * text.
+ * A file change made by a tool, as it is reported and stored: the path, the states before and after, and the difference
+ * as text.
  *
  * **Details**
  *
  * A state identifies its content by the SHA-256 of the bytes; the bytes are stored separately (`store/ChangeContents`),
- * so that a change stays small. `notKept` is the reason why the bytes are not stored, for example that the file is too
- * large or contains credentials. The difference contains no secrets.
+ * so that a change stays small. `notKept` is the reason why the bytes are not stored, such as a file that is too large
+ * or contains credentials. The difference contains no secrets.
  *
  * **Example** (Creating a difference and counting its lines)
  *
@@ -38,7 +38,7 @@ export const FileState = Schema.Struct({
 /** Type of {@link FileState}. */
 export type FileState = typeof FileState.Type
 
-/** A file was changed. Without `before` it was created, without `after` it was removed. */
+/** A file was changed. If `before` is absent, the file was created; if `after` is absent, it was removed. */
 export const FileChanged = Schema.TaggedStruct("FileChanged", {
   callId: Schema.String,
   /** Absolute path with links resolved, on the machine where the tools run. */
@@ -75,8 +75,8 @@ export const FilesReverted = Schema.TaggedStruct("FilesReverted", {
 export type FilesReverted = typeof FilesReverted.Type
 
 /**
- * Tests whether two states have the same kind, content and executable bits. A state whose content was not read equals
- * no other state.
+ * Tests whether two states have the same kind, content and executable bits. A state whose content was not read differs
+ * from every state.
  */
 export const isSame = (one: FileState | undefined, other: FileState | undefined): boolean =>
   one === undefined || other === undefined
@@ -86,19 +86,19 @@ export const isSame = (one: FileState | undefined, other: FileState | undefined)
       one.hash === other.hash &&
       (one.type === "link" || (one.mode & 0o111) === (other.mode & 0o111))
 
-// Computes the difference of two texts in a form for people and models. Pure.
+// Computes the difference between two versions of a file, in a form for people and models. Pure.
 
 /** Maximum number of edits for which the shortest difference is computed; a larger difference is shown as one block. */
 const maxEdits = 2_000
 const maxChars = 20_000
-/** Maximum length of a text that is compared, in characters. */
+/** Maximum length of the text that is compared, in characters. */
 const maxCompared = 1_000_000
 const nowhere = "/dev/null"
 
 /** Content of a file: `undefined` if the file does not exist, `null` if its bytes are not text. */
 export type Content = string | null | undefined
 
-/** Returns the difference of one file, or an empty text if nothing changed. */
+/** Returns the unified diff of one file; an empty string if nothing changed. */
 export const makeUnifiedDiff = (name: string, before: Content, after: Content): string => {
   if (before === null || after === null)
     return `Binary file ${name} ${after === undefined ? "deleted" : before === undefined ? "created" : "changed"}\n`
@@ -116,13 +116,13 @@ export const makeUnifiedDiff = (name: string, before: Content, after: Content): 
     : `${diff.slice(0, diff.lastIndexOf("\n", maxChars))}\n… [diff cut: ${diff.length} characters]\n`
 }
 
-/** Returns the file name in the header of a difference, or the path if the header contains no name. */
+/** Returns the file name in the header of a unified diff, or the path if the header contains no name. */
 export const readFileName = ({ diff, path }: Pick<FileChanged, "diff" | "path">): string =>
   /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ??
   /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ??
   path
 
-/** Counts the lines that a difference adds and removes. */
+/** Counts the lines that a unified diff adds and removes. */
 export const countLines = (diff: string): { readonly added: number; readonly removed: number } => {
   const lines = diff.split("\n").filter((line) => !/^(?:\+\+\+|---) /.test(line))
   return {

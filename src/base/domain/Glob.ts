@@ -1,6 +1,6 @@
 /** Globs for commands and names: `*` matches any text, `?` matches one character, case is ignored. */
 
-/** Tests whether a text matches a glob. The time is at most proportional to the product of both lengths. */
+/** Tests whether text matches a glob. The time is at most proportional to the product of both lengths. */
 export const isMatch = (glob: string, text: string): boolean => {
   const [pattern, subject] = [glob.trim().toLowerCase(), text.trim().toLowerCase()]
   let at = 0

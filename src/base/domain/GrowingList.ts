@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * The state of the common beginning of the two newest lists is stored under their first item for the lifetime of that
- * item, so that replacing the last item causes no additional work. A list that differs before that point continues from
- * the state before the previous such change. For example, in the next run of a session the store decodes the messages
- * of the previous run again, and only the messages of two runs are processed again. A list that differs even earlier is
- * processed from its beginning. Apart from this, each call costs one reference comparison per item, and `copy`.
+ * Two states are cached for as long as the first item of a list exists: the state of the common beginning of the two
+ * newest lists, and the state at the previous change. A list that shares this beginning continues from the first state,
+ * so replacing the last item is cheap. A list that differs earlier continues from the second state, or else is
+ * processed from its beginning. Apart from this, each call costs one reference comparison per item, and one call of
+ * `copy`.
  *
  * Items are compared by identity, so an item in a list must never change.
  */
@@ -32,7 +32,7 @@ interface Progress<Item, State> {
   base: { readonly state: State; readonly length: number } | undefined
 }
 
-/** Creates the function that returns the state of a list. The caller may modify the returned state. */
+/** Creates a function that folds a list and returns the resulting state. The caller may modify the returned state. */
 export const fold = <Item extends object, State>({
   add,
   begin,

@@ -13,7 +13,7 @@
 import * as TextCut from "./TextCut.ts"
 import * as VisibleText from "./VisibleText.ts"
 
-/** Hidden text that was found. */
+/** Hidden text found in a visible text. */
 export interface HiddenText {
   /** Offset of the first hidden character. */
   readonly at: number
@@ -21,7 +21,7 @@ export interface HiddenText {
   readonly decoded: string | undefined
 }
 
-/** Extent of the search: every hiding character, or only those that do not occur in ordinary web texts. */
+/** Extent of the search: every hiding character, or only characters that do not occur in ordinary web pages. */
 export type Strictness = "every" | "clear"
 
 const selectors = String.raw`\uFE00-\uFE0F\u{E0100}-\u{E01EF}`
@@ -96,7 +96,7 @@ const decodeHidden = (text: string): string | undefined => {
   return found === undefined ? undefined : VisibleText.showLine(TextCut.shorten(found.trim(), longestNamed))
 }
 
-/** Finds characters in a text that hide text; `undefined` if there are no such characters. */
+/** Finds characters that hide text; returns `undefined` if there are no such characters. */
 export const findHiddenText = (text: string, strictness: Strictness): HiddenText | undefined => {
   if (!every.test(text)) return undefined
   const rest = text.replace(legitimate, (found) => " ".repeat(found.length))

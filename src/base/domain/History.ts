@@ -1,10 +1,10 @@
 /**
- * The history stage: converts a run's conversation to the messages for a route. It runs before all protocols and
- * foreign providers, which only translate its output.
+ * The history stage: converts a run's conversation to the messages for a route. It runs before every protocol and every
+ * `LanguageModel` provider, which only translate its output.
  *
  * **Details**
  *
- * The messages obey the rules of the strictest endpoints, regardless of earlier interruptions and failures:
+ * The messages follow the rules of the strictest endpoints, regardless of earlier interruptions and failures:
  *
  * - Adjacent messages of one role become one message. Pieces of one answer are joined without a separator.
  * - Every call is answered once, right after it; results without a call, and repeated results, are omitted.
@@ -16,8 +16,8 @@
  * - Thinking is included as the route requires it (`Route.Abilities.thinking`).
  * - A message marked by {@link markOnce} is sent only until the model has answered.
  *
- * Valid messages remain the same objects, and each message is converted once, so that requests of one conversation
- * begin with the same bytes and conversions can be cached. A request of a longer conversation converts only its new
+ * Valid messages remain the same objects, and each message is converted once, so that the requests of one conversation
+ * begin with the same bytes and the conversions can be cached. A request of a longer conversation converts only its new
  * messages (`GrowingList`). Pure.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §9.1 and §14.5.
@@ -33,7 +33,9 @@ import * as Route from "./Route.ts"
 
 const key = "hermes-effect"
 
-/** Marks a message of the runtime that is sent until the model has answered and is not part of the conversation. */
+/**
+ * Marks a message from the runtime that is not part of the conversation. It is sent only until the model has answered.
+ */
 export const markOnce = <M extends Prompt.UserMessage | Prompt.AssistantMessage>(message: M): M =>
   // The constructor returns a message of the same role; the compiler cannot infer this.
   (message.role === "user"
@@ -95,7 +97,7 @@ type SpokenMessage = Prompt.UserMessage | Prompt.AssistantMessage
 const isPlainText = (part: Prompt.AssistantMessagePart | undefined): part is Prompt.TextPart =>
   part?.type === "text" && Object.keys(part.options).length === 0
 
-/** Joins the parts of an answer that consists of two messages. */
+/** Joins the parts of two messages that together form one answer. */
 const joinParts = (
   before: ReadonlyArray<Prompt.AssistantMessagePart>,
   after: ReadonlyArray<Prompt.AssistantMessagePart>
@@ -133,7 +135,10 @@ const makeContent = (value: string) => ({ content: [Prompt.textPart({ text: valu
 const opening = Prompt.userMessage(makeContent("(the beginning of the conversation is left out)"))
 const between = Prompt.assistantMessage(makeContent("(no answer)"))
 
-/** The beginning of a growing array, which beginnings of other lengths may share. */
+/**
+ * The first `length` messages of an array that grows at its end. Several beginnings of different lengths may share one
+ * array.
+ */
 interface Beginning {
   items: Array<Prompt.Message>
   length: number
@@ -222,13 +227,13 @@ const repairCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Pro
 /** The messages before the newest answer, and the messages since then. */
 interface Rounds {
   /**
-   * Messages without thinking if the route accepts only the thinking of the tool loop; otherwise with the thinking that
-   * the route requires.
+   * Messages in sendable form. They contain their thinking if the route accepts all thinking, and otherwise no
+   * thinking.
    */
   readonly sent: Beginning
   /** The same messages with the thinking since the newest user message; `undefined` if there is no such thinking. */
   thinking: Beginning | undefined
-  /** The newest round, unchanged from the conversation. */
+  /** The messages of the newest round, as they are in the conversation. */
   open: Array<Prompt.Message>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Branded identifiers and their constructors. Every kind of id that leaves the runtime (events, hooks, traces, the
- * store) has its own brand, so that a session id cannot be passed where a turn id is expected.
+ * Branded identifiers and their constructors. Every kind of id that leaves the runtime (in events, hooks, traces and
+ * the store) has its own brand, so that a session id cannot be passed where a turn id is expected.
  *
  * **Example** (The ids of a run)
  *
@@ -71,7 +71,10 @@ const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis
   return `${at.year}${padTwoDigits(at.month)}${padTwoDigits(at.day)}_${padTwoDigits(at.hour)}${padTwoDigits(at.minute)}${padTwoDigits(at.second)}`
 })
 
-/** The ids created in the current second. Six digits collide easily if hundreds of sessions begin at once. */
+/**
+ * The ids created in the current second. They are remembered because six random digits often collide if hundreds of
+ * sessions begin at once.
+ */
 const given = { at: "", ids: new Set<string>() }
 
 /** Creates a new {@link SessionId} that is unique within this process. */

@@ -6,7 +6,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 
-/** Error of code that ended with an interruption although its fiber was not interrupted. */
+/** Error that replaces an interruption of inner code whose fiber was not interrupted. */
 export class SelfInterrupted extends Error {
   override readonly name = "SelfInterrupted"
   constructor(what: string) {
@@ -28,8 +28,8 @@ const orElse = <E, A2, E2, R2>(
   Cause.hasInterrupts(cause) ? Effect.andThen(check, Effect.suspend(orElse)) : Effect.failCause(cause)
 
 /**
- * Turns an interruption of another fiber into a failure. If the cause also contains a failure or a defect, it retains
- * these and loses the interruption.
+ * Turns an interruption of another fiber into a failure. If the cause also contains a failure or a defect, only the
+ * interruption is removed from the cause.
  */
 export const contain =
   <E2>(failure: () => E2) =>

@@ -1,7 +1,7 @@
 /**
  * The boundary around foreign code (a wrapper, a listener, a handler of a tool, a function of a plugin): the code runs
  * in a separate fiber, so that its failure, defect, interruption or slowness does not affect the caller. Also describes
- * errors and warns about each error once.
+ * failures, and logs a warning once for each of them.
  *
  * Source: `ARCHITECTURE.md` §6.
  */
@@ -30,8 +30,8 @@ export class DeadlineExceeded extends Error {
 }
 
 /**
- * Measures the time that foreign code itself uses of its deadline, in milliseconds. Time spent waiting for the inner
- * call, which has a separate deadline, does not count.
+ * Measures how much of its deadline foreign code has used, in milliseconds. Time spent in the call that the code wraps
+ * does not count, because that call has its own deadline.
  */
 export interface OwnTime {
   readonly deadline: () => number
@@ -77,7 +77,7 @@ export const makeOwnTime = (deadline: () => number): OwnTime => {
 /** Time that an interrupted run waits for the code that it interrupts. */
 const grace = Duration.seconds(5)
 
-/** Interrupts a fiber and waits briefly for its end, because it may be uninterruptible. */
+/** Interrupts a fiber and waits only briefly for its end, because the fiber may be uninterruptible. */
 const stopFiber = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
   Effect.suspend(() => {
     fiber.interruptUnsafe()
@@ -86,7 +86,10 @@ const stopFiber = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
       : Effect.void
   })
 
-/** Runs an effect in a separate fiber, without a parent; `then` receives the fiber when it ends or suspends. */
+/**
+ * Runs an effect in a separate fiber, without a parent; `then` receives the fiber as soon as the fiber ends or suspends
+ * for the first time.
+ */
 export const forkIsolated = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   then: (fiber: Fiber.Fiber<A, E>) => Effect.Effect<B, E2, R2>
@@ -100,10 +103,10 @@ export const forkIsolated = <A, E, R, B, E2, R2>(
  *
  * **Details**
  *
- * The effect runs in a separate fiber. The fiber is interrupted at the deadline or when the run is interrupted, but not
- * awaited, because it may be uninterruptible. For the same reason the deadline also applies inside an uninterruptible
- * region. An effect that completes at once costs no timer. An interrupted run waits briefly for code that is `awaited`,
- * so that its resources are released first.
+ * The effect runs in a separate fiber. The fiber is interrupted at the deadline or when the run is interrupted. The
+ * interruption is not awaited, because the fiber may be uninterruptible. For the same reason the deadline also applies
+ * inside an uninterruptible region. An effect that completes at once costs no timer. An interrupted run waits briefly
+ * for code that is `awaited`, so that its resources are released first.
  */
 export const attempt = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
@@ -169,8 +172,8 @@ interface CallBorder {
 }
 
 /**
- * Runs foreign code as if it were part of this fiber, except that its own interruption and a missed deadline become
- * defects. Its success, failures and defects are unchanged.
+ * Runs foreign code as if it were part of this fiber. An interruption that the code raises itself, and a missed
+ * deadline, become defects. Its success, failures and defects are unchanged.
  */
 export const contain = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
@@ -187,7 +190,9 @@ export const contain = <A, E, R>(
     })
   )
 
-/** Maximum number of distinct faults that are remembered. Beyond it, the oldest faults may be reported again. */
+/**
+ * Maximum number of distinct faults that are remembered. If there are more, the oldest faults may be reported again.
+ */
 const remembered = 256
 const shown = 200
 
@@ -207,7 +212,7 @@ export const describeFailure = (cause: Cause.Cause<unknown>): string => {
 /** Function that logs a fault as a warning the first time, and at debug level after that. */
 export type FaultReporter = (what: string) => Effect.Effect<void>
 
-/** Creates a reporter that remembers faults. */
+/** Creates a reporter that remembers the faults it has reported. */
 export const makeFaultReporter = (): FaultReporter => {
   const seen = new Set<string>()
   return (what) =>

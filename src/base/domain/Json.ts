@@ -5,7 +5,7 @@
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 
-/** Parses a JSON text; `None` if the text is not JSON. */
+/** Parses JSON; returns `None` if the text is not JSON. */
 export const parse = (text: string): Option.Option<unknown> => {
   try {
     return Option.some(JSON.parse(text))
@@ -52,9 +52,9 @@ const toPlainValue = (value: unknown, change: (text: string) => string, above: S
 }
 
 /**
- * Converts any value to JSON data and changes each string and each member name: dates and other values with a `toJSON`
- * method are converted by that method, bigints to digits, maps to records, sets to arrays, and errors to name and
- * message. Bytes, cycles, values nested too deeply and values that throw when read are replaced by a note.
+ * Converts any value to JSON data, and applies `change` to each string and each member name. Dates and other values
+ * with a `toJSON` method are converted by that method, bigints to digits, maps to records, sets to arrays, and errors
+ * to name and message. Bytes, cycles, values nested too deeply and values that throw when read are replaced by a note.
  */
 export const toPlainData = (value: unknown, change: (text: string) => string = (text) => text): unknown =>
   toPlainValue(value, change, new Set())
@@ -93,11 +93,11 @@ export const readItems = (value: unknown): ReadonlyArray<unknown> => (Array.isAr
 /** Returns the value if it is a string, or `undefined`. */
 export const readString = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 
-/** Returns a string or number as text, or an empty text for other values. */
+/** Returns a string or number as text, or an empty string for any other value. */
 export const readWord = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 
-/** Returns the parsed value of a JSON text, or the text itself if it is not JSON. */
+/** Parses JSON. Returns the text itself if it is not JSON. */
 export const parseOrKeep = (text: string): unknown => {
   try {
     return JSON.parse(text)

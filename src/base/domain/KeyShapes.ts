@@ -4,17 +4,18 @@
  * **Details**
  *
  * The facts come from the gitleaks project (github.com/gitleaks/gitleaks, `config/gitleaks.toml`, commit b58d3f10, MIT
- * licence), for every rule that recognises a key by its shape alone. Rules that need a vendor's name next to the key
+ * licence), for every rule that recognizes a key only by its shape. Rules that need a vendor's name next to the key
  * belong to `Redaction`, which knows names of settings. Lengths are lower limits for vendors that have changed them
  * before.
  *
  * **Gotchas**
  *
- * Every pattern begins with a literal and repeats one character class at a time, so that a text is searched in linear
- * time.
+ * Every pattern begins with a literal and repeats one character class at a time, so that a search takes linear time.
  */
 
-/** A prefix (pattern source of a literal) and the pattern source of the rest. */
+/**
+ * A kind of key. `prefix` is the pattern source of a literal, and `rest` is the pattern source of everything after it.
+ */
 type Shape = readonly [kind: string, prefix: string, rest: string]
 
 const hex = "[a-fA-F0-9]"
@@ -125,7 +126,7 @@ const shapes: ReadonlyArray<Shape> = [
   ["Zuplo", "zpka_", String.raw`\w{24,}`]
 ]
 
-/** Requires a digit among the next characters of a class: keys contain digits, names in code rarely do. */
+/** Requires a digit among the next characters of a class: keys contain digits, but names in code rarely do. */
 const hasDigit = (before: string, length: number): string => `(?=${before}{0,${length - 1}}\\d)`
 
 /** Shapes that gitleaks does not list, from the vendors' pages and example keys. */
@@ -199,7 +200,7 @@ const furtherShapes: ReadonlyArray<Shape> = [
 ]
 
 /**
- * Keys that are recognised by a literal inside them: the literal to search for first, and the pattern of the whole key.
+ * Keys that are recognized by a literal inside them: the literal to search for first, and the pattern of the whole key.
  */
 export const marked: ReadonlyArray<readonly [kind: string, mark: string, whole: string]> = [
   ["Azure DevOps", "AZDO", `${letters}{76}AZDO${letters}{4}`],
@@ -210,7 +211,7 @@ export const marked: ReadonlyArray<readonly [kind: string, mark: string, whole: 
   ["MaxMind", "_mmk", `${letters}{6}_${letters}{29}_mmk`]
 ]
 
-/** Addresses that are credentials themselves: anyone who knows one may post to it. */
+/** Addresses that are credentials themselves: anyone who knows such an address can post to it. */
 export const addresses = [
   String.raw`hooks\.slack\.com\/(?:services|workflows|triggers)\/[A-Za-z0-9+/]{40,60}`,
   String.raw`hooks\.slack\.com%2F(?:services|workflows|triggers)%2F(?:[A-Za-z0-9]|%2F){40,64}`,

@@ -1,14 +1,14 @@
 /**
- * The port to an external memory besides `MEMORY.md` and `USER.md`: a service that returns text relevant to a message
- * and is notified of each turn.
+ * The interface to an external memory that is used in addition to `MEMORY.md` and `USER.md`. It is a service that
+ * returns text relevant to a message and is notified of each turn.
  *
  * **Details**
  *
  * At most one provider is active. An application provides {@link MemoryProvider}; a plugin contributes one, and the
  * setting `memory.provider` names it. Recalled text precedes the user's text in each request of the turn, with the same
- * bytes each time, and is never stored. It is untrusted text: fences are removed, text that looks like a prompt
- * injection is replaced by a notice, and after a failure or timeout the turn continues without it. Tools for the memory
- * are provided by its plugin or by the application.
+ * bytes each time, and is never stored. Recalled text is untrusted: fences are removed, and text that looks like a
+ * prompt injection is replaced with a notice. After a failure or timeout the turn continues without recalled text.
+ * Tools for the memory are provided by its plugin or by the application.
  *
  * Child agents, scheduled jobs and batch runs do not use external memory.
  *
@@ -75,7 +75,7 @@ export interface Service {
   readonly name: string
   /** Returns text relevant to a message; `undefined` or blank if nothing was found. Called once for each turn. */
   readonly prefetch: (turn: Turn) => Effect.Effect<string | undefined, unknown>
-  /** Notified of a completed turn, after its answer; turns arrive one at a time. */
+  /** Notified of each completed turn, after its answer, one turn at a time. */
   readonly sync?: ((turn: CompletedTurn) => Effect.Effect<void, unknown>) | undefined
   /** A part of the system prompt of each new session, after the contents of the memory files. */
   readonly systemPrompt?: Effect.Effect<string | undefined, unknown> | undefined

@@ -61,21 +61,18 @@ export type ResponseFormat =
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh"
 
 /**
- * Options of the prompt cache: the time for which a provider caches a marked prefix after its last use, five minutes or
- * one hour. Writing to the one-hour cache costs more.
+ * Options of the prompt cache. The provider caches a marked prefix for five minutes or one hour after its last use.
+ * Writing to the one-hour cache costs more.
  */
 export interface PromptCache {
   readonly ttl: "5m" | "1h"
 }
 
-/**
- * Rules for a provider to omit old tool results from its prompt when the prompt is long. The conversation itself is
- * unchanged.
- */
+/** Rules by which a provider omits old tool results from a long prompt. The conversation itself is unchanged. */
 export interface ContextEdits {
   /** Share of the context window, 0 to 1, above which results are omitted. */
   readonly threshold: number
-  /** Number of newest results that are never omitted. */
+  /** Number of the newest tool results that are never omitted. */
   readonly keepResults: number
 }
 
@@ -84,9 +81,9 @@ export interface ContextEdits {
  *
  * **Gotchas**
  *
- * `messages` may be the live array of a run that grows after the call: a provider reads the array in `prepare` and may
- * retain message objects (which never change), but not the array. The provider converts each message once and caches
- * the result by message object.
+ * `messages` may be the live array of a run that grows after the call: a provider reads the array in `prepare`. It may
+ * retain message objects, which never change, but not the array. The provider converts each message once and caches the
+ * result by message object.
  */
 export interface ModelCall {
   /** Messages of the request: system messages first, then the conversation. */
@@ -105,19 +102,22 @@ export interface ModelCall {
   readonly contextWindow?: number | undefined
   readonly temperature?: number | undefined
   /**
-   * Sampling seed, for routes whose protocol supports it (`ApiMode.canTakeSeed`). Providers do not guarantee identical
-   * answers.
+   * Sampling seed, for routes whose protocol supports it (`ApiMode.canTakeSeed`). Even with a seed, providers do not
+   * guarantee identical answers.
    */
   readonly seed?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   /**
-   * Marks the prefix for the provider's prompt cache, on routes that support marks. Set if further calls of the
+   * Marks the prefix for the provider's prompt cache, on routes that support marks. Set if more calls of the
    * conversation follow.
    */
   readonly cache?: PromptCache | undefined
   /** Makes the provider omit old tool results, on routes with the ability (`Route.Abilities.compaction`). */
   readonly contextEdits?: ContextEdits | undefined
-  /** Requests an encrypted form of the conversation instead of an answer; only for routes with the ability. */
+  /**
+   * Requests an encrypted form of the conversation instead of an answer; only for routes with this ability
+   * (`Route.Abilities.compaction`).
+   */
   readonly compact?: boolean | undefined
   /**
    * Id of the conversation, which does not change with compactions, for providers that use it as the key of their
@@ -147,7 +147,10 @@ export interface RequestBodies {
 /** A request in one protocol; members that the SDK does not know are `unknown`. */
 export type RequestBody<Mode extends ApiMode> = RequestBodies[Mode] & ModelRequest
 
-/** A request with its protocol: comparing `apiMode` narrows it to the type of the SDK. `apiMode` is not enumerable. */
+/**
+ * A request with its protocol. A comparison of `apiMode` narrows the request to the type of the corresponding SDK.
+ * `apiMode` is not enumerable.
+ */
 export type TypedRequest = { readonly [Mode in ApiMode]: RequestBody<Mode> & { readonly apiMode: Mode } }[ApiMode]
 
 /** A part of an answer. A tool call's `params` is the parsed JSON, or the raw text if it is not JSON. */
@@ -194,9 +197,9 @@ export interface ModelResponse {
 export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>
 
 /**
- * Result of an `onPart` that holds the parts back: nothing is passed on, and the next call receives them again before
- * the new ones and decides on all of them. Parts that are held at the end of the stream wait for the wrapper's decision
- * on the answer.
+ * Returned by an `onPart` function to hold its parts back. Nothing is passed on, and the next call receives the held
+ * parts again, followed by the new ones. Parts that are still held at the end of the stream wait until the wrapper
+ * decides on the answer.
  */
 export const hold: ReadonlyArray<StreamPart> = Object.freeze([])
 
@@ -207,8 +210,8 @@ export type OnHeaders = (get: (name: string) => string | null | undefined) => Ef
 export interface ExecuteOptions {
   readonly onPart?: OnPart | undefined
   /**
-   * Called by the router when it repeats the call after an answer broke off. `continues` is true if the text already
-   * passed on remains and its rest follows, false if that text is discarded.
+   * Called by the router when it repeats the call after an answer broke off. If `continues` is true, the text that was
+   * already passed on is kept and the rest follows; if false, that text is discarded.
    */
   readonly onRetry?: ((continues: boolean) => void) | undefined
   /** Called only for providers that use HTTP. */
@@ -234,8 +237,8 @@ export const withParts = (
 const partType = "~effect/ai/Response/Part"
 const noMetadata: Response.ProviderMetadata = Object.freeze({})
 
-// These functions are called for each piece of an answer, so they return object literals of one shape and avoid the
-// copies of `makePart`.
+// These functions are called for each piece of an answer, so they return object literals of one shape instead of the
+// copies that `makePart` creates.
 
 /** Creates a piece of text. */
 export const makeTextDelta = (id: string, delta: string): Response.TextDeltaPart => ({

@@ -1,4 +1,4 @@
-/** Describes to a user why the system refused access to a path or a write. */
+/** Describes for a user the reason why the operating system refused access to a path or a write. */
 import type { PlatformError } from "effect/PlatformError"
 
 const reasons: Readonly<Record<string, string>> = {
@@ -21,6 +21,6 @@ const codes: Readonly<Record<string, string>> = {
 export const describeCode = (error: unknown): string | undefined =>
   error instanceof Error && "code" in error ? codes[String(error.code)] : undefined
 
-/** Returns the reason of an error about a path, without the path. */
+/** Returns the reason for an error about a path, without the path. */
 export const describeReason = ({ message, reason }: PlatformError): string =>
   reasons[reason._tag] ?? ("cause" in reason ? describeCode(reason.cause) : undefined) ?? message

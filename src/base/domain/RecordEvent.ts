@@ -78,7 +78,7 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   model: Schema.String,
   cwd: Schema.String,
   resumed: Schema.Boolean,
-  /** Span in which the run was started, as W3C Trace Context; absent if tracing is off. */
+  /** Span in which the run was started, in the format of W3C Trace Context; absent if tracing is off. */
   traceparent: Schema.optionalKey(Schema.String),
   tracestate: Schema.optionalKey(Schema.String),
   /** The tool call that started the child agent; absent if the run is not a child's. */
@@ -99,7 +99,7 @@ export const Original = Schema.Struct({
   sessionId: SessionId,
   position: Schema.Int,
   /**
-   * True if the copy differs from the original: results, long arguments or pictures were omitted, or a replay changed a
+   * True if the copy differs from the original: results, long arguments or images were omitted, or a replay changed a
    * result.
    */
   changed: Schema.optionalKey(Schema.Boolean)
@@ -109,7 +109,7 @@ export type Original = typeof Original.Type
 
 /**
  * A message was added. A message with a `position` is part of the session; a message with an `id` is sent but never
- * stored. `message` is `undefined` if the session's copy can no longer be read.
+ * stored. `message` is `undefined` if the message stored in the session can no longer be read.
  */
 export const MessageAppended = Schema.TaggedStruct("MessageAppended", {
   origin: Origin,
@@ -138,7 +138,10 @@ export const AttemptStarted = Schema.TaggedStruct("AttemptStarted", {
   attempt: Schema.Int,
   /** Name of the side task that makes the request (a title, a judgement, a summary); absent for a step of the run. */
   task: Schema.optionalKey(Schema.String),
-  /** Id of the tool call whose tool or approval started the side task; absent if it is absent. */
+  /**
+   * Id of the tool call whose tool or approval started the side task; absent for other side tasks and for a step of the
+   * run.
+   */
   callId: Schema.optionalKey(Schema.String),
   route: RoutePlace,
   messages: Schema.Array(Reference),
@@ -146,13 +149,15 @@ export const AttemptStarted = Schema.TaggedStruct("AttemptStarted", {
   tools: Schema.optionalKey(Schema.String),
   /** The prepared request without its messages and tools, with the field names of the provider. */
   parameters: Schema.Record(Schema.String, Schema.Unknown),
-  /** The whole request, if middleware rewrote it; the references then do not describe the sent request. */
+  /**
+   * The whole request, if middleware rewrote it. In this case the references do not describe the request that was sent.
+   */
   rewritten: Schema.optionalKey(Schema.Unknown),
-  /** Number of characters already received of an answer that broke off and that this request continues. */
+  /** Number of characters that were already received, if this request continues an answer that broke off. */
   continues: Schema.optionalKey(Schema.Int)
 })
 
-/** A part of an answer as the provider sent it. `params` is the parsed JSON, or the text if it is not JSON. */
+/** A part of an answer as the provider sent it. `params` is the parsed JSON, or the raw text if it is not JSON. */
 export const AnswerPart = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String }),
@@ -195,8 +200,8 @@ export const AttemptEnded = Schema.TaggedStruct("AttemptEnded", {
 })
 
 /**
- * Calls of an answer were changed before the answer was stored: a name or arguments were repaired, or a repeated call
- * was omitted.
+ * Calls of an answer were changed before the answer was stored: a name or the arguments were repaired, or a duplicate
+ * call was omitted.
  */
 export const AnswerAdapted = Schema.TaggedStruct("AnswerAdapted", {
   apiRequestId: Schema.String,
@@ -246,7 +251,7 @@ export const McpRequested = Schema.TaggedStruct("McpRequested", {
   uri: Schema.optionalKey(Schema.String),
   /** Revision of the protocol. */
   protocol: Schema.String,
-  /** Session id that a server with an address assigned, if any. */
+  /** Session id assigned by a server that is reached by address, if any. */
   session: Schema.optionalKey(Schema.String),
   /** Address of the server; absent for a server that is a program. */
   address: Schema.optionalKey(Schema.String),
@@ -256,7 +261,7 @@ export const McpRequested = Schema.TaggedStruct("McpRequested", {
 /** Type of {@link McpRequested}. */
 export type McpRequested = typeof McpRequested.Type
 
-/** A decision was made about a call that needs approval. */
+/** A call that needs approval was approved or denied. */
 export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
   callId: Schema.String,
   /** Subject of the request: the command, the path, the host. */
@@ -267,7 +272,7 @@ export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
   description: Schema.optionalKey(Schema.String),
   /** Keys under which an answer for the session is stored. */
   patterns: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** Place where the question was shown. */
+  /** User interface in which the question was shown. */
   surface: Schema.optionalKey(Schema.String),
   /** `aux_llm` if a model decided. */
   decidedBy: Schema.optionalKey(Schema.String),
@@ -275,7 +280,7 @@ export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
 })
 
 /**
- * The conversation that is sent to the model was rewritten: it was compacted or trimmed, or the run removed a message.
+ * The conversation as it is sent to the model was rewritten: it was compacted or trimmed, or the run removed a message.
  */
 export const ContextRewritten = Schema.TaggedStruct("ContextRewritten", {
   reason: Schema.String,
@@ -332,7 +337,7 @@ export const SessionEnded = Schema.TaggedStruct("SessionEnded", {
 
 /**
  * The session replays another session, whose messages are copied before its first run. The copied messages follow under
- * the same turn, as does a `ContextRewritten` if the conversation was compacted.
+ * the same turn id. If the conversation was compacted, a `ContextRewritten` follows too.
  */
 export const ReplayBegun = Schema.TaggedStruct("ReplayBegun", {
   /** The session that is replayed. */

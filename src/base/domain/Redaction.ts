@@ -1,15 +1,15 @@
 /**
  * Redacts secrets in text that leaves the runtime: logs, hook payloads, traces, exports, prompts and tool results.
- * Pure, so that every sink applies the same definition of a secret.
+ * Pure. All outputs share this module, so that they apply the same definition of a secret.
  *
  * **Details**
  *
- * Values that the runtime holds are recognised directly (`base/domain/Secrets`), in all their forms. Other secrets are
- * recognised by name and by shape. In a structured value ({@link redactValue}) everything under a key of the families
- * API key, authorization, cookie, token, secret, password and private key becomes {@link marker}, however the key is
- * spelled; counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text ({@link redactText}) a secret
- * is recognised by its shape: vendor prefixes, JWT, PEM blocks, authorization headers, cookies, passwords in URLs and
- * connection strings, and values assigned to a name of those families.
+ * Secret values that the runtime holds are recognized directly, also in encoded forms (`base/domain/Secrets`). Other
+ * secrets are recognized by their name or their format. In a structured value ({@link redactValue}) everything under a
+ * key of the families API key, authorization, cookie, token, secret, password and private key becomes {@link marker},
+ * however the key is spelled; counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text
+ * ({@link redactText}) a secret is recognized by its format: vendor prefixes, JWT, PEM blocks, authorization headers,
+ * cookies, passwords in URLs and connection strings, and values assigned to a name of those families.
  *
  * Long keys retain their first four and last two characters (`sk-a…9z`), so that a reader can distinguish two keys;
  * passwords and short keys become `***`. Both functions are idempotent, take linear time, never throw, and return the
@@ -18,7 +18,7 @@
  * **Gotchas**
  *
  * Text is often source code that a model has to work with, so a name alone does not make a value a secret:
- * `token = next()`, `password: string`, `"$TOKEN"` and `process.env.API_KEY` are look-ups and types, not values, and an
+ * `token = next()`, `password: string`, `"$TOKEN"` and `process.env.API_KEY` are lookups and types, not values. An
  * unquoted value is hidden only if it fills its line and contains a digit. Telephone numbers are not hidden, because
  * they cannot be distinguished from the numbers of a diff.
  *
@@ -50,14 +50,14 @@ export const RedactSecrets = Context.Reference<boolean>("hermes-effect/domain/Re
   defaultValue: () => true
 })
 
-/** Replacement for a value that is hidden because of its key; a `Redacted` prints the same text. */
+/** Replacement for a value that is hidden because of its key. A `Redacted` value prints the same text. */
 export const marker = "<redacted>"
 
 const masked = "***"
 
 const gap = String.raw`[^A-Za-z0-9\r\n]?`
 
-/** Pattern for the end of a name whose value is a secret, with any separator between the words. */
+/** Pattern for the end of a name whose value is a secret. The words of the name may have any separator. */
 const secretName = [
   `(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh|subscription|functions)${gap}keys?`,
   `(?:access|api|auth|bearer|bot|id|refresh|session)${gap}tokens`,
@@ -99,7 +99,7 @@ interface Rule {
 
 /**
  * Builds a pattern for the start of a token: not inside a sequence of `run` characters, but possibly directly after an
- * escape (`\n`, `%3D`) or a colour code.
+ * escape (`\n`, `%3D`) or a color code.
  */
 const buildTokenStart = (run: string): string =>
   String.raw`(?<=\\[nrtbf]|%[\dA-Fa-f]{2}|\u001b\[[\d;]{0,16}m|(?<![${run}]))`
@@ -112,8 +112,7 @@ const maskLongMatch =
 
 const shapes: ReadonlyArray<Rule> = [
   {
-    // In a block that is cut off before its end, the text after the head is hidden as far as it looks like key
-    // material.
+    // If a block is cut off before its end, the text after its header is hidden as long as it looks like key material.
     pattern:
       /(-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----)([^-]*(?:-(?!----)[^-]*){0,64}-----END [A-Z0-9 ]{1,64}-----|[\w+/=\s\\|]*)/g,
     replace: (match, head = "", body = "") => (/[A-Za-z0-9+/]{24}/.test(body) ? head + masked : match)
@@ -131,7 +130,7 @@ const shapes: ReadonlyArray<Rule> = [
     replace: (match) => (match.length < 15 ? match : match.length < 18 ? masked : mask(match))
   },
   {
-    // `…SG.` may be the end of a masked key.
+    // `…SG.` is not matched, because it may be the end of a masked key.
     pattern: new RegExp(
       String.raw`${buildTokenStart(String.raw`\w-`)}(?:eyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?|(?<!…)SG\.[\w-]*\.[\w-]*)`,
       "g"
@@ -146,7 +145,7 @@ const shapes: ReadonlyArray<Rule> = [
 const longWord = 16
 const isOfWord = Array.from({ length: 128 }, (_, code) => /[\w.~-]/.test(String.fromCharCode(code)))
 
-/** Tests for a long word by stepping back from its possible end, so that most of a text is never examined. */
+/** Tests for a long word by stepping back from its possible end, so that most of the text is never examined. */
 const hasLongWord = (text: string): boolean => {
   for (let before = -1; before + longWord < text.length;) {
     let at = before + longWord
@@ -163,7 +162,7 @@ const markedKeys = KeyShapes.marked.map(([, mark, whole]) => ({
   pattern: new RegExp(`${start}${whole}(?![A-Za-z0-9])`, "g")
 }))
 
-/** Masks the vendors' keys with a shape in `KeyShapes`. */
+/** Masks keys of vendors whose format is listed in `KeyShapes`. */
 const withoutVendorKeys = (text: string): string => {
   if (!hasLongWord(text)) return text
   let out = text.replace(vendorKey, (found) => mask(found))
@@ -172,7 +171,7 @@ const withoutVendorKeys = (text: string): string => {
 }
 
 /**
- * Matches values that are not secrets although they follow the name of a secret: look-ups, types, addresses, and masks.
+ * Matches values that are not secrets although they follow the name of a secret: lookups, types, addresses and masks.
  */
 const placeholder = new RegExp(
   "^(?:" +
@@ -189,8 +188,8 @@ const placeholder = new RegExp(
 const isRandomLooking = (value: string): boolean => value.length >= 24 || (value.length >= 8 && /\d/.test(value))
 
 /**
- * Creates a rule that keeps the first group and hides the second group if this is not a placeholder and `isSecret`
- * returns true.
+ * Creates a rule for a pattern with two groups. The rule keeps the first group. It hides the second group unless that
+ * is a placeholder or `isSecret` returns false.
  */
 const makeHidingRule = (pattern: RegExp, isSecret: (value: string, before: string) => boolean): Rule => ({
   pattern,
@@ -206,7 +205,8 @@ const name = String.raw`(?:${secretName})(?:[_-]?(?:value|\d{1,3}))?`
 const assigned = String.raw`${name}(?:\\{0,3}["'])?\s{0,4}[:=]\s{0,4}`
 
 /**
- * Matches the beginning of a parameter in an address; escaped if the address is itself a parameter of another address.
+ * Matches the beginning of a parameter in a URL. The character is percent-encoded if the URL is itself a parameter of
+ * another URL.
  */
 const parameter = "(?:[?&#]|%3F|%26|%23)"
 
@@ -272,7 +272,7 @@ const assignments: ReadonlyArray<Rule> = [
 
 const rules = [...shapes, ...assignments]
 
-/** Beginnings of the shapes. A text that contains none of them contains no key of a known shape. */
+/** Beginnings of keys with a known format. Text that contains no such beginning contains no such key. */
 const shapeHints = [
   "-----BEGIN",
   "sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_(?![a-z]{1,12}_)|pypi-|dop_v1_|bb_live_|am_",
@@ -283,8 +283,8 @@ const shapeHints = [
 const shapeHint = new RegExp(shapeHints)
 
 /**
- * Matches a part that every secret found by a rule contains. Most texts contain no such part, so one test suffices for
- * them.
+ * Matches the markers of which every secret found by a rule contains at least one. Most text contains no marker, so a
+ * single test suffices for it.
  */
 const hint = new RegExp(
   [
@@ -299,7 +299,7 @@ const hint = new RegExp(
   "i"
 )
 
-/** Length of the shortest key of a known shape, whether from the shapes above or the long word in a vendor's key. */
+/** Length of the shortest key that the rules above or the long word in a vendor's key can match. */
 const shortestKey = 15
 
 const withoutSecrets = (given: string, secrets: Registry): string => {
@@ -310,9 +310,7 @@ const withoutSecrets = (given: string, secrets: Registry): string => {
   return out
 }
 
-/**
- * Redacted forms of the newest texts, by text, for one version of a registry. All exporters share them.
- */
+/** Cached redacted forms of recent text, by text, for one version of a registry. All exporters share the cache. */
 interface RedactedTexts {
   readonly version: number
   recent: Map<string, string>
@@ -322,10 +320,10 @@ interface RedactedTexts {
 
 const redactedTexts = new WeakMap<Registry, RedactedTexts>()
 
-/** Minimum and maximum length of a cached text, and maximum number of characters in a cache generation. */
+/** Minimum and maximum length of cached text, and maximum number of characters in a cache generation. */
 const [minKept, maxKept, generationChars] = [64, 65_536, 500_000]
 
-/** Redacts the secrets in a text. Returns the text itself if it contains no secrets. */
+/** Redacts the secrets in text. Returns the text itself if it contains no secrets. */
 export const redactText = (given: string, secrets = getCurrentRegistry()): string => {
   if (given.length < minKept || given.length > maxKept) return withoutSecrets(given, secrets)
   const version = secrets.version()
@@ -344,9 +342,9 @@ export const redactText = (given: string, secrets = getCurrentRegistry()): strin
 }
 
 /**
- * Redacts values that the runtime holds and keys of a known shape: vendors' keys, JWTs and private key blocks. For text
- * that a model writes to its user, which may contain an example of a settings file, where a name does not make its
- * value a secret.
+ * Redacts secret values that the runtime holds, and keys with a known format: vendors' keys, JWTs and private key
+ * blocks. Used for text that a model writes to its user. Such text may contain an example of a settings file, in which
+ * a name alone does not make its value a secret.
  */
 export const redactKeys = (given: string, secrets = getCurrentRegistry()): string => {
   const known = secrets.mask(given)
@@ -359,7 +357,7 @@ export const redactKeys = (given: string, secrets = getCurrentRegistry()): strin
 }
 
 /**
- * Returns the values that {@link redactText} hides because of adjacent names and that {@link redactKeys} does not hide.
+ * Returns the values that {@link redactText} hides because of adjacent names but that {@link redactKeys} does not hide.
  */
 export const findNamedValues = (given: string, secrets = getCurrentRegistry()): ReadonlyArray<string> => {
   let out = redactKeys(given, secrets)
@@ -375,13 +373,15 @@ export const findNamedValues = (given: string, secrets = getCurrentRegistry()): 
   return found
 }
 
-/** Characters after a cut that are examined, so that a secret that spans the cut is examined as a whole. */
+/**
+ * Number of characters after a cut that are also examined, so that a secret that spans the cut is examined as a whole.
+ */
 const lookahead = 1_024
 
 /**
- * Returns the beginning of a text, at least `limit` characters long if the text is, that does not end inside a secret.
- * To show the beginning of a text, redact the result and cut it afterwards, because a partial secret cannot be
- * recognised.
+ * Returns a beginning of the text that does not end inside a secret. It has at least `limit` characters, unless the
+ * whole text is shorter. To show the beginning of text, first redact the result and then cut it, because a partial
+ * secret cannot be recognized.
  */
 export const takeBeginning = (text: string, limit: number, secrets = getCurrentRegistry()): string => {
   if (text.length <= limit + lookahead) return text
@@ -395,7 +395,7 @@ export const takeBeginning = (text: string, limit: number, secrets = getCurrentR
   return seen.slice(0, end)
 }
 
-/** Returns the first `limit` characters of a redacted text. Examines only the beginning of a long text. */
+/** Returns the first `limit` characters of the redacted text. Only the beginning of long text is examined. */
 export const redactStart = (text: string, limit: number, secrets = getCurrentRegistry()): string =>
   redactText(takeBeginning(text, limit, secrets), secrets).slice(0, limit)
 
@@ -418,7 +418,10 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null
 }
 
-/** Lists own enumerable string keys, and the additional entries of an error, a URL, a `Map` or `Headers`. */
+/**
+ * Returns the own enumerable string-keyed entries of an object, and the additional entries of an error, a URL, a `Map`
+ * or `Headers`.
+ */
 const listEntries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
   if (value instanceof Map || value instanceof Headers) {
     return Array.from<readonly [unknown, unknown], readonly [string, unknown]>(value, ([key, item]) => [
@@ -436,7 +439,7 @@ const [maxDepth, maxNodes] = [64, 100_000]
 
 /**
  * Maximum number of objects and arrays that {@link isClean} examines, so that it ends for circular values and for
- * values that contain an object many times; these are walked instead.
+ * values that contain one object many times. Such values are copied and redacted without this shortcut.
  */
 const maxLooked = 1000
 
@@ -521,7 +524,7 @@ export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => {
     const { depth = maxDepth, nodes = maxNodes } = bounds
     if (isClean(value, depth, { count: Math.min(nodes, maxLooked) }, getCurrentRegistry())) return value
   } catch {
-    // A getter or a proxy threw; the walk reports the position.
+    // A getter or a proxy threw. The walk below replaces the unreadable value with a note.
   }
   return new Walk(bounds).value(value, 0)
 }

@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * Text is released up to a position after which no secret can have started: after white space, if the line contains no
- * name of a secret whose value may still follow, no key block is open, and no value that the runtime holds has started.
- * Prose is therefore released word by word, a line such as `api_key: …` is held until it ends, and a private key until
- * its last line. Held text is bounded: a line of {@link maxHeld} characters is redacted and released as far as it was
- * received, and a longer key block is omitted.
+ * Text is released up to the last white space at which no secret can be incomplete: the line contains no name of a
+ * secret whose value may still follow, no key block is open, and no value that the runtime holds has started. Prose is
+ * therefore released word by word. A line such as `api_key: …` is held until it ends, and a private key until its last
+ * line. The amount of held text is limited: a line of {@link maxHeld} characters is redacted and released as far as it
+ * was received, and a longer key block is omitted.
  *
  * Source: `hermes-llm.md` §19.11.
  */
@@ -30,22 +30,22 @@ const blockEnd = /-----END [A-Z0-9 ]{1,64}-----/
 const isBlockHead = /^-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}(?:PRIVATE KEY(?: BLOCK)?-----)?/
 
 /**
- * Matches names whose values are secrets, and authentication schemes that precede secrets. A superset of the names in
- * the rules.
+ * Matches names whose values are secrets, and authentication schemes that precede secrets. Includes at least all names
+ * in the rules.
  */
 const name =
   /(?:(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh)[^A-Za-z0-9\r\n]?keys?|tokens?|secrets?|passw(?:or)?ds?|pwd|passphrase|credentials?|authorization|cookies?|_key|_auth|signature|\bsig|\bbasic|\bbearer)(?:[_-]?(?:value|\d{1,3}))?/gi
 
-/** Matches text after a name whose value may still follow. */
+/** Matches the text after a name if the value of the name may still follow. */
 const mayFollow = /^(?:\\{0,3}["'])?[\s]{0,8}(?:$|\\?["']?[:=])|^(?:=|[\s]{1,8})\\?["']?[^\s"']*$/
 
-/** Returns the offset of the last character of a text that cannot occur in a key, or -1. */
+/** Returns the offset of the last character that cannot occur in a key, or -1. */
 const findLastForeign = (text: string): number => {
   for (let at = text.length - 1; at >= 0; at--) if (text.charCodeAt(at) > 0x2ff) return at
   return -1
 }
 
-/** Returns the offset of the last word of a text. A key contains no white space. */
+/** Returns the offset of the last word in the text. A key contains no white space. */
 const findWordStart = (text: string): number => {
   const start = Math.max(text.lastIndexOf(" "), text.lastIndexOf("\n"), text.lastIndexOf("\t")) + 1
   const word = text.slice(start)
@@ -53,7 +53,7 @@ const findWordStart = (text: string): number => {
   return word.includes("://") ? start : start + findLastForeign(word) + 1
 }
 
-/** Returns the offset in `text` from which the text must be held. */
+/** Returns the offset from which `text` must be held back. */
 const holdFrom = (text: string): number => {
   let hold = findWordStart(text)
   // `; password=` must stay together.
@@ -78,7 +78,7 @@ const holdFrom = (text: string): number => {
   return hold
 }
 
-/** Returns the last key block of a text; `end` is `Infinity` if the block is unfinished. */
+/** Returns the last key block in the text; `end` is `Infinity` if the block is unfinished. */
 const findLastBlock = (text: string): { readonly start: number; readonly end: number } | undefined => {
   const start = text.lastIndexOf(blockHead)
   if (start === -1 || !isBlockHead.test(text.slice(start, start + 128))) return undefined
@@ -87,8 +87,8 @@ const findLastBlock = (text: string): { readonly start: number; readonly end: nu
 }
 
 /**
- * Rules for text in pieces: a function that redacts whole text, and a function that returns the offset from which
- * unfinished text is held.
+ * Rules for the redaction of text in pieces: a function that redacts complete text, and a function that returns the
+ * offset from which incomplete text must be held back.
  */
 interface Rules {
   readonly redact: (text: string) => string
@@ -139,8 +139,8 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
 }
 
 /**
- * Returns the last offset at which neither a key nor a value that the runtime holds is cut; either may begin before the
- * other.
+ * Returns the last offset at which the text can be cut without splitting a key or a value that the runtime holds.
+ * Either may begin before the other.
  */
 const holdBoth =
   (holdFrom: Rules["holdFrom"], secrets: Registry) =>
@@ -153,10 +153,10 @@ const holdBoth =
     }
   }
 
-/** Creates a stream that redacts as `redactText` does, with the secrets of the current runtime by default. */
+/** Creates a stream that redacts like `redactText`. By default it uses the secrets of the current runtime. */
 export const make = (secrets = getCurrentRegistry()): RedactionStream =>
   withRules({ redact: (text) => redactText(text, secrets), holdFrom: holdBoth(holdFrom, secrets) })
 
-/** Creates a stream that redacts as `redactKeys` does. Only the last word or a key block is held. */
+/** Creates a stream that redacts like `redactKeys`. Only the last word or a key block is held. */
 export const makeKeys = (secrets = getCurrentRegistry()): RedactionStream =>
   withRules({ redact: (text) => redactKeys(text, secrets), holdFrom: holdBoth(findWordStart, secrets) })

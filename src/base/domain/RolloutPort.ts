@@ -1,6 +1,7 @@
 /**
- * The port between a server and the rollouts of a training run: episodes that clients open, request answers from, score
- * and export. The runner implements this port and a server exposes it. Field names are the names on the wire.
+ * The interface between a server and the rollouts of a training run. A rollout is an episode: a client opens it,
+ * requests answers in it, scores it and exports it. The runner implements this interface, and a server exposes it.
+ * Field names are the names on the wire.
  *
  * **Example** (Reading the name of the model that answers rollouts)
  *
@@ -24,15 +25,15 @@ import type * as AiError from "effect/ai/AiError"
 import type { Fields } from "./Json.ts"
 
 /**
- * Policy for a request whose history does not extend the episode: the request is refused, or it starts a new branch,
- * and only the last branch counts.
+ * Policy for a request whose history does not extend the episode. `refuse` rejects the request. `branch` starts a new
+ * branch, and only the last branch counts.
  */
 export const Divergence = Schema.Literals(["refuse", "branch"])
 
 /** Id of a rollout or group; a valid file name on every system. */
 export const RolloutId = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/u))
 
-/** Sampling parameters, with the names of the model's API. */
+/** Sampling parameters, named as in the API of the model. */
 export const Sampling = Schema.Record(Schema.String, Schema.Json)
 
 /** Request to open a rollout. */
@@ -73,7 +74,7 @@ export const RolloutView = Schema.Struct({
   failed_calls: Schema.Natural,
   /** Number of calls whose client disconnected, or that were active when the process ended. */
   interrupted_calls: Schema.Natural,
-  /** Number of sequences in the episode; only the last sequence counts. */
+  /** Number of sequences (branches) in the episode; only the last one counts. */
   nodes: Schema.Natural,
   tokens: Schema.Natural,
   trained_tokens: Schema.Natural,
@@ -111,7 +112,9 @@ export interface ScoredEpisode {
   readonly masks: ReadonlyArray<number>
   readonly score: number
   readonly messages: ReadonlyArray<Fields>
-  /** Log probabilities of the tokens, 1 for untrained tokens; absent if the provider returned no values. */
+  /**
+   * Log probabilities of the tokens; the value is 1 for untrained tokens; absent if the provider returned no values.
+   */
   readonly inference_logprobs?: ReadonlyArray<number>
   readonly advantages?: ReadonlyArray<number>
   readonly ref_logprobs?: ReadonlyArray<number>
@@ -142,7 +145,7 @@ export interface Service {
     readonly after: string | undefined
     readonly limit: number
   }) => Effect.Effect<ReadonlyArray<RolloutView>, RolloutRefused>
-  /** Ends a rollout, with its optional score. */
+  /** Ends a rollout, optionally with its score. */
   readonly finish: (id: string, score: RolloutScore | undefined) => Effect.Effect<RolloutView, RolloutRefused>
   readonly export: (id: string) => Effect.Effect<ScoredEpisode, RolloutRefused>
 }

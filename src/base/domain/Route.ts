@@ -62,21 +62,21 @@ export interface Route {
   readonly requestTimeoutMillis?: number | undefined
   /** Maximum time between two bytes of a stream, in milliseconds; no limit if absent (`hermes-llm.md` §2.5). */
   readonly readTimeoutMillis?: number | undefined
-  /** Abilities of the endpoint; {@link abilities} derives those that are absent. */
+  /** Abilities of the endpoint, if known; {@link abilities} derives the others. */
   readonly abilities?: Partial<Abilities> | undefined
 }
 
-/** Abilities of an endpoint: properties of the route, so that no other module tests host names. */
+/** Abilities of an endpoint. They are properties of the route, so that other modules need not test host names. */
 export interface Abilities {
   /**
    * Thinking that is sent back to the model: all thinking that the protocol can express, only the thinking of the
-   * current tool loop, or no thinking. Claude rejects the result of a call if the thinking before the call is missing,
-   * at any endpoint.
+   * current tool loop, or no thinking. At every endpoint, Claude rejects the result of a call if the thinking before
+   * the call is missing.
    */
   readonly thinking: "all" | "tool_loop" | "none"
   /**
-   * Form of the marks for the prompt cache: blocks of Anthropic's protocol, parts of chat messages, cache points of
-   * Bedrock, or `none` if the endpoint does not support marks (it may cache automatically).
+   * Form in which a request marks the prefix to cache: on blocks in Anthropic's protocol, on parts of chat messages, or
+   * as cache points of Bedrock. `none` means that the endpoint does not support marks (it may cache automatically).
    */
   readonly cacheMarks: "native" | "envelope" | "cache_points" | "none"
   /**
@@ -85,13 +85,13 @@ export interface Abilities {
    */
   readonly userAfterTool: boolean
   /**
-   * Compaction of conversations by the endpoint itself: `edits` omits old tool results from the prompt, `item` returns
-   * an encrypted item that replaces messages, `none` means no support.
+   * Support for compaction of conversations by the endpoint itself: `edits` omits old tool results from the prompt,
+   * `item` returns an encrypted item that replaces messages, `none` means no support.
    */
   readonly compaction: "edits" | "item" | "none"
 }
 
-/** The parts of a route that may be shown: no key, no headers, no query. */
+/** The parts of a route that may be shown: everything except the key, the headers and the query. */
 export interface RouteInfo {
   readonly provider: string
   readonly model: string
@@ -175,8 +175,8 @@ const findCompaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compact
 }
 
 /**
- * Returns the abilities of a route: the stated ones, and otherwise the known abilities of its protocol and model. The
- * result is cached for each route object, which never changes.
+ * Returns the abilities of a route. Abilities that the route does not state are derived from its protocol and model.
+ * The result is cached for each route object, which never changes.
  */
 export const abilities: (route: RouteIdentity) => Abilities = memoize((route: RouteIdentity) => ({
   thinking: findThinking(route),

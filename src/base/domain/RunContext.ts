@@ -1,17 +1,18 @@
 /**
- * Services that belong to one run: a value of the application (tenant, user, limits) that is passed to `Agent.run` as
- * `context`. The tools, middleware and hooks of the run and of its children read the value by its key.
+ * Services that belong to one run. Such a service is a value of the application (tenant, user, limits) that is passed
+ * to `Agent.run` as `context`. The tools, middleware and hooks of the run and of its children read the value by its
+ * key.
  *
  * **Details**
  *
- * A tool names the key among its `dependencies`. A runtime with such a tool is created by `Runtime.make`, with a
- * service key of the application whose `Agent.Service` type names the value's key, so that a run without the value does
- * not compile. A value that is provided when the Layer is built is not sufficient. Code for which the value is optional
- * uses {@link getOption}.
+ * A tool names the key among its `dependencies`. `Runtime.make` creates a runtime with such a tool. The application
+ * passes it a service key whose `Agent.Service` type names the key of the value, so that a run without the value does
+ * not compile. Providing the value when the Layer is built is not sufficient. Code for which the value is optional uses
+ * {@link getOption}.
  *
  * **Gotchas**
  *
- * A call outside a run (`callTool` without `context`) has no such value, and a tool that requires it fails.
+ * A call outside a run (`callTool` without `context`) has no such value, so a tool that requires the value fails.
  *
  * **Example** (A tool that reads its tenant)
  *
@@ -54,7 +55,7 @@ export interface PerRun {
   readonly [TypeId]: typeof TypeId
 }
 
-/** A class-style key whose service belongs to a run. */
+/** A class-style service key whose service belongs to a run. */
 export interface KeyClass<in out Self, in out Identifier extends string, in out Shape> extends Context.Service<
   Self,
   Shape
@@ -79,20 +80,21 @@ export type AtBuild<R> = Exclude<Exclude<R, PerRun>, Scope.Scope>
 /** `unknown` if all keys of a run in `Needs` are in `R`; otherwise `never`, which no value satisfies. */
 export type AtMost<R, Needs> = [Of<Needs>] extends [R] ? unknown : never
 
-/** The option `context` of a run; required if the runtime reads a key of the run. */
+/** The option `context` of a run; required if the runtime reads a service that belongs to a run. */
 export type ContextInput<R> = [R] extends [never]
   ? { readonly context?: Context.Context<never> | undefined }
   : { readonly context: Context.Context<R> }
 
 /**
- * Defers the keys of a run until the run provides them: building a Layer only stores code that reads these keys later.
+ * Removes the services of a run from the requirements of an Effect that builds a Layer. The Effect only stores code
+ * that reads these services later, when a run provides them.
  */
 export const deferKeys = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, PerRun>> =>
-  // Building does not look up these keys. When the code runs, the context of the run overrides the context of the
-  // build.
+  // The build does not look up these keys. When the code runs later, the services of the run override the services of
+  // the build.
   effect as Effect.Effect<A, E, Exclude<R, PerRun>>
 
-/** Returns the value of a key in the current run, for code in which the value is optional. */
+/** Returns the service of the current run for a key; `None` outside a run. For code that can do without the service. */
 export const getOption = <Self extends PerRun, Shape>(
   key: Context.Key<Self, Shape>
 ): Effect.Effect<Option.Option<Shape>> => Effect.serviceOption(key)

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Events are plain objects that are cheap to create, one per delta. `RunStarted.version` is the version of the union; a
- * reader skips an event with an unknown `_tag`. The Schema is for code that stores or forwards events.
+ * Events are plain objects that are cheap to create; each delta is one event. `RunStarted.version` is the version of
+ * the union; a reader skips an event with an unknown `_tag`. The Schema is for code that stores or forwards events.
  *
  * **Example** (Streaming the text of a run)
  *
@@ -51,8 +51,8 @@ export const Exit = Schema.Literals([
 export type Exit = typeof Exit.Type
 
 /**
- * Limit that a run reached: its number of model calls (exit `max_iterations_reached`), or one of its other limits (exit
- * `budget_exhausted`).
+ * Limit that ended a run: `iterations` is the limit on model calls (exit `max_iterations_reached`); the others end the
+ * run with exit `budget_exhausted`.
  */
 export const Limit = Schema.Literals(["iterations", "tokens", "cost", "time", "tool_calls"])
 /** Type of {@link Limit}. */
@@ -78,8 +78,8 @@ export const StepStarted = Schema.TaggedStruct("StepStarted", { step: Schema.Int
 /** A piece of the visible answer. */
 export const TextDelta = Schema.TaggedStruct("TextDelta", { text: Schema.String })
 /**
- * The text shown since a step began, including the text of later steps, is replaced by `text`; later pieces are
- * appended to it. `stepId` is the number of the step in `StepStarted`.
+ * Replaces all text shown since the step `stepId` began, including the text of later steps. Later pieces are appended
+ * to `text`. `stepId` is the number of the step in `StepStarted`.
  */
 export const TextReplaced = Schema.TaggedStruct("TextReplaced", { stepId: Schema.Int, text: Schema.String })
 /** A piece of the model's reasoning. */
@@ -88,7 +88,7 @@ export const ReasoningDelta = Schema.TaggedStruct("ReasoningDelta", { text: Sche
 export const ToolInputStarted = Schema.TaggedStruct("ToolInputStarted", { callId: Schema.String, name: Schema.String })
 /** A piece of the JSON text of a tool call's arguments. */
 export const ToolInputDelta = Schema.TaggedStruct("ToolInputDelta", { callId: Schema.String, text: Schema.String })
-/** Several calls of one message are about to run, in parallel or sequentially, for the given reason. */
+/** Several calls of one message are about to run. `reason` states why they run in parallel or one after another. */
 export const ToolsScheduled = Schema.TaggedStruct("ToolsScheduled", {
   calls: Schema.Int,
   mode: Schema.Literals(["parallel", "sequential"]),
@@ -136,7 +136,10 @@ export const SubagentFinished = Schema.TaggedStruct("SubagentFinished", {
   /** Usage of the child and its children. */
   usage: Usage
 })
-/** The run waits (a retry, a rate limit). Attempt number `attempt` of `maxAttempts` follows the wait. */
+/**
+ * The run waits, for example before a retry or because of a rate limit. Attempt number `attempt` of `maxAttempts`
+ * follows the wait.
+ */
 export const Waiting = Schema.TaggedStruct("Waiting", {
   reason: Schema.String,
   millis: Schema.Finite,
@@ -155,7 +158,7 @@ export const UsageReported = Schema.TaggedStruct("UsageReported", {
   model: Schema.String,
   usage: Usage,
   cost: Spent,
-  /** Origin of the call if it is not a step of the run: the name of a side task, or the id of a child agent. */
+  /** Origin of a call that is not a step of the run: the name of a side task, or the id of a child agent. */
   origin: Schema.optionalKey(Schema.String)
 })
 /** Type of {@link UsageReported}. */
@@ -169,7 +172,7 @@ export const StepFinished = Schema.TaggedStruct("StepFinished", {
   step: Schema.Int,
   finishReason: Response.FinishReason
 })
-/** Information for the user that does not affect the run. */
+/** A message for the user that does not affect the run. */
 export const Notice = Schema.TaggedStruct("Notice", {
   level: Schema.Literals(["info", "warning"]),
   message: Schema.String

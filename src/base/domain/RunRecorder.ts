@@ -1,6 +1,6 @@
 /**
- * The writer of one run's record. It runs in the fiber of the run: each part of the run (the agent, an attempt, a tool
- * call, an approval) records its events when they happen.
+ * Writes the record of one run. Each part of the run (the agent, an attempt, a tool call, an approval) records its
+ * events in the run's own fiber when they happen.
  *
  * **Details**
  *
@@ -25,28 +25,31 @@ export interface Recorder {
   readonly turnId: TurnId
   /** True for the run of a child agent. */
   readonly isChild: boolean
-  /** Messages of the session by position, as they were added to it. */
+  /** Messages of the session by position, in the form in which they were added. */
   readonly stored: ReadonlyArray<Prompt.Message>
   readonly write: (event: RecordEvent) => void
-  /** Writes messages that were appended to the session, in order; `position` is the position of the first. */
+  /** Records messages that were appended to the session, in order; `position` is the position of the first message. */
   readonly appended: (
     origin: Origin,
     position: number,
     messages: ReadonlyArray<Prompt.Message>,
     apiRequestId?: string
   ) => void
-  /** Returns references to the messages of a model call. Messages that are in no session are written first, once. */
+  /**
+   * Returns references to the messages of a model call. A message that is not part of the session is first written to
+   * the record, once.
+   */
   readonly references: (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Reference>
   /**
-   * Returns the hash that names the tools of a model call, and writes them once. Returns `undefined` if there are no
-   * tools.
+   * Returns the hash that identifies the tools of a model call. The tools themselves are written once. Returns
+   * `undefined` if there are no tools.
    */
   readonly offered: (tools: ReadonlyArray<ToolDefinition>) => string | undefined
   /** Passes the written events on to the record. */
   readonly flush: Effect.Effect<void>
   /**
-   * Runs a write to the session; `told` writes the resulting events. If session and record share a store, these and all
-   * pending events are passed to the record in the same transaction.
+   * Runs a write to the session, and calls `told` with its result to record the resulting events. If the session and
+   * the record share a store, these and all pending events are stored in the same transaction.
    */
   readonly storing: <A, E, R>(
     write: Effect.Effect<A, E, R>,
@@ -54,12 +57,13 @@ export interface Recorder {
   ) => Effect.Effect<A, E | SessionStoreError, R>
   /**
    * Defers a small write to the session until the transaction of the next {@link storing}, or until {@link flush} if
-   * that comes first. If session and record have separate stores, the write is done at once.
+   * that comes first. If the session and the record have separate stores, the write runs at once.
    */
   readonly deferred: (write: SessionWrite) => SessionWrite
   /**
-   * Defers a write that, with its resulting events, must be stored before the run takes any other action. The next step
-   * must therefore write too, or run {@link settled}. Unlike a {@link deferred} write, this write is never dropped.
+   * Defers a write that must be stored, with its resulting events, before the run takes any other action. The next
+   * action must therefore be another write, or the run must execute {@link settled}. Unlike a {@link deferred} write,
+   * this write is never dropped.
    */
   readonly postponed: <A>(write: Effect.Effect<A, SessionStoreError>, told: (value: A) => void) => SessionWrite
   /** Stores the postponed writes, if any. */
@@ -72,14 +76,14 @@ type SessionWrite = Effect.Effect<void, SessionStoreError>
 /** A write that is waiting for a transaction. */
 interface PendingWrite {
   readonly write: Effect.Effect<unknown, SessionStoreError>
-  /** Writes the events that result from the write; `undefined` for a write that may be dropped. */
+  /** Records the events that result from the write; `undefined` if the write may be dropped. */
   readonly told: ((value: unknown) => void) | undefined
-  /** Number of entries before the events of this write. */
+  /** Number of record entries that precede the events of this write. */
   readonly after: number
 }
 
 /**
- * Runs writes to one store in one transaction. If the store is busy the Effect runs again, so it must have no other
+ * Runs writes to one store in one transaction. If the store is busy, the Effect runs again, so it must not have other
  * effects.
  */
 export type Together = <A, E, R>(writes: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SessionStoreError, R>
@@ -94,10 +98,13 @@ interface Options {
   readonly history: ReadonlyArray<Prompt.Message>
   /** Returns the current time in epoch milliseconds; created by {@link makeStartTimes}. */
   readonly now: () => number
-  /** Returns a short hash of a text. */
+  /** Returns a short hash of the text. */
   readonly hash: (text: string) => string
   readonly sink: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
-  /** Transactions of the store that the session and the record share; absent if they have separate stores. */
+  /**
+   * Runs writes in one transaction of the store that the session and the record share; absent if they have separate
+   * stores.
+   */
   readonly together?: Together | undefined
 }
 
@@ -111,8 +118,8 @@ const lastStarts = new WeakMap<Clock.Clock, number>()
 
 /**
  * Starts the clock of a run and returns a function that returns the current time for its entries, in epoch
- * milliseconds. Runs that start in the same millisecond have starts one microsecond apart, so that a collector can
- * order their spans by time alone.
+ * milliseconds. The start times of runs that start in the same millisecond differ by one microsecond, so that a trace
+ * collector can order their spans by time.
  */
 export const makeStartTimes = (clock: Clock.Clock): (() => number) => {
   const millis = clock.currentTimeMillisUnsafe()
@@ -156,7 +163,8 @@ const getNextPosition = (reference: number | readonly [number, number]): number 
 const isPosition = (reference: Reference): reference is Exclude<Reference, string> => typeof reference !== "string"
 
 /**
- * Positions of stored messages. If several sessions contain a message, the position in the session noted last applies.
+ * Positions of stored messages. If a message is in several sessions, its position in the most recently processed
+ * session is used.
  */
 const positions = new WeakMap<Prompt.Message, number>()
 
@@ -168,8 +176,8 @@ const note = GrowingList.fold<Prompt.Message, { count: number }>({
 })
 
 /**
- * Number of stored messages searched for a copy: a request moves results next to their calls, which is never a long
- * distance.
+ * Number of stored messages that are searched for a copy in each direction. A request moves a result next to its call,
+ * which is never far away.
  */
 const nearby = 8
 
@@ -199,8 +207,8 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   }
 
   /**
-   * Finds the position of the stored message that a copy has the text of: first at `next` and later, then earlier,
-   * because a request may have moved a result.
+   * Finds the position of the stored message with the same content as a copy. Searches from `next` onwards, and then
+   * before `next`, because a request may have moved a result.
    */
   const findCopy = (message: Prompt.Message, text: string, next: number): number | undefined => {
     const isCopy = (position: number): boolean =>
@@ -245,7 +253,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         return value
       })
     }
-    /** Entries of a transaction that may fail, without the events that result from the write. */
+    /** Entries in a transaction that may still fail, without the events that result from the writes. */
     let taken: Array<Entry> = []
     let late: ReadonlyArray<PendingWrite> = []
     const takeBack = (): void => {
@@ -254,7 +262,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       taken = []
       late = []
     }
-    /** Events of the deferred writes, with their position among the entries. */
+    /** Events that resulted from the deferred writes, each with its position among the entries. */
     let found: Array<{ readonly after: number; readonly entries: ReadonlyArray<Entry> }> = []
     const waited = Effect.suspend(() =>
       Effect.forEach(
@@ -324,8 +332,8 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         })
       }),
     references: (messages) => {
-      // Lists grow at their end. After any other change the references are rebuilt, because a message in the middle may
-      // differ.
+      // Usually a list has only grown at its end. After any other change the references are rebuilt, because a message
+      // in the middle may differ.
       let same = 0
       while (same < asked.length && asked[same] === messages[same]) same++
       const isLonger = same === asked.length

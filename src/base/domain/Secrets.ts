@@ -1,15 +1,15 @@
 /**
- * The secret values that a runtime holds, and the search for them in text: unchanged, and in the forms that a command
- * or a model can convert them to.
+ * The secret values that a runtime holds, and the search for them in text. Values are found unchanged and in the
+ * encoded forms that a command or a model can produce.
  *
  * **Details**
  *
  * A value is registered once, when it is read. {@link Registry} is a value of the runtime's context, so that two
  * runtimes share no secrets. Text is searched for all values at once, in one pass (Aho-Corasick), for: the value
  * itself, each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal,
- * percent-encoding, and JSON string escapes, applied once or twice. A value is also found if the text has white space
- * inside it (`base64` and `xxd -p` break lines), escapes of white space (in a JSON string), or line numbers in front of
- * its lines, with or without a file name (`cat -n`, `grep -n`).
+ * percent-encoding, and JSON string escapes, applied once or twice. A value is also found if it is interrupted by white
+ * space (`base64` and `xxd -p` break lines), by escaped white space (in a JSON string), or by line numbers with or
+ * without a file name (`cat -n`, `grep -n`).
  *
  * A short word or a placeholder (`ollama`, `no-key-required`, `true`) is not registered, because it would be masked
  * everywhere.
@@ -17,7 +17,7 @@
  * **Gotchas**
  *
  * A model can be instructed to encode secrets in unforeseen ways. This module prevents accidental leaks and common
- * tricks; it is not a sandbox.
+ * tricks, but it does not replace a sandbox.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -37,16 +37,16 @@ export const mask = (secret: string): string =>
 export interface Registry {
   /** Registers a value. A value that does not look like a secret is ignored. */
   readonly add: (value: string | Redacted.Redacted<string>) => void
-  /** Masks every registered value in a text. Returns the text itself if it contains no registered value. */
+  /** Masks every registered value in text. Returns the text itself if it contains no registered value. */
   readonly mask: (text: string) => string
   /**
-   * Returns the last offset up to `at` where a text can be cut without splitting a registered value or the beginning of
-   * a value that may continue.
+   * Returns the last offset, at most `at`, at which text can be cut without splitting a registered value or the
+   * beginning of a value that may continue.
    */
   readonly cut: (text: string, at: number) => number
   /**
-   * Returns the part of a text from `from` to `to`. A secret that crosses either end is masked with asterisks; line
-   * ends are preserved.
+   * Returns the part of `text` from `from` to `to`. A secret that extends beyond either end is masked with asterisks;
+   * line ends are preserved.
    */
   readonly within: (text: string, from: number, to: number) => string
   /** Increases with every registered value. Text masked under an earlier version must be masked again. */
@@ -67,7 +67,7 @@ const isSecret = (value: string): boolean => {
 
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-/** Returns the base64 characters that depend only on the value if `offset` other bytes precede it. */
+/** Returns the base64 characters that depend only on the value, for a value that follows `offset` other bytes. */
 const encodeBase64 = (bytes: Uint8Array, offset: number): string => {
   let out = ""
   let bits = 0
@@ -133,7 +133,7 @@ const listNeedles = (value: string): ReadonlyArray<Needle> => {
 
 const isBlank = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9
 
-/** An automaton over all needles: it takes one step per character, and white space does not change its state. */
+/** An automaton that searches for all needles at once. It takes one step per character and ignores white space. */
 interface Matcher {
   readonly step: (state: number, code: number) => number
   readonly depth: Int32Array
@@ -190,11 +190,12 @@ const compileNeedles = (needles: ReadonlyArray<Needle>): Matcher => {
   return { step: (state, code) => next[state * width + getClass(code)] ?? 0, depth, found }
 }
 
-/** Matches line numbers at the beginnings of lines, with or without a preceding file name. */
+/** Matches line numbers at the beginning of lines, with or without a preceding file name. */
 const lineNumbers = /(^|\n)([ \t]{0,12}(?:[^\s:|]{1,256}[:-])?\d{1,7}[|:\t\u2192-])(?=[^\n])/g
 
 /**
- * Replaces line numbers by blanks of the same length. Returns `undefined` if the text has fewer than two line numbers.
+ * Replaces line numbers with blanks of the same length. Returns `undefined` if the text has fewer than two line
+ * numbers.
  */
 const withoutLineNumbers = (text: string): string | undefined => {
   let count = 0
@@ -207,15 +208,13 @@ const withoutLineNumbers = (text: string): string | undefined => {
 
 const whiteEscape = /\\{1,4}[nrt]/g
 
-/**
- * Replaces escapes of white space by blanks of the same length. Returns `undefined` if the text has no such escapes.
- */
+/** Replaces escaped white space with blanks of the same length. Returns `undefined` if the text has no such escapes. */
 const withoutEscapes = (text: string): string | undefined => {
   const out = text.includes("\\") ? text.replace(whiteEscape, (escape) => " ".repeat(escape.length)) : text
   return out === text ? undefined : out
 }
 
-/** Returns the offset of the last `count` characters before `end`, not counting white space. */
+/** Returns the offset at which the last `count` characters before `end` begin, not counting white space. */
 const findStart = (text: string, end: number, count: number): number => {
   let at = end
   for (let left = count; left > 0 && at > 0; at--) if (!isBlank(text.charCodeAt(at - 1))) left--
@@ -236,7 +235,7 @@ export const make = (): Registry => {
   }
 
   /**
-   * Returns the ranges of registered values in a text, including a value that may continue after the end of the text.
+   * Returns the ranges of the registered values in text, including a value that may continue after the end of the text.
    */
   const findPlaces = (text: string): ReadonlyArray<readonly [from: number, end: number]> => {
     const { depth, found, step } = getMatcher()
@@ -259,7 +258,7 @@ export const make = (): Registry => {
     return places
   }
 
-  /** Masks in `text` the values found in `searched`, which has the same length. */
+  /** Searches `searched` for registered values and masks the same ranges in `text`. Both have the same length. */
   const replaceSecrets = (text: string, searched: string): string => {
     const { found, step } = getMatcher()
     let out = ""
@@ -336,7 +335,7 @@ export const make = (): Registry => {
   }
 }
 
-/** The empty registry for code outside of a runtime. It stores nothing. */
+/** The registry for code outside of a runtime. It is always empty and ignores new values. */
 export const none: Registry = {
   add: () => {},
   mask: (text) => text,
@@ -351,7 +350,7 @@ export const Secrets = Context.Reference<Registry>("hermes-effect/domain/Secrets
 /** Returns the registry of the current fiber, for code that is not an Effect. */
 export const getCurrentRegistry = (): Registry => Fiber.getCurrent()?.getRef(Secrets) ?? none
 
-/** Matches names whose plain text values are secrets: tokens as servers name them, and headers. */
+/** Matches names whose plain values are secrets: common names of tokens, and headers. */
 const secretName = /(?:token|secret|password|api[-_]?key|authorization|cookie)$/i
 
 const visitSecrets = (value: unknown, add: (value: string) => void, key: string, seen: Set<object>): void => {
@@ -370,8 +369,8 @@ const scheme = /^(?:basic|bearer|token|api-?key)\s{1,8}/i
 const ordinary = /^(?:[./~]|[a-z][\w+.-]*:\/\/|[\w-]+\/[\w.+-]+$)|\s/i
 
 /**
- * Registers every `Redacted` text inside a value (settings, a route, a login), and every text under the name of a
- * secret.
+ * Registers every `Redacted` string inside a value (settings, a route, a login), and every string whose key is the name
+ * of a secret.
  */
 export const register = (registry: Registry, value: unknown): void =>
   visitSecrets(
@@ -384,15 +383,15 @@ export const register = (registry: Registry, value: unknown): void =>
     new Set()
   )
 
-/** Registers the secrets in a value, as {@link register} does, in the registry of the current runtime. */
+/** Like {@link register}, but uses the registry of the current runtime. */
 export const registerSecrets = (value: unknown): Effect.Effect<void> =>
   Effect.map(Secrets, (registry) => register(registry, value))
 
-/** Provides a registry to an Effect if its context has no registry. */
+/** Provides a new registry to an Effect unless its context already contains one. */
 export const provideRegistry = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Secrets, (known) => (known === none ? Effect.provideService(effect, Secrets, make()) : effect))
 
-/** Provides a registry to a Layer and to its dependents if the context has no registry. */
+/** Provides a new registry to a Layer and its dependents unless the context already contains one. */
 export const provideRegistryLayer = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
   Layer.unwrap(
     Effect.map(Secrets, (known) => Layer.provideMerge(layer, Layer.succeed(Secrets, known === none ? make() : known)))

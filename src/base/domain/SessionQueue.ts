@@ -10,7 +10,7 @@ interface SessionQueue<A> {
   readonly drain: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<A>>
   /** Takes the oldest item of a session, or waits for one if the queue is empty. */
   readonly take: (sessionId: SessionId) => Effect.Effect<A>
-  /** Completes as soon as a session has an item. The item remains until it is taken. */
+  /** Completes as soon as a session has an item. The item remains in the queue. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 

@@ -1,17 +1,17 @@
 /**
- * Similarity of two short texts, and the closest matches of a misspelt name. Pure. Time grows with the product of the
- * lengths, so callers must bound the lengths.
+ * Similarity of two short strings, and the closest matches for a misspelled name. Pure. The time grows with the product
+ * of both lengths, so callers must limit the lengths.
  *
  * **Details**
  *
  * {@link distance} counts edits and suits names and lines typed by a user. {@link ratio} is the measure that the
- * contract names for tools and commands (Ratcliff and Obershelp, as `difflib` computes it).
+ * specification requires for names of tools and commands (Ratcliff and Obershelp, as `difflib` computes it).
  *
- * Source: `hermes-llm.md` §13.2 (ratio), `hermes-product.md` §1.1 (a likeness of at least 0.6).
+ * Source: `hermes-llm.md` §13.2 (ratio), `hermes-product.md` §1.1 (a similarity of at least 0.6).
  */
 
 /**
- * Returns the number of edits between two texts. An edit inserts, deletes or replaces a character, or swaps two
+ * Returns the number of edits between two strings. An edit inserts, deletes or replaces a character, or swaps two
  * adjacent ones.
  */
 export const distance = (a: string, b: string): number => {
@@ -30,13 +30,15 @@ export const distance = (a: string, b: string): number => {
   return previous[b.length] ?? 0
 }
 
-/** Returns the share of the longer text that needs no edit: 1 for equal texts, 0 for texts with nothing in common. */
+/**
+ * Returns the share of the longer string that needs no edit: 1 for equal strings, 0 for strings with nothing in common.
+ */
 export const similarity = (a: string, b: string): number => {
   const longest = Math.max(a.length, b.length)
   return longest === 0 ? 1 : 1 - distance(a, b) / longest
 }
 
-/** A range in each of two texts, as start (inclusive) and end (exclusive). */
+/** A range in each of two strings, as start (inclusive) and end (exclusive). */
 interface TextRanges {
   readonly aFrom: number
   readonly aTo: number
@@ -72,14 +74,14 @@ const countMatching = (a: string, b: string, ranges: TextRanges): number => {
 
 /**
  * Returns twice the number of matching characters divided by the number of all characters, 0 to 1. The longest common
- * substring matches first, then the texts on either side of it are matched in the same way.
+ * substring is matched first; the parts on either side of it are then matched in the same way.
  */
 export const ratio = (a: string, b: string): number =>
   a.length + b.length === 0
     ? 1
     : (2 * countMatching(a, b, { aFrom: 0, aTo: a.length, bFrom: 0, bTo: b.length })) / (a.length + b.length)
 
-/** Returns the name closest to a word by edits, if at most a third of it is wrong; otherwise `undefined`. */
+/** Returns the name with the fewest edits to a word, if at most a third of the name differs; otherwise `undefined`. */
 export const findNearest = (word: string, names: Iterable<string>): string | undefined => {
   let best: string | undefined
   let least = Infinity
@@ -99,8 +101,8 @@ export const findNearest = (word: string, names: Iterable<string>): string | und
 const alike = 0.6
 
 /**
- * Returns the names most similar to `wanted` by a measure (0 to 1) of lower-case texts: best first (ties in the given
- * order), at most `count`, and only names with at least 0.6.
+ * Returns at most `count` names that are similar to `wanted`, the most similar first (ties in the given order). The
+ * similarity is measured in lower case, from 0 to 1. Names with less than 0.6 are excluded.
  */
 export const findClosest = (
   wanted: string,

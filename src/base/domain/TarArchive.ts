@@ -3,7 +3,7 @@
  *
  * **Gotchas**
  *
- * An archive with links, devices, or paths outside the archive is rejected as a whole.
+ * An archive that contains links, devices, or paths that lead out of it is rejected as a whole.
  */
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
@@ -166,6 +166,6 @@ const encodeFile = (file: NewFile): Uint8Array => {
   return both
 }
 
-/** Writes an archive of a stream of files. Only the owner may read the extracted files. */
+/** Creates an archive from a stream of files. Only the owner may read the extracted files. */
 export const write = <E, R>(files: Stream.Stream<NewFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.concat(Stream.map(files, encodeFile), Stream.succeed(new Uint8Array(2 * block)))

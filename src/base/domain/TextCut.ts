@@ -3,7 +3,7 @@
  * accents), and adds a note about the missing part.
  */
 
-/** Number of code units in which a character boundary is searched; real characters are shorter. */
+/** Number of code units that are searched for a character boundary; real characters are shorter. */
 const window = 64
 
 let made: Intl.Segmenter | undefined
@@ -58,8 +58,8 @@ export const takeTail = (text: string, chars: number): string =>
   text.length <= chars ? text : chars <= 0 ? "" : text.slice(findBorderAfter(text, text.length - chars))
 
 /**
- * Returns the beginning and the end of a text with a note between them, at most `chars` code units in total. `share` is
- * the share of the beginning.
+ * Returns the beginning and the end of the text with a note between them, at most `chars` code units in total. `share`
+ * is the fraction that the beginning takes up.
  */
 export const cutMiddle = (text: string, chars: number, share = 0.4): string => {
   if (text.length <= chars) return text

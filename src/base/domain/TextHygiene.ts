@@ -1,6 +1,6 @@
 /**
- * Makes text of users and models safe to store and send: lone surrogates become U+FFFD, and unneeded control characters
- * and the fences `<memory-context>` and `<plugin-context>` are removed.
+ * Makes text from users and models safe to store and send: lone surrogates become U+FFFD, and unneeded control
+ * characters and the fences `<memory-context>` and `<plugin-context>` are removed.
  *
  * **Details**
  *
@@ -11,14 +11,14 @@
  * In **input** ({@link stripFences}) whole blocks are removed first, then the accompanying note, then tags without a
  * partner. In **output** ({@link makeFenceStream}) text arrives in pieces: a possible tag is held back until it is
  * resolved, a block is dropped as it arrives, and an unclosed block drops the rest. {@link stripOutputFences} does the
- * same to a whole text.
+ * same for a whole text at once.
  *
  * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is mentioned, not used, and remains in output.
  *
  * Source: `hermes-llm.md` §8, §19.1 and §19.2, `ARCHITECTURE.md` §7.
  */
 
-/** Returns a text without unpaired surrogates. */
+/** Replaces unpaired surrogates in text with U+FFFD. */
 export const toWellFormed = (text: string): string => (text.isWellFormed() ? text : text.toWellFormed())
 
 /**
@@ -87,7 +87,7 @@ const gap = String.raw`\s{0,${maxGap}}`
 const tag = new RegExp(String.raw`<${gap}(/?)${gap}(memory|plugin)-context${gap}>`, "gi")
 const note = /\[system note:[^\]]{0,800}\]\s?/gi
 
-/** Removes fences from text of a user or a memory provider. Takes linear time for any nesting. */
+/** Removes fences from text written by a user or a memory provider. Takes linear time for any nesting. */
 export const stripFences = (text: string): string => {
   if (!/<|\[system note:/i.test(text)) return text
   const found = Array.from(text.matchAll(tag), (match) => ({
@@ -110,13 +110,13 @@ export const stripFences = (text: string): string => {
     }
     out += text.slice(from, at)
     from = end
-    // Of a tag without a partner, only the tag itself is removed.
+    // If a tag has no partner, only the tag itself is removed.
     if (!closes && (lastClose.get(kind) ?? -1) > at) open = kind
   }
   return (out + text.slice(from)).replace(note, (found) => (/\bcontext\b/i.test(found) ? "" : found))
 }
 
-/** Removes fences from text that arrives in pieces. */
+/** A filter that removes fences from text that arrives in pieces. */
 interface FenceStream {
   /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string
@@ -125,11 +125,11 @@ interface FenceStream {
 }
 
 const longest = "</memory-context>".length + 3 * maxGap
-/** Matches the beginning of a tag at the end of a text. */
+/** Matches the beginning of a tag at the end of text. */
 const beginning = new RegExp(String.raw`^<${gap}/?${gap}[a-z-]{0,14}${gap}$`, "i")
 const words = ["memory-context", "plugin-context"]
 
-/** Returns the offset of a partial tag at the end of an unfinished text, or -1. */
+/** Returns the offset at which a partial tag at the end of unfinished text begins, or -1. */
 const findHeldStart = (text: string): number => {
   const at = text.lastIndexOf("<")
   if (at === -1 || text.length - at > longest) return -1
@@ -200,7 +200,7 @@ export const makeFenceStream = (): FenceStream => {
   }
 }
 
-/** Removes fences from a whole output text, as a {@link FenceStream} does for pieces. */
+/** Removes fences from a whole output text, with the rules of {@link FenceStream}. */
 export const stripOutputFences = (text: string): string => {
   if (!text.includes("<")) return text
   const fences = makeFenceStream()

@@ -1,6 +1,6 @@
 /**
- * Token counts under one set of names for every provider (`hermes-llm.md` §12.1). Providers report `Response.Usage` of
- * `effect/ai`; this module converts it, sums it, and names its fields as documents and exporters expect.
+ * Token counts with the same names for every provider (`hermes-llm.md` §12.1). Providers report `Response.Usage` of
+ * `effect/ai`; this module converts and adds usage, and renames its fields for documents and exporters.
  *
  * **Example** (The tokens of two calls)
  *
@@ -98,7 +98,7 @@ export const computeCacheHitPercent = (usage: Usage): number => {
 }
 
 /**
- * Returns usage with the field names of `seeds/004…` and the hook payloads, including the aliases of the seed
+ * Returns usage with the field names of `seeds/004…` and the hook payloads, including the aliases in `seeds/004…`
  * (`ARCHITECTURE.md` §7).
  */
 export const toWire = (usage: Usage): Readonly<Record<string, number>> => ({

@@ -1,4 +1,4 @@
-/** The version of the runtime and the program; a test compares it with the version of the package. */
+/** The version of the runtime and the program. A test checks that it equals the version in `package.json`. */
 
 export const version = "0.1.0"
 

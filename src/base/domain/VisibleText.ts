@@ -1,13 +1,13 @@
 /**
- * Makes every character of a text visible to a person who has to approve it: a command, a call, a difference, the label
- * of an answer.
+ * Makes every character visible in text that a person has to approve: a command, a call, a difference, the label of an
+ * answer.
  *
  * **Details**
  *
- * A character that a reader cannot see, or that moves, hides or reorders other characters, is replaced by a mark with
- * its code point: `\u{202E}`. These are control characters and escape sequences, carriage returns, backspaces,
- * zero-width characters, bidirectional controls, tag characters, variation selectors, blanks other than the space, and
- * halves of surrogate pairs. Emoji retain the joiners and selectors that belong to them.
+ * A character that a reader cannot see, or that moves, hides or reorders other characters, is replaced with a mark that
+ * shows its code point: `\u{202E}`. Such characters are control characters and escape sequences, carriage returns,
+ * backspaces, zero-width characters, bidirectional controls, tag characters, variation selectors, white space other
+ * than the space character, and halves of surrogate pairs. Emoji retain the joiners and selectors that belong to them.
  *
  * The text is not shortened, and no characters are removed. Both functions return the argument itself if it contains no
  * character to mark.
@@ -26,14 +26,17 @@ const hidden = [
 const hiddenInLines = new RegExp(String.raw`${emojiSource}|((?![\n\t])[${hidden}])`, "gv")
 const hiddenInLine = new RegExp(`${emojiSource}|([${hidden}])`, "gv")
 
-/** Replaces a match by the mark of its first group. A matched emoji has no such group and is unchanged. */
+/**
+ * Returns the mark for a matched hidden character, which is in the first group. A matched emoji has no such group and
+ * remains unchanged.
+ */
 const markCharacter = (match: string, found: string | undefined): string =>
   found === undefined ? match : `\\u{${(found.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`
 
-/** Marks the hidden characters of a text of any number of lines; line feeds and tabs are unchanged. */
+/** Marks the hidden characters in text with any number of lines; line feeds and tabs are unchanged. */
 export const showLines = (text: string): string =>
   /^[\n\t -~]*$/.test(text) ? text : text.replace(hiddenInLines, markCharacter)
 
-/** Marks the hidden characters of a text as one line; line feeds and tabs are marked too. */
+/** Marks the hidden characters in text that is shown as one line; line feeds and tabs are marked too. */
 export const showLine = (text: string): string =>
   /^[ -~]*$/.test(text) ? text : text.replace(hiddenInLine, markCharacter)

@@ -9,9 +9,9 @@
  *
  * - the scope in which a process was started, when it closes normally;
  * - the exit of this process, which first kills every remaining group ({@link killAll});
- * - a watchdog for abnormal termination: one small shell, started with the first process, that reads the live processes
- *   from a pipe. The pipe ends when this process ends for any reason; then the watchdog kills the groups and every
- *   process with one of their marks, even outside its group.
+ * - a watchdog for abnormal termination: one small shell, started with the first process, that reads the marks of the
+ *   live processes from a pipe. The pipe ends when this process ends for any reason. Then the watchdog kills the groups
+ *   and every process with one of their marks, even outside its group.
  *
  * The watchdog receives a mark before the process is started, so that no process is missed. The cost is one write to a
  * pipe for each process, and one start of `/bin/sh` for all processes.
@@ -43,12 +43,12 @@ import * as InheritedDescriptors from "./InheritedDescriptors.ts"
 /** The environment variable that marks a process and its descendants. */
 const markVariable = "HERMES_PROCESS_MARK"
 
-/** If true, started processes may outlive the program, such as a browser that was opened for the user. */
+/** If true, started processes may outlive the program. Used for example for a browser that is opened for the user. */
 export const Outlives = Context.Reference<boolean>("hermes-effect/platform/Outlives", { defaultValue: () => false })
 
 /**
- * Reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (ended) until the pipe ends, then kills the
- * remaining processes, and checks again for processes that were started meanwhile.
+ * Script of the watchdog. It reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (ended) until the
+ * pipe ends. Then it kills the remaining processes, and repeats the search for processes that were started meanwhile.
  */
 const watchdogScript = `
 live=''
@@ -102,7 +102,7 @@ let watchdog: NodeProcess | undefined
 const startWatchdog = (): NodeProcess => {
   const started = spawn("/bin/sh", ["-c", watchdogScript], {
     cwd: "/",
-    // The watchdog inherits no variables of this program: with an inherited mark it would be killed as one of the
+    // The watchdog inherits no variables from this program. With an inherited mark it would kill itself as one of the
     // marked processes.
     env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
     detached: true,
@@ -133,7 +133,7 @@ const writeLines = (lines: string): void => {
   else watchdog.stdin?.write(lines)
 }
 
-/** Sends a line to the watchdog at once. */
+/** Sends a line to the watchdog immediately. */
 const notifyNow = (line: string): void => {
   if (process.platform !== "win32") writeLines(pending + line)
 }
@@ -193,7 +193,7 @@ const markCommand = (command: ChildProcess.Command, mark: string): ChildProcess.
         detached: true
       })
 
-/** Returns the command without the descriptors that this process inherited. */
+/** Returns a command whose process does not receive the descriptors that this process inherited. */
 const withoutInherited = (command: ChildProcess.Command): ChildProcess.Command =>
   command._tag === "PipedCommand"
     ? ChildProcess.pipeTo(withoutInherited(command.left), withoutInherited(command.right), command.options)
@@ -205,7 +205,7 @@ const guardSpawner = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawne
     Effect.fnUntraced(function* (command) {
       if (yield* Outlives) return yield* inner.spawn(withoutInherited(command))
       const mark = makeMark()
-      // The mark is released after the process, whose finalizer runs first.
+      // The mark is released after the process has ended, because the finalizer of the process runs first.
       yield* Effect.acquireRelease(
         Effect.sync(() => addMark(mark)),
         () => Effect.sync(() => removeMark(mark))
@@ -216,7 +216,7 @@ const guardSpawner = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawne
     })
   )
 
-/** Wraps the spawner in the context so that its processes never outlive this process. */
+/** Layer that wraps the spawner in the context so that its processes never outlive this process. */
 const guarding = Layer.effect(ChildProcessSpawner, Effect.map(ChildProcessSpawner, guardSpawner))
 
 /** Provides Node's services. Their processes never outlive this process. */
@@ -237,7 +237,7 @@ const ofNode: Layer.Layer<Platform> = guarding.pipe(
   Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer))
 )
 
-/** Provides a platform service: the one that the application provides, or Node's. */
+/** Provides a platform service. Uses the service of the application if there is one, and Node's service otherwise. */
 const layerGivenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
   Layer.effect(
     key,

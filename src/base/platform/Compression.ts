@@ -78,13 +78,16 @@ export const gzip = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Strea
     (failure) => ("error" in failure ? Stream.fail(failure.error) : Stream.die(failure))
   )
 
-/** Compresses a body with gzip. */
+/** Compresses a whole string or byte array with gzip. */
 export const gzipBytes = (content: string | Uint8Array): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
     Zlib.gzip(content, (error, bytes) => (error === null ? resolve(bytes) : reject(error)))
   })
 
-/** Decompresses a gzip file of up to `most` bytes; `undefined` if it is not a gzip file, is damaged or is larger. */
+/**
+ * Decompresses gzip data. Returns `undefined` if the data is not gzip or is damaged, or if the result is larger than
+ * `most` bytes.
+ */
 export const gunzip = (bytes: Uint8Array, most: number): Uint8Array | undefined => {
   try {
     return Zlib.gunzipSync(bytes, { maxOutputLength: most })
@@ -93,7 +96,7 @@ export const gunzip = (bytes: Uint8Array, most: number): Uint8Array | undefined 
   }
 }
 
-/** Decoders of compressed blocks in a file, by the compression names of columnar formats. */
+/** Decoders for compressed blocks, by the names that columnar file formats use for the compression. */
 export const blockDecoders: Readonly<Record<"BROTLI" | "GZIP" | "ZSTD", (bytes: Uint8Array) => Uint8Array>> = {
   BROTLI: (bytes) => Zlib.brotliDecompressSync(bytes),
   GZIP: (bytes) => Zlib.gunzipSync(bytes),

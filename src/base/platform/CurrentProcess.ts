@@ -21,10 +21,7 @@ export const operatingSystem: string = process.platform
 /** Returns the working directory of this process. */
 export const getWorkingDirectory = (): string => process.cwd()
 
-/**
- * Returns the memory in bytes that is available to all processes: the memory of the machine, or the limit of its
- * container.
- */
+/** Returns the total memory for all processes, in bytes: the memory of the machine, or the limit of the container. */
 export const getMachineMemory = (): number => {
   const constrained = process.constrainedMemory()
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
@@ -45,20 +42,20 @@ export const temporarySpace = (): number | undefined => {
 }
 
 /**
- * The directory whose project files a runtime uses: the directory of this process, except in a server with several
- * directories.
+ * Returns the directory whose project files a runtime uses. It is the working directory of this process, except in a
+ * server with several directories.
  */
 export const StartDirectory = Context.Reference<() => string>("hermes-effect/platform/StartDirectory", {
   defaultValue: () => getWorkingDirectory
 })
 
-/** Returns the variables of this process at the time of the call, without hidden variables. */
+/** Returns the variables of this process at the time of the call, without the variables hidden by `HiddenVariables`. */
 export const getProcessVariables = (): Readonly<Record<string, string | undefined>> => process.env
 
-/** Returns the standard streams of this process. A stream is opened when its property is first read. */
+/** Returns an object with the standard streams of this process. A stream is opened when its property is first read. */
 export const getStandardStreams = (): Pick<NodeJS.Process, "stderr" | "stdin" | "stdout"> => process
 
-/** Events of this process, with the arguments of their listeners. */
+/** Events of this process, with the arguments that their listeners receive. */
 interface ProcessEvents extends Record<NodeJS.Signals, [signal: NodeJS.Signals]> {
   /** Event before the process exits, with the exit code. */
   readonly exit: [code: number]
@@ -90,15 +87,15 @@ export const setExitCode = (code: number): void => {
 }
 
 /**
- * Sends a signal to a process, or to a group by its negative id; 0 is the group of this process. Throws if the process
- * does not exist or may not be signalled.
+ * Sends a signal to a process, or to a process group if `pid` is its negative id; 0 is the group of this process.
+ * Throws if the process does not exist or may not be signalled.
  */
 export const sendSignal = (pid: number, name: NodeJS.Signals): void => {
   process.kill(pid, name)
 }
 
 /**
- * Synchronously writes a file that only its owner can read, for output at the end of the process. Throws the error of
- * the system.
+ * Synchronously writes a file that only its owner can read, for output at the end of the process. Throws the system
+ * error if the file cannot be written.
  */
 export const writeFileNow = (path: string, text: string): void => writeFileSync(path, text, { mode: 0o600 })

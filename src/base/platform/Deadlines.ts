@@ -1,4 +1,4 @@
-/** Time limits of requests. */
+/** Time limits for requests. */
 
 /** A request that is notified when its time limit expires. */
 export interface ExpiringItem {
@@ -9,11 +9,12 @@ export interface ExpiringItem {
 const parts = 64
 
 /**
- * Time limits on one timer: a request that ends in time neither arms nor disarms a timer.
+ * Time limits of many requests that share one timer, so that a request that ends in time need not start or stop a
+ * timer.
  *
  * **Gotchas**
  *
- * The timer does not keep the process alive: the sockets of waiting requests do.
+ * The timer does not keep the process alive. The sockets of waiting requests keep it alive.
  */
 export class Deadlines {
   readonly #ends = new Map<ExpiringItem, number>()

@@ -1,7 +1,7 @@
-/** Digests that serve as short names: the same text always has the same name. */
+/** Digests that serve as short names. The same content always has the same digest. */
 import { hash } from "node:crypto"
 
-/** Returns the first `length` hexadecimal digits of the SHA-256 of a text or of bytes. */
+/** Returns the first `length` hexadecimal digits of the SHA-256 digest of text or bytes. */
 export const toHex = (text: string | Uint8Array, length: number): string => hash("sha256", text, "hex").slice(0, length)
 
 /**
@@ -10,6 +10,6 @@ export const toHex = (text: string | Uint8Array, length: number): string => hash
  */
 export const fingerprint = (key: string): string => toHex(key, 16)
 
-/** Returns the hash of bytes in base64, as used in integrity texts. */
+/** Returns the hash of bytes in base64, as used in `integrity` values. */
 export const toBase64 = (bytes: Uint8Array, algorithm: "sha256" | "sha384" | "sha512"): string =>
   hash(algorithm, bytes, "base64")

@@ -12,7 +12,8 @@ import { chmod, lstat, readdir, rmdir, stat, statfs, unlink } from "node:fs/prom
 import { holdDirectory } from "./HeldPath.ts"
 
 /**
- * Minimum number of bytes counted for a file, because a file system can run out of entries before it runs out of bytes.
+ * Minimum number of bytes counted for a file or a directory, because a file system can run out of entries before it
+ * runs out of bytes.
  */
 const entryBytes = 4096
 
@@ -20,8 +21,8 @@ const entryBytes = 4096
 const maxDepth = 256
 
 /**
- * Returns the space left to ordinary users in the file system of a directory, in bytes. Free entries are counted as
- * {@link entryBytes} each.
+ * Returns the free space for ordinary users in the file system of a directory, in bytes. Each free file entry counts as
+ * {@link entryBytes} more.
  */
 export const readFreeBytes = (directory: string) =>
   Effect.map(
@@ -82,7 +83,10 @@ export const measureTree = Effect.fnUntraced(function* (directory: string) {
   return { bytes, isComplete } satisfies TreeSize
 })
 
-/** Measures the deleted files that processes still hold open, without files of other users. */
+/**
+ * Measures the deleted files that the given processes still hold open. Processes whose descriptors cannot be read, such
+ * as processes of other users, are ignored.
+ */
 export const measureUnnamedFiles = Effect.fnUntraced(function* (pids: ReadonlyArray<number>) {
   const sizes = new Map<string, number>()
   yield* Effect.forEach(
@@ -112,8 +116,9 @@ export const measureUnnamedFiles = Effect.fnUntraced(function* (pids: ReadonlyAr
 })
 
 /**
- * Removes the files below a directory that were created or changed since a time (epoch milliseconds), and the
- * directories created since then that become empty. The directory itself and files that cannot be removed remain.
+ * Removes the files below a directory that were created or changed since a time (in epoch milliseconds). Also removes
+ * directories that were created since then and become empty. The directory itself and files that cannot be removed
+ * remain.
  */
 export const removeFilesSince = (directory: string, since: number): Effect.Effect<void> => {
   const removeBelow = (path: string, depth: number): Effect.Effect<void> =>

@@ -11,12 +11,12 @@ import type * as Http from "node:http"
 import { connect } from "node:net"
 import { type Duplex, pipeline } from "node:stream"
 
-/** Refusal of a host, with its reason. If `isCallerWanted` is true, a client without a password is asked for one. */
+/** Reason for refusing a host. If `isCallerWanted` is true, a client that sent no password is asked for one. */
 export type ProxyRefusal = string | { readonly reason: string; readonly isCallerWanted: boolean }
 
 /**
- * Returns the current addresses of a host that may be reached, or fails with a refusal. `caller` is the password from
- * the client.
+ * Decides whether a host may be reached. Returns the current addresses of the host, or fails with a refusal. `caller`
+ * is the password that the client sent.
  */
 export type Admission = (
   host: string,
@@ -33,7 +33,10 @@ const readCaller = ({ headers }: Http.IncomingMessage): string | undefined => {
   return encoded === undefined ? undefined : /^[^:]*:(.+)$/s.exec(Buffer.from(encoded, "base64").toString("utf8"))?.[1]
 }
 
-/** Parses an authority such as `example.com:443` or `[::1]:443` into host and port; `undefined` for other texts. */
+/**
+ * Parses an authority such as `example.com:443` or `[::1]:443` into host and port. Returns `undefined` for any other
+ * text.
+ */
 const parseAuthority = (text: string): { readonly host: string; readonly port: number } | undefined => {
   const [, v6, name, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+)):(\d{1,5})$/.exec(text) ?? []
   const host = v6 ?? name
@@ -85,8 +88,9 @@ const hopByHop = new Set([
 export type ListenPlace = { readonly path: string } | { readonly host: "127.0.0.1"; readonly port: 0 }
 
 /**
- * Listens until the scope ends, which closes open connections. Returns the port, if any. Supports `CONNECT` and plain
- * requests with an absolute URL. Fails with the error message of the system if the place cannot be used.
+ * Runs a proxy until the scope ends; open connections are then closed. Returns the port, if `place` is not a socket
+ * file. Supports `CONNECT` and plain requests with an absolute URL. Fails with the system's error message if the place
+ * cannot be used.
  */
 export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<number | undefined, string, Scope.Scope> =>
   Effect.gen(function* () {
@@ -99,7 +103,10 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
       socket.once("close", () => open.delete(socket))
       return socket
     }
-    /** Calls `then` with an address, or `refuse` with a reason, unless the client has disconnected. */
+    /**
+     * Asks for admission to a host. Calls `then` with an address, or `refuse` with a reason, unless the client has
+     * disconnected.
+     */
     const requestAdmission = (
       client: Duplex,
       { caller, host, port }: { readonly caller: string | undefined; readonly host: string; readonly port: number },
@@ -205,8 +212,8 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
   })
 
 /**
- * Source code of a program that forwards connections from a port of the loopback address to a socket file. Its argument
- * is the socket file. It prints `ready PORT`, and exits when its input ends.
+ * Source code of a program that forwards connections from a port of the loopback address to a socket file. The program
+ * receives the path of the socket file as its argument. It prints `ready PORT`, and exits when its input ends.
  */
 export const carrier = `
 const net = require("node:net")

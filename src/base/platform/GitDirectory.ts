@@ -5,8 +5,8 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 
 /**
- * Tests if a folder is the working tree of a repository: its `.git` is a file, or a directory that is not empty. Git
- * also ignores an empty `.git`, which a killed sandbox leaves behind.
+ * Tests whether a folder is the working tree of a repository, that is, `.git` is a file or a non-empty directory. Git
+ * also ignores an empty `.git`, which a killed sandbox may leave.
  */
 export const isRepository: (
   folder: string

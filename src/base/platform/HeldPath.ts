@@ -6,12 +6,12 @@
  *
  * The handle is a descriptor without read or write access (`O_PATH`), and its path is `/proc/self/fd/N`: the kernel
  * resolves it to the file of the descriptor, and `/proc/self/fd/N/name` to a name in that directory. Node does not
- * provide `openat(2)`, which is intended for this purpose. On macOS the path is `/.vol/DEVICE/INODE`, which refers to a
- * file by its number, and the descriptor (`O_EVTONLY`) prevents the reuse of the number.
+ * provide `openat(2)`, the usual function for this purpose. On macOS the path is `/.vol/DEVICE/INODE`, which refers to
+ * a file by its number, and the descriptor (`O_EVTONLY`) prevents the reuse of the number.
  *
  * **Gotchas**
  *
- * Linux and macOS only. Not tested on macOS, where files on a volume without such paths are not found.
+ * Linux and macOS only. Not tested on macOS. There, files on a volume that does not support such paths are not found.
  */
 import * as Effect from "effect/Effect"
 import { type PlatformError, systemError, type SystemErrorTag } from "effect/PlatformError"

@@ -8,7 +8,7 @@
  * request is interrupted.
  *
  * A client that does not read its answer is disconnected after `stallMillis`; until then writing is suspended. This
- * limit does not apply to an answer that is still being computed.
+ * limit does not apply while an answer is still being computed.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -38,7 +38,7 @@ export interface Options {
   readonly stallMillis: number
 }
 
-/** A listening server. */
+/** A server that listens on its address. */
 export interface Listener {
   readonly port: number
   /** Answers requests until the scope closes. */
@@ -67,7 +67,7 @@ const cutStalled = (responses: Iterable<Http.ServerResponse>, stallMillis: numbe
   }
 }
 
-/** Listens on an address. Fails with the error message of the system if the address cannot be used. */
+/** Listens on an address. Fails with the system's error message if the address cannot be used. */
 export const open = ({
   graceful,
   host,
@@ -97,7 +97,7 @@ export const open = ({
     // Closes connections that remain after the time limit for active requests.
     yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
     const address = server.address()
-    // Disables keep-alive for active responses; otherwise their connections would stay open for further requests.
+    // Disables keep-alive for active responses; otherwise their connections would stay open for later requests.
     const last = Effect.sync(() => {
       for (const response of underWay) response.shouldKeepAlive = false
     })
@@ -123,12 +123,12 @@ const loopback = new BlockList()
 loopback.addSubnet("127.0.0.0", 8, "ipv4")
 loopback.addAddress("::1", "ipv6")
 
-/** Tests if an address or name can only mean this machine. */
+/** Tests whether an address or name always refers to this machine. */
 export const isLoopback = (host: string): boolean => {
   const bare = host.replace(/^\[(.*)\]$/u, "$1")
   const kind = isIP(bare)
   return kind === 0 ? bare === "localhost" : loopback.check(bare, kind === 4 ? "ipv4" : "ipv6")
 }
 
-/** Tests if a host is an IP address, which cannot be the name of another site. */
+/** Tests whether a host is an IP address. Unlike a name, an address cannot belong to another site. */
 export const isAddress = (host: string): boolean => isIP(host.replace(/^\[(.*)\]$/u, "$1")) !== 0

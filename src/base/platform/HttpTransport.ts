@@ -1,12 +1,12 @@
 /**
- * Sends the requests of the official SDKs and of exporters with undici: a function compatible with `fetch` for their
- * `fetch` option, which uses about half the CPU of the platform's `fetch` per request.
+ * Sends the requests of the official SDKs and of exporters with undici: provides a function for their `fetch` option.
+ * It needs about half the CPU time per request of the platform's `fetch`.
  *
  * **Details**
  *
- * - Connections are kept alive, without a limit on their number, and belong to the client: `close` closes them.
- * - An answer of 2xx is a {@link StreamedResponse}; any other is a genuine `Response` whose body has been read (at most
- *   16 MiB).
+ * - Connections are kept alive, and their number is not limited. They belong to the client: `close` closes them.
+ * - An answer with a 2xx status is a {@link StreamedResponse}. Any other answer is a real `Response` whose body has
+ *   been read (at most 16 MiB).
  * - `init.signal` closes the connection, both before the answer and while its body is read.
  * - Redirects are followed only to the same origin, at most five times, so that a key is never sent to another host.
  *   301, 302 and 303 turn a POST into a GET, as `fetch` does; 307 and 308 send it again.
@@ -15,8 +15,8 @@
  *
  * **Gotchas**
  *
- * Bodies of requests are strings or bytes. Connection errors carry the `code` of Node or undici. If the connection
- * breaks, this module never sends the request again, because the server may have read it.
+ * Request bodies are strings or bytes. Connection errors have the `code` from Node or undici. If the connection breaks,
+ * this module never sends the request again, because the server may have read it.
  *
  * Source: `hermes-llm.md` §2.5.
  */
@@ -33,14 +33,14 @@ import { withoutEncodings } from "./Compression.ts"
 import { Deadlines, type ExpiringItem } from "./Deadlines.ts"
 import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
 
-/** A `fetch` function with separate connections. */
+/** A `fetch` function with its own connections. */
 export interface HttpTransport {
   /**
-   * `answerMillis` is the time from now within which a 2xx answer has to begin, or any other answer has to be complete;
-   * no limit if absent.
+   * `answerMillis` is a time limit in milliseconds, counted from the call; no limit if absent. A 2xx answer has to
+   * begin, and any other answer has to be complete, within this time.
    */
   (input: string | URL | Request, init?: RequestInit, answerMillis?: number): Promise<Response>
-  /** Encodes headers that many requests share once. The headers must not change afterwards. */
+  /** Encodes headers once for use in many requests. The headers must not change afterwards. */
   readonly fixed: (headers: Headers) => Headers
   /** Closes all connections, including those in use. */
   readonly close: () => void
@@ -78,14 +78,13 @@ const maxRedirects = 5
 const maxErrorBytes = 16 * 1024 * 1024
 
 /**
- * Connections to a proxy, with the method that requests a tunnel. undici adds this method to its dispatchers only in
- * its index.
+ * Connections to a proxy, with the method that requests a tunnel. In undici, only the index module adds this method.
  */
 class ProxyConnections extends Pool {
   override connect = connect
 }
 
-/** Connections, separate for each origin. */
+/** Connections of one client, with a separate pool for each origin. */
 interface Connections {
   readonly to: (origin: string) => Undici.Dispatcher
   readonly destroy: () => void
@@ -173,7 +172,7 @@ const makeProxyError = (cause: Error): Error =>
 const joinHeader = (value: string | Array<string> | undefined): string =>
   Array.isArray(value) ? value.join(", ") : (value ?? "")
 
-/** An answer whose body follows. The body is a Node stream if it has to be decoded or belongs to an error. */
+/** An answer whose body follows. The body is a Node stream if it has to be decoded or belongs to a failed request. */
 interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -182,7 +181,7 @@ interface Answer {
 
 const isSuccess = (status: number): boolean => status >= 200 && status <= 299
 
-/** Returns the maximum time between two bytes of the body of an answer with these headers. */
+/** Returns the maximum time between two bytes of a body, depending on the headers of its answer. */
 type SilenceOf = (headers: IncomingHttpHeaders) => number | undefined
 
 /** Connections with their time limits. */
@@ -192,8 +191,7 @@ interface Client extends Connections {
 }
 
 /**
- * Receives the answer of one request from its connection, without a Node stream if the body does not have to be
- * decoded.
+ * Receives the answer to one request. If the body does not have to be decoded, it is passed on without a Node stream.
  */
 class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
   readonly #signal: AbortSignal | undefined
@@ -234,7 +232,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     this.#controller?.abort(error)
   }
 
-  /** Ends the answer for its reader, with an error if it is incomplete. */
+  /** Ends the answer. If it is incomplete, its reader receives the error. */
   #end(error: Error | undefined): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -260,7 +258,8 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     headers: IncomingHttpHeaders
   ): void {
     if (status < 200) return
-    // The time limit of other answers continues, because they are read completely before they are returned.
+    // For any other answer the time limit continues to apply, because such an answer is read completely before it is
+    // returned.
     if (isSuccess(status)) this.#deadlines.stop(this)
     const source: BodySource = {
       pause: () => controller.pause(),
@@ -395,7 +394,7 @@ const followRedirects = async (client: Client, first: Hop, begun: Answer): Promi
     : toGenuineResponse(headers, status, decoded)
 }
 
-/** Creates a client with separate connections. */
+/** Creates a client with its own connections. */
 export const make = ({
   connectTimeoutMillis = defaultConnectMillis,
   readTimeoutMillis

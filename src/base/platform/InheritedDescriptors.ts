@@ -4,10 +4,11 @@
  * **Details**
  *
  * `exec 200>>file; hermes …` leaves descriptor 200 open in this process, and every program that it starts inherits it:
- * a sandboxed command could write to a file that its sandbox hides. Node closes the first 16 descriptors and those that
- * it opened itself; higher descriptors are inherited. They stay open in this process, because an argument such as
- * `<(…)` may refer to one. When a process is started, Bash or Node first closes the descriptors in it and then runs the
- * program. Without such descriptors, which is the usual case, processes are started directly.
+ * a sandboxed command could write to a file that its sandbox hides. Node closes the first 16 descriptors and all
+ * descriptors that it opened itself, but higher descriptors are inherited. This process cannot close them, because an
+ * argument such as `<(…)` may refer to one. A new process therefore first runs Bash or Node, which closes the
+ * descriptors and then becomes the program. Without such descriptors, which is the usual case, processes are started
+ * directly.
  *
  * **Gotchas**
  *
@@ -22,12 +23,13 @@ import { delimiter, join, resolve } from "node:path"
 /** Flag of a descriptor that the kernel closes when a program starts (`O_CLOEXEC`). */
 const closedOnStart = 0o2000000
 
-/**
- * Highest descriptor that Node closes; such a descriptor is passed on only if the caller of this process intended it.
- */
+/** Highest descriptor that Node itself closes in started processes. */
 const lastOfNode = 15
 
-/** Tests whether a started program would inherit a descriptor, by its text in `/proc/self/fdinfo`. Pure. */
+/**
+ * Tests whether a started program would inherit a descriptor. `info` is the text of the descriptor in
+ * `/proc/self/fdinfo`. Pure.
+ */
 export const isPassedOn = (info: string): boolean => {
   const flags = /^flags:\s*([0-7]+)/m.exec(info)?.[1]
   // A descriptor whose flags cannot be read is closed too; closing a descriptor that is not passed on is harmless.
@@ -64,7 +66,7 @@ export const listDescriptors = (): ReadonlyArray<number> => (found ??= findDescr
 
 const bash = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
 
-/** Script that closes the descriptors in its first argument and then becomes the program in the other arguments. */
+/** Script that closes the descriptors listed in its first argument and then runs the program in the other arguments. */
 const nodeScript = [
   "const [list, command, ...args] = process.argv.slice(1)",
   "const fs = require('node:fs'), path = require('node:path')",
@@ -77,7 +79,7 @@ const nodeScript = [
 
 type Words = ChildProcess.StandardCommand["args"]
 
-/** Returns the program and arguments that close descriptors and then become `command`. */
+/** Returns a program and arguments that close descriptors and then run `command` in the same process. */
 const wrapWords = (command: string, args: Words, descriptors: ReadonlyArray<number>): readonly [string, Words] => {
   const shell = bash.find((path) => existsSync(path))
   if (shell === undefined) return [process.execPath, ["-e", nodeScript, descriptors.join(","), command, ...args]]
@@ -100,7 +102,7 @@ const isExecutable = (path: string): boolean => {
   }
 }
 
-/** Tests whether the operating system would find the program of a command that is started without a shell. */
+/** Tests whether the operating system would find the program of a command that runs without a shell. */
 const isInstalled = ({ command, options: { cwd, env, extendEnv } }: ChildProcess.StandardCommand): boolean => {
   const directory = resolve(cwd ?? ".")
   if (command.includes("/")) return isExecutable(resolve(directory, command))
@@ -109,7 +111,7 @@ const isInstalled = ({ command, options: { cwd, env, extendEnv } }: ChildProcess
   return places.split(delimiter).some((place) => isExecutable(join(resolve(directory, place), command)))
 }
 
-/** Returns a command that starts the same program without the descriptors. */
+/** Returns a command that starts the same program without the given descriptors. */
 export const closeFor = (
   command: ChildProcess.StandardCommand,
   descriptors: ReadonlyArray<number>

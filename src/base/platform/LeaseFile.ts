@@ -1,4 +1,4 @@
-/** Opens the database file of the leases, for callers that need only leases. */
+/** Opens the database file that contains the leases, for callers that need nothing else from the database. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
@@ -9,7 +9,7 @@ import * as SqliteClient from "./SqliteClient.ts"
 /** SQLite application id of the databases of this program: `HeEf` in ASCII. */
 export const applicationId = 0x48654566
 
-/** Opens the leases in the file at `path`, and creates the file if it is missing. The scope closes it. */
+/** Opens the leases in the file at `path`. Creates the file if it is missing, and closes it when the scope closes. */
 export const open = (path: string): Effect.Effect<Leases.Service, Leases.LeaseFailed, Scope.Scope> => {
   const toLeaseFailure = (error: SqlError): Leases.LeaseFailed =>
     new Leases.LeaseFailed({ message: SqlFailure.describe(path, error), cause: error.reason.cause })

@@ -7,9 +7,10 @@
  * transaction that holds SQLite's write lock from the beginning (`BEGIN IMMEDIATE`), so that no other process can read
  * it in between. It is renewed every {@link renewEvery} and released with its scope.
  *
- * Another owner can take it only if it has expired or if the process of its owner has certainly ended, so after a
- * `kill -9` it can be taken at once. An owner that could not renew its lease in time (on a suspended machine) detects
- * this with {@link Lease.isHeld} before it writes protected data, and with {@link Lease.lost}.
+ * Another owner can take the lease only if it has expired, or if the process of its owner has certainly ended. After a
+ * `kill -9` it can therefore be taken at once. An owner that could not renew its lease in time (for example on a
+ * suspended machine) detects this with {@link Lease.isHeld} before it writes protected data, and with
+ * {@link Lease.lost}.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -30,7 +31,7 @@ export const goodForMillis = 60_000
 /** Time between two renewals of a lease. */
 const renewEvery = "15 seconds"
 
-/** Error raised when another owner has the lease. */
+/** Error raised when another owner holds the lease. */
 export class LeaseTaken extends Schema.TaggedError<LeaseTaken>("hermes-effect/LeaseTaken")("LeaseTaken", {
   name: Schema.String,
   /** Process id of the owner. */
@@ -65,7 +66,7 @@ export interface Lease<E = LeaseFailed> {
 
 /** Acquires and releases leases. */
 export interface Service<E = LeaseFailed> {
-  /** Takes a lease for the duration of the scope. Fails at once if another owner has it. */
+  /** Takes a lease for the duration of the scope. Fails at once if another owner holds it. */
   readonly take: (name: string) => Effect.Effect<Lease<E>, LeaseTaken | E, Scope.Scope>
   /** Runs an Effect while holding a lease. Waits up to 12 s for the lease. */
   readonly during: <A, E2, R>(
@@ -104,8 +105,8 @@ const sessionPrefix = "session "
 export const toSessionName = (id: string): string => `${sessionPrefix}${id}`
 
 /**
- * Tests whether any of the leases is taken. Within a transaction, free leases cannot be taken until the transaction
- * ends.
+ * Tests whether at least one of the given leases is held. Within a transaction, free leases cannot be taken until the
+ * transaction ends.
  */
 export const isAnyHeld = (
   sql: SqlClient,
@@ -119,7 +120,7 @@ export const isAnyHeld = (
         (rows) => rows.some((row) => !isOver(row, now))
       )
 
-/** Returns the ids of the sessions whose lease is taken. */
+/** Returns the ids of the sessions whose lease is held. */
 export const listHeldSessions = Effect.fnUntraced(function* (
   sql: SqlClient
 ): Effect.fn.Return<ReadonlyArray<string>, SqlError> {
@@ -141,7 +142,7 @@ export const make = <E>(
   sql: SqlClient,
   write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
 ): Service<E> => {
-  /** Takes a lease, or returns the row of its owner. */
+  /** Takes a lease. If another owner holds it, returns the row of that owner. */
   const acquireLease = (name: string, owner: string, now: number) =>
     write(
       Effect.gen(function* () {
@@ -173,7 +174,8 @@ export const make = <E>(
       return rows.length > 0
     })
 
-    // Registered before the lease is acquired: an interrupt in between must not leak it.
+    // Registered before the lease is acquired: an interruption in between must not leave a lease that is never
+    // released.
     yield* Effect.addFinalizer(() =>
       isOurs
         ? // A row that stays behind expires.
@@ -222,7 +224,7 @@ const openLeaseFile = (path: string) =>
 
 /**
  * Runs an Effect while holding a lease of the database file at `path`. The database is open only for this lease, which
- * suits occasional changes of a file in its directory.
+ * is suitable for occasional changes to a file in its directory.
  */
 export const runWithLease = <A, E, R>(
   path: string,

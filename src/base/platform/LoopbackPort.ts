@@ -1,4 +1,7 @@
-/** A port of the loopback address. Each connection, a stream of bytes in each direction, is served by an Effect. */
+/**
+ * Listens on a port of the loopback address. An Effect serves each connection, which has a stream of bytes in each
+ * direction.
+ */
 import * as NodeSink from "@effect/platform-node-shared/NodeSink"
 import * as NodeStream from "@effect/platform-node-shared/NodeStream"
 import * as Effect from "effect/Effect"
@@ -7,7 +10,7 @@ import type * as Sink from "effect/Sink"
 import type * as Stream from "effect/Stream"
 import { createServer, type Server, type Socket } from "node:net"
 
-/** Error raised when a connection broke or the other side closed it. */
+/** Error raised when a connection breaks or the other side closes it. */
 export interface ConnectionCut {
   readonly _tag: "ConnectionCut"
 }
@@ -20,7 +23,7 @@ export interface Connection {
   readonly output: Sink.Sink<void, Uint8Array, never, ConnectionCut>
 }
 
-/** Listens on the preferred port, or on any free port if it is in use. Returns the port. */
+/** Listens on the preferred port. If it is in use, listens on any free port. Returns the port. */
 const listenOnPort = (server: Server, preferred: number): Effect.Effect<number, string> =>
   Effect.callback<number, string>((resume) => {
     const onListening = (): void => {
@@ -37,9 +40,9 @@ const listenOnPort = (server: Server, preferred: number): Effect.Effect<number, 
   }).pipe(Effect.catch((message) => (preferred === 0 ? Effect.fail(message) : listenOnPort(server, 0))))
 
 /**
- * Serves the connections to a port of 127.0.0.1 until the scope ends, which closes open connections. The preferred port
- * is used if it is free. A connection is closed when `serve` ends. Fails with the message of the system if no port can
- * be opened.
+ * Serves the connections to a port of 127.0.0.1 until the scope ends; open connections are then closed. The preferred
+ * port is used if it is free. A connection is closed when its `serve` Effect ends. Fails with the system's error
+ * message if no port can be opened.
  */
 export const listen = (
   preferred: number,
@@ -50,7 +53,7 @@ export const listen = (
     const open = new Set<Socket>()
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       open.add(socket)
-      // The streams of the connection report the error; for an unused connection it is ignored.
+      // If the connection is in use, its streams report the error. Otherwise the error is ignored.
       socket.on("error", () => void socket.destroy()).once("close", () => open.delete(socket))
       const fiber = run(
         serve({

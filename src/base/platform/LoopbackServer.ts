@@ -8,7 +8,7 @@ import * as Http from "node:http"
 import * as OptionalPackage from "./OptionalPackage.ts"
 import { isSecret } from "./SharedSecret.ts"
 
-/** A listening server. */
+/** A server that listens on the loopback address. */
 interface Server {
   /** Port that was requested or selected. */
   readonly port: number
@@ -19,8 +19,8 @@ interface Server {
 }
 
 /**
- * Listens on 127.0.0.1; port 0 selects any free port. Fails with the error message of the system if the port cannot be
- * used. Open connections are closed when the scope ends.
+ * Listens on 127.0.0.1; port 0 selects any free port. Fails with the system's error message if the port cannot be used.
+ * Open connections are closed when the scope ends.
  */
 export const open = (port: number): Effect.Effect<Server, string, Scope.Scope> =>
   Effect.gen(function* () {
@@ -30,7 +30,7 @@ export const open = (port: number): Effect.Effect<Server, string, Scope.Scope> =
       NodeHttpServer.make(() => server, { host: "127.0.0.1", port, disablePreemptiveShutdown: true }),
       ({ cause }) => (cause instanceof Error ? cause.message : String(cause))
     )
-    // Runs before the server waits for open connections to end, because event streams never end.
+    // Closes connections before the server waits for them to end, because event streams never end.
     yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
     const address = server.address()
     return { port: typeof address === "object" && address !== null ? address.port : port, serve }
@@ -43,7 +43,7 @@ interface Keys {
    * Value of the header `set-cookie`. Scripts cannot read the cookie, and other sites cannot make a browser send it.
    */
   readonly setCookie: string
-  /** Tests whether a text is the token. */
+  /** Tests whether a string is the token. */
   readonly isToken: (given: string) => boolean
   /** Tests whether a request contains the cookie, or the token as `Authorization: Bearer`. */
   readonly admits: (request: Pick<HttpServerRequest, "cookies" | "headers">) => boolean
@@ -66,7 +66,7 @@ export const makeKeys = (port: number): Effect.Effect<Keys> =>
     }
   })
 
-/** Returns the names of this machine that a browser may use in the address of a server on a port. */
+/** Returns the names for this machine that a browser may use to address a server on a port. */
 const listHostNames = (port: number): ReadonlyArray<string> => [`127.0.0.1:${port}`, `localhost:${port}`]
 
 /**

@@ -1,4 +1,7 @@
-/** Low-level network functions: resolution of names, requests to given addresses, and a callback page for a browser. */
+/**
+ * Low-level network functions: name resolution, requests to given addresses, and a page to which a browser is
+ * redirected.
+ */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -8,7 +11,7 @@ import type * as Http from "node:http"
 import { isIP, type LookupFunction } from "node:net"
 import type { Readable } from "node:stream"
 
-/** Resolves a name to all its addresses with the resolver of this machine, including its hosts file. */
+/** Resolves a name to all its addresses with the resolver on this machine, including its hosts file. */
 export const resolveAddresses = (host: string) =>
   Effect.map(
     Effect.tryPromise(() => lookup(host, { all: true })),
@@ -124,8 +127,8 @@ interface CallbackPage {
 const callbackPath = "/callback"
 
 /**
- * Serves `html` on the loopback address until the scope ends; port 0 selects any free port. Fails with the error
- * message of the system if the port cannot be used.
+ * Serves `html` on the loopback address until the scope ends; port 0 selects any free port. Fails with the system's
+ * error message if the port cannot be used.
  */
 export const openCallbackPage = (port: number, html: string): Effect.Effect<CallbackPage, string, Scope.Scope> =>
   Effect.gen(function* () {

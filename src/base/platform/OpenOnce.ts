@@ -1,5 +1,5 @@
 /**
- * Opens a resource on its first use and shares it. If opening fails, parts that were already open are closed, and the
+ * Opens a resource on its first use and shares it. If opening fails, parts that are already open are closed, and the
  * next use tries again.
  */
 import * as Effect from "effect/Effect"

@@ -5,17 +5,17 @@
  * **Details**
  *
  * A missing package is a {@link ConfigError} of one line that names the package to install. If an installed package
- * cannot be loaded, its error is a defect. The import is written where the package is used, so that a bundler finds it,
- * and ends in `.catch(rethrowImport)`, so that a bundler continues if the package is not installed.
+ * cannot be loaded, its error is a defect. The import is written in the module that uses the package, so that a bundler
+ * finds it. It ends in `.catch(rethrowImport)`, so that a bundler continues if the package is not installed.
  *
  * **Gotchas**
  *
- * The bundle of the program contains all packages except those that it declares as external.
+ * The bundle of the program contains all packages except the ones declared as external.
  */
 import * as Effect from "effect/Effect"
 import { ConfigError } from "../domain/AgentError.ts"
 
-/** Rethrows the failure of an import; see the details about bundlers above. */
+/** Rethrows the failure of an import. See the description of the module for its use with bundlers. */
 export const rethrowImport = (error: unknown): never => {
   throw error
 }

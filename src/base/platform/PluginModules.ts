@@ -1,6 +1,7 @@
 /**
- * Loads modules of plugins with one shared copy of `effect` and of this package: plugin files that import these
- * packages receive the modules of the program, regardless of their location and of the packages installed there.
+ * Loads the modules of plugins so that they share one copy of `effect` and of this package with the program. A plugin
+ * file that imports these packages receives the modules of the program, regardless of the file's location and the
+ * packages installed there.
  */
 import { existsSync } from "node:fs"
 import { createRequire, registerHooks } from "node:module"
@@ -24,8 +25,8 @@ const bundle = ["./", "../"]
 const ending = import.meta.url.endsWith(".ts") ? ".ts" : ".js"
 
 /**
- * The folder of the package's entry modules: of the bundle, of the sources in a checkout, or of the built modules of an
- * installation.
+ * The folder that contains the package's entry modules: the bundle, the sources of a checkout, or the built modules of
+ * an installation.
  */
 const home =
   bundle ??
@@ -36,12 +37,17 @@ const home =
 /** URL of the root module of the package. */
 const self = new URL(`index${ending}`, home ?? import.meta.url).href
 
-/** Returns the URL of a file of the installed package, by its path in `dist`; `undefined` if it was not built. */
+/**
+ * Returns the URL of a file of the installed package. `path` is relative to `dist`. Returns `undefined` if the package
+ * was not built.
+ */
 export const findPackageFile = (path: string): string | undefined =>
   ["../", "../../", "../../../dist/"].map((up) => new URL(up + path, import.meta.url)).find((url) => existsSync(url))
     ?.href
 
-/** Returns the URL of an entry module of this package, as named in its `exports`; `undefined` for other specifiers. */
+/**
+ * Returns the URL of an entry module of this package, as named in its `exports`; `undefined` for any other specifier.
+ */
 const findEntry = (specifier: string): string | undefined => {
   if (specifier === "hermes-effect") return self
   const [, name] = /^hermes-effect\/([\w/-]+)$/.exec(specifier) ?? []
@@ -64,12 +70,12 @@ const isShared = (specifier: string): boolean =>
 /** Directories of loaded plugins, as URLs, each with the number of open {@link share} scopes. */
 const directories = new Map<string, number>()
 
-/** `require` of this program. The resolution of a plugin's `require` cannot start from another location. */
+/** The program's own `require`. The `require` of a plugin cannot resolve modules from another location. */
 const own = createRequire(import.meta.url)
 
 /**
- * Returns the places where an editor finds types: of this package, of `effect`, and the folder of `@types/node` if it
- * is installed.
+ * Returns the locations of the types of this package, of `effect`, and of `@types/node` if it is installed. An editor
+ * needs them to check plugin files.
  */
 export const findTypeLocations = (): {
   readonly hermes: string
@@ -142,8 +148,9 @@ export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => 
 }
 
 /**
- * Imports a module from its file and returns its exports; fails with the error that it threw. `generation` counts how
- * often this program has loaded its plugins: Node runs a module once for each URL, so a changed file needs a new URL.
+ * Imports a module from its file and returns its exports. Fails with the error that the module threw. `generation` is
+ * the number of times that this program has loaded its plugins. It becomes part of the URL, because Node runs a module
+ * only once for each URL.
  */
 export const importModule = (path: string, generation: number): Effect.Effect<unknown, unknown> => {
   const { href } = pathToFileURL(path)
@@ -156,8 +163,8 @@ export const importModule = (path: string, generation: number): Effect.Effect<un
 const elsewhere = "hermes-effect-from:"
 
 /**
- * Resolves a specifier with the current hooks. This is a separate module, because tools that transform the current
- * module do not support hooks in it.
+ * Resolves a specifier with the current hooks. This is a separate module, because tools that transform this file do not
+ * apply the hooks to its own imports.
  */
 const resolver = "data:text/javascript,export default (specifier) => import.meta.resolve(specifier)"
 

@@ -1,6 +1,6 @@
 /**
- * A `SqlClient` for Postgres: a pool of connections, transactions with a known outcome, and waiting for an unavailable
- * server.
+ * A `SqlClient` for Postgres. It has a pool of connections, reports the true outcome of each transaction, and waits
+ * while the server is unavailable.
  *
  * **Details**
  *
@@ -8,7 +8,8 @@
  * the server answers, for up to {@link waitLimit}. This is reported once, and again when the server answers.
  *
  * If a connection breaks in the middle of a commit, the result of the transaction is unknown. The transaction id was
- * read before, so the server is asked for its status afterwards, and committed data is not written again.
+ * read before the commit. After reconnecting, the client asks the server for the status of this transaction, so that
+ * committed data is not written again.
  *
  * 64-bit integers are read as numbers if a number can represent them exactly.
  */
@@ -39,8 +40,8 @@ export interface Client extends SqlClient {
   /** Tests whether a fiber is inside a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /**
-   * Records the id of the fiber's transaction, which a statement returned in a column ({@link xact}), so that no
-   * separate query for the id is needed at the end.
+   * Records the id of the fiber's transaction. A statement can return the id in a column ({@link xact}), which saves a
+   * separate query before the commit.
    */
   readonly identified: (id: string | null | undefined) => Effect.Effect<void>
   /** Runs an Effect once the transaction of the fiber is committed, or at once outside of a transaction. */
@@ -48,8 +49,8 @@ export interface Client extends SqlClient {
   /** Repeats statements while the server is unavailable. */
   readonly waiting: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /**
-   * Returns a queue of the payloads that are sent to a channel until the scope closes. The queue fails if the
-   * connection is lost.
+   * Listens on a channel until the scope closes. Returns a queue of the payloads that are sent to the channel. The
+   * queue fails if the connection is lost.
    */
   readonly listen: (channel: string) => Effect.Effect<Queue.Dequeue<string, SqlError>, SqlError, Scope.Scope>
   readonly notify: (channel: string, payload: string) => Effect.Effect<void, SqlError>
@@ -87,8 +88,8 @@ const pauses = Schedule.min([Schedule.exponential("100 millis", 1.6), Schedule.s
 )
 
 /**
- * Returns the failure in a cause that means that the server is unavailable; `undefined` if it is absent. Defects are
- * searched too, because the driver reports a rollback over a broken connection as a defect.
+ * Returns the failure in a cause that reports an unavailable server; `undefined` if the cause contains no such failure.
+ * Defects are searched too, because the driver reports a rollback over a broken connection as a defect.
  */
 const findLoss = (cause: Cause.Cause<unknown>): SqlError | undefined => {
   for (const reason of cause.reasons) {
@@ -119,7 +120,8 @@ const makeIntegerTypes = (types: typeof import("@effect/sql-pg/PgTypes")) => {
 }
 
 /**
- * Times at which servers became unavailable, by address. Shared, so that all pools of a process report an outage once.
+ * Times at which servers became unavailable, by address. All pools of a process share the map, so that an outage is
+ * reported only once.
  */
 const away = new Map<string, number>()
 
@@ -147,7 +149,8 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     maxConnections: options.connections ?? 10,
     connectTimeout: "10 seconds",
     keepAlive: "10 seconds",
-    // A machine that disappears without closing its connection loses its locks within half a minute.
+    // With these parameters, a machine that disappears without closing its connection loses its locks within half a
+    // minute.
     startupParameters: {
       tcp_keepalives_idle: "10",
       tcp_keepalives_interval: "5",
@@ -195,8 +198,8 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
       return Effect.retry(attempt, { while: (cause) => findLoss(cause) !== undefined, schedule: pauses }).pipe(
         Effect.catch((cause) => {
           const loss = findLoss(cause)
-          // A lost connection is reported as a failure, even if the rollback over it was a defect. The cast is safe,
-          // because the `E` of every SQL Effect contains `SqlError`.
+          // A lost connection is reported as a failure, even if the attempt to roll back failed with a defect. The cast
+          // is safe, because the `E` of every SQL Effect contains `SqlError`.
           return Effect.failCause(loss === undefined ? cause : Cause.fail(loss as E))
         })
       )
@@ -209,7 +212,8 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
         ([row]) => row?.status ?? "aborted"
       )
     ).pipe(
-      // A server that was restored from a backup does not know the transaction, which then counts as aborted.
+      // If the server was restored from a backup, it does not know the transaction. The transaction then counts as
+      // aborted.
       Effect.catch((error) => (PostgresFailure.isAway(error) ? Effect.fail(error) : Effect.succeed("aborted"))),
       Effect.repeat({ while: (known) => known === "in progress", schedule: Schedule.spaced("200 millis") })
     )
@@ -245,7 +249,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const transaction: Client["transaction"] = (effect) =>
     Effect.withFiber((fiber) => (isWithin(fiber) ? effect : waiting(Effect.uninterruptible(runOnce(effect)))))
 
-  // Read before the member of the same name is replaced.
+  // The original `listen` is read before the member of this name is replaced.
   const { listen } = sql
   return Object.assign(sql, {
     transaction,

@@ -1,4 +1,4 @@
-/** Describes failures of Postgres for users, each with its remedy and without the password in the address. */
+/** Describes failures of Postgres for users, with the remedy, and without the password in the address. */
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
 

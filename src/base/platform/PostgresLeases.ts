@@ -3,16 +3,16 @@
  *
  * **Details**
  *
- * A lease is a row with its owner and the time when it expires, by the clock of the server, because clocks of machines
- * differ. Each process holds its own advisory lock on a dedicated connection. The server frees this lock when the
- * process ends, so a lease of a killed process can be taken at once, and a lease of a machine that lost power can be
- * taken when the server closes its connection.
+ * A lease is a row with its owner and the time when it expires. The time is taken from the clock of the server, because
+ * the clocks of the machines differ. Each process holds its own advisory lock on a dedicated connection. The server
+ * frees this lock when the process ends, so the lease of a killed process can be taken at once. The lease of a machine
+ * that lost power can be taken when the server closes the connection.
  *
- * A server that was unavailable has freed all advisory locks, and leases were not renewed. For {@link graceSeconds}
- * after the start of the server no earlier lease is taken over, so that the owners can reconnect. A process writes an
- * expiry after the server's start only while it holds its lock again, so such an expiry without a lock means that the
- * process has ended. An owner that could not reach the server for longer than {@link goodForSeconds} detects this
- * before it writes protected data, because the write names its owner.
+ * After a restart of the server, all advisory locks are free, and no leases were renewed in the meantime. For
+ * {@link graceSeconds} after the start of the server, earlier leases are not taken over, so that their owners can
+ * reconnect. After a restart a process renews its lease only while it holds its lock again. If a lease was renewed
+ * after the restart and the lock is free, the process has ended. An owner that could not reach the server for longer
+ * than {@link goodForSeconds} detects this before it writes protected data, because the write names its owner.
  *
  * If a process could not remove the row of a released lease, the process may take that row again. The row is identified
  * by its owner, because another fiber of the same process may have acquired the lease a moment ago over another
@@ -33,7 +33,7 @@ import type { Client } from "./PostgresClient.ts"
 
 /** Time for which a lease is valid without renewal, in seconds. */
 const goodForSeconds = 60
-/** Time after the start of the server during which leases do not expire, in seconds. */
+/** Time after the start of the server, in seconds, during which earlier leases are not taken over. */
 const graceSeconds = 30
 const renewEvery = "15 seconds"
 
@@ -50,7 +50,7 @@ export const table = `CREATE TABLE IF NOT EXISTS leases (
   expires_at TIMESTAMPTZ NOT NULL
 )`
 
-/** The advisory lock by which other processes see that this process is alive. */
+/** The advisory lock that shows other processes that this process is alive. */
 export interface ProcessLock {
   /** Second number of the advisory lock. */
   readonly number: number
@@ -96,8 +96,8 @@ export const holdProcess = Effect.fnUntraced(function* (
 })
 
 /**
- * The leases of a database, with the owner ids of the leases of this process. A protected write succeeds only for the
- * owner of the lease.
+ * The leases in a database, and the owner ids of the leases that this process holds. A protected write succeeds only
+ * for the owner of the lease.
  */
 export interface PostgresLeases<E> extends Service<E> {
   readonly getOwner: (name: string) => string | undefined
@@ -114,8 +114,9 @@ export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS
 )`
 
 /**
- * Returns an SQL condition that tests whether the lock of a process last seen at a time is reliable: the server did not
- * restart since then, or the grace period after its start is over.
+ * Returns an SQL condition that tests whether a free lock proves that its process has ended. `seen` is the time when
+ * the process was last seen. The condition is true if the server did not restart since then, or if the grace period
+ * after its start is over.
  */
 const isSettledIn = (sql: Client, seen: Fragment): Fragment =>
   sql`pg_postmaster_start_time() < greatest(clock_timestamp() - make_interval(secs => ${graceSeconds}), ${seen})`
@@ -154,7 +155,7 @@ export const make = <E>(
   write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
 ): PostgresLeases<E> => {
   const owners = new Map<string, string>()
-  /** Owners in this process that released a name but whose row may still exist, by name. */
+  /** Former owners in this process, by lease name. They released the lease, but their row may still exist. */
   const left = new Map<string, ReadonlyArray<string>>()
   const isOver = isOverIn(sql)
   const hasLock = isHeldIn(sql, sql.literal(String(lock.number)))
@@ -192,7 +193,7 @@ export const make = <E>(
       ),
       (rows) => (rows.length > 0 ? Effect.succeed(true) : Effect.as(Deferred.succeed(lost, undefined), false))
     )
-    // The release does not wait for an unavailable server, because a remaining row expires.
+    // The release does not wait for an unavailable server, because a row that remains there expires.
     const giveBack = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner} RETURNING name`).pipe(
       Effect.interruptible,
       Effect.timeout("5 seconds"),

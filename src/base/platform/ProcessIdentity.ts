@@ -5,8 +5,9 @@
  * **Details**
  *
  * A directory contains a file `owner` with the identity of its process. The directory is removed when that process has
- * certainly ended: the host was restarted, or the process no longer exists in the same process namespace. Directories
- * of another host, of another user or without a readable `owner` remain, as do symbolic links.
+ * certainly ended: the host was restarted, or the process no longer exists in the same process namespace. A directory
+ * from another host or of another user is not removed, nor is a directory without a readable `owner` file or a symbolic
+ * link.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -16,9 +17,9 @@ import { hostname } from "node:os"
 import { join } from "node:path"
 
 /**
- * Identifies a process among all others. `machine` names the host, its boot and its process namespace, because process
- * ids are valid only there. `startTime` is the process's start in clock ticks (field 22 of `proc(5)`), which
- * distinguishes a process from a later one with the same id; it is empty without `/proc`.
+ * Identifies a process among all others. `machine` identifies the host, its current boot and the process namespace,
+ * because a process id is valid only within them. `startTime` is the process's start in clock ticks (field 22 of
+ * `proc(5)`), which distinguishes a process from a later one with the same id; it is empty without `/proc`.
  */
 interface ProcessIdentity {
   readonly machine: string
@@ -76,7 +77,7 @@ const hasProcess = (pid: number): boolean => {
 }
 
 /**
- * Tests whether a process has certainly ended. Returns `false` for a process of another machine, whose state is
+ * Tests whether a process has certainly ended. Returns `false` for a process on another machine, whose state is
  * unknown.
  */
 export const isDead = ({ machine, pid, startTime }: ProcessIdentity): boolean => {
@@ -93,10 +94,10 @@ const Owner = Schema.fromJsonString(
   Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String })
 )
 
-/** Error raised when a directory could not be marked as a directory of this process. */
+/** Error raised when a directory could not be marked as belonging to this process. */
 export class NotMarked extends Schema.TaggedError<NotMarked>()("NotMarked", { message: Schema.String }) {}
 
-/** Marks a new directory as a directory of this process. */
+/** Marks a new directory as belonging to this process. */
 export const markAsOwn = (directory: string): Effect.Effect<void, NotMarked> =>
   Effect.tryPromise({
     try: () => writeFile(join(directory, ownerFile), JSON.stringify(getCurrentProcess()), { mode: 0o600, flag: "wx" }),
@@ -120,8 +121,8 @@ const removeOne = Effect.fnUntraced(function* (directory: string) {
 })
 
 /**
- * Removes the directories of killed processes whose names begin with `prefix`. Directories that cannot be checked or
- * removed remain.
+ * Removes the directories in `parent` that belong to killed processes and whose names begin with `prefix`. Directories
+ * that cannot be checked or removed remain.
  */
 export const removeAbandoned = (parent: string, prefix: string): Effect.Effect<void> =>
   Effect.tryPromise(() => readdir(parent)).pipe(
@@ -132,6 +133,6 @@ export const removeAbandoned = (parent: string, prefix: string): Effect.Effect<v
         { discard: true }
       )
     ),
-    // A later start tries again.
+    // The next start of the program tries again.
     Effect.ignore
   )

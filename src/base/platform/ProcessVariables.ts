@@ -1,6 +1,6 @@
 /**
- * Variables of this process, and storage for variables that contain secrets: outside `process.env`, and outside the
- * memory that `/proc/<pid>/environ` shows to every process of the user.
+ * Variables of this process. Variables that contain secrets are kept outside `process.env`, and outside the memory that
+ * `/proc/<pid>/environ` shows to every process of the user.
  *
  * **Details**
  *
@@ -10,7 +10,7 @@
  * id, terminal, signals, inspector and options, and values are not written anywhere. If the block cannot be written (no
  * `/proc`, a kernel that forbids it), variables are only removed from `process.env` and count as exposed.
  *
- * An application that embeds the library retains its variables: only a call to {@link takeOver} hides them.
+ * In an application that embeds the library, variables are not hidden unless the application calls {@link takeOver}.
  *
  * **Gotchas**
  *
@@ -31,8 +31,8 @@ export const ProcessVariables = Context.Reference<Variables>("hermes-effect/plat
 })
 
 /**
- * Returns the variables that commands may receive, at the time of the call, because the environment may change while
- * the program runs.
+ * Returns the variables that commands may receive. It is called each time, because the environment may change while the
+ * program runs.
  */
 export const ProcessEnvironment = Context.Reference<() => Variables>("hermes-effect/platform/ProcessEnvironment", {
   defaultValue: () => () => process.env
@@ -40,15 +40,15 @@ export const ProcessEnvironment = Context.Reference<() => Variables>("hermes-eff
 
 /** Variables that were removed from `process.env`. */
 interface Hidden {
-  /** Hides further variables, which commands do not receive either. Names of unset variables are ignored. */
+  /** Hides more variables. Commands do not receive them either. Names of unset variables are ignored. */
   readonly hide: (names: Iterable<string>) => void
   readonly isHidden: (name: string) => boolean
   /**
-   * True in the `hermes` program, which hides its secrets from `process.env`; false in an application, whose variables
-   * remain unchanged.
+   * True in the `hermes` program, which hides its secrets from `process.env`. False in an application, in which
+   * variables remain unchanged.
    */
   readonly isProgram: boolean
-  /** Returns the names of hidden variables that the system still shows to other processes of the user. */
+  /** Returns the names of hidden variables that the operating system still shows to other processes of the user. */
   readonly exposed: () => ReadonlyArray<string>
   /**
    * Restores hidden variables in `process.env` while the scope is open, for code in this process that needs them there.
@@ -75,7 +75,7 @@ export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform
 /** Indices after the program name in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
 const [startField, endField] = [47, 48]
 
-/** Overwrites entries of the block that the process was started with. Throws if that is not possible. */
+/** Overwrites variables in the memory block with the initial environment. Throws if the block cannot be written. */
 const eraseVariables = (names: ReadonlySet<string>): void => {
   const stat = readFileSync("/proc/self/stat", "latin1")
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
@@ -84,7 +84,7 @@ const eraseVariables = (names: ReadonlySet<string>): void => {
   const block = Buffer.alloc(shown.length)
   const memory = openSync("/proc/self/mem", "r+")
   try {
-    // Writes only if the memory at this address has the content that the kernel shows.
+    // Writes only if the memory at this address contains the environment that the kernel reports.
     if (
       end - start !== shown.length ||
       readSync(memory, block, 0, block.length, start) !== block.length ||
@@ -111,8 +111,8 @@ interface TakenOver extends Hidden {
   /** All variables before any were hidden. */
   readonly variables: Variables
   /**
-   * Returns the value of {@link ProcessEnvironment}: the variables that are not hidden, and the variables that were
-   * hidden at the start. Its readers remove credentials by name.
+   * Implements {@link ProcessEnvironment}: returns the variables that are not hidden and the variables that were hidden
+   * at the start. Callers remove credentials by name.
    */
   readonly ofCommands: () => Variables
 }

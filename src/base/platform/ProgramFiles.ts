@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * In the bundle of an application, only the bundle file is included.
+ * If this package is part of an application's bundle, only the bundle file is included.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -23,7 +23,7 @@ import { nodePath } from "./CurrentProcess.ts"
 export interface LoadedProgram {
   /** Path of a module of this package. */
   readonly module: string
-  /** Script that Node was started with, as named in the command line. */
+  /** Script that Node was started with, as given on the command line. */
   readonly script: string | undefined
   /** Path of the Node executable. */
   readonly node: string
@@ -73,7 +73,7 @@ const listParents = (path: Path.Path, start: string): ReadonlyArray<string> => {
   return parent === start ? [start] : [start, ...listParents(path, parent)]
 }
 
-/** Tests if a path is a symbolic link. */
+/** Tests whether a path is a symbolic link. */
 const isLink = Effect.fnUntraced(function* (place: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.isSuccess(fs.readLink(place))
@@ -116,8 +116,8 @@ const findDependencies = Effect.fnUntraced(function* (root: string) {
 })
 
 /**
- * Finds the files that package managers create for a package in directories above it: its command, and a link to the
- * package.
+ * Finds the files that package managers create for a package in the directories above it: its command, and a symbolic
+ * link to the package.
  */
 const findCommands = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
@@ -177,7 +177,7 @@ export const findProgramFiles = Effect.fnUntraced(function* ({
   const parts = ["dist", "node_modules", "package.json", "src"].map((name) => path.join(root, name))
   const own = isInstalled ? [root] : parts
   const [dependencies, commands] = yield* Effect.all([findDependencies(root), findCommands(root)])
-  // The script of an application that uses this package does not belong to this package.
+  // The script is not part of this package if an application uses the package as a library.
   const isOwnScript = script !== undefined && `${yield* findReal(path.resolve(script))}/`.startsWith(`${root}/`)
   const links = isOwnScript ? yield* findLinks(path.resolve(script)) : []
   return {

@@ -4,7 +4,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 
 const digestText = (text: string): Buffer => createHash("sha256").update(text).digest()
 
-/** Compares a text with a secret in constant time. */
+/** Compares a string with a secret in constant time. */
 export const isSecret = (given: string, secret: string): boolean =>
   timingSafeEqual(digestText(given), digestText(secret))
 

@@ -6,13 +6,13 @@
  *
  * SQLite is loaded when the first database is opened. A missing file is created, readable only by its owner.
  *
- * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run: a transaction and its
- * statements without the Effects and spans that `effect/sql` creates for each of them.
+ * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run. They run a
+ * transaction and its statements without the Effects and spans that `effect/sql` creates for each statement.
  *
- * With {@link Sharing} the writes of a short period share one transaction: each write is a savepoint in it, and is
- * visible at once to all users of the same client. If the process is killed, the latest writes are lost, but never a
- * write without all later writes; {@link Client.committed} is for data that must not be lost. After a failed commit,
- * all further writes fail.
+ * With {@link Sharing}, the writes within a short period share one transaction. Each write is a savepoint in it, and is
+ * visible at once to all users of the same client. If the process is killed, the latest writes may be lost, but an
+ * earlier write is never lost while a later one survives. {@link Client.committed} is for data that must not be lost.
+ * After a failed commit, all later writes fail.
  *
  * {@link configure} selects the journal of the file. {@link retryWhileLocked} waits for a locked file: one second
  * inside SQLite, then with retries after pauses of 20 to 150 ms, up to 15 seconds.
@@ -51,9 +51,9 @@ export interface Database {
 /** An active transaction. */
 export interface Transaction {
   /**
-   * Defers statements until the next statement of the client, or until the end of the transaction, so that several
-   * {@link Client.statements} can change one row with a single statement. If the transaction is rolled back, they never
-   * run.
+   * Defers statements until the client runs its next statement or the transaction ends. Several calls of
+   * {@link Client.statements} can therefore change one row with a single statement. If the transaction is rolled back,
+   * they never run.
    */
   readonly putOff: (write: (all: Database["all"]) => void) => void
 }
@@ -61,11 +61,12 @@ export interface Transaction {
 /** A function that runs statements without interruption by others. */
 export type Statements<A> = (all: Database["all"], transaction: Transaction) => A
 
-/** A client that can also write with few Effects. */
+/** A client that can also run transactions and statements with few Effects. */
 export interface Client extends SqlClient.SqlClient {
   /**
-   * Runs an Effect in one transaction, which contains the statements of the fiber, by the client or by
-   * {@link Client.statements}. The transaction is uninterruptible and must not be nested in another transaction.
+   * Runs an Effect in one transaction. The transaction contains all statements that the fiber runs through the client
+   * or through {@link Client.statements}. The transaction is uninterruptible and must not be nested in another
+   * transaction.
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** Tests whether a fiber is inside a transaction. */
@@ -79,11 +80,11 @@ export interface Client extends SqlClient.SqlClient {
   readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
   /** Runs an Effect after the {@link Client.transaction} of the fiber, or at once outside a transaction. */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
-  /** Commits the writes so far; absent if each write is committed separately. */
+  /** Commits all writes made so far; absent if each write is committed separately. */
   readonly committed: Effect.Effect<void, SqlError> | undefined
 }
 
-/** Options for writes of a short period that share one commit. */
+/** Options for a shared commit of all writes within a short period. */
 export interface Sharing {
   /** Maximum time between a write and its commit. */
   readonly within: Duration.Input
@@ -94,7 +95,10 @@ export interface Sharing {
 /** A row by column name. */
 export type Row = Readonly<Record<string, unknown>>
 
-/** Time that a statement waits for another process before it reports that the database is locked, in milliseconds. */
+/**
+ * Time in milliseconds that a statement waits if another process has locked the database. After that, the lock is
+ * reported.
+ */
 const busyTimeout = 1000
 
 /** Loads `node:sqlite` and suppresses the warning that older versions of Node print. */
@@ -152,7 +156,7 @@ const openFile = async (path: string): Promise<Database> => {
 }
 
 /**
- * Opens a database file that cannot or must not be written, and creates no files next to it. A file whose log is empty
+ * Opens a database file only for reading, and creates no files next to it. If the write-ahead log is empty, the file
  * can be read without SQLite's auxiliary files, even in a directory that is not writable.
  */
 const openFileForReading = async (path: string): Promise<Database> => {
@@ -269,7 +273,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     }
   }
   const makeTransaction = (): Transaction => ({ putOff: (write) => void late.push(write) })
-  /** The active transaction. There is one at a time, and each transaction has a new object. */
+  /** The active transaction. Only one transaction is active at a time. A new object is created for each transaction. */
   let current = makeTransaction()
   const renewTransaction = (): void => {
     late = []
@@ -363,7 +367,10 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     let isDue = false
     let lost: SqlError | undefined
 
-    /** Records that the transaction ended without a commit, so that data which callers treat as written is missing. */
+    /**
+     * Records that the shared transaction ended without a commit. Data that callers regard as written is therefore
+     * missing.
+     */
     const loseTransaction = (error: SqlError) =>
       Effect.andThen(
         rollback,
@@ -462,8 +469,8 @@ const openClient = Effect.fnUntraced(function* (
 })
 
 /**
- * Opens the client of the database in a file, which is closed with the scope. If `within` is set, writes share commits
- * for that time.
+ * Opens the client of the database in a file, which is closed with the scope. If `within` is set, the writes within
+ * that time share a commit.
  */
 export const open = (path: string, within?: Duration.Input) => openClient(() => openFile(path), within)
 

@@ -1,16 +1,15 @@
 /**
- * Standard streams of this process: detection of the kind of stdin, and a guard for stdout and stderr.
+ * Detects the kind of stdin, and guards stdout and stderr of this process.
  *
  * **Details**
  *
  * The guard redirects output that plugins and libraries write to stdout to stderr, whether they use the stream,
- * descriptor 1 through `node:fs`, or a child process that inherits stdout. Secrets are removed from each single write
- * to a stream or descriptor. If a full-screen interface is active, it receives the data of the streams instead of
- * stderr.
+ * descriptor 1 through `node:fs`, or a child process that inherits stdout. Secrets are masked in each write to a stream
+ * or descriptor. While a full-screen interface is active, the interface receives the output instead of stderr.
  *
  * **Gotchas**
  *
- * Only JavaScript is guarded, not a native addon that writes to descriptor 1.
+ * Only JavaScript code is guarded. A native addon can still write to descriptor 1.
  *
  * Source: `ARCHITECTURE.md` §7 (quiet mode).
  */
@@ -18,7 +17,7 @@ import childProcess from "node:child_process"
 import fs from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
 
-// Functions of `node:fs` that take a descriptor, or a path instead of it, as their first argument.
+// Functions of `node:fs` whose first argument is a descriptor or a path.
 const writers = [
   "write",
   "writeSync",
@@ -55,22 +54,25 @@ const withStdio = (argument: unknown): unknown =>
 const replaceMethod = (owner: object, name: string, make: (original: Callable) => Callable): (() => void) => {
   const original: unknown = Reflect.get(owner, name)
   if (typeof original !== "function") return () => undefined
-  // The original is a function of Node and is called with the arguments of its caller.
+  // The original is a function from Node. It is called with the arguments that its caller passes.
   const made = make(original as Callable)
   Object.defineProperties(made, Object.getOwnPropertyDescriptors(original))
   Reflect.set(owner, name, made)
   return () => void Reflect.set(owner, name, original)
 }
 
-/** Pads `safe` with blanks to the length of `text` in bytes, because the writer of a descriptor counts the bytes. */
+/**
+ * Pads `safe` with blanks to the length of `text` in bytes, because a caller that writes to a descriptor checks the
+ * number of bytes written.
+ */
 const padToLength = (safe: string, text: string): string => {
   const missing = " ".repeat(Math.max(0, Buffer.byteLength(text) - Buffer.byteLength(safe)))
   return safe.endsWith("\n") ? `${safe.slice(0, -1)}${missing}\n` : safe + missing
 }
 
 /**
- * Creates a function that masks text, or bytes of text, without changing the length. Other values are returned
- * unchanged.
+ * Creates a function that masks secrets in a string or in bytes of text without changing the length in bytes. Other
+ * values are returned unchanged.
  */
 const makeMasker =
   (mask: (text: string) => string) =>
@@ -89,8 +91,8 @@ interface GuardOptions {
   /** The descriptor that receives output written to stdout; 1 if this output is the result of the command. */
   readonly stdoutTo: 1 | 2
   /**
-   * Returns the function that receives, and itself masks, output written to the streams; `undefined` while stderr
-   * receives the output.
+   * Returns a function that receives the output written to the streams, and masks it itself. Returns `undefined` while
+   * stderr receives the output.
    */
   readonly screen: () => ((text: string) => void) | undefined
 }

@@ -1,7 +1,7 @@
 /**
- * A successful HTTP answer: the members of `Response` that the official SDKs and Effect's client use, directly on the
- * output of the connection's parser. A `Response` of the platform costs two stream conversions and a header table for
- * each request, and a Node stream costs one conversion.
+ * A successful HTTP answer. It has the members of `Response` that the official SDKs and Effect's client use, and reads
+ * directly from the parser of the connection. A `Response` of the platform costs two stream conversions and a header
+ * table for each request, and a Node stream costs one conversion.
  */
 import type { IncomingHttpHeaders } from "node:http"
 
@@ -13,7 +13,7 @@ export interface BodySource {
   readonly abort: (error: Error) => void
 }
 
-/** Code of the error for a stream that sent no bytes in time. */
+/** Error code for a stream that sends no bytes for too long. */
 export const silentCode = "ERR_STREAM_SILENT"
 
 /** Maximum delay of a timer, in milliseconds; a longer delay would overflow. */
@@ -26,8 +26,8 @@ const makeSilenceError = (millis: number): Error =>
 const looks = 4
 
 /**
- * Maximum number of bytes of a whole body, and of a stream over its lifetime. Longer data is treated as endless and is
- * an error.
+ * Maximum number of bytes of a body that is read as a whole, and of a stream over its lifetime. More data causes an
+ * error, because it is considered endless.
  */
 const maxBytes = { whole: 64 * 1024 * 1024, stream: 512 * 1024 * 1024 }
 
@@ -36,8 +36,8 @@ const makeTooLargeError = (bytes: number): Error => new Error(`the answer is lar
 /** Number of waiting bytes above which the socket is paused. */
 const highWaterMark = 256 * 1024
 /**
- * Maximum number of bytes, and maximum time, to wait for the rest of a body after its reader has stopped, before the
- * connection is closed.
+ * Limits on draining. After a reader has stopped, at most this number of bytes is read, for at most this time, before
+ * the connection is closed.
  */
 const drainBytes = 64 * 1024
 const drainMillis = 1_000
@@ -51,11 +51,12 @@ const makeReaderLeftError = (): Error => new Error("the reader has left")
  *
  * **Details**
  *
- * All data that has arrived since the last read is returned as one chunk, so that a reader runs once per read of the
- * socket and not once per piece that the server wrote. If a reader stops early (`return`), the rest is drained for a
- * short time, because the end of a stream is often only a few bytes after its last event and a drained connection can
- * be reused. After that, or on `cancel`, the connection is closed. With `silenceMillis`, a source that sends no bytes
- * for that long ends with an error; a slow reader with bytes waiting does not count as silence.
+ * All data that has arrived since the last read is returned as one chunk, so that a reader runs once for each read of
+ * the socket, not once for each piece that the server wrote. If a reader stops early (`return`), the rest is drained
+ * for a short time, because the end of a stream is often only a few bytes after its last event and a drained connection
+ * can be reused. After that, or on `cancel`, the connection is closed. If `silenceMillis` is set and the source sends
+ * no bytes for that time, the body ends with an error. The time does not count while the reader still has bytes to
+ * read.
  */
 export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   readonly #source: BodySource
@@ -178,7 +179,10 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     this.#chunks = []
   }
 
-  /** Returns the whole body as one buffer if it has arrived completely and has no reader yet; otherwise `undefined`. */
+  /**
+   * Returns the whole body as one buffer, or `undefined` if the body has not arrived completely or already has a
+   * reader.
+   */
   arrived(): Buffer | undefined {
     if (!this.#ended || this.#started || this.#error !== undefined) return undefined
     this.#started = true
@@ -248,7 +252,7 @@ class HeaderFields implements Iterable<[string, string]> {
   }
 }
 
-/** An HTTP answer: status, header fields and body. */
+/** A successful HTTP answer with its status, header fields and body. */
 export class StreamedResponse {
   readonly ok = true
   readonly type = "basic"
@@ -256,8 +260,8 @@ export class StreamedResponse {
   readonly status: number
   readonly statusText = ""
   /**
-   * Address after redirects. Empty if there was no redirect, because the SDKs parse a non-empty address of each answer
-   * for an unused log.
+   * Address after redirects. It is empty if the request was not redirected, because the SDKs would parse every
+   * non-empty address for a log entry that is not used.
    */
   readonly url: string
   readonly headers: HeaderFields

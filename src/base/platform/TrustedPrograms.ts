@@ -1,6 +1,6 @@
 /**
  * Finds the programs that this process itself starts outside any sandbox: `git`, `ssh`, `docker`, the command scanner,
- * the clipboard. Never finds a file that a sandboxed command can write.
+ * the clipboard. A file that a sandboxed command can write is never used.
  *
  * **Details**
  *
@@ -15,8 +15,8 @@
  *   {@link distrustPlaces};
  * - can be written by every user.
  *
- * A file is skipped if it cannot be executed, can be written by every user, or is a link into such a place. If no entry
- * of `PATH` is left, the directories of the system are searched. A found program is cached until the process ends.
+ * A file is skipped if it cannot be executed, if every user can write it, or if it is a link into such a directory. If
+ * no entry of `PATH` remains, the system directories are searched. A found program is cached until the process ends.
  *
  * **Gotchas**
  *
@@ -47,8 +47,8 @@ const isWindows = process.platform === "win32"
 const everybodyWrites = 0o002
 
 /**
- * Directories that commands of this process may write. Directories are never removed: a place that was writable once is
- * never trusted again.
+ * Directories that commands started by this process may write. Directories are never removed: a place that was writable
+ * once is never trusted again.
  */
 const writablePlaces = new Set<string>()
 /** Cache of found programs, by name, search path and start directory. */
@@ -78,7 +78,10 @@ const toRealPath = (path: string): string => {
   }
 }
 
-/** Adds absolute directories that commands may write. From now on programs in them are never run outside a sandbox. */
+/**
+ * Adds absolute directories that commands may write. From then on, programs in these directories are never run outside
+ * a sandbox.
+ */
 export const distrustPlaces = (directories: Iterable<string>): void => {
   for (const directory of directories) {
     if (writablePlaces.has(directory)) continue
@@ -103,8 +106,8 @@ const collectPlaces = (start: string): ReadonlyArray<string> => {
 }
 
 /**
- * Tests whether a path is in one of the places. The root directory is ignored, because it would exclude the programs of
- * the system.
+ * Tests whether a path is in one of the places. The root directory is ignored, because it contains the system's own
+ * programs.
  */
 const isInPlaces = (path: string, places: ReadonlyArray<string>): boolean =>
   places.some((place) =>
@@ -132,9 +135,7 @@ const isTrustedFile = (file: string, places: ReadonlyArray<string>): boolean => 
   }
 }
 
-/**
- * Returns the trusted directories of a search path; the directories of the system if none of its entries is trusted.
- */
+/** Returns the trusted directories of a search path; the system directories if all entries are untrusted. */
 const selectDirectories = (searchPath: string | undefined, start: string): ReadonlyArray<string> => {
   const places = collectPlaces(start)
   const isTrusted = (directory: string): boolean => {
@@ -151,7 +152,7 @@ const selectDirectories = (searchPath: string | undefined, start: string): Reado
 
 const lookUp = (name: string, searchPath: string | undefined, start: string): string | undefined => {
   const places = collectPlaces(start)
-  // The user chose an absolute path explicitly. A relative path names a file of the working tree and is rejected.
+  // The user chose an absolute path explicitly. A relative path refers to a file in the working tree and is rejected.
   if (/[/\\]/.test(name)) return isAbsolute(name) ? name : undefined
   const names = isWindows ? [name, `${name}.exe`, `${name}.cmd`] : [name]
   return selectDirectories(searchPath, start)
@@ -165,7 +166,7 @@ const searchPathOfProcess = Effect.map(Effect.all([ProcessEnvironment, StartDire
 }))
 
 /**
- * Finds a program of this machine by name and returns its absolute path. Fails with `NotFound`, like the start of a
+ * Finds a program on this machine by name and returns its absolute path. Fails with `NotFound`, like the start of a
  * program that is not installed. An absolute path is returned unchanged.
  */
 export const find = (name: string): Effect.Effect<string, PlatformError> =>
@@ -199,13 +200,15 @@ export const safePath: Effect.Effect<string> = Effect.map(searchPathOfProcess, (
 })
 
 /**
- * Tests whether the user put an entry on `PATH`: it is absolute, and it was not added by a launcher (`npm run`, `npx`).
+ * Tests whether an entry of `PATH` comes from the user: it is absolute and was not added by a launcher (`npm run`,
+ * `npx`).
  */
 const isOfUser = (entry: string): boolean => isAbsolute(entry) && !entry.split(sep).includes("node_modules")
 
 /**
- * Variables for a command line that the user types: those that commands may receive, with the `PATH` of the user's
- * shell. This `PATH` includes a virtual environment that the user activated, but not the entries that a launcher added.
+ * Variables for a command line that the user types: all variables that commands may receive, with the `PATH` of the
+ * user's shell. This `PATH` includes a virtual environment that the user activated, but not the entries that a launcher
+ * added.
  */
 export const shellEnvironment: Effect.Effect<() => Readonly<Record<string, string | undefined>>> = Effect.map(
   ProcessEnvironment,

@@ -1,5 +1,5 @@
-// Modules of undici that are loaded individually. Its `package.json` permits this. Its index, the only documented
-// entry, cannot be used in a library: unless Node's built-in undici was loaded before, the index replaces the
+// Modules of undici that are loaded individually, which its `package.json` permits. The only documented entry, its
+// index, cannot be used in a library. Unless Node's built-in undici was loaded before, the index replaces the global
 // dispatcher of the process, which the application's `fetch` uses. The index also loads mocks, caches, WebSocket, a
 // `fetch` and `node:worker_threads`.
 declare module "undici/lib/dispatcher/pool.js" {

@@ -1,4 +1,4 @@
-/** The agent loop over one model, with services provided by the application: the minimum of an agent. */
+/** The agent loop over one model, with services provided by the application: the minimal parts of an agent. */
 export * as Agent from "../../agent/Agent.ts"
 export * as RunContext from "../../base/domain/RunContext.ts"
 export * as RunEvent from "../../base/domain/RunEvent.ts"

@@ -71,7 +71,8 @@ const toToolMessage = ({ output, toolCallId, toolName }: LanguageModelV4ToolResu
 type AssistantContent = Extract<LanguageModelV4Message, { readonly role: "assistant" }>["content"]
 
 /**
- * Converts an answer to messages: it contains the agent's calls with their results, which are separate messages here.
+ * Converts an answer to messages. The answer contains the agent's calls together with their results, which become
+ * separate messages.
  */
 const toAnswerMessages = (content: AssistantContent): ReadonlyArray<Prompt.Message> => {
   const messages: Array<Prompt.Message> = []
@@ -83,7 +84,7 @@ const toAnswerMessages = (content: AssistantContent): ReadonlyArray<Prompt.Messa
   for (const part of content) {
     switch (part.type) {
       case "text":
-        // Blank lines separate the texts of a run's steps.
+        // Blank lines separate the text of one step of a run from the text of the next.
         if (part.text.trim() !== "") own.push(Prompt.textPart({ text: part.text.replace(/^\n+/u, "") }))
         break
       case "tool-call":

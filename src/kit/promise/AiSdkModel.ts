@@ -10,16 +10,16 @@
  * run it. The usage covers the whole run; the finish reason is `stop` for a completed run, `length` for a run that was
  * ended by a limit. `providerMetadata.hermes` contains the session, the exit and the cost.
  *
- * The conversation of the prompt starts a new session. With `providerOptions: { hermes: { sessionId } }` the run
+ * The conversation in the prompt starts a new session. With `providerOptions: { hermes: { sessionId } }` the run
  * continues that session, or starts it with the conversation. If the two differ, or if an answer is regenerated, the
  * messages of the prompt are used, and a warning names the session of the run (see `AiSdkSession`). System messages
  * follow the agent's own instructions, for this run only. An aborted call interrupts the run.
  *
  * **Gotchas**
  *
- * Settings that belong to the agent (temperature, output limits, tools of the caller) are ignored with a warning: pass
- * them to `createHermes`. Text that a run retracts remains in the stream, followed by its replacement. In v2 the calls
- * of the agent are left out, because the AI SDK 5 fails at a call of an unknown tool.
+ * Settings that belong to the agent (temperature, output limits, the caller's tools) are ignored with a warning: pass
+ * them to `createHermes`. Text that a run retracts remains in the stream, followed by its replacement. In v2 the
+ * agent's tool calls are left out, because the AI SDK 5 fails at a call to an unknown tool.
  *
  * **Example** (Text of an agent)
  *
@@ -79,7 +79,7 @@ const efforts: Readonly<
   Record<Exclude<NonNullable<LanguageModelV4CallOptions["reasoning"]>, "provider-default">, ReasoningEffort>
 > = { none: "none", minimal: "minimal", low: "low", medium: "medium", high: "high", xhigh: "xhigh", max: "xhigh" }
 
-/** Settings of the caller that a run does not support. */
+/** Settings that a caller may pass but a run does not support. */
 const ofAgent = [
   "maxOutputTokens",
   "temperature",

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Converts files of a prompt to v4, and parts of an answer to the older specification. v2 has one finish reason and
- * flat usage, and the AI SDK 5 fails at a call of an unknown tool, even if a provider ran it. In v2 an agent therefore
+ * Converts files in a prompt to v4, and parts of an answer to the older specification. v2 has one finish reason and
+ * flat usage, and the AI SDK 5 fails at a call to an unknown tool, even if a provider ran it. In v2 an agent therefore
  * returns only its text and reasoning, without calls and results.
  */
 import type {
@@ -134,7 +134,7 @@ const toMetadataV2 = (metadata: LanguageModelV4GenerateResult["providerMetadata"
   metadata === undefined ? {} : { providerMetadata: metadata as NonNullable<LanguageModelV2Metadata> }
 
 /**
- * Kinds of parts that the AI SDK 5 accepts. It fails at a call of a tool that it was not given, even if the provider
+ * Kinds of parts that the AI SDK 5 accepts. It fails at a call to a tool that it was not given, even if the provider
  * ran it.
  */
 const textual = new Set<string>(["text", "reasoning"])

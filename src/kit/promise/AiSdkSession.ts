@@ -6,7 +6,7 @@
  *
  * | messages before the last one | the run |
  * | --- | --- |
- * | none | continues the named session; if the last message repeats its only message, one of the rows below applies |
+ * | none | continues the named session; if the last message repeats the session's only message, one of the rows below applies |
  * | some, and the session is not stored | starts the session with these messages |
  * | the session's messages | continues the session |
  * | the session's messages except its unanswered last one, which the prompt repeats | continues from that message |

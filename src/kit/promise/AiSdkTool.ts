@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * Each call is a run in a new session. A failed run is an error of the tool, with the tag and the message of its
+ * Each call is a run in a new session. A failed run becomes a tool error with the tag and the message of its
  * `HermesError`; a run ended by a limit is a result that reports the limit. An aborted call interrupts the run.
  *
  * **Gotchas**

@@ -100,8 +100,8 @@ export interface HermesOptions extends Pick<
    */
   readonly approve?: ((question: Question) => unknown) | undefined
   /**
-   * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. `approve` is asked
-   * about all other hosts.
+   * Hosts that tools may access without an approval: `example.com`, `*.example.com`, `localhost:8080`. `approve` is
+   * asked about all other hosts.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
   /** Session store: in memory, or a SQLite file. Default: memory. */
@@ -129,7 +129,7 @@ export interface Hermes {
    */
   readonly stop: (sessionId: string) => Promise<boolean>
   /**
-   * Ends all runs, which then reject with `Aborted`, and closes all resources of the runtime. Any further run rejects
+   * Ends all runs, which then reject with `Aborted`, and closes all resources of the runtime. Any later run rejects
    * with `Disposed`.
    */
   readonly dispose: () => Promise<void>

@@ -23,7 +23,7 @@ import * as Json from "../../base/domain/Json.ts"
 
 /**
  * Kinds of failures: the failures of a run, `Aborted` for a run ended by a signal or `dispose`, `Disposed` for a run
- * after `dispose`, and `Unexpected` for a defect of the program.
+ * after `dispose`, and `Unexpected` for a defect in the program.
  */
 export type Tag = AgentError["_tag"] | "Aborted" | "Disposed" | "Unexpected"
 
@@ -77,10 +77,10 @@ const fromError = (error: unknown): HermesError => {
   })
 }
 
-/** Creates the error of a run that was ended externally, by a signal with this reason or by the end of the runtime. */
+/** Creates the error for a run that was ended externally, by a signal with this reason or by the end of the runtime. */
 export const makeAbortedError = (reason?: unknown): HermesError =>
   new HermesError("Aborted", "the run was aborted", { cause: reason })
 
-/** Converts the end of a run to the public error. `reason` is the reason of the signal that ended it. */
+/** Converts the cause of a failed or aborted run to the public error. `reason` is the abort reason of the signal. */
 export const fromCause = (cause: Cause.Cause<unknown>, reason?: unknown): HermesError =>
   Cause.hasInterruptsOnly(cause) ? makeAbortedError(reason) : fromError(Cause.squash(cause))

@@ -1,4 +1,7 @@
-/** The services behind a runtime of {@link Hermes}, for the modules in this directory that need more than its runs. */
+/**
+ * Gives modules in this directory access to the services of a {@link Hermes} runtime. A `Hermes` itself only offers
+ * runs.
+ */
 import type * as Effect from "effect/Effect"
 import type { Hermes } from "./CreateHermes.ts"
 

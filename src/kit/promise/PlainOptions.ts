@@ -1,5 +1,5 @@
 /**
- * Checks options of programs without a type checker: an unknown name is rejected like a value of the wrong type.
+ * Checks options that programs without a type checker pass. An unknown name is rejected like a value of the wrong type.
  *
  * **Details**
  *

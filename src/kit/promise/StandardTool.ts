@@ -120,7 +120,10 @@ const readCheckResult = (
   return { value: result.value }
 }
 
-/** Parses the arguments, and runs the function with the output of the schema. */
+/**
+ * Creates the function that runs a tool call: it parses the arguments, and calls `execute` with the output of the
+ * schema.
+ */
 const makeRun =
   <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] =>
   (params) => {

@@ -41,7 +41,7 @@ import * as Middleware from "../../middleware/Middleware.ts"
 import { Provider, type Service } from "../../models/provider/Provider.ts"
 import { type Service as StoreService, SessionStore } from "../../store/SessionStore.ts"
 
-/** Kinds of faults. The first five are faults of models, and the last is a fault of tools, files and stores. */
+/** Kinds of faults. The first five affect models, and the last affects tools, files and stores. */
 export type Fault = "overloaded" | "limited" | "unreachable" | "cut" | "silent" | "failed"
 
 /** Seed, and rates from 0 to 1, of faults. */
@@ -52,13 +52,15 @@ export interface Options {
 
 /** A source of faults. */
 export interface Source {
-  /** Returns the fault of the next operation, which is one of these kinds; usually `undefined`. */
+  /**
+   * Returns the fault for the next operation, chosen from the given kinds, or `undefined` if the operation succeeds.
+   */
   readonly next: (kinds: ReadonlyArray<Fault>) => Fault | undefined
   /** Number of faults so far, by kind. */
   readonly played: ReadonlyMap<Fault, number>
 }
 
-/** Computes the FNV-1a hash of a text. */
+/** Computes the FNV-1a hash of a string. */
 const hashText = (text: string): number => {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

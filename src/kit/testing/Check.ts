@@ -57,7 +57,7 @@ export const excludes = (text: string, part: string, message?: string): void => 
     throw makeRuleBroken(message, `${renderValue(text)} should not contain ${renderValue(part)}`, text, part)
 }
 
-/** Fails unless a text matches a regular expression. */
+/** Fails unless the text matches the regular expression. */
 export const matches = (text: string, pattern: RegExp, message?: string): void => {
   if (!pattern.test(text))
     throw makeRuleBroken(message, `${renderValue(text)} should match ${pattern}`, text, String(pattern))

@@ -92,7 +92,7 @@ export interface Ending<A, E> {
 }
 
 /**
- * Runs an effect, interrupts it if it exceeds its time limit, and abandons it if it does not end within a further time
+ * Runs an effect, interrupts it if it exceeds its time limit, and abandons it if it does not end within a second time
  * limit.
  */
 export const interruptAfter = <A, E, R>(

@@ -1,12 +1,12 @@
 /**
- * Rules of every environment, regardless of the machine that runs its commands: processes, files, ports and snapshots,
+ * Rules for every environment, regardless of the machine that runs its commands: processes, files, ports and snapshots,
  * using only the service `places/CommandEnvironment`.
  *
  * **Details**
  *
- * The subject is a running environment and a directory in it ({@link Subject}). It needs `/bin/sh` and the usual
- * programs. A rule about terminals or snapshots passes if the environment reports that it does not support them. Rules
- * take seconds, because they wait in real time.
+ * The subject is a running environment and a directory in it ({@link Subject}). The environment needs `/bin/sh` and the
+ * usual programs. A rule about terminals or snapshots passes if the environment reports that it does not support them.
+ * Rules take seconds, because they wait in real time.
  *
  * **Example** (The rules of an environment as tests)
  *
@@ -279,7 +279,7 @@ const commands: ReadonlyArray<Named> = [
   ]
 ]
 
-/** Sends an HTTP request to a port of this machine; returns `undefined` without an answer. */
+/** Sends an HTTP request to a port on this machine. Returns `undefined` if there is no answer. */
 const requestPort = (port: number): Effect.Effect<string | undefined> =>
   Effect.orElseSucceed(
     Effect.tryPromise((signal) => fetch(`http://127.0.0.1:${port}/`, { signal }).then((answer) => answer.text())),

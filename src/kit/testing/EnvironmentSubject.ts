@@ -11,7 +11,7 @@ import { type Service } from "../../places/CommandEnvironment.ts"
 import { CallDirectory } from "../../base/domain/CallContext.ts"
 import * as Conformance from "./Conformance.ts"
 
-/** A running environment, and a writable directory in the environment that is the working tree. */
+/** A running environment, and a writable directory in it that serves as the working tree. */
 export interface TestedEnvironment {
   readonly environment: Service
   readonly directory: string

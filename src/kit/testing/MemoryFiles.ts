@@ -166,7 +166,7 @@ const findFile = (disk: Disk, method: string, path: string): Effect.Effect<FileN
       : Effect.fail(makeSystemError("BadResource", method, path, "is a directory"))
   )
 
-/** Opens a file for a flag: the file is created, truncated or left unchanged. */
+/** Opens a file according to a flag, which decides if the file is created, truncated or left unchanged. */
 const openFile = Effect.fnUntraced(function* (
   disk: Disk,
   method: string,

@@ -54,7 +54,7 @@ const Refuse = Tool.make("refuse", {
 const Break = Tool.make("break", { description: "Has a fault", success: Schema.String })
 const toolkit = Toolkit.make(Note, Refuse, Break)
 
-/** Creates a temporary failure of a model. */
+/** Creates a temporary model error. */
 export const makeOverloadedError = () => new AiError.InternalProviderError({ description: "overloaded" })
 
 /** Scripted turns of the model. */

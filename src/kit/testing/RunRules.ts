@@ -1,6 +1,6 @@
 /**
- * Rules for code around runs: middleware, and consumers of hooks. Each rule plays runs with a scripted model that
- * complete, fail, are interrupted and run concurrently.
+ * Rules for code around runs: middleware, and consumers of hooks. The rules use a scripted model to play runs that
+ * complete, fail, are interrupted or run concurrently.
  *
  * **Details**
  *

@@ -41,7 +41,7 @@ export const makeNewSession = (id: string, more: Partial<NewSession> = {}): NewS
 /** Creates a user message. */
 export const makeUserMessage = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 
-/** Creates an answer of the model. */
+/** Creates an answer from the model. */
 export const makeAssistantMessage = (text: string) => Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
 
 /** Creates an answer that calls a tool, once for each id. */

@@ -65,7 +65,7 @@ import { makeAssistantMessage, makeNewSession, makeUserMessage } from "./Session
 export interface TestedStore {
   readonly store: Service
   readonly search: SessionSearch["Service"]
-  /** Makes all further message writes fail. */
+  /** Makes all later message writes fail. */
   readonly breaks: Effect.Effect<void>
   /** Makes all writes succeed again. */
   readonly mends: Effect.Effect<void>

@@ -6,8 +6,8 @@
  *
  * The subject creates a runtime with the wrapper in it, whose own work (a cache, a log, a judge) is replaced by
  * {@link Faults}: `before` and `after` replace its work around `next`, `part` replaces its work in `onPart`. They do
- * nothing, die, hang or are interrupted, as the rule requires. The rule is broken if a place of the wrapper (`places`)
- * is never reached.
+ * nothing, die, hang or are interrupted, as the rule requires. The rule is broken if one of the wrapper's `places` is
+ * never reached.
  *
  * | the wrapper | open | closed |
  * | --- | --- | --- |
@@ -67,7 +67,7 @@ import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
 import { type PlayedEnd, advanceClockUntilDone, type Parts, play, type PlayOptions, type Script } from "./PlayedRuns.ts"
 
-/** Places at which a wrapper does its own work. */
+/** Places at which a wrapper does its own work: before `next`, after `next`, or in `onPart`. */
 export type WrapperPlace = "before" | "after" | "part"
 
 /** Replacements for the wrapper's own work, as required by a rule. */
@@ -187,7 +187,7 @@ const checkClosed = (end: PlayedEnd, { name, wraps }: TestedWrapper): void => {
   Check.includes(result?.output, name, "the result of the call should name the wrapper")
 }
 
-/** Creates a check that a failure of the wrapper at a place does not change the result of the run. */
+/** Creates a check that makes the wrapper fail at a place. The failure must not change the result of the run. */
 const checkStaysOpen = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
   Effect.fnUntraced(function* (tested: TestedWrapper) {
     if (!hasPlace(tested, place)) return
@@ -201,7 +201,7 @@ const checkStaysOpen = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"
     checkWarned(end, tested.name)
   })
 
-/** Creates a check that a failure of the wrapper at a place makes the call fail. */
+/** Creates a check that makes the wrapper fail at a place. The call must then fail. */
 const checkFailsClosed = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
   Effect.fnUntraced(function* (tested: TestedWrapper) {
     if (!hasPlace(tested, place) || tested.policies?.includes("closed") !== true) return

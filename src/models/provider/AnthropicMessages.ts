@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The SDK is loaded when the provider is made. It does not retry, log, trace or read the environment: key, address,
- * headers and query come from the route. A request fails if its answer does not begin within the route's timeout (15
- * minutes by default, `hermes-llm.md` §4.2). See `Exchange` for how answers are read.
+ * The SDK is loaded when the provider is created. The SDK does not retry, log, trace or read the environment. The key,
+ * address, headers and query come from the route. A request fails if its answer does not begin within the route's
+ * timeout (15 minutes by default, `hermes-llm.md` §4.2). See `Exchange` for how answers are read.
  *
  * **Gotchas**
  *
@@ -92,7 +92,7 @@ const makeClient = (
       })
   )
 
-/** Creates the provider for a route. Its connections are closed with the scope. */
+/** Creates the provider for a route. Its connections are closed when the scope closes. */
 export const make = Effect.fn("AnthropicMessages.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {

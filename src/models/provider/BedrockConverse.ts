@@ -3,10 +3,11 @@
  *
  * **Details**
  *
- * The SDK is loaded when the provider is made; its retries and logging are off. The request is the input of the SDK's
- * command, plus the additional key `stream`, which selects Converse or ConverseStream. `extra_body` is merged into it:
- * fields that Converse knows replace the request's fields, all others are passed to the underlying model
- * (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
+ * The SDK is loaded when the provider is created. The SDK's own retries and logging are disabled. The request is the
+ * input of the SDK's command, plus the additional key `stream`, which selects Converse or ConverseStream. `extra_body`
+ * is merged into the request: fields that Converse knows replace the request's fields, all others are passed to the
+ * underlying model (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is
+ * signed.
  *
  * All parts of a streamed answer that have arrived are passed to `onPart` together. Interruption closes the connection.
  * The answer consists of the parts that `onPart` returns; `raw` is the original body, assembled on first use. Bytes in
@@ -217,7 +218,7 @@ const makeExtrasStep =
     return next(args)
   }
 
-/** Creates the provider for a route. Its connections are closed with the scope. */
+/** Creates the provider for a route. Its connections are closed when the scope closes. */
 export const make = Effect.fn("BedrockConverse.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {

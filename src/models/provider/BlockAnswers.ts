@@ -5,7 +5,7 @@
  * **Details**
  *
  * A stream identifies a block by its index. The arguments of a tool call are passed on as they arrive and are parsed
- * when the block stops. Protocol-specific data of thinking (signatures, opaque data) becomes metadata when the block
+ * when the block stops. Protocol-specific data about thinking (signatures, opaque data) becomes metadata when the block
  * stops.
  *
  * Source: `hermes-llm.md` §4.2, §4.4.
@@ -36,7 +36,7 @@ const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
   content_filtered: "content-filter"
 }
 
-/** Converts a stop reason of the API to a finish reason. An unknown stop reason becomes `stop`. */
+/** Converts a stop reason from the API to a finish reason. An unknown stop reason becomes `stop`. */
 const toFinishReason = (stopReason: unknown): Response.FinishReason => {
   const name = Json.readWord(stopReason)
   return Object.hasOwn(finishReasons, name) ? (finishReasons[name] ?? "stop") : "stop"
@@ -61,8 +61,8 @@ export const makeToolCall = (id: string, name: string, input: unknown) =>
   makeCall(id, name, ToolCallWire.fromWire(input))
 
 /**
- * Creates the response from the content of a body. Fails if the body has neither content nor a stop reason, or if it
- * stopped for a tool call that it does not contain.
+ * Creates the response from the content of a body. Fails if the body has neither content nor a stop reason, or if its
+ * stop reason is a tool call but it contains no tool call.
  */
 export const makeResponse = (
   {
@@ -94,7 +94,7 @@ type Block<Thought> =
 
 /** Holds the open blocks of a stream, and the parts created since the last {@link BlockStream.take}. */
 interface BlockStream<Thought> {
-  /** Opens a text, thought or call block; it replaces an open block with the same index. */
+  /** Opens a text, thought or call block. The new block replaces an open block with the same index. */
   readonly openText: (index: number) => void
   readonly openThought: (index: number, thought: Thought, metadata?: Response.ProviderMetadata) => void
   readonly openCall: (index: number, id: string, name: string, input: unknown) => void
@@ -102,11 +102,11 @@ interface BlockStream<Thought> {
   readonly addText: (index: number, piece: string) => void
   readonly addThought: (index: number, piece: string) => void
   readonly addInput: (index: number, piece: string) => void
-  /** Returns the state of the open thought at the index, which holds data other than its text. */
+  /** Returns the state of the open thought at the index. The state holds the thought's data other than its text. */
   readonly thought: (index: number) => Thought | undefined
   readonly stop: (index: number) => void
   readonly push: (part: StreamPart) => void
-  /** Ends the answer; further calls have no effect. */
+  /** Ends the answer. Later calls have no effect. */
   readonly finish: (stopReason: unknown, usage: Response.Usage) => void
   readonly isFinished: () => boolean
   /** Tests whether the block at the index is open, or any block if no index is given. */
@@ -115,8 +115,8 @@ interface BlockStream<Thought> {
 }
 
 /**
- * Creates the state for the start of a stream, without blocks; `readMetadata` returns the metadata of a thought when
- * its block stops.
+ * Creates the state of a stream that has no blocks yet. `readMetadata` returns the metadata of a thought when its block
+ * stops.
  */
 export const makeBlockStream = <Thought>(
   readMetadata: (thought: Thought) => Response.ProviderMetadata

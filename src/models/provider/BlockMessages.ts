@@ -5,7 +5,7 @@
  * **Details**
  *
  * The history stage (`base/domain/History`) has already repaired the conversation; here its messages are translated,
- * and consecutive messages of one role are joined.
+ * and consecutive messages with the same role are joined.
  *
  * Each message is converted once: the result is cached by the identity of its `content`, so a copy of the message with
  * other options (a cache breakpoint) reuses it. Converted blocks are shared and never changed.
@@ -88,8 +88,8 @@ export const calledWithoutThinking = <Block>(
 export const noOutput = "(no output)"
 
 /**
- * Returns the arguments of a tool call as an object. The history stage has already made them one; any other value
- * becomes `{}`.
+ * Returns the arguments of a tool call as an object. The history stage has already converted them; any value that is
+ * not an object becomes `{}`.
  */
 export const toInput = (params: unknown): Readonly<Record<string, unknown>> =>
   Predicate.isReadonlyObject(params) ? params : {}

@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * A request has at most four marks: after the tools, after the system prompt, and at the end of the conversation. With
- * tools, the conversation's marks are on its last two user messages. Each of these messages ended a request, so the
- * previous request cached the prefix up to the earlier one, regardless of the number of blocks after it. Without tools
- * they are on the last three messages, or on the last four if there is no system prompt either. Marks are added to
- * copies of the encoded messages, so the cached messages themselves never change.
+ * A request has at most four marks: after the tools, after the system prompt, and at the end of the conversation. If
+ * the request has tools, the conversation's marks are on its last two user messages. The earlier of the two ended the
+ * previous request, so the prefix up to it is already cached, regardless of the number of blocks after it. Without
+ * tools the marks are on the last three messages, or on the last four if there is no system prompt either. Marks are
+ * added to copies of the encoded messages, so the cached messages themselves never change.
  *
  * A conversation that already has marks set by the caller gets no additional marks.
  *
@@ -42,7 +42,10 @@ const maxKey = 64
 export const makeCacheKey = (conversationId: string): string =>
   conversationId.length <= maxKey ? conversationId : Digest.toHex(conversationId, maxKey)
 
-/** Parts of a request before the conversation that carry a mark, each of which reduces the marks left for messages. */
+/**
+ * Flags for the parts of a request before the conversation: `true` if the part carries a mark. Each mark reduces the
+ * number left for messages.
+ */
 interface Head {
   readonly system: boolean
   readonly tools: boolean

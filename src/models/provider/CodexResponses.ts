@@ -37,7 +37,7 @@ import type * as ProviderPort from "./Provider.ts"
 
 const service = Effect.promise(() => import("./responses/ResponsesProvider.ts"))
 
-/** Creates the provider for a route. Its connections are closed with the scope. */
+/** Creates the provider for a route. Its connections are closed when the scope closes. */
 export const make = (
   route: Route.Route
 ): Effect.Effect<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> =>

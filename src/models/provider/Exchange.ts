@@ -5,9 +5,9 @@
  *
  * A stream is processed per network read: all events of one read become one array of parts and one call of `onPart`.
  * Without a listener, the whole stream is read in one step. The response is built from the parts that `onPart` returns;
- * `raw` is built from the parts that were sent, on first use.
+ * `raw` is built on first use from the parts that the API sent.
  *
- * A stream that exceeds a size limit for answers (`AnswerText`) is not read any further; its answer consists of the
+ * A stream that exceeds a size limit for answers (`AnswerText`) is not read to its end; its answer consists of the
  * parts received so far.
  *
  * Interruption and every failure close the connection. An endpoint may answer a streamed request with a body that is
@@ -80,7 +80,10 @@ const callSdk = <A>(
 interface PartCollector {
   readonly add: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void>
   readonly sent: Assembler.Assembler
-  /** Returns the assembler of the parts that `onPart` returned, which is `sent` if `onPart` changed nothing. */
+  /**
+   * Returns the assembler of the parts that `onPart` returned. If `onPart` changed nothing, this is the same object as
+   * `sent`.
+   */
   readonly seen: () => Assembler.Assembler
 }
 
@@ -286,9 +289,9 @@ const toHeaderValues = (extra: Json.Fields): Readonly<Record<string, string | nu
   )
 
 /**
- * Splits a request into body, headers and query. Users and middleware add fields beyond those that a provider knows in
- * `extra_body`, `extra_headers` and `extra_query` (`hermes-llm.md` §4.1). A request without these keys is returned as
- * the body, without a copy.
+ * Splits a request into body, headers and query. Users and middleware use `extra_body`, `extra_headers` and
+ * `extra_query` to add fields that the provider does not know (`hermes-llm.md` §4.1). A request without these keys is
+ * returned as the body, without a copy.
  *
  * `extra_body` is merged into the body key by key and takes precedence, like the option of that name in the OpenAI SDK
  * for Python; nested objects are replaced, not merged. A header that is `null` removes the header of that name. Only

@@ -1,13 +1,13 @@
 /**
- * Adapts a language model of the AI SDK (`ai` 5, 6 and 7: the specifications v2, v3 and v4) to a provider: for example
- * `openai("gpt-5.2")`, a gateway's model or a wrapped model.
+ * Creates a provider from a language model of the AI SDK, for example `openai("gpt-5.2")`, a gateway's model or a
+ * wrapped model. Supports the specifications v2, v3 and v4 (`ai` 5, 6 and 7).
  *
  * **Details**
  *
- * The request has the form of `FromLanguageModel`, `{ prompt, tools, tool_choice }` encoded, with `max_output_tokens`,
- * `temperature`, `seed`, `reasoning_effort` and `response_format` if requested. Middleware reads and rewrites it like
- * any other request. Messages with images and files, tool calls and results, reasoning with the provider's signatures,
- * and streaming are supported in both directions. Usage is reported by the model.
+ * The request has the same form as in `FromLanguageModel`: the encoded `{ prompt, tools, tool_choice }`, with
+ * `max_output_tokens`, `temperature`, `seed`, `reasoning_effort` and `response_format` if requested. Middleware reads
+ * and rewrites it like any other request. Messages with images and files, tool calls and results, reasoning with the
+ * provider's signatures, and streaming are supported in both directions. Usage is reported by the model.
  *
  * Failures are typed. HTTP failures are classified by status and body as in every other protocol, including
  * `retry-after`, so retries, fallback routes and the circuit breaker apply to them. A missing key, an unknown model and
@@ -16,12 +16,12 @@
  *
  * **Gotchas**
  *
- * Only v4 has a setting for the reasoning effort: models of v2 and v3 are called without it, and a warning is logged.
- * With a model of another specification, every call fails with an `InvalidRequestError` that names the model's
- * specification and the supported ones.
+ * Only v4 has a setting for the reasoning effort: models with specification v2 or v3 are called without it, and a
+ * warning is logged. With a model of another specification, every call fails with an `InvalidRequestError` that names
+ * the model's specification and the supported ones.
  *
  * Files that the model cannot load from their address must be given as bytes. Sources, and the activity of the
- * provider's own tools, are not passed on. Each warning of the model, for example about an unknown setting, is logged
+ * provider's own tools, are not passed on. Each warning from the model, for example about an unknown setting, is logged
  * once.
  *
  * **Example** (An agent on a model of the AI SDK)
@@ -71,7 +71,7 @@ import * as LanguageModelWire from "./LanguageModelWire.ts"
 import { Provider, type Service } from "./Provider.ts"
 import * as SdkError from "./SdkError.ts"
 
-/** A model of the AI SDK, of specification v2, v3 or v4. */
+/** An AI SDK model that implements specification v2, v3 or v4. */
 export type AiSdkModel = AiSdkVersions.AnyModel
 
 type ModelEffect<A> = Effect.Effect<A, AiError.AiError>

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The request is `{ prompt, tools, tool_choice }`, encoded, with `stream` and `response_format` if requested, so that
- * middleware can read and rewrite it like any other request. The model does not resolve tool calls, and it passes on
- * calls of undeclared tools. A raw answer is `{ content }`, the encoded parts of the answer with its `finish` part.
+ * The request is the encoded `{ prompt, tools, tool_choice }`, with `stream` and `response_format` if requested, so
+ * that middleware can read and rewrite it like any other request. The model does not resolve tool calls, and it passes
+ * on calls of undeclared tools. A raw answer is `{ content }`, the encoded parts of the answer with its `finish` part.
  *
  * **Gotchas**
  *

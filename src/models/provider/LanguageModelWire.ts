@@ -1,7 +1,7 @@
 /**
- * Converts requests and answers of an external `LanguageModel`. A request is `{ prompt, tools, tool_choice }`, encoded,
- * and can be converted back to the model's options; an answer consists of the runtime's parts. Sources, and the
- * activity of the vendor's own tools, are omitted.
+ * Converts requests and answers of an external `LanguageModel`. A request is the encoded
+ * `{ prompt, tools, tool_choice }` and can be converted back to the model's options. The parts of an answer are
+ * converted to the types that the runtime uses. Sources, and the activity of the vendor's own tools, are omitted.
  */
 import * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"
@@ -188,7 +188,7 @@ const isStreamed = (part: Response.AnyPart): part is StreamPart => {
   }
 }
 
-/** Creates a filter that takes the parts of a stream as they arrive and returns the accepted ones. */
+/** Creates a filter that takes the parts of a stream as they arrive and returns the parts that the runtime supports. */
 export const makeFilter = (): ((parts: ReadonlyArray<Response.AnyPart>) => ReadonlyArray<StreamPart>) => {
   const theirs = new Set<string>()
   return (parts) => {
@@ -245,7 +245,10 @@ const encode = Schema.encodeSync(Schema.mutable(Schema.Array(PartSchema.AnswerPa
 /** Encodes the parts of a complete answer. */
 export const encodeAnswer = (answer: BareAnswer): Array<Response.PartEncoded> => encode([...toParts(answer)])
 
-/** Adds the raw body, `{ content }`, to an answer. It is built on first use from the original parts, `sent`. */
+/**
+ * Creates the response for an answer by adding the raw body, `{ content }`. The body is built on first use from the
+ * original parts, `sent`.
+ */
 export const makeResponse = (seen: BareAnswer, sent: BareAnswer = seen): ModelResponse => {
   const { finishReason, id, model, parts, usage } = seen
   let raw: unknown

@@ -9,17 +9,17 @@
  * - Claude: the reference lists generations one by one (4.6, 4.7). Here the version in the id is compared, so a model
  *   newer than this file gets the capabilities of the newest known generation. Models of other vendors on this protocol
  *   use a thinking budget, regardless of the number in their names.
- * - `minimal` thinks as little as `none` on Claude (the seed's rule, `ARCHITECTURE.md` §7, D5). Without a requested
- *   effort, and for models that never think, the fields are omitted and the API's default applies.
- * - Output limits: the Messages API requires `max_tokens` in every request, so every model needs a number; the table is
- *   data, and the longest name that a model id contains is used. The limit of Sonnet 4.6 is the seed's
- *   (`ARCHITECTURE.md` §7, D11).
+ * - `minimal` thinks as little as `none` on Claude (`ARCHITECTURE.md` §7, D5). Without a requested effort, and for
+ *   models that never think, the fields are omitted and the API's default applies.
+ * - Output limits: the Messages API requires `max_tokens` in every request, so every model needs a limit. It is taken
+ *   from the table entry with the longest name that the model id contains. `ARCHITECTURE.md` §7, D11 explains the limit
+ *   of Sonnet 4.6.
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
  */
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 
-// Efforts of OpenAI
+// OpenAI efforts
 
 /** Tests whether a model thinks before it answers. `model` is its name without the vendor prefix. */
 export const isReasoningModel = (model: string): boolean =>
@@ -121,7 +121,7 @@ export const findOutputLimit = (model: string): number => {
 export const fitOutput = (tokens: number, contextWindow: number | undefined): number =>
   contextWindow === undefined || tokens < contextWindow ? tokens : Math.max(1, contextWindow - 1)
 
-// Thinking of Claude
+// Claude thinking
 
 /** Thinking that is configured by an effort. */
 interface Adaptive {

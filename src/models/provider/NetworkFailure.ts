@@ -9,7 +9,7 @@
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
 
-/** Returns host and port of a base URL; "the API" if the URL is absent or invalid. */
+/** Returns the host and port of a base URL, or "the API" if the URL is absent or invalid. */
 export const formatHost = (url: string | undefined): string => {
   const parsed = url === undefined ? null : URL.parse(url)
   return parsed === null ? "the API" : parsed.host

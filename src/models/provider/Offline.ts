@@ -5,18 +5,16 @@
  * **Details**
  *
  * It follows simple instructions with the tools that it is offered: it reads, lists and searches files, runs a command,
- * writes a file, notes a todo, delegates a task to a subagent, and replies with a given text or the result of a tool.
- * It reads only the conversation, so it can take over at any point. With a {@link Scenario.Scenario} it plays the
- * scenario instead. Its requests and bodies follow the chat completions protocol, so hooks and middleware see the usual
- * data.
+ * writes a file, notes a todo, delegates a task to a subagent, and replies with given text or the result of a tool. It
+ * reads only the conversation, so it can take over at any point. With a {@link Scenario.Scenario} it plays the scenario
+ * instead. Its requests and bodies follow the chat completions protocol, so hooks and middleware see the usual data.
  *
- * Everything except the route and the notice is loaded on first use, so programs that use a real model pay nothing for
- * it.
+ * Everything except the route and the notice is loaded on first use, so programs that use a real model do not load it.
  *
  * **Gotchas**
  *
- * It is not a language model and says so: a question that requires one is answered with one sentence and the remedy.
- * Structured answers (`response_format`) are refused unless the requested reply text fits.
+ * It is not a language model. If a question requires one, the answer is a sentence that says so and explains the
+ * remedy. Structured answers (`response_format`) are refused unless the requested reply text fits.
  *
  * **Example** (Without a key)
  *

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * The SDK is loaded when a client is made. It does not retry or log, sends through `HttpTransport`, and gets address,
- * key, query and headers from the route. Of the SDK's environment variables, organization and project are used only for
- * OpenAI's own host; the others are never used.
+ * The SDK is loaded when a client is created. The SDK does not retry or log, sends through `HttpTransport`, and gets
+ * the address, key, query and headers from the route. Of the SDK's environment variables, organization and project are
+ * used only for OpenAI's own host; the others are never used.
  *
  * An endpoint without a key gets a placeholder, because the SDK requires a key. OpenAI's own host requires a real key.
  * Azure expects the key in the `api-key` header.
@@ -126,7 +126,7 @@ const makeClient = (
       })
   )
 
-/** Creates the client for a route. Its connections are closed with the scope. */
+/** Creates the client for a route. Its connections are closed when the scope closes. */
 export const make = Effect.fnUntraced(function* (
   route: Route
 ): Effect.fn.Return<OpenAiClient, ConfigError, Scope.Scope> {

@@ -1,6 +1,6 @@
 /**
- * Schemas of the parts of answers, for code that stores or transmits them in encoded form. Calls of any tool are
- * accepted: their `params` may be any value.
+ * Schemas of the parts of answers, for code that stores or transmits them in encoded form. Calls to any tool are
+ * accepted, with any value as their `params`.
  */
 import * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"

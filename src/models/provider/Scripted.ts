@@ -1,6 +1,6 @@
 /**
- * A model that returns the answers of a test script, in order, and records its requests. For tests of applications and
- * of this runtime: no network, no key, and time only from the `Clock`.
+ * A model that returns the answers of a test script, in order, and records its requests. It is intended for tests of
+ * applications and of this runtime: it needs no network and no key, and reads the time only from the `Clock`.
  *
  * **Details**
  *
@@ -44,7 +44,7 @@ export interface Piece {
   readonly delay: Duration.Input
 }
 
-/** A tool call. `params` that are a string are sent unchanged, even if they are invalid JSON. */
+/** A tool call. If `params` is a string, it is sent unchanged, even if it is invalid JSON. */
 export interface Call {
   readonly name: string
   readonly params?: unknown
@@ -85,8 +85,7 @@ export const fail = (error: AiError.AiError | AiError.AiErrorReason, said: Reply
 })
 
 /**
- * Creates a turn that never completes, until it is interrupted; a streamed request first receives the content of
- * `said`.
+ * Creates a turn that does not end until it is interrupted. A streamed request first receives the content of `said`.
  */
 export const hang = (said: Reply = {}): Turn => ({ type: "hang", said })
 

@@ -319,7 +319,7 @@ export const makeInvalidResponse = (options: Context & { readonly description: s
     })
   })
 
-/** Returns a function that creates the failure for an invalid body from its description. */
+/** Returns a function that takes a description and creates the failure for an invalid body. */
 export const failInvalidBody =
   (body: unknown, context: Context) =>
   (description: string): Result.Result<never, AiError.AiError> =>

@@ -23,8 +23,8 @@ export const computeTimeout = (route: Route, whenAbsent: number): number =>
   Math.min(route.requestTimeoutMillis ?? whenAbsent, maxTimeoutMillis)
 
 /**
- * Loads an SDK and creates a transport for it. Fails if the package is not installed. The connections are closed with
- * the scope.
+ * Loads an SDK and creates a transport for it. Fails if the package is not installed. The connections are closed when
+ * the scope closes.
  */
 export const loadSdk = <Sdk>(
   { model, readTimeoutMillis }: Route,

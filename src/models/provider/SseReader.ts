@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * An event of more than {@link maxEventBytes} fails the stream.
+ * An event larger than {@link maxEventBytes} fails the stream.
  *
  * The end of a stream does not prove that it was complete: each protocol has its own final event.
  */
@@ -31,7 +31,7 @@ export interface SseReader extends AsyncIterableIterator<ReadonlyArray<SseEvent>
 
 const lineFeed = 10
 const done = "[DONE]"
-/** Maximum size of one event, in bytes. No image in an answer is larger. */
+/** Maximum size of one event, in bytes. This is enough for any image in an answer. */
 export const maxEventBytes = 32 * 1024 * 1024
 const noEvents: ReadonlyArray<SseEvent> = []
 
@@ -44,7 +44,7 @@ const tooLarge = (): AiError.AiError =>
     })
   })
 
-/** Collects the fields of lines into events. */
+/** Builds events from the fields in the lines. */
 class Fields {
   #event: string | undefined
   #data: string | undefined
@@ -145,7 +145,7 @@ class Reader implements SseReader {
   }
 
   /**
-   * Splits `bytes` into lines and returns the completed events. `bytes` end with a line feed, so no UTF-8 character is
+   * Splits `bytes` into lines and returns the completed events. `bytes` ends with a line feed, so no UTF-8 character is
    * cut.
    */
   #lines(bytes: Buffer): Array<SseEvent> {

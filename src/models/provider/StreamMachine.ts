@@ -8,8 +8,8 @@ export interface StreamMachine {
   /** Returns the parts created from the events of one network read. */
   readonly step: (events: ReadonlyArray<SseEvent>) => ReadonlyArray<StreamPart>
   /**
-   * Ends the stream and returns the end of the open parts and the `finish` part. `finished` is true if the stream ended
-   * with its own final event.
+   * Ends the stream. Returns the parts that end the open parts, followed by the `finish` part. `finished` is true if
+   * the stream ended with its own final event.
    */
   readonly end: (finished: boolean) => ReadonlyArray<StreamPart>
   /**
@@ -19,6 +19,9 @@ export interface StreamMachine {
   readonly over?: () => boolean
   /** Returns the failure of the stream, or `undefined`. The parts before the failure have already been returned. */
   readonly failure: () => AiError.AiError | undefined
-  /** Builds the equivalent body without streaming, from the parts and from data that the parts do not contain. */
+  /**
+   * Builds the body that the API would have sent without streaming. It uses the parts and data that the parts do not
+   * contain.
+   */
   readonly body: (parts: ReadonlyArray<ContentPart>) => unknown
 }

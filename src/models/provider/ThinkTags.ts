@@ -11,7 +11,7 @@
  *
  * **Gotchas**
  *
- * Whole answers are read as one piece, by the same rules: the streamed text and the stored text are the same.
+ * A whole answer is read as one piece by the same rules, so the streamed text and the stored text are the same.
  *
  * Source: `hermes-llm.md` §14.3, §14.4.
  */
@@ -22,7 +22,7 @@ interface Sink {
   readonly reasoning: (text: string) => void
 }
 
-/** Separates text that arrives in pieces. */
+/** Separates reasoning from text that arrives in pieces. */
 interface ThinkTags {
   readonly read: (piece: string) => void
   /** Ends the text and emits the last piece, which may have been held back as part of a possible tag. */
@@ -45,7 +45,7 @@ const findTagAt = (text: string, at: number, list: ReadonlyArray<string>): strin
 
 const isBlank = (text: string): boolean => text.trim() === ""
 
-/** Creates a reader for a new text. */
+/** Creates a reader that passes text and reasoning to `sink` separately. */
 export const make = (sink: Sink): ThinkTags => {
   let held = ""
   /** The closing tag of the open block; `undefined` outside of a block. */

@@ -38,7 +38,7 @@ export const fromWire = (value: unknown): unknown =>
 export const toPieceText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 
-/** Derives an id for a tool call without an id from its name, arguments and index. */
+/** Derives an id from the name, arguments and index of a tool call to which the server gave no id. */
 export const deriveId = (name: string, argumentsText: string, index: number): string =>
   `call_${Digest.toHex(`${name}\n${argumentsText}\n${index}`, 24)}`
 

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * An image that is too large is scaled once (`ImageScaling`). An image that cannot be scaled is replaced by a note in a
- * user message, and omitted from an assistant message. An image given by its URL is not changed.
+ * An image that is too large is scaled down once (`ImageScaling`). An image that cannot be scaled is replaced by a note
+ * in a user message, and omitted from an assistant message. An image given by its URL is not changed.
  *
  * Refused optional parameters are identified from the error: providers name them in a field (`param`, `loc`) or in the
  * message. Required parameters (`model`, `messages`, `tools`, `stream`) are never removed. The output limit of chat
@@ -24,7 +24,7 @@ import type { ModelCall, ModelRequest, ToolDefinition } from "../../base/domain/
 import * as FileData from "../provider/FileData.ts"
 import { type Bounds, ImageScaler, type NoImageLibrary } from "./ImageScaling.ts"
 
-/** Change of a call. The names complete the phrase "send it". */
+/** Change to a call. The names complete the phrase "send it". */
 export type Change =
   | "without_images"
   | "with_smaller_images"
@@ -66,7 +66,7 @@ const plainTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray
 
 const removePatterns = (call: ModelCall): ModelCall => ({ ...call, tools: plainTools(call.tools) })
 
-/** Synchronous changes of a call. Images are scaled by {@link scaleImages}. */
+/** Synchronous changes to a call. Images are scaled by {@link scaleImages}. */
 const changes: Readonly<Record<Exclude<Change, "with_smaller_images">, (call: ModelCall) => ModelCall>> = {
   without_images: (call) => mapMessages(call, removeImages),
   without_reasoning: removeReasoning,
@@ -256,7 +256,7 @@ export const findNamedParameters = (text: string, param: string | undefined): Re
 /** Replacements of parameters by name: the other name, or `undefined` to omit the parameter. */
 export type ParameterChanges = ReadonlyMap<string, string | undefined>
 
-/** Fields of a request that contain further parameters. */
+/** Fields of a request that can contain more parameters. */
 const nested = ["extra_body", "inferenceConfig"]
 
 /** Tests whether a request contains the parameter. */

@@ -165,8 +165,8 @@ const runIntercepted = Effect.fnUntraced(function* (
 })
 
 /**
- * Restores the provider's original failure, on which retries and fallbacks are decided. A failure translated by
- * middleware is reported only after all recoveries have been tried.
+ * Restores the provider's original failure, which determines retries and fallbacks. A failure translated by middleware
+ * is reported only after all recoveries have been tried.
  */
 const restoreProviderFailure = <E>(
   { log }: RouteCallState,

@@ -86,7 +86,7 @@ const makeStartRecord = (
     step: context.apiCallCount,
     attempt: number,
     ...(task === undefined ? {} : { task }),
-    // A child's run executes in the fiber of its parent's tool call, but in another session.
+    // A sub-agent's run executes in the fiber of its parent's tool call, but in another session.
     ...(task === undefined || tool_call_id === "" || session_id !== context.sessionId ? {} : { callId: tool_call_id }),
     route: { provider: name, model, apiMode: provider.apiMode, ...(baseUrl === undefined ? {} : { baseUrl }) },
     messages: recorder.references(call.messages),
@@ -128,7 +128,7 @@ const describeFailure = (state: RouteCallState, cause: Cause.Cause<unknown>) => 
 }
 
 const includeDefined = <K extends string, V>(key: K, value: V | undefined): { readonly [_ in K]?: V } =>
-  // The cast is safe: TypeScript widens the type of an object with a computed key.
+  // The cast is needed because TypeScript widens the type of an object with a computed key.
   (value === undefined ? {} : { [key]: value }) as { readonly [_ in K]?: V }
 
 /** Assembles the parts of an incomplete answer that had arrived. */

@@ -1,6 +1,6 @@
 /**
- * Runs side tasks of a model: summarizing, finding titles, describing images, condensing web pages, judging commands.
- * The route is chosen for each task (`TaskRoutes`).
+ * Runs side tasks that need a model: summarizing, finding titles, describing images, condensing web pages, judging
+ * commands. The route is chosen for each task (`TaskRoutes`).
  *
  * **Details**
  *
@@ -105,7 +105,7 @@ export interface Answer {
   readonly cost: Cost.Cost
 }
 
-/** Runs side tasks of a model. */
+/** Runs side tasks that need a model. */
 export interface Service<out E = never> {
   readonly call: (task: Task, ask: TaskRequest) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
   /** Returns the route that would be tried first, or `undefined` if no route is available. */
@@ -135,13 +135,13 @@ export interface Options {
   /** Looks up keys in the environment. Without this option no such keys are used. */
   readonly lookup?: Lookup | undefined
   /**
-   * Returns a provider's key from pools and logins, which takes precedence over the environment. Defaults to the
-   * configured keys.
+   * Returns a provider's key from pools and logins. This key takes precedence over keys in the environment. Defaults to
+   * the configured keys.
    */
   readonly pool?: ((provider: string) => Effect.Effect<TaskRoutes.PoolKey | undefined>) | undefined
   /** Charges the usage of a task to the session that requested it. */
   readonly account?: ((sessionId: SessionId, entry: Entry) => Effect.Effect<void>) | undefined
-  /** Providers that must not be used at the moment, because another call has met their rate limit. */
+  /** Providers that must not be used at the moment, because another call has reached their rate limit. */
   readonly resting?: Effect.Effect<ReadonlySet<string>> | undefined
 }
 
@@ -157,14 +157,14 @@ const readAnswerText = ({ parts }: ModelResponse): string => {
 
 const money = /credits|insufficient funds|can only afford|billing|payment required/
 
-/** Tests for a failure because the account has no credit left. */
+/** Tests whether the call failed because the account has no credit left. */
 const isPayment = (error: AiError.AiError): boolean => {
   if (error.reason._tag === "QuotaExhaustedError") return true
   const { status, text } = Evidence.collectEvidence(error)
   return status === 402 || ((status === 429 || status === undefined) && money.test(text))
 }
 
-/** Tests for a failure because the provider cannot be reached or does not answer in time. */
+/** Tests whether the call failed because the provider cannot be reached or does not answer in time. */
 const isConnection = (error: AiError.AiError): boolean =>
   error.reason._tag === "NetworkError" && error.reason.reason !== "InvalidUrlError"
 

@@ -1,4 +1,4 @@
-/** Estimates the number of tokens that a call uses of a context window. */
+/** Estimates the number of tokens that a call uses in a context window. */
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 import * as Json from "../../base/domain/Json.ts"

@@ -1,6 +1,6 @@
 /**
  * Provides facts about the model of a route: context window, output limit, capabilities and price. The sources are, in
- * this order: the user's settings, refusals, the model's endpoint, and tables.
+ * this order: the user's settings, refusals, the model's endpoint, and the tables in this package.
  *
  * **Details**
  *
@@ -111,7 +111,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     RouteIdentity,
     { readonly until: number; readonly late: number; readonly known: CallFacts }
   >()
-  /** Cached answers of local servers, so that they are not requested before each call. */
+  /** Cached answers of local servers, so that the servers are not queried before each call. */
   const local = new Map<string, ModelLists.ServedWindow | undefined>()
 
   const { getAsked, late } = EndpointMemory.makeAsker(endpoints, scope)
@@ -171,7 +171,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       : { tokens: family.window, source: "table" }
   })
 
-  /** Applies the window learnt from a refusal in this process, which takes precedence over all other sources. */
+  /** Applies the window learnt from a refusal in this process. It takes precedence over all other sources. */
   const applyLearntWindow = (route: RouteIdentity, window: Window): Window => {
     const tokens = probing.window(route, window.tokens)
     return tokens === window.tokens ? window : { tokens, source: "learnt" }
@@ -213,7 +213,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     }
   })
 
-  /** Returns the facts about a route from the tables alone. */
+  /** Returns the facts about a route, using only the tables. */
   const readTableFacts = (route: RouteIdentity): CallFacts => {
     const family = ModelTables.findFamily(route.model)
     const billing = Pricing.findBillingMode(route)
@@ -304,8 +304,8 @@ export const addExtraBody = (catalogue: Pick<Service, "extraBody">, route: Route
   )
 
 /**
- * Creates a catalogue from the tables in this package alone: it reads no file and requests no endpoint. An application
- * knows its own models, so no notice is returned for models that the tables do not contain.
+ * Creates a catalogue that uses only the tables in this package. It reads no file and queries no endpoint. An
+ * application knows its own models, so no notice is returned for models that the tables do not contain.
  */
 export const makeBundled = (model: Partial<Values["model"]> = {}): Service => ({
   ...make({
@@ -319,8 +319,8 @@ export const makeBundled = (model: Partial<Values["model"]> = {}): Service => ({
 })
 
 /**
- * Creates the catalogue of a program. Files are read and endpoints requested only when needed. Pending requests end
- * with the scope.
+ * Creates the catalogue of a program. Files are read and endpoints are queried only when needed. Pending requests end
+ * when the scope closes.
  */
 export const makeHome = Effect.fnUntraced(function* (
   directory: string,

@@ -1,14 +1,14 @@
 /**
- * Classifies a provider's failure with ordered rules: its reason and the possible recoveries. Classification is pure:
- * the same failure with the same facts always leads to the same decision.
+ * Classifies a provider's failure: an ordered list of rules determines its reason and the possible recoveries.
+ * Classification is pure: the same failure with the same facts always leads to the same decision.
  *
  * **Details**
  *
  * The first rule that returns a reason is used; a failure that no rule matches is `unknown`: it is retried, and then
  * the next route is tried. The order follows the specification: provider-specific messages, then the HTTP status, error
- * codes, wordings, and the way in which the connection ended. If the specification has several versions of a rule, the
- * later one applies if it is safer: an overload reported as 429 does not disable a key, and an exhausted quota reported
- * as 429 is not retried after a wait.
+ * codes, the wording, and the way in which the connection ended. If the specification has several versions of a rule,
+ * the later one applies if it is safer: an overload reported as 429 does not disable a key, and an exhausted quota
+ * reported as 429 is not retried after a wait.
  *
  * Providers report a requested output limit that is too large in three ways: by the number of available tokens, by the
  * model's maximum output, or by the division of the window into input and output. In the last case the output limit is
@@ -70,8 +70,8 @@ const findFirstCount = (patterns: ReadonlyArray<RegExp>, text: string): number |
 }
 
 /**
- * Parses the output limit to request instead from a message in lower case. Returns `undefined` if the message is not
- * about the output limit.
+ * Finds the output limit that should be requested instead, in an error message in lower case. Returns `undefined` if
+ * the message is not about the output limit.
  */
 export const parseOutputCap = (text: string): number | undefined => {
   const most = findFirstCount(longest, text)

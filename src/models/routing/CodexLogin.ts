@@ -1,6 +1,6 @@
 /**
- * Logs in to ChatGPT, as models of a ChatGPT subscription require. The user enters a code in a browser, and the login
- * is renewed before it expires.
+ * Logs in to ChatGPT. The models of a ChatGPT subscription require this login. The user enters a code in a browser, and
+ * the login is renewed before it expires.
  *
  * **Details**
  *
@@ -11,7 +11,7 @@
  *
  * **Gotchas**
  *
- * The endpoints are those that OpenAI's command line program uses; they are not documented as an API and were not
+ * OpenAI's command line program uses the same endpoints. They are not documented as an API, and this module was not
  * tested against the real service.
  *
  * **Example** (Logging in at a terminal)
@@ -66,8 +66,8 @@ export interface Endpoints {
 const service = "https://auth.openai.com"
 
 /**
- * Creates the endpoints for an address, which defaults to OpenAI's service. The paths are those that OpenAI's command
- * line program uses; they were not tested against the real service.
+ * Creates the endpoints for an address, which defaults to OpenAI's service. OpenAI's command line program uses the same
+ * paths. They were not tested against the real service.
  */
 export const makeEndpoints = (address = service): Endpoints => {
   const issuer = address.replace(/\/+$/, "")

@@ -43,8 +43,8 @@ export interface Request {
   /** Size of the model's context window in tokens, as far as known. */
   readonly window: number
   /**
-   * Reason for the compaction: the provider refused the size, the trigger of {@link Service.trigger} was exceeded, or
-   * the user requested it.
+   * Reason for the compaction: the provider refused the size, the number of tokens returned by {@link Service.trigger}
+   * was exceeded, or the user requested it.
    */
   readonly reason: "context_overflow" | "payload_too_large" | "long_context_tier" | "threshold" | "manual"
   /** Number of tokens in the last request, as counted by the provider; `undefined` before the first answer. */
@@ -69,11 +69,11 @@ export interface Request {
 export interface Service {
   readonly compact: (request: Request) => Effect.Effect<ReadonlyArray<Prompt.Message>>
   /**
-   * Returns the number of tokens from which a conversation is compacted before a provider refuses it. Without this
+   * Returns the number of tokens at which a conversation is compacted, before a provider refuses it. Without this
    * function, conversations are compacted only after a refusal.
    */
   readonly trigger?: ((window: number) => number) | undefined
-  /** Settings for removal of old tool results from long prompts by the provider itself, if the route supports it. */
+  /** Settings with which the provider itself removes old tool results from long prompts, if the route supports it. */
   readonly edits?: ContextEdits | undefined
   /**
    * Number of messages up to which a conversation is not compacted before its first call. Defaults to no such limit.

@@ -13,8 +13,8 @@
  * select a route that the file lists as a fallback. A fallback that repeats an earlier one is an error, because it
  * would make the chain circular.
  *
- * Routes of children inherit from the main model, like one settings source from another (`RouteStatement`): a child
- * with the same address uses the same protocol and key, a child with another address inherits nothing.
+ * Routes of child agents inherit from the main model, like one settings source from another (`RouteStatement`). A child
+ * agent with the same address uses the same protocol and key. A child agent with another address inherits nothing.
  *
  * Source: `hermes-llm.md` §2.3, §5, §17.3 and §17.6.
  */
@@ -134,8 +134,8 @@ const toMillis = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : seconds * 1000
 
 /**
- * Applies the timeouts of the model, otherwise of its provider, otherwise of the network. A provider's request timeout
- * also limits the wait between bytes.
+ * Adds timeouts to a route: the ones configured for the model, otherwise for its provider, otherwise for the network. A
+ * provider's request timeout also limits the wait between bytes.
  */
 const addDeadlines = (route: Route, { network, providers }: Values): Route => {
   const own = findByProvider(providers, route.provider)
@@ -321,7 +321,7 @@ const makeChildStatement = ({ delegation, model, sources }: Values): SectionSett
 /**
  * Resolves the route for delegated work if the `delegation` section specifies one. Missing settings are inherited from
  * the main model if provider and address are the same. Returns `undefined` if the route equals the main route, so that
- * parent and children share keys.
+ * parent and child agents share keys.
  */
 export const resolveDelegated = (configured: RouteSources): Result.Result<ChainEntry | undefined, ConfigError> => {
   const statement = makeChildStatement(configured.settings)
@@ -389,7 +389,7 @@ export const resolveChain = (configured: RouteSources): Result.Result<Chain, Con
     const rest = taken.map(({ entry }) => entry)
     if (primary !== undefined) return { entries: [primary, ...rest], problems }
     const [first, ...others] = rest
-    // Without a primary route, its error is reported.
+    // If no other route is available, the error of the primary route is reported.
     if (first === undefined) return yield* Result.map(found, (entry): Chain => ({ entries: [entry], problems }))
     const why = Result.isFailure(found) ? found.failure.message : ""
     return {

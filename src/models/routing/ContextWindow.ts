@@ -44,7 +44,7 @@ export interface ContextWindows {
 /** Returns the key under which the window of a route is stored. */
 export const formatKey = ({ baseUrl, model }: ModelAddress): string => `${model}@${baseUrl ?? ""}`
 
-/** Creates a store of windows in memory, which is lost when the process ends. */
+/** Creates an in-memory store of windows. Its contents are lost when the process ends. */
 export const makeInMemory = (): ContextWindows => {
   const known = new Map<string, number>()
   return {
@@ -137,8 +137,8 @@ export const openFile = (home: string): Effect.Effect<ContextWindows, never, Fil
 type RoutePlace = Pick<Route, "provider" | "model" | "baseUrl">
 
 /**
- * Tests whether a route has the provider and address of the section. The names of a plugin's provider are known only to
- * the plugin.
+ * Tests whether a route has the provider and address of the `model` section. The names of a plugin's provider are known
+ * only to the plugin.
  */
 const isThere = ({ baseUrl, provider }: Values["model"], route: RoutePlace): boolean => {
   const isNamed = provider === "auto" || provider === "custom" || Directory.findProvider(provider) !== undefined
@@ -152,7 +152,7 @@ const isThere = ({ baseUrl, provider }: Values["model"], route: RoutePlace): boo
 
 /**
  * Tests whether a route is the main model's: it has the same model, in any form of its id, and the provider and address
- * of the section.
+ * of the `model` section.
  */
 export const isMain = (section: Values["model"], route: RoutePlace): boolean => {
   const { default: main } = section

@@ -16,10 +16,10 @@
  *
  * **Gotchas**
  *
- * If the provider does not state a time, a key refused for its rate is disabled for one minute. The specification says
- * one hour; together with the rule that the first refusal rotates (`ARCHITECTURE.md` §7, D3), this could disable a
- * whole pool for an hour within a minute. A key without credit is disabled for one hour, a rejected key for five
- * minutes.
+ * If the provider does not state a time, a key refused because of a rate limit is disabled for one minute. The
+ * specification says one hour; together with the rule that the first refusal causes a change to the next key
+ * (`ARCHITECTURE.md` §7, D3), this could disable a whole pool for an hour within a minute. A key without credit is
+ * disabled for one hour, a rejected key for five minutes.
  *
  * Unused keys are preferred, so that concurrent runs use different keys; the strategy chooses among them. `fill_first`
  * prefers the first key, and with it the prompt cache that the provider stores for this key.
@@ -141,7 +141,7 @@ const makeEntry = (credential: Credential, place: number): Entry => ({
   reason: ""
 })
 
-/** Applies the disabled times that other processes recorded for keys. The longer time is used. */
+/** Disables keys for the times that other processes recorded. If a key is already disabled, the longer time is used. */
 const adoptMarks = (entries: ReadonlyArray<Entry>, keys: PoolStore.PoolRecord["keys"]): void => {
   for (const entry of entries) {
     const mark = Object.hasOwn(keys, entry.id) ? keys[entry.id] : undefined
@@ -308,8 +308,8 @@ const longest = Duration.toMillis(Duration.days(7))
 const readBody = ({ reason }: AiError.AiError): string => ("http" in reason ? (reason.http?.body ?? "") : "")
 
 /**
- * Reads the time, starting at `now`, for which the provider will refuse the key: from a header, or from text and fields
- * in the body. Returns `undefined` if no time is stated.
+ * Reads how long after `now` the provider will refuse the key. The time is stated in a header, or in text and fields in
+ * the body. Returns `undefined` if no time is stated.
  */
 export const readResetAfter = (error: AiError.AiError, now: number): Duration.Duration | undefined => {
   const { retryAfter, text } = Evidence.collectEvidence(error)

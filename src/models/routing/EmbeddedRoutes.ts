@@ -49,11 +49,11 @@ export interface ModelRoute {
    * Capabilities of the endpoint that cannot be inferred from its protocol and address, for example behind a gateway.
    */
   readonly abilities?: Partial<Abilities> | undefined
-  /** Policy of retries on this route. Defaults to the policy of the runtime. */
+  /** Policy for retries on this route. Defaults to the runtime's policy. */
   readonly retry?: RetryPolicy | undefined
 }
 
-/** Errors of creating a runtime with these routes; `never` without routes. */
+/** Errors that can occur when a runtime with these routes is created; `never` without routes. */
 export type RoutesError<Routes> = [Routes] extends [never] ? never : ConfigError
 
 /** Constraint that a runtime has either a provider or a list of routes, but not both. */

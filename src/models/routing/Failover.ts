@@ -7,7 +7,7 @@
  * A route is skipped while all of its keys are disabled or its circuit is open.
  *
  * A session starts on the primary. When it has to leave a route it stays on the next one for the rest of the turn; its
- * next turn starts on the primary again, unless the `FallbackPolicy` leaves the primary alone for longer. Only sessions
+ * next turn starts on the primary again, unless the cooldown of the `FallbackPolicy` has not ended yet. Only sessions
  * that left the primary are remembered.
  *
  * Source: `hermes-llm.md` §17.3, §17.6.
@@ -40,11 +40,16 @@ interface SessionPosition {
 
 /** Positions of sessions in the chain. The primary route has position 0. */
 interface Positions {
-  /** Returns the route of the turn's next call. A new turn may bring the session back. */
+  /**
+   * Returns the position of the route for the turn's next call. A new turn may return the session to the primary route.
+   */
   readonly position: (turn: Turn, now: number) => number
-  /** Puts the session on another route. `failure` is the reason, if a call failed. `now` is in milliseconds. */
+  /**
+   * Moves the session to another route. `failure` is the failure that caused the move, if a call failed. `now` is in
+   * milliseconds.
+   */
   readonly move: (turn: Turn, to: number, failure: RouteFailure | undefined, now: number) => Effect.Effect<void>
-  /** Forgets how long the session left the primary alone: it was answered there. */
+  /** Resets the session's cooldown, because a call succeeded on the primary route. */
   readonly settle: (turn: Turn) => void
 }
 
@@ -58,12 +63,12 @@ const rememberEntry = <A>(map: Map<string, A>, key: string, value: A): void => {
   if (oldest?.done === false) map.delete(oldest.value)
 }
 
-/** Makes positions with every session on the primary. */
+/** Creates positions. Every session starts on the primary route. */
 const makePositions = ({ cooldown }: FallbackPolicy): Positions => {
   const places = new Map<string, SessionPosition>()
   const cooldowns = new Map<string, CooldownStep>()
 
-  /** Steps the cooldown of a session, and returns the end of its time. */
+  /** Advances the cooldown schedule of a session, and returns the time at which the cooldown ends. */
   const stepCooldown = Effect.fnUntraced(function* (session: string, failure: RouteFailure, now: number) {
     const step = cooldowns.get(session) ?? (yield* Schedule.toStep(cooldown))
     rememberEntry(cooldowns, session, step)
@@ -207,14 +212,14 @@ const callThroughChain = Effect.fnUntraced(function* <E>(
   return failure === undefined ? yield* Effect.die("a chain without routes") : yield* Effect.fail(failure)
 })
 
-/** Calls over a chain of routes. */
+/** Executes calls on a chain of routes. */
 export interface Failover extends Pick<Positions, "move" | "position"> {
   readonly call: <E>(call: Call) => Effect.Effect<ModelAnswer, AiError.AiError | E>
   /** Returns the state of a route's circuit. */
   readonly breaker: (route: ManagedRoute) => ReturnType<Breakers.Breakers["state"]>
 }
 
-/** Makes the calls over a chain: all circuits are closed, every session is on the primary. */
+/** Creates the failover for a chain. Initially all circuits are closed, and every session is on the primary route. */
 export const make = (
   routes: ReadonlyArray<ManagedRoute>,
   {

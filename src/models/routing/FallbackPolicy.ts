@@ -3,12 +3,12 @@
  *
  * **Details**
  *
- * A session starts on the primary. After a failure {@link FallbackPolicy.leave} decides between the next route and a
- * wait of the `RetryPolicy`. The session stays on the route that answered for the rest of its turn. Its next turn
- * starts on the primary again, unless {@link FallbackPolicy.cooldown} is longer. Key pools and circuit breakers come
- * first: a route without a usable key, or with an open circuit, is skipped.
+ * A session starts on the primary. After a failure {@link FallbackPolicy.leave} decides whether the call continues on
+ * the next route or waits according to the `RetryPolicy`. The session stays on the route that answered for the rest of
+ * its turn. Its next turn starts on the primary again, unless {@link FallbackPolicy.cooldown} is longer. Key pools and
+ * circuit breakers come first: a route without a usable key, or with an open circuit, is skipped.
  *
- * {@link make} returns the default with other parts.
+ * {@link make} returns the default policy with the given parts replaced.
  *
  * **Example** (Wait for the primary instead of leaving it at a rate limit)
  *
@@ -37,7 +37,7 @@ export interface FallbackPolicy {
    */
   readonly leave: (failure: RouteFailure) => Leaving
   /**
-   * Time for which a session does not return to the primary after a failure there. Each failure steps the schedule,
+   * Time for which a session does not return to the primary after a failure there. Each failure advances the schedule,
    * until a call of the session succeeds on the primary. If the schedule is done, the session returns with its next
    * turn.
    */
@@ -46,7 +46,7 @@ export interface FallbackPolicy {
   readonly emptyAnswers: "leave" | "stay"
 }
 
-/** Leaves at once if a wait on the route is unlikely to help. */
+/** Decides to leave a route immediately if a wait on it is unlikely to help. */
 const leave: FallbackPolicy["leave"] = ({ reason }) => {
   switch (reason) {
     case "rate_limit":
@@ -59,10 +59,10 @@ const leave: FallbackPolicy["leave"] = ({ reason }) => {
   }
 }
 
-/** Builds a policy. Absent parts have the values of the default. */
+/** Creates a policy. Parts that are not given are taken from the default policy. */
 export const make = (parts: Partial<FallbackPolicy> = {}): FallbackPolicy => ({ ...standard, ...parts })
 
-/** True if a new turn would meet the same failure: the rate or the credit of the account is used up. */
+/** Tests whether a new turn would fail for the same reason: the account's rate limit or credit is exhausted. */
 const isLasting = ({ reason }: RouteFailure): boolean => reason === "rate_limit" || reason === "billing"
 
 const standard: FallbackPolicy = {
@@ -76,8 +76,9 @@ const standard: FallbackPolicy = {
 
 export {
   /**
-   * The default: the next route at once for a rate limit or an unusable answer, after the retries for any other
-   * failure; one minute before a session returns to a primary that refused it for its rate or for money.
+   * The default policy. A call continues on the next route immediately after a rate limit or an unusable answer, and
+   * after the retries for any other failure. A session returns to the primary one minute after a refusal because of a
+   * rate limit or missing credit.
    */
   standard as default
 }

@@ -18,7 +18,7 @@ interface HomeFile {
   readonly remove: Effect.Effect<void, PlatformError>
 }
 
-/** Returns access to a file below the home directory. The file system is not accessed yet. */
+/** Creates a handle for a file below the home directory. The file system is not accessed yet. */
 export const make = (home: string, name: string): Effect.Effect<HomeFile, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -52,7 +52,10 @@ export interface Memory<A> {
   readonly save: (value: A) => Effect.Effect<void>
 }
 
-/** Creates a memory in a JSON file. Read and write failures are logged, either at debug level or as a warning. */
+/**
+ * Creates a {@link Memory} that is stored in a JSON file. Read and write failures are logged, either at debug level or
+ * as a warning.
+ */
 export const makeMemory = <A>(
   home: string,
   name: string,

@@ -1,6 +1,6 @@
 /**
- * Scales pictures to bounds that every provider accepts: PNG, JPEG, WebP, and all other formats that the library can
- * read.
+ * Scales down pictures to bounds that every provider accepts. Supports PNG, JPEG, WebP, and all other formats that the
+ * library can read.
  *
  * **Details**
  *
@@ -49,8 +49,8 @@ export class NoImageLibrary extends Schema.TaggedError<NoImageLibrary>("hermes-e
 ) {}
 
 /**
- * Scales a picture to the bounds. Returns the same bytes if they are already within the bounds, and `undefined` if the
- * picture cannot be read or scaled.
+ * Scales a picture down to the bounds. Returns the same bytes if they are already within the bounds, and `undefined` if
+ * the picture cannot be read or scaled.
  */
 export type Scale = (image: Uint8Array, bounds: Bounds) => Effect.Effect<Picture | undefined, NoImageLibrary>
 
@@ -111,7 +111,7 @@ const scalePicture = async (open: Open, image: Uint8Array, bounds: Bounds): Prom
   return undefined
 }
 
-/** Scales pictures with the package `sharp`. */
+/** Scales pictures down with the package `sharp`. */
 export const withSharp: Scale = (image, bounds) =>
   Effect.flatMap(load, (open) =>
     Effect.tryPromise(() => scalePicture(open, image, bounds)).pipe(
@@ -121,8 +121,8 @@ export const withSharp: Scale = (image, bounds) =>
   )
 
 /**
- * Reference to the function that scales pictures which an endpoint refused for their size. Defaults to the package
- * `sharp`.
+ * Reference to the function that scales down pictures that an endpoint rejected because of their size. Defaults to the
+ * package `sharp`.
  */
 export const ImageScaler = Context.Reference<Scale>("hermes-effect/routing/ImageScaler", {
   defaultValue: () => withSharp

@@ -26,7 +26,7 @@ export const none: Logins = new Map()
 
 const store = Effect.flatMap(Home, ({ root }) => TokenStore.openFile(root))
 
-/** Creates the login service of the user. Its modules are loaded on first use. */
+/** Creates the login service for the user. Its modules are loaded on first use. */
 export const makeCodexLogin = Effect.fnUntraced(function* ({
   providers
 }: Pick<Values, "providers">): Effect.fn.Return<CodexLogin.Service, never, Home | FileSystem.FileSystem | Path.Path> {

@@ -88,8 +88,8 @@ export interface Question {
   /** Log of attempts, set by a caller that may repeat the same question. */
   readonly log?: AttemptLog | undefined
   /**
-   * Turn to which the call belongs, which determines its position in the chain. A call without a turn starts at the
-   * primary route.
+   * Turn to which the call belongs. The turn determines the position of the call in the chain. A call without a turn
+   * starts at the primary route.
    */
   readonly turn?: Turn | undefined
   /** Receives events about waits, and about changes of the key or route. */
@@ -132,7 +132,7 @@ export interface Service {
     question: Question
   ) => Effect.Effect<ModelAnswer, AiError.AiError | E>
   /**
-   * Leaves the route of a turn for the next one, because its answers are empty or the conversation does not fit into
+   * Moves a turn from its route to the next one, because its answers are empty or the conversation does not fit into
    * its model. Returns the route of the turn's next call, or `undefined` if the turn stays on its route.
    */
   readonly advance: (
@@ -143,9 +143,9 @@ export interface Service {
 
 /** Policies of a router. */
 export interface Policies {
-  /** Policy of retries on one route. Defaults to `RetryPolicy.default`. */
+  /** Policy for retries on one route. Defaults to `RetryPolicy.default`. */
   readonly retry?: RetryPolicy | undefined
-  /** Policy of changes between routes. Defaults to `FallbackPolicy.default`. */
+  /** Policy for changes between routes. Defaults to `FallbackPolicy.default`. */
   readonly fallback?: FallbackPolicy | undefined
 }
 
@@ -159,7 +159,7 @@ const openOnDemand: Open = (route) =>
     ({ open }) => open(route)
   )
 
-/** {@link layer} with another retry policy. */
+/** Like {@link layer}, but with another retry policy. */
 export const layerWith = ({ retry }: Pick<Policies, "retry"> = {}): Layer.Layer<ModelRouter, never, Provider> =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -210,8 +210,8 @@ const modelCalls = {
 }
 
 /**
- * Executes a complete model call: `wrap_model_call` around the router's attempts. `E` has the same meaning as in
- * `Service.call`.
+ * Executes a complete model call: runs the `wrap_model_call` wrappers around the router's attempts. `E` has the same
+ * meaning as in `Service.call`.
  */
 export const callModel = <E>(
   router: Service,

@@ -1,18 +1,18 @@
 /**
- * Opens the provider that speaks a route's protocol. The protocol's module, and with it the SDK, is loaded when the
+ * Opens the provider that implements a route's protocol. The protocol's module, and with it the SDK, is loaded when the
  * first route of its kind is opened.
  *
  * **Details**
  *
  * Headers and fields that the endpoint expects in addition to the protocol (attribution, tags, beta features) are added
- * only here. They depend on the route alone, so that a switch to another route never sends data of one provider to the
- * next.
+ * only here. They depend only on the route, so that a switch to another route never sends one provider's data to the
+ * next provider.
  *
  * | at | what |
  * | --- | --- |
  * | OpenRouter | app attribution; `provider_routing` as `provider` in the body; the tool streaming beta for Claude |
  * | Vercel AI Gateway | app attribution |
- * | GitHub Copilot | identification of the editor, and of the request as an agent's |
+ * | GitHub Copilot | headers that identify the editor, and that mark the request as sent by an agent |
  * | Kimi (`api.kimi.com`) | a `user-agent` that it accepts |
  * | Qwen portal | `user-agent` and the three headers of DashScope |
  * | Nous Portal | a product tag in the body |
@@ -182,7 +182,7 @@ export const applyProfile = (route: Route, routing?: ProviderRouting): Route => 
   }
 }
 
-/** Opens the provider of a route. Its connections are closed with the scope. */
+/** Opens the provider of a route. Its connections are closed when the scope closes. */
 export type Open = (route: Route) => Effect.Effect<Provider, AiError.AiError | ConfigError, Scope.Scope>
 
 /** Settings that {@link make} applies to every route. */

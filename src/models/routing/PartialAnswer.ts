@@ -4,7 +4,7 @@
  * **Details**
  *
  * If no text of an attempt was shown, the attempt is discarded and the call is repeated. Shown text is retained: the
- * next attempt requests the rest, with the text so far as an assistant message, and the answer consists of both texts.
+ * next attempt requests the rest, with the text so far as an assistant message, and the answer consists of both parts.
  * Reasoning and incomplete tool calls are never retained.
  *
  * Source: `ARCHITECTURE.md` §7, `hermes-llm.md` §15.5.

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * The guard is used for Nous Portal, whose limits belong to the account and not to a connection. A refusal counts if
- * its headers, or the headers of the last answer, report an exhausted limit that does not reset within a minute; other
+ * The guard is used for Nous Portal, whose limits apply to the account and not to a connection. A refusal counts if its
+ * headers, or the headers of the last answer, report an exhausted limit that does not reset within a minute; other
  * refusals come from a busy upstream provider. Until the limit resets, calls use the next route or fail with the reset
  * time; a successful answer ends the block.
  *

@@ -224,7 +224,10 @@ const makeRateLimitError = (delay: Duration.Duration, body: string): AiError.AiE
     reason: new AiError.RateLimitError({ retryAfter: delay, http: { body } })
   })
 
-/** Returns a failure if the account has exhausted its limit, after trying the other keys of the pool. */
+/**
+ * Tries the other keys of the pool if the account has exhausted its limit. Returns a failure if none of them can be
+ * used.
+ */
 const checkAccountLimit: (state: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(
   function* (state) {
     const { route, shared } = state

@@ -22,8 +22,8 @@ import * as Schema from "effect/Schema"
 
 /**
  * Reasons of a provider's failure. They appear in `api_request_error.reason`, so they never change (`hermes-llm.md`
- * §22). `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response` and `unsupported_parameter` are
- * additions of this runtime, because their recoveries differ from all others. `auth_permanent` is omitted: it cannot be
+ * §22). `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response` and `unsupported_parameter` were
+ * added by this runtime, because their recoveries differ from all others. `auth_permanent` is omitted: it cannot be
  * distinguished from `auth`.
  */
 export const Reason = Schema.Literals([
@@ -70,11 +70,11 @@ export type Recovery =
   /** Compacts the conversation, then sends the call again. */
   | { readonly _tag: "Compact" }
   /**
-   * Repeat the call as the retry policy decides. `after` is the wait that the provider asked for. `unreachable` is true
-   * if no server could be reached.
+   * Repeats the call as the retry policy decides. `after` is the wait that the provider requested. `unreachable` is
+   * true if no server could be reached.
    */
   | { readonly _tag: "RetryAfter"; readonly after: Duration.Duration | undefined; readonly unreachable?: true }
-  /** Open a new connection and start over. */
+  /** Opens a new connection and starts over. */
   | { readonly _tag: "Rebuild" }
   /** Continues with the next route of the chain, without a wait. */
   | { readonly _tag: "NextRoute" }

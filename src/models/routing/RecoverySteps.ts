@@ -1,6 +1,6 @@
 /**
- * The recoveries that a call makes on its route: another key, another form of the request, a shorter answer, a new
- * connection. Each is tried once in its turn; waits between attempts belong to the `RetryPolicy`.
+ * Performs the recoveries that do not change a call's route: another key, another form of the request, a shorter
+ * answer, a new connection. Each is tried once in its turn. The `RetryPolicy` determines the waits between attempts.
  *
  * Source: `hermes-llm.md` §16.5, §17.
  */
@@ -22,16 +22,18 @@ import {
   waitAndNotify
 } from "./RouteCallState.ts"
 
-/** Pause of a key that was refused for its rate by a provider that named no time. */
+/** Pause for a key after a rate limit, if the provider did not state a time. */
 const unnamedPause = Duration.seconds(5)
 
-/** True if the call can be repeated at once, false if the recovery is not possible. */
+/**
+ * Recovery that returns `true` if the call can be repeated immediately, and `false` if the recovery is not possible.
+ */
 type Step = Effect.Effect<boolean>
 
 const possible = Effect.succeed(true)
 const impossible = Effect.succeed(false)
 
-/** Closes the key of the call to others for as long as the provider asked. */
+/** Blocks the key of the call for all callers for as long as the provider requested. */
 const pauseKey = Effect.fnUntraced(function* (state: RouteCallState, { decision: { reason }, error }: Failure) {
   const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
   if (reason === "rate_limit") RateLimitGate.recordRefusal(state, resetAfter ?? unnamedPause)
@@ -57,8 +59,8 @@ const changeToNextKey = Effect.fnUntraced(function* (state: RouteCallState, fail
 })
 
 /**
- * Changes the form of the call. Features rejected by an endpoint are remembered for the route; reasoning is specific to
- * one conversation.
+ * Changes the form of the call. A feature that the endpoint rejects is remembered for the route. A change to the
+ * reasoning applies only to this call.
  */
 const adaptCall = (state: RouteCallState, change: Change): Step => {
   const { route } = state
@@ -98,7 +100,10 @@ const lowerOutputCap = (state: RouteCallState, to: number): Step => {
   return Effect.andThen(emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`), possible)
 }
 
-/** Wait before the first use of a rebuilt connection, after this many failed attempts (`hermes-llm.md` §17.4). */
+/**
+ * Computes the wait before the first use of a rebuilt connection, after this many failed attempts (`hermes-llm.md`
+ * §17.4).
+ */
 const computeRebuildDelay = (attempts: number): Duration.Duration => Duration.seconds(Math.min(3 + attempts, 8))
 
 const rebuildConnection = Effect.fnUntraced(function* (state: RouteCallState, { error }: Failure) {
@@ -112,10 +117,10 @@ const rebuildConnection = Effect.fnUntraced(function* (state: RouteCallState, { 
   return true
 })
 
-/** A recovery that `tryRecovery` makes. */
+/** A recovery that `tryRecovery` can perform. */
 export type RecoveryStep = Exclude<Recovery.Recovery, { readonly _tag: "Compact" | "NextRoute" | "RetryAfter" }>
 
-/** Makes a recovery on the route. Returns `false` if it is not possible, or was made before. */
+/** Performs a recovery on the route. Returns `false` if the recovery is not possible or has already been performed. */
 export const tryRecovery = (state: RouteCallState, recovery: RecoveryStep, failed: Failure): Step => {
   switch (recovery._tag) {
     case "RenewKey":
@@ -133,6 +138,6 @@ export const tryRecovery = (state: RouteCallState, recovery: RecoveryStep, faile
   }
 }
 
-/** Pauses the key of a call that continues on the next route because of its rate. */
+/** Pauses the key of a call that continues on the next route because of a rate limit. */
 export const leaveRoute = (state: RouteCallState, failed: Failure): Effect.Effect<void> =>
   failed.decision.reason === "rate_limit" ? Effect.asVoid(pauseKey(state, failed)) : Effect.void

@@ -1,6 +1,6 @@
 /**
- * Tracks the request rate that a key allows, as reported by its provider or learned, so that calls are spread instead
- * of refused.
+ * Tracks the request rate that a key allows, as reported by its provider or learned, so that calls are spread over time
+ * instead of being refused.
  *
  * **Details**
  *
@@ -19,10 +19,10 @@
  * If a provider does not report its limits, the rate of the key is learned ({@link makeLearntRate}).
  *
  * Before the first refusal no rate is known. Initially at most `firstWindow` calls wait concurrently for the beginning
- * of their answers; the window doubles whenever a full window of calls has been accepted. If the window is full,
- * further calls still begin, at intervals that start at `fullWindowDelay` and become shorter, so that any number of
- * calls has begun after two seconds. A few concurrent calls are not delayed; for many calls, the rate is learned from a
- * few refusals instead of one for each call.
+ * of their answers; the window doubles whenever a full window of calls has been accepted. If the window is full, more
+ * calls still begin, at intervals that start at `fullWindowDelay` and become shorter, so that any number of calls has
+ * begun after two seconds. A few concurrent calls are not delayed; for many calls, the rate is learned from a few
+ * refusals instead of one for each call.
  *
  * The first refusal closes the key for the time that the provider specifies, and sets the rate: the number of calls
  * that were accepted in a period of that length, less a margin. Calls then begin at even intervals. Every accepted call
@@ -226,7 +226,7 @@ const largestWindow = 1_024
  */
 const fullWindowDelay = 100
 const impatience = 0.95
-/** Delay in milliseconds below which no wait is made. */
+/** Minimum delay in milliseconds. Shorter delays are skipped. */
 const leastDelay = 5
 /** Milliseconds without a refusal after which a learned rate is discarded. */
 const rateMemory = 120_000
@@ -247,7 +247,7 @@ const leastSpan = 1_000
 interface Rate {
   /** Number of calls per millisecond. */
   perMilli: number
-  /** Fixed increment for each accepted call; `undefined` while the rate grows by a share of itself. */
+  /** Fixed increment for each accepted call; `undefined` while the rate grows proportionally. */
   step: number | undefined
 }
 

@@ -4,11 +4,11 @@
  *
  * **Details**
  *
- * A policy is stepped once for each failure for which no immediate recovery exists (another key, another form of the
- * request, a shorter answer). The delay of the step is the wait before the next attempt. When the policy is done, the
- * call continues with the next route or fails. Each call steps its own instance of the policy. Rate limits step a
- * second instance, or a third one if the provider names a time, so that the waits of one kind do not lengthen the waits
- * of another. After a rate limit the call waits in the queue of its key.
+ * A policy is advanced by one step for each failure for which no immediate recovery exists (another key, another form
+ * of the request, a shorter answer). The delay of the step is the wait before the next attempt. When the policy is
+ * done, the call continues with the next route or fails. Each call uses its own instance of the policy. Rate limits use
+ * a second instance, or a third one if the provider states a time, so that the waits of one kind do not lengthen the
+ * waits of another. After a rate limit the call waits in the queue of its key.
  *
  * `RetryPolicy.default` is the default: 5 seconds, doubled up to 2 minutes, with a random share, three attempts. It is
  * built from {@link maxWait}, {@link jitter}, {@link connectionWait}, {@link providerWait}, {@link attempts} and
@@ -16,8 +16,8 @@
  *
  * **Gotchas**
  *
- * A policy without {@link onlyRetryable} also repeats calls that were refused for good, for example for their key. A
- * policy without {@link attempts} or `Schedule.upTo` does not end.
+ * A policy without {@link onlyRetryable} also repeats calls that were refused permanently, for example because of an
+ * invalid key. A policy without {@link attempts} or `Schedule.upTo` does not end.
  *
  * **Example** (Up to one minute of retries)
  *
@@ -52,7 +52,9 @@ export interface RouteFailure {
   readonly attempt: number
   /** Time since the call began on this route. */
   readonly elapsed: Duration.Duration
-  /** Wait that the provider asked for (`retry-after`, a header or a sentence); `undefined` if it asked for none. */
+  /**
+   * Wait that the provider requested (`retry-after`, a header or a sentence); `undefined` if it did not request one.
+   */
   readonly retryAfter: Duration.Duration | undefined
   readonly route: RouteInfo
   /** True if a part of the answer was received before the failure. */
@@ -66,7 +68,10 @@ export interface RouteFailure {
 /** Schedule of the attempts of a failed call on its route. */
 export type RetryPolicy<Output = unknown> = Schedule.Schedule<Output, RouteFailure>
 
-/** Longest wait of a provider that is honored. A provider that asks for more is asked again after this. */
+/**
+ * Longest wait that is accepted from a provider. If the provider requests a longer wait, the call is repeated after
+ * this time.
+ */
 export const longestRetryAfter = Duration.minutes(2)
 
 const spread = 0.25
@@ -86,22 +91,25 @@ export const maxWait =
     return Schedule.modifyDelay(policy, ({ duration }) => Effect.succeed(Duration.min(duration, longest)))
   }
 
-/** Adds a random share of up to half of each wait, so that callers that failed together do not return together. */
+/**
+ * Adds a random extra of up to half of each wait, so that callers that failed at the same time do not retry at the same
+ * time.
+ */
 export const jitter = <Output>(policy: RetryPolicy<Output>): RetryPolicy<Output> =>
   Schedule.modifyDelay(policy, ({ duration }) =>
     Effect.map(Random.next, (chance) => Duration.times(duration, 1 + chance / 2))
   )
 
 /**
- * Waits as long as the provider asked, if it did: at most {@link longestRetryAfter}, plus a random share of up to a
- * quarter of it and at most five seconds.
+ * Waits as long as the provider requested, if it requested a wait, but at most {@link longestRetryAfter}. Adds a random
+ * extra of up to a quarter of the wait, and at most five seconds.
  */
 export const providerWait = <Output>(policy: RetryPolicy<Output>): RetryPolicy<Output> =>
   Schedule.modifyDelay(policy, ({ duration, input: { retryAfter } }) =>
     retryAfter === undefined ? Effect.succeed(duration) : addSpread(retryAfter)
   )
 
-/** Waits this long, exactly, after a refused connection: no busy server has to be spared. */
+/** Waits exactly this long after a refused connection, because no busy server has to be protected. */
 export const connectionWait =
   (wait: Duration.Input) =>
   <Output>(policy: RetryPolicy<Output>): RetryPolicy<Output> => {
@@ -111,7 +119,7 @@ export const connectionWait =
     )
   }
 
-/** Ends the policy with the failure of the attempt with this number. */
+/** Ends the policy when the attempt with this number fails. */
 export const attempts =
   (most: number) =>
   <Output>(policy: RetryPolicy<Output>): RetryPolicy<Output> =>
@@ -120,11 +128,11 @@ export const attempts =
       most
     )
 
-/** Ends the policy at a failure that the classification calls permanent. */
+/** Ends the policy at a failure that is classified as permanent. */
 export const onlyRetryable = <Output>(policy: RetryPolicy<Output>): RetryPolicy<Output> =>
   Schedule.while(policy, ({ input: { isRetryable } }) => isRetryable)
 
-/** Attempts of the policies whose number of attempts is known. */
+/** Maximum number of attempts of each policy for which it is known. */
 const knownLimits = new WeakMap<RetryPolicy, number>()
 
 const limitKnown = <Output>(policy: RetryPolicy<Output>, most: number): RetryPolicy<Output> => {
@@ -135,17 +143,17 @@ const limitKnown = <Output>(policy: RetryPolicy<Output>, most: number): RetryPol
 /** Returns how many attempts a policy allows; `undefined` for a policy that does not end with {@link attempts}. */
 export const findAttemptLimit = (policy: RetryPolicy): number | undefined => knownLimits.get(policy)
 
-/** Numbers of a policy that is built like `RetryPolicy.default`. */
+/** Parameters of a policy that is built like `RetryPolicy.default`. */
 export interface Limits {
-  /** Attempts on one route; 3 when absent. */
+  /** Maximum number of attempts on one route. Defaults to 3. */
   readonly attempts?: number | undefined
-  /** The first wait; 5 seconds when absent. */
+  /** The first wait. Defaults to 5 seconds. */
   readonly base?: Duration.Input | undefined
-  /** The longest wait before a random share is added; 2 minutes when absent. */
+  /** The longest wait before the random extra is added. Defaults to 2 minutes. */
   readonly cap?: Duration.Input | undefined
 }
 
-/** Builds a policy like `RetryPolicy.default` with other numbers. */
+/** Creates a policy like `RetryPolicy.default`, but with the given parameters. */
 export const make = ({ attempts: most = 3, base = "5 seconds", cap = "2 minutes" }: Limits = {}): RetryPolicy =>
   Schedule.exponential(base).pipe(
     maxWait(cap),
@@ -158,12 +166,12 @@ export const make = ({ attempts: most = 3, base = "5 seconds", cap = "2 minutes"
 
 const standard: RetryPolicy = make()
 
-/** Never repeats a call on its route. */
+/** Policy that never repeats a call on its route. */
 export const none: RetryPolicy = make({ attempts: 1 })
 
 /**
- * Policy of the calls of a fiber and its children, which overrides the policy of their routes and of the runtime;
- * `undefined` by default.
+ * Policy for the calls of a fiber and its child fibers. It overrides the policies of their routes and of the runtime.
+ * Defaults to `undefined`.
  *
  * **Example** (One run without retries)
  *
@@ -182,13 +190,13 @@ export const CallPolicy = Context.Reference<RetryPolicy | undefined>("hermes-eff
   defaultValue: () => undefined
 })
 
-/** A wait of a policy. It is between these two because of its random share. */
+/** Range of one wait of a policy. The actual wait is chosen randomly between these two durations. */
 export interface PlannedWait {
   readonly least: Duration.Duration
   readonly most: Duration.Duration
 }
 
-/** An overloaded provider that asks for no wait. */
+/** Failure of an overloaded provider that does not request a wait. */
 const overload: RouteFailure = {
   reason: "overloaded",
   message: "",
@@ -201,7 +209,7 @@ const overload: RouteFailure = {
   isUnreachable: false
 }
 
-/** Collects the waits of a policy while the failure repeats, with `chance` in place of every random number. */
+/** Collects the waits that a policy produces if the same failure repeats. `chance` replaces every random number. */
 const collectWaits = Effect.fnUntraced(
   function* (policy: RetryPolicy, failure: RouteFailure, { most }: { readonly chance: number; readonly most: number }) {
     const step = yield* Schedule.toStep(policy)
@@ -225,15 +233,15 @@ const collectWaits = Effect.fnUntraced(
 
 /** Options of {@link planWaits}. */
 export interface PlanOptions {
-  /** Properties of the failure; an overloaded provider that asks for no wait when absent. */
+  /** Properties of the failure. By default, an overloaded provider does not request a wait. */
   readonly failure?: Partial<RouteFailure> | undefined
-  /** Number of waits at which the plan ends; 10 when absent. */
+  /** Maximum number of waits in the plan. Defaults to 10. */
   readonly most?: number | undefined
 }
 
 /**
- * Returns the waits of a policy while one failure repeats. The plan takes no time, but effects of `Schedule.tap` in the
- * policy run.
+ * Returns the waits that a policy produces if one failure repeats. Planning does not actually wait, but runs the
+ * effects of `Schedule.tap` in the policy.
  *
  * **Example** (The waits of the default policy)
  *
@@ -280,8 +288,9 @@ export const describePolicy = (policy: RetryPolicy): Effect.Effect<string> =>
 
 export {
   /**
-   * The default policy: 5 seconds after the first failure, doubled with each further one up to 2 minutes, with a random
-   * share; the provider's own wait if it asks for one; three attempts; no repetition of a permanent failure.
+   * The default policy. It waits 5 seconds after the first failure and doubles the wait with each later failure up to 2
+   * minutes, with jitter. If the provider requests a wait, that wait is used instead. It allows three attempts and does
+   * not repeat a permanent failure.
    */
   standard as default
 }

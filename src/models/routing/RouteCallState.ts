@@ -41,14 +41,14 @@ export interface ManagedRoute {
   /** Provider that the application has already opened; `undefined` if the provider is opened from the route. */
   readonly provider: Provider | undefined
   readonly patience: StreamTimeout.RoutePatience
-  /** Policy of the route's calls; `undefined` for the policy of the router. */
+  /** Retry policy for the route's calls; `undefined` for the router's policy. */
   readonly retry: RetryPolicy.RetryPolicy | undefined
   /**
    * True if a new client may help after a broken connection. Aggregators use load balancers, and a provider opened by
    * the application cannot be reopened.
    */
   readonly isDirect: boolean
-  /** Changes of calls that the endpoint was found to require. */
+  /** Changes to calls that the endpoint was found to require. */
   readonly changes: Set<Change>
   /** Parameters that the endpoint was found to reject, with their other names, or `undefined` if they are omitted. */
   readonly parameters: Map<string, string | undefined>
@@ -118,7 +118,7 @@ export interface Shared {
   readonly endpoints: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
   readonly limits: RateLimitGate.RateLimits
   readonly guard: RateGuard
-  /** Policy of routes and calls without their own. */
+  /** Retry policy for routes and calls that do not have their own policy. */
   readonly retry: RetryPolicy.RetryPolicy
   readonly fallback: FallbackPolicy
   /** Maximum number of requests for the rest of an incomplete answer on one route. */

@@ -1,6 +1,6 @@
 /**
- * Detects the protocol from provider, model and address. Detection is pure: the same input always returns the same
- * route.
+ * Detects the protocol of a route from its provider, model and address. Detection is pure: the same input always
+ * returns the same route.
  *
  * **Details**
  *

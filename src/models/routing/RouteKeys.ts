@@ -98,7 +98,7 @@ const findVariable = (lookup: Lookup, names: ReadonlyArray<string>, only?: Varia
   return { key: lookup(name, only), from: source === "env-file" ? `.env: ${name}` : name }
 }
 
-/** Joins words to a list: `A`, `A or B`, `A, B or C`. */
+/** Joins words into a list: `A`, `A or B`, `A, B or C`. */
 export const joinAlternatives = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 

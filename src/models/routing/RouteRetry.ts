@@ -4,13 +4,13 @@
  *
  * **Details**
  *
- * After each failure the decision's recoveries are tried in order (`Recovery`); the first possible one is made
- * (`RecoverySteps`) and the attempt repeated. The recovery `RetryAfter` asks the `RetryPolicy` of the call, which
- * decides on the wait and on its end. A failure that the classification calls permanent reaches the policy before the
- * route is left. An answer that broke off is requested again, or only its rest (`PartialAnswer`).
+ * After each failure the decision's recoveries are tried in order (`Recovery`); the first possible one is performed
+ * (`RecoverySteps`), and the attempt is repeated. For the recovery `RetryAfter`, the `RetryPolicy` of the call decides
+ * how long to wait and when to stop. A failure that is classified as permanent also reaches the policy before the route
+ * is left. If an answer was cut off, the whole answer or only the rest of it is requested again (`PartialAnswer`).
  *
- * Everything that a user would notice is an event: waits, another key, another connection, a call in another form.
- * An interruption ends a wait at once.
+ * Everything that a user would notice is reported as an event: waits, another key, another connection, a call in
+ * another form. An interruption ends a wait at once.
  *
  * Source: `hermes-llm.md` §15.5, §16.5, §17.
  */
@@ -47,13 +47,13 @@ import {
   takeLease
 } from "./RouteCallState.ts"
 
-/** Counts of a call's retries on a route. */
+/** Counters for a call's retries on a route. */
 export interface Retries {
-  /** Failures that count as attempts. */
+  /** Number of failures that count as attempts. */
   failures: number
   /** True if the connection was rebuilt. */
   isRebuilt: boolean
-  /** Attempts that were asked for the rest of an answer, and broke off again. */
+  /** Number of attempts that requested the rest of an answer and were cut off again. */
   continuations: number
 }
 
@@ -64,12 +64,12 @@ export interface CallForm {
   readonly changes: Set<Change>
 }
 
-/** Result of a call on one route. A failure carries its decision upwards. */
+/** Result of a call on one route. A failure includes the decision about it. */
 export type Outcome =
   | { readonly _tag: "Answered"; readonly answer: ModelAnswer; readonly decision?: undefined }
   /** The call continues on the next route. */
   | ({ readonly _tag: "NextRoute" } & RouteError)
-  /** The call fails, without another route. */
+  /** The call fails and is not continued on another route. */
   | ({ readonly _tag: "GivenUp" } & Failure)
 
 /** A failure with its classification and its description for policies. */
@@ -120,9 +120,9 @@ const permanent: Recovery = { _tag: "RetryAfter", after: undefined }
 const nextRoute: Recovery = { _tag: "NextRoute" }
 
 /**
- * Lists the recoveries from a failure in order: its decision, and the next route as the fallback policy decides.
- * A failure that the classification calls permanent asks the retry policy, too. A conversation that is too large is
- * never repeated as it is.
+ * Lists the recoveries from a failure in order: the recoveries of its decision, and the next route at the time that the
+ * fallback policy chooses. A failure that is classified as permanent is also passed to the retry policy. A conversation
+ * that is too large is never sent again unchanged.
  */
 const listRecoveries = (
   { shared }: RouteCallState,
@@ -143,7 +143,7 @@ const listRecoveries = (
   }
 }
 
-/** Adds advice to the error of an address that will never serve a model. */
+/** Adds advice to the error if the address will never serve a model. */
 const explainFailure = (state: RouteCallState, { decision, error, failure }: RouteError): RouteError => {
   const { status, wrongAddress } = decision
   const { log, route } = state
@@ -178,7 +178,9 @@ const attemptRecoveries = Effect.fnUntraced(function* (
   return { _tag: "GivenUp", ...explainFailure(state, failed) }
 })
 
-/** Returns the failure of a provider; any other failure is the attempt's own, and ends the call. */
+/**
+ * Returns the failure if it comes from a provider. Any other failure comes from the attempt itself and ends the call.
+ */
 const selectProviderFailure = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
   AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
 
@@ -252,8 +254,8 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Returns the reason of a wait. Connection failures have our own message, which includes advice; a provider's message
- * is shown only when the call fails.
+ * Returns the reason for a wait. Connection failures have a message written for this runtime, which includes advice; a
+ * provider's message is shown only when the call fails.
  */
 const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
@@ -315,7 +317,7 @@ const recoverWithoutWait = <E>(state: RouteCallState, { failed, rest }: Unanswer
 
 /**
  * Repeats a call whose first attempt failed: `Effect.retry` with the policy of the call. The first run of the repeated
- * effect is the attempt that failed already, so that a call that is answered at once costs nothing here.
+ * effect is the attempt that has already failed, so a call that succeeds immediately has no extra cost.
  */
 const repeatAttempts = <E>(state: RouteCallState, first: Unanswered): Effect.Effect<Outcome, E> =>
   Effect.suspend(() => {
@@ -348,7 +350,7 @@ const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Ef
   })
 }
 
-/** Makes a call on a route. */
+/** Executes a call on a route, including its retries and recoveries. */
 export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
   Effect.withFiber((fiber) => {
     const clock = fiber.getRef(Clock.Clock)

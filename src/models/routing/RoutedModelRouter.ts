@@ -10,7 +10,7 @@
  * A route whose circuit is open, or whose keys are all disabled, is skipped as long as there is another route. If the
  * chain ends without an answer, the skipped routes are tried as well.
  *
- * A call that specifies its own route uses that route alone.
+ * A call that specifies its own route uses only that route.
  *
  * Opening a provider loads an SDK and creates connections, so providers stay open between calls, one for each distinct
  * route (address, model, key, headers and all other fields), up to a capacity ({@link makeOpenProviders}). Beyond the
@@ -117,7 +117,7 @@ const toOpeningError =
             : new AiError.InvalidRequestError({ description: `${route.provider} (${route.model}): ${error.message}` })
         })
 
-/** Creates an empty set of open providers. All of them are closed with the scope. */
+/** Creates an empty set of open providers. All of them are closed when the scope closes. */
 export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<OpenProviders, never, Scope.Scope> =>
   Effect.gen(function* () {
     const kept = new Map<string, OpenProvider>()
@@ -206,7 +206,7 @@ export interface ChainEntry {
   readonly source?: { readonly address: string; readonly key: string } | undefined
   /** Provider that the application has already opened for the route. */
   readonly provider?: Provider | undefined
-  /** Policy of retries on this route. Defaults to the policy of the router. */
+  /** Policy for retries on this route. Defaults to the router's policy. */
   readonly retry?: RetryPolicy.RetryPolicy | undefined
 }
 
@@ -214,15 +214,16 @@ export interface ChainEntry {
 export interface Options {
   /** The primary route, followed by its fallbacks in order. */
   readonly chain: readonly [ChainEntry, ...ReadonlyArray<ChainEntry>]
-  /** Routes outside of the chain that calls may specify, with their keys. Children use them. */
+  /** Routes outside of the chain that calls may specify, with their keys. Child agents use them. */
   readonly apart?: ReadonlyArray<ChainEntry> | undefined
   readonly open: Open
-  /** Policy of retries on one route. Defaults to `RetryPolicy.default`. */
+  /** Policy for retries on one route. Defaults to `RetryPolicy.default`. */
   readonly retry?: RetryPolicy.RetryPolicy | undefined
-  /** Policy of changes between routes. Defaults to `FallbackPolicy.default`. */
+  /** Policy for changes between routes. Defaults to `FallbackPolicy.default`. */
   readonly fallback?: FallbackPolicy.FallbackPolicy | undefined
   /**
-   * Maximum number of requests on one route for the rest of an answer that broke off after it was read. Defaults to 2.
+   * Maximum number of requests on one route for the rest of an answer that was cut off after a part of it was read.
+   * Defaults to 2.
    */
   readonly streamRetries?: number | undefined
   readonly breaker?: Breakers.Policy | undefined
@@ -275,7 +276,7 @@ export const makeRouter = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<{ readonly router: Service; readonly status: RouterStatus["Service"] }, never, Scope.Scope> {
   const { fallback = FallbackPolicy.default, retry = RetryPolicy.default } = options
-  // Callers without types may pass the numbers of a policy.
+  // Callers in JavaScript may pass the parameters of a policy instead of a policy.
   if (!Schedule.isSchedule(retry))
     return yield* Effect.die(new TypeError("retry is not a Schedule. Use RetryPolicy.make({ attempts: 3 })"))
   const { apart, first, routes } = yield* makeManagedRoutes(options)

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * An address without a provider belongs to the provider that owns the host, otherwise to `custom`. For a model without
- * a provider, a provider with a key is chosen. Without provider, model and address, the route is the offline model: a
- * key in the environment alone does not mean that the user agreed to its use.
+ * If an address is set but no provider, the provider that owns the host is used, otherwise `custom`. If a model is set
+ * but neither provider nor address, a provider with a key is chosen. If neither provider, model nor address is set, the
+ * route is the offline model: the presence of a key in the environment does not mean that the user agreed to its use.
  *
  * **Gotchas**
  *

@@ -7,7 +7,7 @@
  * (`RouteStatement`), specifies an address or a provider other than `auto`. An explicit provider that is unavailable is
  * replaced by the automatic choice only for images, and only if no address is specified.
  *
- * The automatic choice has the seed's order (`ARCHITECTURE.md` §7, D7 and D8):
+ * The automatic choice uses this order (`ARCHITECTURE.md` §7, D7 and D8):
  *
  * | for | order |
  * | --- | --- |

@@ -1,5 +1,5 @@
 /**
- * Stores the tokens of logins in `auth.json` in the home directory, which only its owner can read.
+ * Stores the tokens of logins in `auth.json` in the home directory. Only the owner can read this file.
  *
  * **Details**
  *

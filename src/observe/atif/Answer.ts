@@ -1,5 +1,5 @@
 /**
- * Reads the answer of a model in any protocol: text, reasoning, calls, usage.
+ * Readers for the answer of a model in any protocol: text, reasoning, calls and usage.
  *
  * Source: `relay-atof-atif.md` §2.7 and §2.9.
  */
@@ -8,7 +8,7 @@ import type * as Atif from "../Atif.ts"
 import { toPlainText, readWholeContent } from "./Message.ts"
 import { toArguments, type Fields, toFields, toItems, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
-/** A call as the model made it. The id is absent if the provider sends no ids. */
+/** A tool call as the model made it. The id is absent if the provider does not send ids. */
 export interface Call {
   readonly id: string | undefined
   readonly name: string
@@ -65,7 +65,7 @@ const readThought = (value: unknown): string => {
   )
 }
 
-/** Returns the inner message, with the fields next to it. */
+/** Returns the message inside an answer, merged with the fields next to it. */
 const unwrapAnswer = (data: Fields): Fields => {
   const choice = toFields(toItems(data["choices"])[0])
   if (data["choices"] !== undefined) return { ...toFields(choice["message"]), finish_reason: choice["finish_reason"] }
@@ -87,7 +87,7 @@ const unwrapAnswer = (data: Fields): Fields => {
     : { ...assistant, ...data }
 }
 
-/** Reads the `data` of a model call's end. */
+/** Reads an answer from the `data` of a model call's end event. */
 export const readAnswer = (value: unknown): Answer => {
   const data = typeof value === "string" ? { content: value } : toFields(value)
   const said = unwrapAnswer(data)

@@ -1,5 +1,5 @@
 /**
- * Steps for the part of another session that a session repeats at its beginning. Each message is a copied step that
+ * Steps for the messages at the beginning of a session that repeat another session. Each message is a copied step that
  * refers to its original. A compaction is a step before the messages that it produced.
  *
  * Source: `relay-atof-atif.md` §2.3 (`is_copied_context`) and §2.4.
@@ -112,7 +112,7 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
     }
   }
   const facts = describeContinuation(beginning)["context_rewritten"]
-  // `facts` is an object with the keys above, or absent.
+  // `facts` is an object with the keys above, or `undefined`.
   if (facts !== undefined) steps.unshift(makeRewrittenStep(facts as Draft.Extra, timestamp))
   return { steps, places }
 }

@@ -4,8 +4,9 @@
  * **Details**
  *
  * A child is embedded under the id of its session, made unique in the document, and contains its own children. A child
- * without steps has its goal as its only step; without a goal the child and all references to it are left out. Totals
- * exclude copied steps and steps of children; the cost of a root includes its children and is marked accordingly.
+ * without steps has its goal as its only step. If it does not have a goal either, the child and all references to it
+ * are left out. Totals exclude copied steps and steps of children; the cost of a root includes its children and is
+ * marked accordingly.
  *
  * Source: `relay-atof-atif.md` §2.2, §2.3 and §2.7.
  */
@@ -48,7 +49,7 @@ export interface Draft {
   readonly agent: Atif.Agent
   readonly goal: string | undefined
   readonly steps: Array<Step>
-  /** Model of the agent, if known; `tools` are its known tools. */
+  /** Model of the agent, if known. `tools` are the tools that the agent is known to have. */
   model: string | undefined
   tools: ReadonlyArray<{ readonly [key: string]: Schema.Json }>
   readonly extra: Extra
@@ -69,7 +70,9 @@ const toOptionalExtra = (extra: Extra): { readonly extra?: Extra } => (Object.ke
 interface MadeValue<A> {
   readonly value: A
   readonly index: number
-  /** Number of results when the step was built, because a call that was left open may be closed later. */
+  /**
+   * Number of results when the step was built. A result may be added later, when a call that was left open is closed.
+   */
   readonly results: number
   readonly children: ReadonlyArray<readonly [draft: Draft, id: string]>
 }
@@ -242,11 +245,11 @@ const buildDocument = (
 /** Builder of documents from a growing draft. */
 export interface Drafts {
   /**
-   * Retains steps that no longer change, except that results may be added. Every later document contains the same
-   * objects.
+   * Retains steps that no longer change, except that results may be added. Their objects are reused in every later
+   * document.
    */
   readonly keep: (steps: ReadonlyArray<Step>) => void
-  /** Returns the document, or `undefined` for a trajectory without steps, because readers reject one. */
+  /** Returns the document, or `undefined` for a trajectory without steps, because readers reject such a document. */
   readonly trajectory: (draft: Draft) => Atif.Trajectory | undefined
 }
 
@@ -268,15 +271,15 @@ export const makeDraftBuilder = (): Drafts => {
   }
 }
 
-/** Returns the document, or `undefined` for a trajectory without steps, because readers reject one. */
+/** Returns the document, or `undefined` for a trajectory without steps, because readers reject such a document. */
 export const buildTrajectory = (draft: Draft): Atif.Trajectory | undefined => makeDraftBuilder().trajectory(draft)
 
 /** Additional indentation of the members of a nested object, in spaces. */
 const deeper = 4
 
 /**
- * Creates an encoder of trajectories as files contain them: JSON on several lines, indented by two spaces, with a line
- * feed at the end. Steps, trajectories of children and tool definitions that later documents repeat are encoded once.
+ * Creates an encoder of trajectories for files: JSON on several lines, indented by two spaces, with a line feed at the
+ * end. Steps, trajectories of children and tool definitions that later documents repeat are encoded once.
  */
 export const makeTrajectoryEncoder = (): ((trajectory: Atif.Trajectory) => string) => {
   const known = new WeakMap<object, { readonly depth: number; readonly text: string }>()

@@ -1,6 +1,6 @@
 /**
- * Steps that trajectories of runs and of streams have in common. Both readers provide the facts, and this module builds
- * the steps from them.
+ * Steps that are common to trajectories built from runs and from streams. Both converters provide the facts, and this
+ * module builds the steps from them.
  *
  * Source: `relay-atof-atif.md` §2.3, §2.4 and §2.9.
  */
@@ -30,7 +30,7 @@ export const makeCompactionStep = (
     extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
   })
 
-/** Creates the step of a message that the runtime sent and no session stores: a nudge, or the context of plugins. */
+/** Creates the step of a message that the runtime sent but no session stores: a nudge, or context added by plugins. */
 export const makeInjectionStep = (content: Atif.Content, timestamp: string | undefined): Draft.Step => {
   const context = extractContext(content)
   return makeSystemStep(context ?? content, timestamp, {

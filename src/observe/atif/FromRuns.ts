@@ -21,9 +21,12 @@ import * as StepFacts from "./StepFacts.ts"
 
 /** Agent, pictures and beginning of a trajectory. */
 export interface Options extends RunSteps.AgentOptions {
-  /** Saves images whose bytes are in the conversation. By default a text says that such an image is left out. */
+  /**
+   * Saves images whose bytes are in the conversation. By default, such an image is replaced by a note that it was left
+   * out.
+   */
   readonly pictures?: Pictures | undefined
-  /** First turn whose steps are new. Earlier steps are marked as copied context. By default all steps are new. */
+  /** First turn whose steps are new. Earlier steps are marked as copied context. By default, all steps are new. */
   readonly since?: string | undefined
 }
 
@@ -35,20 +38,20 @@ const listChildren = (run: Run): ReadonlyArray<Child> => {
   return [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap(listChildrenBelow))]
 }
 
-/** Lists the runs of a run's children and of all their descendants. */
+/** Lists the runs of all descendants of a run. */
 const listRunsBelow = (run: Run): ReadonlyArray<Run> =>
   listChildren(run).flatMap((child) => (child.run === undefined ? [] : [child.run, ...listRunsBelow(child.run)]))
 
-/** Tests whether a run and its children have ended, so no more entries are expected. */
+/** Tests whether a run and its children have ended. No more entries are then expected. */
 const isOver = (run: Run): boolean =>
   run.endedAt !== undefined &&
   listChildren(run).every((child) => child.endedAt !== undefined && (child.run === undefined || isOver(child.run)))
 
-/** The trajectory of an active session. Finished runs are drafted once. */
+/** The trajectory of an active session. The draft of a finished run is made only once. */
 export interface GrowingTrajectory {
   /**
-   * Notes an entry that was added to the tree. If the entry changes a run that was already drafted, that run is drafted
-   * again.
+   * Must be called for each entry that was added to the tree. If the entry changes a run whose draft exists, the draft
+   * is made again.
    */
   readonly touch: (entry: Entry) => void
   /** Returns the current trajectory, or `undefined` if the session has no messages. */

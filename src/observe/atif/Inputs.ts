@@ -1,6 +1,6 @@
 /**
- * Finds the new messages of a request by their position in the conversation, so that a repeated text creates a second
- * step and a repeated request creates no step.
+ * Finds the new messages of a request by their position in the conversation. A message that is repeated with the same
+ * text therefore creates a second step, and a repeated request does not create a step.
  *
  * Source: `relay-atof-atif.md` §2.4, §2.6 and §2.7.
  */
@@ -9,11 +9,11 @@ import { toPlainText, type Request, type RequestMessage } from "./Message.ts"
 
 /** Additions of a request to the conversation so far. */
 interface News {
-  /** New messages of the system and of the user. */
+  /** New system and user messages. */
   readonly fresh: ReadonlyArray<RequestMessage & { readonly copied: boolean }>
-  /** The new conversation, if the request contains less of the conversation than the previous request. */
+  /** The new conversation, if the request contains a smaller part of the conversation than the previous request. */
   readonly replaced: Atif.Content | undefined
-  /** True if the request does not contain the conversation, because it is a separate question. */
+  /** True if the request is a separate question that does not contain the conversation. */
   readonly isAside: boolean
 }
 

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Text parts are joined; a message with images preserves its parts. An image without a file or address (its bytes were
- * in the request) is replaced by the name of its type, because trajectories contain only paths. Text that a runtime
- * adds to a user's message for one request only (`<memory-context>`, `<plugin-context>`) is left out.
+ * Text parts are joined; a message with images preserves its parts. An image whose bytes were in the request, and which
+ * has neither a file nor an address, is replaced by the name of its type, because trajectories contain only paths. Text
+ * that a runtime adds to a user's message for one request only (`<memory-context>`, `<plugin-context>`) is left out.
  *
  * Source: `relay-atof-atif.md` §2.3 and §2.7.
  */
@@ -32,7 +32,7 @@ const mediaTypes: Readonly<Record<string, "image/jpeg" | "image/png" | "image/gi
   "image/webp": "image/webp"
 }
 
-/** Tests whether a document can contain pictures of a media type. */
+/** Tests whether a document can contain images of a media type. */
 export const isPicture = (mediaType: string): boolean =>
   mediaType.startsWith("image/") && Object.hasOwn(mediaTypes, mediaType)
 
@@ -77,7 +77,7 @@ const toContentPart = (value: unknown): Atif.ContentPart | undefined => {
   }
 }
 
-/** Returns a file of a Gemini message as a content part. */
+/** Converts a file in a Gemini message to a content part. */
 const readGeminiFile = (one: Fields): Atif.ContentPart | undefined => {
   const inline = toFields(one["inlineData"] ?? one["inline_data"])
   const named = toFields(one["fileData"] ?? one["file_data"])
@@ -122,7 +122,7 @@ const readMessage = (value: unknown): ReadonlyArray<RequestMessage> => {
   const role = roles[toNonEmptyText(one["role"]) ?? ""]
   if (role === undefined) return []
   const said = (role === "assistant" ? readWholeContent : readContent)(one["content"] ?? one["parts"])
-  // A user message that contains only tool results is not a turn of the user.
+  // A user message that contains only tool results is not a user turn.
   return said === undefined ? (role === "assistant" ? [{ role, content: "" }] : []) : [{ role, content: said }]
 }
 
@@ -192,7 +192,7 @@ const listNewResults = (messages: ReadonlyArray<unknown>): ReadonlyArray<Brought
 /** Reads a request in any protocol. Returns `undefined` if it has no recognizable messages. */
 export const readRequest = (value: unknown): Request | undefined => {
   const outer = toFields(value)
-  // Relay puts the body of a request that it executes under `content`.
+  // If Relay executes a request, it stores the body under `content`.
   const body = ["messages", "input", "contents"].some((name) => Array.isArray(outer[name]))
     ? outer
     : toFields(outer["content"])
@@ -215,6 +215,6 @@ export const toPlainText = (said: Atif.Content): string =>
     ? said
     : said.map((one) => (one.type === "text" ? one.text : `[${one.source.path}]`)).join("\n")
 
-/** Returns a tool's output as content: text unchanged, any other value as JSON. */
+/** Returns a tool's output as content: a string unchanged, any other value as JSON. */
 export const renderOutput = (value: unknown): string =>
   value === undefined || value === null ? "" : Json.toText(value)

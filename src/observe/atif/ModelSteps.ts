@@ -33,7 +33,7 @@ const formatCallKey = (event: { readonly metadata?: unknown }): string | undefin
   return step === undefined ? undefined : `${toNonEmptyText(meta["turn_id"]) ?? ""} ${step}`
 }
 
-/** Adds a step for failed attempts since the last answer, with the part of an answer that had arrived. */
+/** Adds a step for the attempts that failed since the last answer, with the partial answer that was received. */
 export const flushFailures = (agent: AgentScope): void => {
   const { failures } = agent
   const last = failures.at(-1)
@@ -58,7 +58,7 @@ export const flushFailures = (agent: AgentScope): void => {
   )
 }
 
-/** Adds the step of an interrupted answer. */
+/** Adds a step for an interrupted answer. */
 const addBrokenAnswer = (
   agent: AgentScope,
   failures: ReadonlyArray<Failure>,
@@ -93,14 +93,14 @@ export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => 
   indexCalls(agent, step)
 }
 
-/** Returns true for an attempt of a side task: a title, a judgement, a summary. */
+/** Returns true for an attempt of a side task, such as a title, a judgement or a summary. */
 const isSideTask = (event: ScopeEvent): boolean => toNonEmptyText(event.metadata?.["side_task"]) !== undefined
 
 /** Returns true for a payload with content in an unknown form. */
 const isUnread = (data: unknown): boolean =>
   data !== null && data !== undefined && (typeof data !== "object" || Object.keys(data).length > 0)
 
-/** Adds the step of a request in an unknown form. */
+/** Adds a step for a request in an unknown form. */
 const addUnreadRequest = (agent: AgentScope, event: ScopeEvent): void => {
   flushPending(agent)
   if (!isUnread(event.data)) return
@@ -112,13 +112,13 @@ const addUnreadRequest = (agent: AgentScope, event: ScopeEvent): void => {
   })
 }
 
-/** Adds the new messages of a request that does not name its messages. */
+/** Adds steps for the new messages of a request without message names. */
 const addUnnamedMessages = (agent: AgentScope, event: ScopeEvent, request: Message.Request): void => {
   const timestamp = formatEventTime(event)
   const { fresh, isAside, replaced } = agent.inputs.take(request)
   if (isAside) return
   if (replaced !== undefined) addDraftStep(agent, DraftSteps.makeCompactionStep(replaced, timestamp))
-  // New messages of the first request of a turn get the time at which the turn began.
+  // New messages in the first request of a turn get the time at which the turn began.
   const since = agent.pending?.timestamp ?? timestamp
   const lastUser = fresh.findLastIndex(({ role }) => role === "user")
   fresh.forEach(({ content, copied, role }, index) => {
@@ -151,7 +151,10 @@ export const handleRequest = (state: State, event: ScopeEvent): void => {
   addUnnamedMessages(agent, event, request)
 }
 
-/** Returns calls with unique ids. A call without an id from the provider gets one from its tool and its index. */
+/**
+ * Returns the calls with unique ids. If the provider did not send an id, the id is derived from the tool and the index
+ * of the call.
+ */
 const identifyCalls = (calls: ReadonlyArray<Answer.Call>): Array<Draft.Call> => {
   const used = new Set<string>()
   return calls.map((call, index) => {
@@ -162,7 +165,10 @@ const identifyCalls = (calls: ReadonlyArray<Answer.Call>): Array<Draft.Call> => 
   })
 }
 
-/** Applies another answer to the same model call. It replaces the previous answer, and the usage of both is counted. */
+/**
+ * Applies a second answer to the same model call. It replaces the previous answer, and the usage of both answers is
+ * counted.
+ */
 const replaceAnswer = (
   agent: AgentScope,
   step: Draft.Step,
@@ -197,7 +203,7 @@ const hasFailed = (event: ScopeEvent): boolean => {
 const isEmptyAnswer = (answer: Answer.Answer): boolean =>
   Answer.getAnswerText(answer) === "" && answer.calls.length === 0 && answer.reasoning === undefined
 
-/** Returns facts about a failed attempt, with the part of the answer that had arrived. */
+/** Returns facts about a failed attempt, with the partial answer that was received. */
 const readFailure = (event: ScopeEvent, requested: string | undefined, answer: Answer.Answer): Failure => {
   const { error } = readEnding(event)
   const data = toFields(event.data)
@@ -216,7 +222,9 @@ const readFailure = (event: ScopeEvent, requested: string | undefined, answer: A
   }
 }
 
-/** Returns the usage of an answer. The cost is calculated from a known price unless the answer states it. */
+/**
+ * Returns the usage of an answer. If the answer does not contain the cost, it is calculated from the price, if known.
+ */
 const readAnswerMetrics = (
   { options }: State,
   answer: Answer.Answer,
@@ -247,7 +255,7 @@ const describeAnswer = (answer: Answer.Answer, start: ScopeEvent | undefined, ev
   }
 }
 
-/** Processes the end of a model call: adds a step for its answer, or remembers its failure. */
+/** Processes the end of a model call: adds a step for the answer, or stores the failure for the next step. */
 export const handleAnswer = (state: State, event: ScopeEvent): void => {
   const agent = getAgent(state, event)
   const start = state.starts.get(event.uuid)

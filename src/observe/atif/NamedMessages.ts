@@ -1,6 +1,6 @@
 /**
- * Steps for the messages of a stream that names its messages (`message_refs` of a request, `position` of a mark). Each
- * message is one step with its origin. Messages that a session repeats are copied context.
+ * Steps for the messages of a stream in which messages have names (`message_refs` of a request, `position` of a mark).
+ * Each message is one step with its origin. Messages that a session repeats are copied context.
  *
  * Source: `relay-atof-atif.md` §2.3, §2.4 and §2.6.
  */
@@ -19,7 +19,7 @@ type Name = number | string
 
 const isName = (value: unknown): value is Name => typeof value === "number" || typeof value === "string"
 
-/** Reads the names of a request's messages, or returns `undefined` for a stream without names. */
+/** Reads the names of the messages in a request. Returns `undefined` for a stream without names. */
 export const readNames = (event: ScopeEvent): ReadonlyArray<Name> | undefined => {
   const listed = event.metadata?.["message_refs"]
   if (!Array.isArray(listed)) return undefined
@@ -36,8 +36,8 @@ const readMessageContent = (message: Fields): ReturnType<typeof Message.readWhol
   Message.readWholeContent(message["content"])
 
 /**
- * Adds a result to the step of its call, unless the call already has one. This includes calls that ended without a
- * result because their process was killed.
+ * Adds a result to the step of its call, unless the call already has one. The call may have ended without a result
+ * because its process was killed.
  */
 const addResult = (agent: AgentScope, callId: string, content: string, extra: Draft.Extra): void => {
   const step = agent.byId.get(callId)?.at(-1)?.step
@@ -50,8 +50,8 @@ const addResult = (agent: AgentScope, callId: string, content: string, extra: Dr
 }
 
 /**
- * Creates a copied step for a message of an earlier part of the session. Returns `undefined` for a result, which is
- * added to the step of its call.
+ * Creates a copied step for a message from an earlier part of the session. Returns `undefined` for a result, because it
+ * is added to the step of its call.
  */
 const makeCopiedStep = (
   agent: AgentScope,
@@ -91,7 +91,7 @@ const makeCopiedStep = (
 }
 
 /**
- * Creates steps for a message that is sent but not stored by a session: the system prompt, a nudge, the context of
+ * Creates steps for a message that is sent but not stored by a session: the system prompt, a nudge, or context added by
  * plugins.
  */
 const makeTransientSteps = (message: Fields, timestamp: string): ReadonlyArray<Draft.Step> => {
@@ -101,8 +101,8 @@ const makeTransientSteps = (message: Fields, timestamp: string): ReadonlyArray<D
 }
 
 /**
- * Adds steps for the rewrites of the context since the last request; `content` is the context of the next request, or
- * empty if there is no next request.
+ * Adds steps for the rewrites of the context since the last request. `content` is the context of the next request, or
+ * an empty string if there is no next request.
  */
 export const flushRewrites = (agent: AgentScope, content: string): void => {
   for (const { facts, timestamp } of agent.told.rewritten.splice(0))
@@ -112,7 +112,7 @@ export const flushRewrites = (agent: AgentScope, content: string): void => {
 /** Adds steps for the new messages of a request. */
 export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray<Name>): void => {
   const { told } = agent
-  // Messages in the first request of a session existed before its first turn.
+  // The messages in the first request of a session existed before its first turn.
   const timestamp = told.isAsked ? formatEventTime(event) : (agent.draft.steps[0]?.timestamp ?? formatEventTime(event))
   const data = toFields(event.data)
   // NeMo Relay stores a request under `content`, next to its headers.
@@ -135,7 +135,7 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
     if (name === undefined || told.names.has(name)) return []
     told.names.add(name)
     if (typeof name === "string") return makeTransientSteps(message, timestamp)
-    // Later messages are reported by marks, or are answers and results in this stream.
+    // Later messages are reported by marks, or they are answers and results in this stream.
     return told.first === undefined || name < told.first
       ? [makeCopiedStep(agent, message, timestamp, toNonEmptyText(origins[name]))].flatMap((step) => step ?? [])
       : []
@@ -157,7 +157,7 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
   told.isAsked = true
 }
 
-/** Adds a message of the session that a mark reports. Returns false if the mark does not identify a message. */
+/** Adds the session message that a mark reports. Returns false if the mark does not identify a message. */
 export const appendMessage = (agent: AgentScope, event: MarkEvent): boolean => {
   const facts = toFields(event.metadata)
   const position = toFiniteNumber(facts["position"])

@@ -20,24 +20,27 @@ import * as MessageText from "./Message.ts"
 export const toJson = (value: unknown): Schema.Json => {
   try {
     const text: string | undefined = JSON.stringify(value)
-    // `text` is valid JSON, so parsing it cannot fail.
+    // `text` is valid JSON, so parsing does not fail.
     return text === undefined ? null : (JSON.parse(text) as Schema.Json)
   } catch {
-    // The value has a cycle, a bigint or thousands of levels; such parts are replaced by a marker.
+    // The value contains a cycle, a bigint or thousands of levels. Such parts are replaced by a marker.
     return copyField(value)
   }
 }
 
-/** Returns a tool's output as text: a text unchanged, any other value as JSON. */
+/** Returns a tool's output as a string: a string unchanged, any other value as JSON. */
 export const toOutputText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
 
-/** Saves an image next to a document and returns its relative path, or `undefined` if it cannot be saved. */
+/**
+ * Function that saves an image next to a document and returns its relative path, or `undefined` if the image cannot be
+ * saved.
+ */
 export type Pictures = (mediaType: string, bytes: Uint8Array) => string | undefined
 
 /**
- * Saves no images, for documents without image files. An image whose bytes are in the conversation is replaced by a
- * text.
+ * Function that does not save images, for documents without image files. An image whose bytes are in the conversation
+ * is replaced by a note.
  */
 export const omitPicture: Pictures = () => undefined
 
@@ -57,7 +60,10 @@ const toFilePart = (part: Prompt.FilePart, pictures: Pictures): unknown => {
     : { type: "image", source: { media_type: mediaType, path } }
 }
 
-/** Returns the whole content of a message. A file becomes an image if it has an address or `pictures` can save it. */
+/**
+ * Returns the whole content of a message. An image file is included as an image if it has an address or `pictures` can
+ * save it.
+ */
 export const toContent = (content: Prompt.Message["content"], pictures: Pictures = omitPicture): Atif.Content =>
   typeof content === "string"
     ? content
@@ -82,8 +88,8 @@ export const readMessageAnswer = (message: Prompt.AssistantMessage): Answer => (
 })
 
 /**
- * Lists the calls of an answer with the ids under which they are stored. A call without an id, or with the id of a
- * previous call, gets another id.
+ * Lists the calls of an answer with the ids under which they are stored. A call without an id, or with the same id as a
+ * previous call, gets a new id.
  */
 const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer["calls"] => {
   const taken = new Set<string>()
@@ -93,7 +99,7 @@ const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer
     const { name, params } = part
     const given = part.id === "" ? `call_${step}_${index}` : part.id
     const content = `${name}\n${Json.toText(params)}`
-    // A call that occurs twice in one answer is stored once.
+    // A call that occurs twice in one answer is stored only once.
     if (made.has(content)) return [{ id: given, name, params }]
     made.add(content)
     let id = given
@@ -129,7 +135,7 @@ export const toMetrics = ({ end }: Attempt): Atif.Metrics | undefined => {
   }
 }
 
-/** Returns a tool result with the pictures that the model received with it. */
+/** Returns a tool result with the images that the model received with it. */
 export const renderToolResult = (
   { modelOutput = [], result }: Prompt.ToolResultPart,
   pictures: Pictures = omitPicture
@@ -155,7 +161,7 @@ export const readCallResult = (
   pictures: Pictures = omitPicture
 ): Atif.Content | undefined => (result === undefined ? end?.output : renderToolResult(result, pictures))
 
-/** Returns the thinking effort that a request asks for. */
+/** Returns the reasoning effort that a request specifies. */
 export const readEffort = ({ start: { parameters } }: Attempt): string | undefined => {
   const named = parameters["reasoning_effort"]
   const nested: unknown = parameters["reasoning"]
@@ -166,8 +172,8 @@ export const readEffort = ({ start: { parameters } }: Attempt): string | undefin
 const fences = /^(?:<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?)+/u
 
 /**
- * Returns the contexts that memory and plugins added before a user's message for one request, or `undefined` for a
- * message without contexts.
+ * Returns the context that memory and plugins added to a user's message for one request, or `undefined` if the message
+ * does not contain any.
  */
 export const extractContext = (said: Atif.Content): string | undefined => {
   const first = typeof said === "string" ? said : said[0]?.type === "text" ? said[0].text : undefined

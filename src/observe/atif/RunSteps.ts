@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * - An agent step is one stored answer, with the usage of the attempts that produced it; earlier failed attempts are
- *   its `retries`. An interrupted answer is a step with the part that arrived.
- * - Messages of the user are user steps. Messages that the runtime adds (nudges, contexts of plugins, rewritten
- *   contexts, reports of children) are system steps marked accordingly.
+ * - An agent step is one stored answer, with the usage of the attempts that produced it. Earlier failed attempts are
+ *   its `retries`. An interrupted answer is a step with the part that was received.
+ * - User messages are user steps. Messages that the runtime adds (nudges, contexts of plugins, rewritten contexts,
+ *   reports of children) are system steps with a corresponding mark.
  * - Results are in the step of their call, in the order in which the calls ended. Calls that a tool made are separate
  *   steps without a model call (`llm_call_count` 0).
  *
@@ -43,7 +43,7 @@ export interface AgentOptions {
   readonly modelName?: string | undefined
 }
 
-/** Tree and pictures that the steps of a trajectory are built from. */
+/** Tree and images from which the steps of a trajectory are built. */
 export interface RunSource {
   readonly tree: Tree
   readonly agent: AgentOptions
@@ -57,13 +57,13 @@ export interface SessionDraft {
   readonly places: Map<string, Draft.Step>
   /** Messages that are already in a step. */
   readonly seen: Set<Prompt.Message>
-  /** Number of steps from before the session's first run. */
+  /** Number of steps at the beginning that come from before the session's first run. */
   readonly copied: number
 }
 
 const { formatTime } = StepFacts
 
-/** Creates the draft of a session before its runs, including the steps that repeat another session. */
+/** Creates the draft of a session without its runs. It contains the steps that repeat another session. */
 export const beginDraft = (
   { agent, pictures, tree }: RunSource,
   sessionId: string,
@@ -123,7 +123,7 @@ const addResult = (source: RunSource, { places }: SessionDraft, step: Draft.Step
   })
 }
 
-/** Adds the messages of an attempt that no session stores: the system prompt, nudges, contexts of plugins. */
+/** Adds the messages of an attempt that no session stores: the system prompt, nudges, and context added by plugins. */
 const addTransientMessages = ({ pictures, tree }: RunSource, { draft, seen }: SessionDraft, attempt: Attempt): void => {
   for (const message of tree.unstored(attempt)) {
     if (seen.has(message)) continue
@@ -144,7 +144,10 @@ const addTransientMessages = ({ pictures, tree }: RunSource, { draft, seen }: Se
     }))
 }
 
-/** Lists the contents of a message in a rewritten context, without the system prompt, which has a separate place. */
+/**
+ * Lists the contents of a message in a rewritten context. The system prompt is left out, because it has a separate
+ * place.
+ */
 const listContents = (message: Prompt.Message, pictures: Pictures): ReadonlyArray<Atif.Content> => {
   switch (message.role) {
     case "system":
@@ -158,7 +161,7 @@ const listContents = (message: Prompt.Message, pictures: Pictures): ReadonlyArra
   }
 }
 
-/** Adds the step of a rewritten context. `attempt` is the first attempt after the rewrite. */
+/** Adds a step for a rewritten context. `attempt` is the first attempt after the rewrite. */
 const addRewrittenContext = (
   { pictures, tree }: RunSource,
   { draft, seen }: SessionDraft,
@@ -243,7 +246,7 @@ const makeAnswerStep = (step: Step, answer: Answer): Draft.Step => {
   })
 }
 
-/** Adds the calls that a tool made without a model. */
+/** Adds the calls that a tool made itself, without a request by the model. */
 const addNestedCalls = (source: RunSource, session: SessionDraft, parent: Call): void => {
   for (const call of parent.calls) {
     const made = Draft.makeStep({
@@ -329,7 +332,8 @@ const addSystemPrompt = ({ tree }: RunSource, { draft, seen }: SessionDraft, att
 }
 
 /**
- * Lists the messages, rewritten contexts and steps of a run, each with its time. `write` adds the part to the draft.
+ * Lists the messages, rewritten contexts and steps of a run, each with its time and a function `write` that adds it to
+ * the draft.
  */
 const listParts = (
   source: RunSource,
@@ -363,7 +367,7 @@ const addOutcome = ({ extra }: Draft.Draft, run: Run): void => {
 /** Adds a run to the draft of its session. */
 export const addRun = (source: RunSource, session: SessionDraft, run: Run): void => {
   const { copied, draft, seen } = session
-  // Messages of the session appear only at their own position, however often they are sent.
+  // A message of the session appears only at its own position, even if it is sent several times.
   for (const { message } of run.messages) if (message !== undefined) seen.add(message)
   const system = run.steps[0]?.attempts[0]
   if (draft.steps.length === copied && system !== undefined) addSystemPrompt(source, session, system)

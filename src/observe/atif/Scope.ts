@@ -19,18 +19,18 @@ export interface Failure {
   readonly at: string
   /** Key of the model call that the attempt belongs to, if the stream identifies it. */
   readonly key: string | undefined
-  /** Part of the answer that had arrived. */
+  /** Part of the answer that was received. */
   readonly partial: Answer | undefined
   readonly facts: Extra
 }
 
-/** Messages that the stream names and that are already steps. */
+/** Messages that have a name in the stream and that are already steps. */
 interface KnownMessages {
   readonly names: Set<number | string>
   /** First position in the session that this stream covers. Messages before it are copied context. */
   first: number | undefined
   isAsked: boolean
-  /** Rewrites of the context since the last request, each with its facts and time. */
+  /** Rewrites of the context since the last request, each with facts about it and its time. */
   readonly rewritten: Array<{ readonly facts: Extra; readonly timestamp: string }>
   /** Facts about the compaction from which the session continues. */
   readonly beginning: Extra | undefined
@@ -43,7 +43,7 @@ export interface AgentScope {
   /** Calls of the agent's steps, oldest first, by id; `byName` has the same calls by name. */
   readonly byId: Map<string, Array<CallPlace>>
   readonly byName: Map<string, Array<CallPlace>>
-  /** Message of a turn that has begun, until a request contains the message. */
+  /** User message of a turn that has begun. It is retained until a request contains the message. */
   pending: { readonly message: Atif.Content; readonly timestamp: string } | undefined
   /** Failed attempts since the last answer. */
   failures: Array<Failure>
@@ -70,13 +70,13 @@ export interface ToolScope {
 /** Calls that have been matched to a tool scope. */
 export type TakenCalls = WeakSet<Call>
 
-/** Returns the result that a later run recorded for a call whose process was killed. */
+/** Returns the result that a later run recorded for a call that was left open because its process was killed. */
 export const findLaterClose = ({ call, step }: CallPlace): Result | undefined =>
   step.results.findLast(({ callId, extra }) => callId === call.id && extra["status"] === "interrupted")
 
 /**
- * Finds the call of a step that a tool scope belongs to: the latest call with its id and without a result. If the scope
- * has no id, it is the first unmatched call of its name in the latest step that has one.
+ * Finds the call that a tool scope belongs to: the latest call with the id of the scope and without a result. If the
+ * scope has no id, it is the first unmatched call of the same tool in the latest step that contains one.
  */
 export const findIssuingCall = (tool: ToolScope, taken: TakenCalls): CallPlace | undefined => {
   const isFree = (place: CallPlace): boolean =>
@@ -107,7 +107,7 @@ export const indexCalls = (agent: AgentScope, step: Step): void => {
 export const readCallId = (event: ScopeEvent): string | undefined =>
   toNonEmptyText(event.category_profile?.["tool_call_id"]) ?? toNonEmptyText(event.metadata?.["tool_call_id"])
 
-/** Returns the status and the error of the end of a scope, if stated. */
+/** Returns the status and the error in the end event of a scope, if present. */
 export const readEnding = (
   event: ScopeEvent
 ): { readonly status: string | undefined; readonly error: string | undefined } => {

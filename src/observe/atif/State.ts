@@ -7,15 +7,16 @@ import * as Inputs from "./Inputs.ts"
 import { type AgentScope, indexCalls, type TakenCalls, type ToolScope } from "./Scope.ts"
 import { toFields, toNonEmptyText } from "./Value.ts"
 
-/** Facts that may be missing from a stream. */
+/** Options that supply facts missing from a stream. */
 export interface Options {
-  /** Name of all agents, instead of their names in the stream. */
+  /** Name of all agents, used instead of their names in the stream. */
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
-  /** Model of trajectories whose events do not name a model. */
+  /** Model of trajectories whose events do not contain a model name. */
   readonly modelName?: string | undefined
   /**
-   * Returns the cost of a call in US dollars if the provider does not state it, or `undefined` if the price is unknown.
+   * Calculates the cost of a call in US dollars, for calls without a cost from the provider. Returns `undefined` if the
+   * price is unknown.
    */
   readonly cost?: ((model: string, metrics: Atif.Metrics) => number | undefined) | undefined
 }
@@ -27,7 +28,7 @@ export interface State {
   readonly agents: Map<string, AgentScope>
   readonly tools: Map<string, ToolScope>
   readonly parents: Map<string, string | null>
-  /** Announced children whose scope has not begun, by session, with their parent agent and call. */
+  /** Announced children whose scope has not begun, by session id, with their parent agent and call. */
   readonly announced: Map<
     string,
     { readonly parent: AgentScope; readonly within: ToolScope | undefined; readonly draft: Draft.Draft }
@@ -37,7 +38,7 @@ export interface State {
   taken: TakenCalls
 }
 
-/** Creates the state of a conversion without events. */
+/** Creates the state of a conversion that has not received any events. */
 export const make = (options: Options): State => ({
   options,
   agents: new Map(),
@@ -51,7 +52,7 @@ export const make = (options: Options): State => ({
 /** Returns the time of an event in the format of a step. */
 export const formatEventTime = (event: Event): string => formatTimestamp(toMicros(event.timestamp))
 
-/** Returns the value in `known` for the nearest enclosing scope of an event that has one. */
+/** Finds the nearest enclosing scope of an event that has a value in `known`, and returns this value. */
 export const findEnclosing = <A>({ parents }: State, event: Event, known: ReadonlyMap<string, A>): A | undefined => {
   let uuid = event.parent_uuid ?? null
   for (let depth = 0; uuid !== null && depth < 256; depth++) {
@@ -153,7 +154,7 @@ export const forgetRoot = (state: State, root: string): void => {
   state.taken = new WeakSet()
 }
 
-/** Returns the times of a scope, in seconds, in the form that converters store. */
+/** Returns the times of a scope, in seconds, in the format used by other ATOF converters. */
 export const describeInvocation = (start: ScopeEvent, event: ScopeEvent, status: string) => ({
   start_timestamp: toMicros(start.timestamp) / 1e6,
   end_timestamp: toMicros(event.timestamp) / 1e6,

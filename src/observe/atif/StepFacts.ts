@@ -18,7 +18,7 @@ export const describeFailure = ({ end, endedAt, start: { route }, startedAt }: A
   duration_ms: endedAt === undefined ? null : endedAt - startedAt
 })
 
-/** Returns the provider, times and finish reason of the attempt that produced a step's answer. */
+/** Returns the provider, the times and the finish reason of the attempt that produced the answer of a step. */
 export const buildAttemptExtra = ({ end, endedAt, start: { route }, startedAt }: Attempt): Extra => ({
   ...(end?.finishReason === undefined ? {} : { finish_reason: end.finishReason }),
   provider: route.provider,

@@ -1,5 +1,5 @@
 /**
- * Adds results of tool calls to the step whose answer issued the call, no matter when they arrive.
+ * Adds the results of tool calls to the steps whose answers issued the calls, regardless of when they arrive.
  *
  * Source: `relay-atof-atif.md` §2.6 and §2.7.
  */
@@ -44,7 +44,7 @@ export const beginCall = (state: State, event: ScopeEvent): void => {
   tool.place = findIssuingCall(tool, state.taken)
   if (tool.place !== undefined) state.taken.add(tool.place.call)
   state.tools.set(event.uuid, tool)
-  // A call that a tool made does not belong to an answer, so its place is known at once.
+  // A call made by a tool does not belong to an answer, so its place is known immediately.
   if (tool.place === undefined && state.tools.has(event.parent_uuid ?? "")) resolvePlace(state, tool)
 }
 
@@ -98,7 +98,7 @@ export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void 
   const said = event.data === null || event.data === undefined ? (error ?? "") : Message.renderOutput(event.data)
   const duration = toFiniteNumber(event.metadata?.["duration_ms"])
   const result = getResult(tool, place)
-  // Results are in the order in which the calls end.
+  // Results are listed in the order in which the calls ended.
   place.step.results.splice(place.step.results.indexOf(result), 1)
   place.step.results.push(result)
   result.content = said
@@ -115,7 +115,7 @@ export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void 
   )
 }
 
-/** Adds the results in a request that belong to calls without a scope in the stream. */
+/** Adds those results in a request whose calls have no scope in the stream. */
 export const addBroughtResults = (
   state: State,
   agent: AgentScope,
@@ -135,14 +135,14 @@ export const addBroughtResults = (
   }
 }
 
-/** Links unfinished children in the step that requested them. */
+/** Adds references to unfinished children to the steps that requested them. */
 export const linkRunningDelegations = (state: State): void => {
   for (const tool of state.tools.values()) {
     if (tool.result === undefined && tool.place !== undefined && tool.children.length > 0) getResult(tool, tool.place)
   }
 }
 
-/** At the end of the input, adds the calls whose end was not observed, without a result. */
+/** Adds the calls whose end was not received before the end of the input. They have no result. */
 export const placeUnfinishedCalls = (state: State): void => {
   for (const tool of state.tools.values()) if (tool.result === undefined) resolvePlace(state, tool)
   linkRunningDelegations(state)

@@ -22,7 +22,7 @@ export const toItems = (value: unknown): ReadonlyArray<Schema.Json> =>
   // As above.
   Array.isArray(value) ? (value as ReadonlyArray<Schema.Json>) : []
 
-/** Returns the value if it is a non-empty text; otherwise `undefined`. */
+/** Returns the value if it is a non-empty string; otherwise `undefined`. */
 export const toNonEmptyText = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined
 
@@ -30,7 +30,7 @@ export const toNonEmptyText = (value: unknown): string | undefined =>
 export const toFiniteNumber = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
-/** Returns the arguments of a call as an object, in whatever form the model sent them. */
+/** Returns the arguments of a call as an object. Accepts every form in which models send them. */
 export const toArguments = (value: unknown): { readonly [key: string]: Schema.Json } => {
   if (value === undefined || value === null || value === "") return {}
   if (typeof value === "string") {

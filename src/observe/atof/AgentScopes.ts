@@ -1,14 +1,14 @@
 /**
- * Agent scopes of a stream, one for each open session, and the events in them: their ids, instants and parents.
+ * Agent scopes of a stream, one for each open session, and the ids, instants and parents of the events in them.
  *
  * **Details**
  *
- * - Times come from the record, in microseconds. Events of one agent never share an instant: an event with the same
- *   time as the previous one is a microsecond later. A child begins after its call and ends before it.
- * - Ids are UUIDs derived from the session, the caller's key and the count of its uses: the same calls produce the same
- *   ids.
- * - Before a scope closes, everything open in it, including children, is ended as interrupted. A session that is
- *   abandoned while background children run closes when the last of them ends.
+ * - Times come from the record, in microseconds. Two events of one agent never have the same instant: if the times are
+ *   equal, the later event is moved by one microsecond. A child begins after its call and ends before it.
+ * - Ids are UUIDs derived from the session, the caller's key and the number of times that it was used. The same calls
+ *   therefore produce the same ids.
+ * - Before a scope closes, everything open in it, including children, is ended as interrupted. If a session is
+ *   abandoned while background children are running, its scope closes when the last of them ends.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7.
  */
@@ -34,7 +34,7 @@ export interface Session {
   /** Number of uses of each name that ids are derived from, because names may repeat. */
   readonly names: Map<string, number>
   readonly runs: Array<RunTree.Run>
-  /** Sessions of children that have not ended yet. */
+  /** Session ids of children that have not ended yet. */
   readonly awaited: Set<string>
   /** End of the session, if it was abandoned before its children ended. */
   ending: { readonly at: number; readonly facts: Facts } | undefined
@@ -49,12 +49,12 @@ interface EventIdentity {
   readonly metadata: Facts
 }
 
-/** The open agent scopes, and the events that have not been taken yet. */
+/** The open agent scopes, and the events that {@link takeEvents} has not returned yet. */
 export interface ScopesState {
   readonly agent: Agent
   readonly sessions: Map<string, Session>
   out: Array<Event>
-  /** Instant at which a session last ended. A session that begins later gets no earlier instant. */
+  /** Instant at which the most recent session ended. A session that begins later does not get an earlier instant. */
   ended: number
 }
 
@@ -63,7 +63,7 @@ export interface SessionFields {
   readonly parent: Session | undefined
   /** Id of the enclosing scope, or `null`. */
   readonly scope: string | null
-  /** Version of the agent in the record. */
+  /** Version of the agent according to the record. */
   readonly version: string
   readonly metadata: Facts
   readonly data: Facts
@@ -75,7 +75,7 @@ type ScopeFields = Pick<ScopeEvent, "category" | "category_profile" | "attribute
 
 type EndFields = Pick<ScopeEvent, "data" | "data_schema" | "category_profile"> & { readonly facts: Facts }
 
-/** Creates the state without open scopes. */
+/** Creates a state without open scopes. */
 export const make = (agent: Agent): ScopesState => ({ agent, sessions: new Map(), out: [], ended: 0 })
 
 const advanceClock = ({ clock }: Session, at: number): number =>
@@ -199,7 +199,10 @@ export const openSession = (
   return session
 }
 
-/** Ends the open attempts and calls that match a test as interrupted, the most recent one first. */
+/**
+ * Ends all open attempts and calls for which the test returns true. They are ended as interrupted, the most recent one
+ * first.
+ */
 export const cutOff = (
   scopes: ScopesState,
   session: Session,
@@ -263,7 +266,7 @@ export const endSession = (scopes: ScopesState, session: Session, at: number, fa
 /** Keeps a session open until a child is released. */
 export const awaitChild = ({ awaited }: Session, childId: string): void => void awaited.add(childId)
 
-/** Releases a child. If it was the last child of a session that has ended, closes the session. */
+/** Releases a child. If the session has ended and this was its last child, the session is closed. */
 export const releaseChild = (scopes: ScopesState, session: Session, childId: string): void => {
   session.awaited.delete(childId)
   closeIfEnded(scopes, session)

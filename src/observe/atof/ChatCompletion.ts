@@ -1,18 +1,19 @@
 /**
- * Converts requests and answers of the run record to the form of chat completions, regardless of their protocol, so
- * that one reader can read every stream: `data_schema` `openai/chat-completions`, version 1.
+ * Converts requests and answers of the run record to the form of chat completions, regardless of their protocol:
+ * `data_schema` `openai/chat-completions`, version 1. A single reader can thus read every stream.
  *
  * **Details**
  *
- * - A request has all its messages in the record, its tools, and its other parameters under the provider's names. A
- *   request that middleware rewrote is also included as `rewritten`.
+ * - A request contains all its messages in the record, its tools, and its other parameters under the provider's names.
+ *   If middleware rewrote the request, the new version is included as `rewritten`.
  * - An answer has `choices` and, as in the NeMo Relay document, `assistant_message`. Arguments of calls are always the
  *   text of a JSON object.
  * - An image is represented by its address, or by its type if its bytes were in the request.
  *
  * **Gotchas**
  *
- * Readers reject an answer with neither text nor calls, so such an answer has no data; its usage is in the metadata.
+ * Readers reject an answer with neither text nor calls. Such an answer therefore has no data, and its usage is in the
+ * metadata.
  *
  * Source: `relay-atof-atif.md` §1.7 (rule 6), §2.6 and §2.7.
  */
@@ -52,7 +53,7 @@ export const toAssistantMessage = ({ calls, reasoning, text }: Answer): Facts =>
   ...toToolCalls(calls)
 })
 
-// Converts content to JSON. Its parts are plain objects of text.
+// Converts content to JSON. Its parts are plain objects that contain only strings.
 const toContentJson = (content: Prompt.Message["content"]): Schema.Json => toJson(toContent(content))
 
 const toChatMessages = (message: Prompt.Message): ReadonlyArray<Facts> => {
@@ -89,7 +90,7 @@ const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
   }))
 )
 
-/** Fields of a provider's request that contain its messages and tools. */
+/** Names of the fields of a provider's request that contain the messages and tools. */
 const spoken: ReadonlySet<string> = new Set([
   "messages",
   "input",
@@ -106,7 +107,7 @@ const selectMembers = (value: Readonly<Record<string, unknown>>, wanted: (name: 
     Object.entries(value).flatMap(([name, item]) => (wanted(name) && item !== undefined ? [[name, toJson(item)]] : []))
   )
 
-/** Returns the request of an attempt with the given messages, or `null` if the record has no messages. */
+/** Returns the request of an attempt with the given messages, or `null` if the record does not contain any messages. */
 export const toRequest = (
   { start: { parameters, rewritten, route } }: Attempt,
   messages: ReadonlyArray<Facts>,
@@ -160,7 +161,10 @@ export const readFinishReason = ({ end }: Attempt): string | null => {
 /** Returns true if an answer contains text or calls, as readers require. */
 const hasSubstance = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.toPlainText(text) !== ""
 
-/** Returns the message as in the NeMo Relay document, where the name and arguments of a call are next to its id. */
+/**
+ * Returns the message in the form used by the NeMo Relay document, in which a call has its id, name and arguments in
+ * one object.
+ */
 const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
   answer.calls.length === 0
     ? message
@@ -174,8 +178,8 @@ const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
       }
 
 /**
- * Returns the answer of an attempt, or the received part of an interrupted answer. Returns `null` without text and
- * calls.
+ * Returns the answer of an attempt, or the received part of an interrupted answer. Returns `null` if it contains
+ * neither text nor calls.
  */
 export const toResponse = (attempt: Attempt, answer: Answer): Schema.Json => {
   if (!hasSubstance(answer)) return null

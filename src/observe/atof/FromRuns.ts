@@ -1,16 +1,16 @@
 /**
  * Events of a stream, built from the run record entry by entry: sessions and children are agent scopes, attempts are
- * llm scopes, tool calls are tool scopes, everything else is a mark.
+ * llm scopes, tool calls are tool scopes, and everything else is a mark.
  *
  * **Details**
  *
- * - A session opens with its first entry and closes when it is abandoned, when its delegation ends, or when the stream
- *   closes; scopes that are still open are then ended first, as interrupted. Background children keep it open until
- *   they end.
+ * - The scope of a session opens with the session's first entry. It closes when the session is abandoned, when its
+ *   delegation ends, or when the stream closes. Scopes that are still open in it are first ended as interrupted.
+ *   Background children keep it open until they end.
  * - A child's agent scope is below the tool scope that delegated to it. A call made by a tool is below the scope of
  *   that tool.
- * - Times, and the values that ids are derived from (`AgentScopes`), come from the record: the same entries produce the
- *   same events, live and from the store.
+ * - Times, and the values that ids are derived from (`AgentScopes`), come from the record. The same entries therefore
+ *   produce the same events, both during a run and from the store.
  * - The metadata of an attempt of a side task (a title, a summary) has `side_task`; the attempt is not a step of the
  *   agent. `message_refs` lists the messages of a request by their position in the session, so that a reader can
  *   identify the new messages.
@@ -31,13 +31,13 @@ import * as AgentScopes from "./AgentScopes.ts"
 import * as MessageMarks from "./MessageMarks.ts"
 import * as RunScopes from "./RunScopes.ts"
 
-/** A stream to which events are added. */
+/** A stream of events, to which entries of the record are added. */
 export interface Stream {
   /** Takes an entry and returns the events created for it, in order. */
   readonly add: (entry: Record.Entry) => ReadonlyArray<Event>
   /**
    * Takes the entries of a session that were recorded before this stream, because later requests refer to their
-   * messages. Creates no events.
+   * messages. No events are created.
    */
   readonly recall: (entries: ReadonlyArray<Record.Entry>) => void
   /** Tests whether runs of a session are in the stream. */

@@ -18,11 +18,14 @@ type Name = number | string
 /** Messages of a request in the form of chat completions. */
 export interface RequestForm {
   readonly messages: ReadonlyArray<Facts>
-  /** Names of the messages in the request, with ranges as in the record. Messages that the record lost are left out. */
+  /**
+   * Names of the messages in the request, with ranges as in the record. Messages that are missing from the record are
+   * left out.
+   */
   readonly references: Schema.Json
   /**
-   * Origins of messages with the user role that the user did not write, by position. Empty if there are no such
-   * messages.
+   * Origins of messages that have the user role but were not written by the user, by position. Empty if there are no
+   * such messages.
    */
   readonly foreignOrigins: Facts
 }
@@ -30,7 +33,7 @@ export interface RequestForm {
 /** Reads the requests of one session in order. */
 export type RequestReader = (request: Pick<RunTree.Request, "messages" | "names" | "origins">) => RequestForm
 
-/** Creates a reader that has not read a request yet. */
+/** Creates a reader for the requests of one session. */
 export const make = (): RequestReader => {
   let given: ReadonlyArray<Prompt.Message | undefined> = []
   /** Length of that list when it was last read, because the list may have grown. */
@@ -61,7 +64,7 @@ export const make = (): RequestReader => {
     if (message === undefined) return
     if (origin !== undefined && origin !== "user" && typeof name === "number" && message.role === "user")
       foreign = { ...foreign, [name]: origin }
-    // A message that is several chat messages has its name once for each of them.
+    // If a message becomes several chat messages, its name is listed once for each of them.
     for (const form of ChatCompletion.messages(message)) {
       if (forms.length > 0) items.add(",")
       items.add(encodeRepeated(form))

@@ -1,6 +1,6 @@
 /**
  * Marks for messages of a session that are neither the answer of a model call nor the result of a tool scope: prompts,
- * messages that the runtime adds, and answers that were stored in a different form than they were received.
+ * messages that the runtime adds, and answers that were stored in a different form than received.
  *
  * Source: `hermes-contract.md` §4.5.
  */
@@ -17,8 +17,8 @@ import { getSession, type StreamState } from "./RunScopes.ts"
 type Stored = Extract<Record.RecordEvent, { readonly _tag: "MessageAppended" }>
 
 /**
- * Marks an answer that was stored in a different form than received: with calls repaired or left out, or joined with an
- * earlier part.
+ * Adds a mark for an answer that was stored in a different form than received: with calls repaired or left out, or
+ * joined with an earlier part.
  */
 const markStoredAnswer = (stream: StreamState, run: RunTree.Run, at: number, { message, position }: Stored): void => {
   const step = run.steps.at(-1)
@@ -45,7 +45,7 @@ const markStoredAnswer = (stream: StreamState, run: RunTree.Run, at: number, { m
   })
 }
 
-/** Marks results of calls that no step of the run made. */
+/** Adds marks for results of calls that no step of the run made. */
 const markForeignResults = (
   stream: StreamState,
   run: RunTree.Run,
@@ -75,7 +75,7 @@ const markForeignResults = (
   }
 }
 
-/** Marks a message of the session that is not an answer of this run's model or a result of its tools. */
+/** Adds a mark for a message of the session that is neither an answer of this run's model nor a result of its tools. */
 export const handleMessage = (stream: StreamState, run: RunTree.Run, at: number, event: Stored): void => {
   const { message, origin, position } = event
   if (message === undefined || position === undefined) return

@@ -1,6 +1,6 @@
 /**
- * Metadata of a stream's events: the correlation ids of the contract, and the facts of the record about each scope and
- * moment.
+ * Metadata of a stream's events: the correlation ids that the specification requires, and the facts in the record about
+ * each scope and mark.
  *
  * Source: `hermes-contract.md` §4.5 ("Metadata keys").
  */
@@ -144,7 +144,7 @@ export const collectApprovalFacts = ({ call, event }: RunTree.Approval): Facts =
   ...(event.surface === undefined ? {} : { surface: event.surface })
 })
 
-/** Names of the marks for events between attempts. */
+/** Names of the marks for events that occur between attempts. */
 export const markNames = {
   Waiting: "hermes.waiting",
   RouteChanged: "hermes.route.changed",

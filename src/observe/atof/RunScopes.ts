@@ -32,9 +32,9 @@ type Facts = ChatCompletion.Facts
 export interface StreamState {
   readonly tree: RunTree.Tree
   readonly scopes: AgentScopes.ScopesState
-  /** Scopes of calls, including calls that have ended. */
+  /** Tool scopes by call, including calls that have ended. */
   readonly callScopes: WeakMap<RunTree.Call, ScopeEvent>
-  /** Readers of the requests of sessions. Side tasks have separate readers, because their messages are separate. */
+  /** Readers for the requests of sessions. Side tasks have separate readers, because their messages are separate. */
   readonly readers: Map<string, GrowingRequest.RequestReader>
 }
 
@@ -46,7 +46,7 @@ export const make = (agent: AgentScopes.Agent): StreamState => ({
   readers: new Map()
 })
 
-/** Tests whether an attempt or a call belongs to a side task, which may outlast the run that requested it. */
+/** Tests whether an attempt or a call belongs to a side task. A side task may outlast the run that requested it. */
 const isSideTask = (node: RunTree.Attempt | RunTree.Call): boolean =>
   node.kind === "attempt" && node.start.task !== undefined
 
@@ -171,7 +171,7 @@ const closeAttempt = (stream: StreamState, attempt: RunTree.Attempt, at: number)
 
 const openCall = (stream: StreamState, call: RunTree.Call, at: number = call.startedAt): void => {
   const session = getSession(stream, call.run)
-  // The scope may have been opened by an approval.
+  // An approval may already have opened the scope.
   if (session.open.has(call)) return
   const within = call.parent === undefined ? undefined : stream.callScopes.get(call.parent)
   const scope = AgentScopes.begin(
@@ -201,7 +201,8 @@ const closeCall = (stream: StreamState, call: RunTree.Call, at: number): void =>
   AgentScopes.end(stream.scopes, session, open, at, {
     data: output ?? null,
     category_profile: open.category_profile ?? null,
-    // The scope began with the arguments to be approved, but middleware may have changed them afterwards.
+    // The scope began with the arguments for which approval was requested, but middleware may have changed them
+    // afterwards.
     facts: { ...collectCallEndFacts(call, output), ...(isChanged ? { args: reached } : {}) }
   })
 }
@@ -299,7 +300,7 @@ const closeRun = (stream: StreamState, run: RunTree.Run, at: number): void => {
   if (run.child?.end !== undefined) AgentScopes.endSession(stream.scopes, session, at, collectChildFacts(run.child))
 }
 
-/** Adds the events of a change of the tree. */
+/** Adds the events for a change of the tree. */
 export const handleChange = (stream: StreamState, change: RunTree.Change): void => {
   const { at } = change
   if (change._tag === "Noted") {

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The input is the full system prompt and the last messages of the request. Arguments of tool calls are complete; every
- * other text has the limits of `Values`.
+ * The input is the full system prompt and the last messages of the request. Arguments of tool calls are complete; the
+ * limits of `Values` apply to all other text.
  *
  * Source: `hermes-contract.md` §5 ("Trace model", "Usage").
  */
@@ -35,14 +35,14 @@ const parameters = [
   "stream"
 ]
 
-/** Number of messages of a request that are shown, counted from the last one. */
+/** Maximum number of messages of a request that are shown. They are the last ones. */
 const shown = 12
 
-/** Returns a value as the text of an attribute: text unchanged, any other value as JSON. */
+/** Returns a value as the string value of an attribute: a string unchanged, any other value as JSON. */
 export const toAttributeText = (value: Schema.Json): string =>
   typeof value === "string" ? value : JSON.stringify(value)
 
-/** Cached attribute names of metadata, by the name of the fact. There are few different names. */
+/** Cached attribute names of metadata, by the name of the fact. There are only a few different names. */
 const metadataNames = new Map<string, string>()
 
 const getMetadataName = (name: string): string => {
@@ -91,8 +91,8 @@ const toBoundedContent = (parts: ReadonlyArray<AnyPart>, maxChars: number): Sche
 }
 
 /**
- * Converts a message to the form of chat completions, with limits. The system prompt and the arguments of calls are
- * complete.
+ * Converts a message to the form of chat completions. Limits apply to all text except the system prompt and the
+ * arguments of calls.
  */
 export const serializeMessage = (message: Prompt.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
   const { content, role } = message
@@ -144,7 +144,9 @@ const listInputTexts = (sent: SentMessages, maxChars: number): ReadonlyArray<Tex
 export const renderInput = (sent: SentMessages, maxChars: number): JoinedText =>
   new JoinedText("[", makeParts(listInputTexts(sent, maxChars)), "]")
 
-/** Converts a message part that is neither text, reasoning, call nor result to the form of the GenAI conventions. */
+/**
+ * Converts a message part to the form of the GenAI conventions. The part is not text, reasoning, a call or a result.
+ */
 const toOtherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>
   /image|file|document|video|audio/u.test(String(type))
     ? { type: type ?? "file", omitted: true }
@@ -184,7 +186,8 @@ const toWireForm = ({ parts, role }: Content.Message, maxChars: number): Readonl
 }
 
 /**
- * Returns the system prompt and the last messages of a request that middleware rewrote, in the form of any provider.
+ * Returns the system prompt and the last messages of a request that middleware rewrote. The request may be in the form
+ * of any provider.
  */
 export const toRewrittenInput = (rewritten: unknown, maxChars: number): ReadonlyArray<Schema.Json> => {
   const { messages, system } = Content.readRequest(rewritten)
@@ -283,7 +286,7 @@ const addAnswer = (out: ObservationAttributes, attempt: Attempt, maxChars: numbe
   })
 }
 
-/** Returns the reason of an outcome other than `Done`. */
+/** Describes the reason for an outcome other than `Done`. */
 export const describeOutcome = (outcome: Exclude<Outcome, { readonly _tag: "Done" }>): string =>
   outcome._tag === "Cut" ? "interrupted" : redactText(outcome.failure.message)
 
@@ -300,7 +303,7 @@ const addFailure = (out: ObservationAttributes, { end }: Attempt, outcome: Outco
   })
 }
 
-/** Returns the visible parameters of a call as JSON, or `undefined` without any. */
+/** Returns the visible parameters of a call as JSON, or `undefined` if there are no visible parameters. */
 const formatParameters = (given: Attempt["start"]["parameters"]): string | undefined => {
   let chosen: Record<string, unknown> | undefined
   for (const name of parameters) {

@@ -1,5 +1,5 @@
 /**
- * Sends observations of runs to Langfuse, as spans over OTLP.
+ * Export of observations of runs to Langfuse, as spans over OTLP.
  *
  * Source: `hermes-contract.md` §5; Langfuse's OpenTelemetry endpoint, ingestion version 4.
  */
@@ -40,7 +40,8 @@ const formatWarning = (trouble: Trouble, place: string): string => {
 }
 
 /**
- * Time limit of one request to the host, and maximum time that the shutdown waits for unsent items, in milliseconds.
+ * Time limit of one request to the host, in milliseconds. It is also the maximum time that the shutdown waits for
+ * unsent items.
  */
 const requestMillis = 10_000
 const shutdownMillis = 5000

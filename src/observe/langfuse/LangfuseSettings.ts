@@ -11,10 +11,10 @@
  * | `HERMES_LANGFUSE_ENV` ¹ | the environment | none |
  * | `HERMES_LANGFUSE_RELEASE` ¹ | the release | none |
  * | `HERMES_LANGFUSE_SAMPLE_RATE` | the fraction of sessions to trace, 0 to 1 | 1 |
- * | `HERMES_LANGFUSE_MAX_CHARS` | maximum length of a text, in characters | 12000 |
+ * | `HERMES_LANGFUSE_MAX_CHARS` | maximum length of a string, in characters | 12000 |
  * | `HERMES_LANGFUSE_DEBUG` | logs the data that is sent | no |
- * | `HERMES_LANGFUSE_USER_ID` | the user, if the platform names no user | none |
- * | `HERMES_LANGFUSE_TAGS` | further tags, separated by commas | none |
+ * | `HERMES_LANGFUSE_USER_ID` | the user, if the platform does not provide one | none |
+ * | `HERMES_LANGFUSE_TAGS` | additional tags, separated by commas | none |
  *
  * ¹ If unset, the variable `LANGFUSE_…` is used instead. Values are trimmed; an empty value counts as unset. The last
  * two variables are specific to this program.
@@ -58,7 +58,9 @@ export const complete = (options: Options): Settings => ({
   tags: options.tags ?? []
 })
 
-/** Settings read from the variables. If there are no settings, nothing is traced and a warning explains the reason. */
+/**
+ * Settings read from the variables. If `settings` is `undefined`, nothing is traced and a warning explains the reason.
+ */
 export interface LoadedSettings {
   readonly settings: Settings | undefined
   readonly warnings: ReadonlyArray<string>

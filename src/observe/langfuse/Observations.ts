@@ -1,11 +1,12 @@
 /**
- * Presents runs as Langfuse observations, without effects: a run is a chain, a child an agent, a model call a
- * generation, a tool call a tool, and an approval a guardrail.
+ * Presents runs as Langfuse observations: a run is a chain, a child an agent, a model call a generation, a tool call a
+ * tool, and an approval a guardrail. All functions are pure.
  *
  * **Details**
  *
- * - The runs of one session share a trace, in which each run is a root. Its id is derived from the session, so that
- *   other programs can compute it. A child is in the trace of its parent, below the tool call that delegated to it.
+ * - The runs of one session share a trace, in which each run is a root. The id of the trace is derived from the session
+ *   id, so that other programs can compute it. A child is in the trace of its parent, below the tool call that
+ *   delegated to it.
  * - Sampling applies to whole sessions, by their trace id.
  * - The output of a run is its final text, with its tool calls and their results.
  *
@@ -70,7 +71,7 @@ const collectRunFacts = ({ end, start, steps, turnId }: Run): Readonly<Record<st
 const toLevel = (status: string | undefined): string =>
   status === "ok" ? "DEFAULT" : status === "error" ? "ERROR" : "WARNING"
 
-/** Creates a function that adds the attributes of an observation, with texts of at most `maxChars` characters. */
+/** Creates a function that adds the attributes of an observation, with strings of at most `maxChars` characters. */
 const makeAttributeAdder = (maxChars: number) => {
   const boundValue = (value: unknown): Schema.Json => Values.boundValue(Values.toWholeValue(value), maxChars)
   const boundResult = (call: Call): Schema.Json =>

@@ -1,11 +1,11 @@
 /**
- * Converts JSON values, without effects, to the form sent to Langfuse: without secrets, limited in size, and readable
+ * Pure functions that convert JSON values to the form sent to Langfuse: without secrets, limited in size, and readable
  * for people.
  *
  * **Details**
  *
  * - Values nested deeper than four levels become `<max-depth>`. A collection is truncated to its first 50 entries. A
- *   long text is truncated, and the number of omitted characters is appended.
+ *   long string is truncated, and the number of omitted characters is appended.
  * - JSON text is decoded; text after it is stored as `_hint` or `_trailing_text`.
  * - A base64 data URI is replaced by a description.
  * - The content of a file that a tool read is truncated to its first 25 and last 15 lines.
@@ -35,9 +35,9 @@ const isBase64 = (key: string, value: Schema.Json): value is string => typeof va
 
 const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
-/** Returns a value of the record as JSON without secrets, complete. */
+/** Returns a value of the record as complete JSON without secrets. */
 export const toWholeValue = (value: unknown): Schema.Json => {
-  // Redacting a text returns a text.
+  // Redacting a string returns a string.
   if (typeof value === "string") return redactValue(value) as string
   const text: string | undefined = JSON.stringify(redactValue(value, unbounded))
   // `text` is valid JSON, so parsing it cannot fail.
@@ -65,7 +65,7 @@ export const boundValue = (value: Schema.Json, maxChars: number, depth = 0): Sch
 // `Array.isArray` does not narrow a readonly list.
 const isList = (value: Schema.Json): value is ReadonlyArray<Schema.Json> => Array.isArray(value)
 
-/** Returns the end offset of the JSON value at the start of a text, or -1 if its brackets are never closed. */
+/** Returns the end offset of the JSON value at the start of a string, or -1 if its brackets are never closed. */
 const findJsonEnd = (text: string): number => {
   let depth = 0
   let isQuoted = false
@@ -81,7 +81,7 @@ const findJsonEnd = (text: string): number => {
   return -1
 }
 
-/** Parses JSON text and preserves any text after it; other text is returned unchanged. */
+/** Parses JSON text and preserves any text after it. Text that is not JSON is returned unchanged. */
 export const parseText = (text: string): Schema.Json => {
   const trimmed = text.trim()
   if (!/^[{[]/u.test(trimmed)) return text

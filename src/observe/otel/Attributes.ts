@@ -1,6 +1,6 @@
 /**
- * Presents runs as OpenTelemetry spans, without effects. Names follow the GenAI semantic conventions; other attributes
- * have the prefix `hermes.`.
+ * Presents runs as OpenTelemetry spans. Names follow the GenAI semantic conventions; other attributes have the prefix
+ * `hermes.`. All functions are pure.
  *
  * **Details**
  *
@@ -21,8 +21,8 @@ import type { Approval, Attempt, Call, Child, Node, Run, Tree } from "../RunTree
 import * as Content from "./Content.ts"
 
 /**
- * Version of the semantic conventions that the names come from: the last version that describes both GenAI and MCP
- * completely.
+ * Schema URL of the semantic conventions that define the names. Its version is the last one that fully describes both
+ * GenAI and MCP.
  */
 export const schemaUrl = "https://opentelemetry.io/schemas/1.41.1"
 
@@ -42,8 +42,8 @@ const toAttributeValue = (fact: unknown): RunSpans.Value | undefined => {
 }
 
 /**
- * Converts facts to attributes, sorted by name. The values of an already sorted object are replaced in place, because
- * adding many names to a new object would turn it into a slow dictionary.
+ * Converts facts to attributes, sorted by name. If the object is already sorted, its values are replaced in place.
+ * Adding many names to a new object would turn it into a slow dictionary.
  */
 const normalizeInPlace = (facts: Record<string, unknown>): RunSpans.SparseAttributes => {
   let last = ""
@@ -92,7 +92,7 @@ const toServerAttributes = (baseUrl: string | undefined): RunSpans.Attributes =>
   return { "server.address": url.hostname, "server.port": url.port === "" ? standard : Number(url.port) }
 }
 
-/** Returns the cost of a call in US dollars, or `undefined` if the price is unknown. */
+/** Returns the cost of an attempt in US dollars, or `undefined` if the price is unknown. */
 export const getDollars = ({ end }: Attempt): number | undefined =>
   end?.cost === undefined || end.cost.status === "unknown" ? undefined : (end.cost.usd ?? undefined)
 
@@ -109,7 +109,7 @@ const readMaxTokens = (parameters: Attempt["start"]["parameters"]): unknown => {
   return undefined
 }
 
-/** Attributes that describe the outcome of a span. */
+/** Attributes that describe the outcome of the operation of a span. */
 interface SpanEnding {
   readonly errorType: string | undefined
   readonly interrupted: boolean | undefined
@@ -187,7 +187,7 @@ const describeCall = (call: Call, { captureContent }: Options, { errorType, inte
   const { args, end, id, name, run, start } = call
   const mcp = parseMcpTool(name)
   const route = call.step?.attempts.at(-1)?.start.route
-  // A call to an MCP tool has no request if it was stopped before sending one.
+  // A call to an MCP tool has no request if it was stopped before it sent one.
   const request = call.mcp?.event
   return {
     "error.type": errorType,
@@ -232,15 +232,15 @@ const joinMessageText = (content: Prompt.Message["content"]): string =>
     ? content
     : content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
 
-/** Returns the user's text at the beginning of a run. */
+/** Returns the text of the user at the beginning of a run. */
 export const readPrompt = ({ messages }: Run): string => {
   const message = messages.find(({ origin }) => origin === "user")?.message
   return message === undefined ? "" : joinMessageText(message.content)
 }
 
 /**
- * Lists the attempts of a run and of its side tasks that began before the run ended, without the attempts of its
- * children.
+ * Lists the attempts of a run and of its side tasks that began before the run ended. Attempts of its children are
+ * excluded.
  */
 const listAttempts = ({ endedAt = Number.POSITIVE_INFINITY, sideTasks, steps }: Run): ReadonlyArray<Attempt> => [
   ...steps.flatMap(({ attempts }) => attempts),
@@ -252,7 +252,7 @@ const sumAttempts = (run: Run, count: (attempt: Attempt) => number | undefined):
   return known.length === 0 ? undefined : known.reduce((a, b) => a + b, 0)
 }
 
-/** Returns the cost of a run, or `undefined` if the price of one of its calls is unknown. */
+/** Returns the cost of a run, or `undefined` if the price of one of its model calls is unknown. */
 const sumCost = (run: Run): number | undefined =>
   listAttempts(run).some((attempt) => attempt.end?.usage !== undefined && getDollars(attempt) === undefined)
     ? undefined
@@ -343,7 +343,7 @@ const collectFacts = (
   }
 }
 
-/** Attributes that had a different name before version 1.37, with that name. */
+/** Attributes that had a different name before version 1.37, each with its earlier name. */
 const earlier: Readonly<Record<string, string>> = { "gen_ai.provider.name": "gen_ai.system" }
 
 /** Returns the name of a span. */
@@ -414,7 +414,7 @@ const toSpanEvent = (
   }
 }
 
-/** Lists the events of a span: waits, other routes, notices, rewritten contexts, lost entries. */
+/** Lists the events of a span: waits, changes of route, notices, rewritten contexts and lost entries. */
 const listSpanEvents = (node: Node, { captureContent }: Options): ReadonlyArray<RunSpans.Event> => {
   const run =
     node.kind === "step" || node.kind === "run" ? RunSpans.findRun(node) : node.kind === "child" ? node.run : undefined

@@ -1,10 +1,10 @@
 /**
- * Converts messages, without effects, to the form of the GenAI conventions: a role and parts, as JSON text without
+ * Pure functions that convert messages to the form of the GenAI conventions: a role and parts, as JSON text without
  * secrets.
  *
  * **Details**
  *
- * Text, reasoning, calls and results are complete; a request repeats a bounded part of the conversation. A picture or
+ * Text, reasoning, calls and results are complete; a request repeats a bounded part of the conversation. An image or
  * other file is represented by its media type and size, without its bytes. A request that middleware rewrote is read in
  * the wire format of any protocol.
  *
@@ -50,7 +50,7 @@ const makeCallPart = (id: Schema.Json, name: Schema.Json, args: Schema.Json): Pa
   type: "tool_call",
   id,
   name,
-  // A successfully parsed text is JSON.
+  // If parsing succeeds, the result is a JSON value.
   arguments: typeof args === "string" ? (Option.getOrElse(Json.parse(args), () => args) as Schema.Json) : args
 })
 
@@ -99,7 +99,7 @@ const readWireParts = (content: Schema.Json | undefined): ReadonlyArray<Part> =>
 const readWireMessage = (value: Schema.Json): ReadonlyArray<Message> => {
   const message = toObject(value)
   if (message === undefined) return [{ role: "user", parts: readWireParts(value) }]
-  // Items of the Responses API.
+  // Messages of the Responses API are items with a type.
   if (message["type"] === "function_call") {
     return [
       {
@@ -170,7 +170,7 @@ const toParts = (part: AnyPart): ReadonlyArray<Part> => {
 /** Returns a tool result as JSON, with `undefined` as `null`. */
 const toJson = (value: unknown): Schema.Json => {
   const said: string | undefined = typeof value === "string" ? undefined : JSON.stringify(value)
-  // `said` is valid JSON, so parsing it cannot fail.
+  // `said` is valid JSON, so parsing does not fail.
   return typeof value === "string" ? value : said === undefined ? null : (JSON.parse(said) as Schema.Json)
 }
 
@@ -180,10 +180,10 @@ export const toMessage = ({ content, role }: Prompt.Message): Message => ({
   parts: typeof content === "string" ? [makeTextPart(content)] : content.flatMap(toParts)
 })
 
-/** Cached texts of messages, because requests repeat them. */
+/** Cached JSON text of messages, because requests repeat them. */
 const texts = new WeakMap<Prompt.Message, TextPart>()
 
-/** Returns a message as JSON text. For a system prompt, returns its parts. */
+/** Returns a message as JSON text. For a system prompt, returns only its parts. */
 const getMessageText = (message: Prompt.Message): TextPart => {
   const known = texts.get(message)
   if (known !== undefined) return known
@@ -194,8 +194,8 @@ const getMessageText = (message: Prompt.Message): TextPart => {
 }
 
 /**
- * Maximum number of characters of earlier messages that a request repeats, newest first, so that the size of a span
- * does not grow with its session.
+ * Maximum number of characters of earlier messages that a request repeats, newest first. Because of this limit, the
+ * size of a span does not grow with its session.
  */
 export const maxRepeatedChars = 32_768
 
@@ -207,22 +207,22 @@ interface Input {
   readonly "hermes.input.omitted_messages"?: number
 }
 
-/** Message texts of successive requests, each of which begins with the messages of the previous one. */
+/** JSON text of the messages in successive requests. Each request begins with the messages of the previous one. */
 interface RepeatedTexts {
   /** Number of messages read so far. */
   read: number
   readonly texts: GrowingParts
-  /** Number of characters before each text, and their total. */
+  /** Number of characters before each message text, and the total number. */
   readonly chars: Array<number>
-  /** Number of texts up to the last answer. Later texts are new. */
+  /** Number of message texts up to the last answer. Later ones are new. */
   known: number
-  /** Index of the first text that is shown. */
+  /** Index of the first message text that is shown. */
   first: number
 }
 
 const repeated = new WeakMap<ReturnType<SentMessages["messages"]>, RepeatedTexts>()
 
-/** Updates the texts for a request's messages. {@link makeInputAttributes} describes the texts that are shown. */
+/** Adds the messages of a request. {@link makeInputAttributes} describes the messages that are shown. */
 const updateRepeatedTexts = (messages: ReturnType<SentMessages["messages"]>): RepeatedTexts => {
   const state = repeated.get(messages) ?? { read: 0, texts: makeGrowingParts(), chars: [0], known: 0, first: 0 }
   repeated.set(messages, state)

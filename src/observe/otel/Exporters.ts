@@ -54,7 +54,7 @@ const decodeValue = (text: string): string => {
   }
 }
 
-/** Builds the resource attributes of the program from the variables. */
+/** Builds the resource that describes the program from the variables. */
 const buildResource = (variables: Settings["variables"]): Resource => {
   const pairs = (variables["OTEL_RESOURCE_ATTRIBUTES"] ?? "").split(",").flatMap((pair) => {
     const at = pair.indexOf("=")
@@ -121,7 +121,9 @@ const exportLogs = Effect.fnUntraced(function* (target: Export, resource: Resour
 /** Maximum time that the shutdown waits for metrics and log records, in milliseconds. */
 const shutdownMillis = 3000
 
-/** Creates the exporters until the scope closes. Pending items are then sent, within the time limit of a request. */
+/**
+ * Creates exporters that run until the scope closes. Pending items are then sent, within the time limit of a request.
+ */
 export const make = ({
   exports: { LOGS, METRICS, TRACES },
   temporality,

@@ -1,6 +1,6 @@
 /**
- * Metrics of ended spans: tokens, durations, the time until an answer begins, errors and cost, under the names of the
- * GenAI semantic conventions if defined there. They are Effect metrics, so an application's exporter exports them.
+ * Metrics of ended spans: tokens, durations, the time until an answer begins, errors and cost. Their names follow the
+ * GenAI semantic conventions if these define one. They are Effect metrics, so an application's exporter exports them.
  *
  * Source: OpenTelemetry, "Semantic Conventions for GenAI metrics" (names, units, bounds).
  */
@@ -65,7 +65,7 @@ const dropEmptyLabels = (labels: Readonly<Record<string, unknown>>): Labels =>
     )
   )
 
-/** Returns the labels of a span's duration. Failures also have `error.type`. */
+/** Returns the labels for the duration metric of a span. For a failure, they include `error.type`. */
 const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" }>, agentName: string): Labels => {
   switch (node.kind) {
     case "attempt": {
@@ -98,7 +98,7 @@ const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" 
 const getOperationName = ({ kind }: Node): string =>
   kind === "attempt" ? "chat" : kind === "call" ? "execute_tool" : "invoke_agent"
 
-/** Returns the attributes of the log record about a span. */
+/** Returns the labels of a span's metrics. */
 export const makeLabels = (node: Node, agentName: string): Labels =>
   node.kind === "approval" || node.kind === "step"
     ? makeLabels(node.kind === "step" ? node.run : node.call, agentName)
@@ -132,7 +132,7 @@ const listLabelFacts = (node: Node, agentName: string): ReadonlyArray<string | u
   return ["run", agentName, run && getRunProvider(run), run?.start?.model]
 }
 
-/** Receives a value of a metric, with its labels. */
+/** Function that receives a value of a metric, with its labels. */
 export type MetricRecorder = (instrument: Instrument, labels: Labels, value: number) => void
 
 /** Records the metrics of a span that has ended. */

@@ -12,7 +12,7 @@
  * | `OTEL_EXPORTER_OTLP_TIMEOUT` ¹ | time limit of a request, in milliseconds | 10000 |
  * | `OTEL_EXPORTER_OTLP_HEADERS` ¹, `OTEL_EXPORTER_OTLP_COMPRESSION` ¹ | | none |
  * | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the identity of the program | `hermes` |
- * | `OTEL_SEMCONV_STABILITY_OPT_IN` | `gen_ai_latest_experimental`; `gen_ai/dup` adds the names before 1.37 | current names |
+ * | `OTEL_SEMCONV_STABILITY_OPT_IN` | `gen_ai_latest_experimental`; `gen_ai/dup` adds the names from before 1.37 | current names |
  * | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | which runs are traced | `parentbased_always_on` |
  * | `OTEL_METRICS_EXEMPLAR_FILTER` | spans that metrics refer to: `trace_based`, `always_on`, `always_off` | `trace_based` |
  * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL`, `OTEL_METRIC_EXPORT_TIMEOUT` | batch size, export interval, shutdown timeout | 1000; 5 s for traces, 10 s for metrics, 1 s for logs; 3 s |
@@ -49,11 +49,11 @@ export interface Target {
 export interface Export extends Target {
   readonly encoding: "json" | "protobuf"
   readonly timeoutMillis: number
-  /** Maximum time that the end of the program waits, in milliseconds. `undefined` for the exporter's default. */
+  /** Maximum time that the program waits before it exits, in milliseconds. `undefined` for the exporter's default. */
   readonly shutdownMillis: number | undefined
 }
 
-/** Filters of exemplars. */
+/** Allowed values of the exemplar filter. */
 const exemplarFilters = ["trace_based", "always_on", "always_off"] as const
 /** One of {@link exemplarFilters}. */
 export type ExemplarFilter = (typeof exemplarFilters)[number]
@@ -82,7 +82,7 @@ export interface Settings {
   readonly variables: Readonly<Record<string, string>>
 }
 
-/** Settings read from the variables. If there are no settings, nothing is exported. */
+/** Settings read from the variables. If `settings` is `undefined`, nothing is exported. */
 export interface LoadedSettings {
   readonly settings: Settings | undefined
   readonly warnings: ReadonlyArray<string>
@@ -109,14 +109,14 @@ const parseHeaders = (text: string): Readonly<Record<string, string>> | undefine
   }
 }
 
-/** Variables for the export interval, batch size and shutdown timeout of each signal. */
+/** Names of the variables for the export interval, batch size and shutdown timeout, by signal. */
 const paces: Readonly<Record<Signal, readonly [delay: string, size: string | undefined, timeout: string]>> = {
   TRACES: ["OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "OTEL_BSP_EXPORT_TIMEOUT"],
   METRICS: ["OTEL_METRIC_EXPORT_INTERVAL", undefined, "OTEL_METRIC_EXPORT_TIMEOUT"],
   LOGS: ["OTEL_BLRP_SCHEDULE_DELAY", "OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", "OTEL_BLRP_EXPORT_TIMEOUT"]
 }
 
-/** Returns the address of a signal, which is a path below the collector's address. */
+/** Returns the address to which a signal is sent. It is a path below the collector's address. */
 const appendSignalPath = (base: string, signal: Signal): string => {
   const url = URL.parse(base)
   if (url === null) return base
@@ -260,7 +260,7 @@ const readExports = (reader: VariableReader, exported: ReadonlyArray<Signal>, tr
   return exports
 }
 
-/** Reads the naming conventions that the variables opt in to. */
+/** Reads the naming conventions that are enabled by the variables. */
 const readConventions = (reader: VariableReader): ReadonlyArray<string> => {
   const name = "OTEL_SEMCONV_STABILITY_OPT_IN"
   const conventions = (getVariable(reader, name) ?? "")
@@ -289,7 +289,10 @@ const copyVariables = (given: VariableReader["given"]): Record<string, string> =
   return variables
 }
 
-/** Reads settings from variables. Invalid variables are ignored with a warning each, in the order of reading. */
+/**
+ * Reads settings from variables. Each invalid variable is ignored with a warning. The warnings are in the order of
+ * reading.
+ */
 export const fromVariables = (given: Readonly<Record<string, string | undefined>>): LoadedSettings => {
   const reader: VariableReader = { given, variables: copyVariables(given), warnings: [] }
   if (isTrue(getVariable(reader, "OTEL_SDK_DISABLED"))) return { settings: undefined, warnings: [] }

@@ -1,6 +1,6 @@
 /**
- * Selects the runs to trace, without effects, by `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`. The decision on a
- * run applies to everything inside it.
+ * Selection of the runs to trace, according to `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`. The decision on a
+ * run applies to everything inside it. All functions are pure.
  *
  * Source: OpenTelemetry, "General SDK Configuration".
  */
@@ -11,7 +11,7 @@ export interface Sampler {
   (parent: Tracer.AnySpan | undefined, traceId: string): boolean
 }
 
-/** Names of samplers. */
+/** Supported samplers, by their names in `OTEL_TRACES_SAMPLER`. */
 export const names = [
   "always_on",
   "always_off",
@@ -24,7 +24,7 @@ export const names = [
 /** One of {@link names}. */
 export type Name = (typeof names)[number]
 
-/** Maps a trace id to a number from 0 to 1, so that every participant makes the same sampling decision. */
+/** Maps a trace id to a number from 0 to 1, so that all programs in a trace make the same sampling decision. */
 const toFraction = (traceId: string): number => Number.parseInt(traceId.slice(-14), 16) / 2 ** 56
 
 const makeRatioSampler =
@@ -37,7 +37,7 @@ const makeParentBased =
   (parent, traceId) =>
     parent?.sampled ?? root(undefined, traceId)
 
-/** Returns the sampler with a name. `rate` applies only to ratio samplers. */
+/** Creates the sampler with the given name. `rate` applies only to ratio samplers. */
 export const fromName = (name: Name, rate: number): Sampler => {
   switch (name) {
     case "always_on":

@@ -24,7 +24,7 @@ export interface Options {
   readonly sampler: Sampler | undefined
 }
 
-/** A call that is beginning in the fiber of a run. */
+/** A call that has just begun in the fiber of a run. */
 export interface BegunCall {
   readonly context: Context.Context<never>
   readonly turnId: string
@@ -37,16 +37,16 @@ export interface BegunCall {
 /** Sink of spans, and functions that create the spans of calls in a fiber. */
 export interface TracerSpans {
   readonly sink: LiveSpans.Sink
-  /** Stores the context of a run's fiber, which has its tracer and the parent span of the run. */
+  /** Stores the context of a run's fiber. It contains the tracer and the parent span of the run. */
   readonly enter: (turnId: string, context: Context.Context<never>) => void
-  /** Returns the services of a run's fiber. */
+  /** Returns the context of a run's fiber. */
   readonly makeContext: (turnId: string) => Context.Context<never> | undefined
-  /** Returns the span that an attempt runs in. `step` is `undefined` for a side task. */
+  /** Returns the span in which an attempt runs. `step` is `undefined` for a side task. */
   readonly attempt: (
     begun: BegunCall,
     ids: { readonly apiRequestId: string; readonly step: number | undefined; readonly model: string }
   ) => Tracer.AnySpan | undefined
-  /** Returns the span that a tool call runs in. */
+  /** Returns the span in which a tool call runs. */
   readonly call: (
     begun: BegunCall,
     ids: { readonly apiRequestId: string; readonly callId: string; readonly name: string }
@@ -60,7 +60,10 @@ const recentRuns = 256
 
 const toNanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
 
-/** Maps an outcome to the exit of its span. The error has no stack, because this program did not throw it. */
+/**
+ * Maps an outcome to the exit of its span. The error does not have a stack trace, because this program did not throw
+ * it.
+ */
 export const toExit = (outcome: RunSpans.Outcome): Exit.Exit<void, Error> => {
   if (outcome._tag === "Done") return Exit.void
   if (outcome._tag === "Cut") return Exit.interrupt()
@@ -74,7 +77,7 @@ interface WantedSpan extends Pick<RunSpans.SpanHead, "kind" | "name" | "spanId" 
   readonly traceId: string
 }
 
-/** Creates spans in the tracers of applications. */
+/** Creates a sink that creates spans in the tracer of an application. */
 export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpans => {
   /** Open spans by their id in the record. */
   const open = new Map<string, Tracer.Span>()
@@ -82,7 +85,7 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
   const fibers = new Map<string, Context.Context<never>>()
   /** Last step of each run, by turn. */
   const steps = new Map<string, string>()
-  /** Span id in the record and turn of each call, by the span id in the tracer. */
+  /** For each call, its span id in the record and its turn, by the span id that the tracer assigned. */
   const places = new Map<string, { readonly spanId: string; readonly turnId: string }>()
 
   const selectTracer = (context: Context.Context<never> | undefined): Tracer.Tracer | undefined => {
@@ -115,14 +118,14 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
   const findSpan = (spanId: string | undefined): Tracer.AnySpan | undefined =>
     spanId === undefined ? undefined : (open.get(spanId) ?? recent.get(spanId))
 
-  /** Finds the call that the fiber is in. */
+  /** Finds the call in which the fiber runs. */
   const findCall = ({ context }: BegunCall) => {
     let at = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
     while (at !== undefined && !places.has(at.spanId))
       at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined
     return at === undefined ? undefined : places.get(at.spanId)
   }
-  /** Finds the span of the call that the fiber is in, if it belongs to the same run. */
+  /** Finds the span of the call in which the fiber runs, if it belongs to the same run. */
   const findEnclosingSpan = (begun: BegunCall): Tracer.AnySpan | undefined => {
     const call = findCall(begun)
     return call?.turnId === begun.turnId ? open.get(call.spanId) : undefined
@@ -141,8 +144,8 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
     return findSpan(spanId) ?? beginSpan(wanted, context, isChild ? findSpan(findCall(begun)?.spanId) : undefined)
   }
   /**
-   * Returns a read-only reference to a span. Code inside a call belongs to its span, but must not add attributes to it,
-   * as Effect's toolkits would do with arguments.
+   * Returns a read-only reference to a span. Code inside a call creates spans below the call's span, but must not add
+   * attributes to it. Effect's toolkits, for example, would add the arguments.
    */
   const toPlace = (span: Tracer.Span | undefined): Tracer.AnySpan | undefined =>
     span === undefined

@@ -5,8 +5,8 @@
  * **Details**
  *
  * A queue is sent when it reaches its maximum number of items or {@link maxRequestBytes}, because collectors reject
- * larger requests and spans of model calls contain complete texts. After a request has failed for good, no items are
- * accepted for one minute.
+ * larger requests and spans of model calls contain the full text of messages. After a request has finally failed, no
+ * items are accepted for one minute.
  *
  * Source: OpenTelemetry, "OpenTelemetry Protocol Exporter".
  */
@@ -20,20 +20,20 @@ import * as GrowingBytes from "../GrowingBytes.ts"
 import type { Body, Encoding } from "./SignalEncoding.ts"
 import type { Send, Target } from "./Transport.ts"
 
-/** Maximum total size of the items in one request, in bytes. A single larger item is sent alone. */
+/** Maximum total size of the items in one request, in bytes. A single larger item is sent in a request of its own. */
 export const maxRequestBytes = 2_000_000
 
-/** Pause of the exports after a request has failed for good, in milliseconds. */
+/** Pause of the exports after a request has finally failed, in milliseconds. */
 const offMillis = 60_000
 
 /** Collector of a signal, export interval and shutdown timeout. */
 export interface Options extends Target {
   readonly intervalMillis: number
-  /** Maximum time that the end of the scope waits for requests, in milliseconds. */
+  /** Maximum time that the scope, when it closes, waits for requests, in milliseconds. */
   readonly shutdownMillis: number
 }
 
-/** Next request. `sent` runs after the collector has accepted it. */
+/** Next request to send. `sent` runs after the collector has accepted it. */
 interface Next {
   readonly body: Body
   readonly sent: Effect.Effect<void>
@@ -100,12 +100,12 @@ export const exportPeriodically = (
 /** Options of a queue. */
 interface QueueOptions extends Options {
   readonly maxBatchSize: number
-  /** Called with the number of items in a request after it was accepted. */
+  /** Called after the collector has accepted a request, with the number of items in it. */
   readonly onSent?: ((items: number) => Effect.Effect<void>) | undefined
 }
 
 /**
- * Returns a function that accepts items until the scope closes. Each item is encoded at once and appended to the
+ * Returns a function that accepts items until the scope closes. Each item is encoded immediately and appended to the
  * pending items.
  */
 export const make = <Item>(

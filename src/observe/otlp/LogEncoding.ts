@@ -43,7 +43,7 @@ const formatRedacted = (value: unknown): string => redactText(typeof value === "
 const toAttributeValue = (value: unknown): Value =>
   typeof value === "number" || typeof value === "boolean" ? value : formatRedacted(value)
 
-/** Converts a logger's entry to a log record with the time of its observation. */
+/** Converts a logger's entry to a log record. `observedAt` of the record is the current time. */
 export const toLogRecord = (
   { cause, date, fiber, logLevel, message }: Logger.Options<unknown>,
   observedAt: number

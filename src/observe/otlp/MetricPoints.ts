@@ -1,16 +1,16 @@
 /**
- * Counters and histograms by their labels, with exemplars. An exemplar is the last value recorded by a span, for each
- * counter and each bucket of a histogram, so that a value can be linked to a trace.
+ * Counters and histograms by their labels, with exemplars. Each counter and each bucket of a histogram has an exemplar:
+ * the last value that was recorded by a span, which links the value to a trace.
  *
  * **Details**
  *
- * A snapshot removes the exemplars; `delta` values count from the last snapshot that was sent. The minimum and maximum
- * cover all values since the start, so every `delta` after the first has neither.
+ * A snapshot removes the exemplars; `delta` values count from the last snapshot that was sent. The minimum and the
+ * maximum cover all values since the start. They are therefore left out of every `delta` snapshot after the first.
  *
  * Source: OpenTelemetry, "Metrics SDK" and "Metrics Data Model".
  */
 
-/** Labels of a data point. Reusing the same object for equal labels makes recording cheapest. */
+/** Labels of a data point. Recording is fastest if the same object is reused for equal labels. */
 export type Labels = Readonly<Record<string, string>>
 
 /** A metric. It is a histogram if it has boundaries, otherwise a counter. */
@@ -88,7 +88,7 @@ interface LabelCounter {
 interface InstrumentCounters {
   readonly instrument: Instrument
   readonly byText: Map<string, LabelCounter>
-  /** The same counters by label object, because label objects are reused. */
+  /** The same counters by label object. Label objects are reused, so this lookup is fast. */
   readonly byLabels: WeakMap<Labels, LabelCounter>
 }
 
@@ -102,7 +102,7 @@ const serializeLabels = (labels: Labels): string =>
 
 const copySums = ({ buckets, count, sum }: LabelCounter): Sums => ({ count, sum, buckets: buckets.slice() })
 
-/** Creates metrics that are counted from a time on, in epoch milliseconds. */
+/** Creates a recorder of metrics. `since` is the start of its first time range, in epoch milliseconds. */
 export const make = (temporality: Snapshot["temporality"], since: number): MetricPoints => {
   const all = new Map<string, InstrumentCounters>()
   let from = since

@@ -1,6 +1,6 @@
 /**
- * Writes protobuf from its end to its beginning: the length of a message, which precedes it, is then known, and no text
- * is copied from one message into the next. Fields of a message are written in reverse order.
+ * Writes protobuf from its end to its beginning. The length of a message, which precedes it, is then already known, and
+ * nested messages do not have to be copied. Fields of a message are written in reverse order.
  *
  * Source: Protocol Buffers, "Encoding".
  */
@@ -27,7 +27,9 @@ const claimBytes = (count: number): void => {
   at -= count
 }
 
-/** Makes room for the given number of bytes at once. A buffer that grows step by step is copied at each step. */
+/**
+ * Makes room for the given number of bytes at once, because a buffer that grows step by step is copied at each step.
+ */
 export const reserve = (count: number): void => {
   claimBytes(count)
   at += count
@@ -72,10 +74,10 @@ export const writeDelimited = <A>(field: number, write: (value: A) => void, valu
   writeTag(field, wire.delimited)
 }
 
-/** Length of the longest text that is written character by character, because a call of the encoder would cost more. */
+/** Maximum length of a string that is written character by character, because a call of the encoder would cost more. */
 const shortText = 48
 
-/** Writes a short ASCII text. Returns false, and writes nothing, if the text has other characters. */
+/** Writes a short ASCII string. Returns false, and writes nothing, if the string has other characters. */
 const tryWriteAscii = (value: string): boolean => {
   const { length } = value
   for (let index = 0; index < length; index++) if (value.charCodeAt(index) > 127) return false
@@ -85,8 +87,8 @@ const tryWriteAscii = (value: string): boolean => {
 }
 
 /**
- * Writes a text. The text is encoded at the start of the space that the longest encoding would need, then moved to the
- * end of that space.
+ * Writes a string. It is encoded at the start of the space that the longest encoding would need, then moved to the end
+ * of that space.
  */
 export const writeText = (value: string): void => {
   if (value.length <= shortText && tryWriteAscii(value)) return
@@ -143,7 +145,7 @@ export const mark = (): number => buffer.length - at
 /** Returns a copy of the bytes written since the mark. */
 export const copySince = (end: number): Uint8Array => buffer.slice(at, buffer.length - end)
 
-/** Makes a field of the bytes written since the mark. */
+/** Turns the bytes written since the mark into a field. */
 export const closeField = (field: number, end: number): void => {
   writeVarint(buffer.length - at - end)
   writeTag(field, wire.delimited)
@@ -159,7 +161,7 @@ export const writeMessage = (field: number, write: () => void): void => {
 /** Maximum size of a buffer that is reused for the next span, in bytes. */
 const maxKept = 1_048_576
 
-/** Replaces a buffer that has grown too large by one of the initial size. */
+/** Replaces a buffer that has grown too large with one of the initial size. */
 const releaseBuffer = (): void => {
   if (buffer.length > maxKept) buffer = new Uint8Array(65_536)
 }

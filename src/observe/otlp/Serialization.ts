@@ -1,6 +1,7 @@
 /**
- * Encodes spans of Effect's tracer as protobuf. The bytes equal the output of Effect's own serialization, but each
- * request is written into one buffer. Metrics and log records, of which there are few, use Effect's serialization.
+ * Encodes spans of Effect's tracer as protobuf. The bytes are identical to the output of Effect's own serialization,
+ * but each request is written into one buffer. Effect's serialization is still used for metrics and log records,
+ * because there are only a few.
  *
  * Source: `opentelemetry/proto/trace/v1/trace.proto`.
  */

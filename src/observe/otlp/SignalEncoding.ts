@@ -1,6 +1,6 @@
 /**
- * Parts that the requests of all OTLP signals have in common, in both encodings: attributes, and the resource and scope
- * around spans, metrics and log records. Each item is encoded separately; a request concatenates encoded items.
+ * Parts that are common to the requests of all OTLP signals, in both encodings: attributes, and the resource and scope
+ * that contain spans, metrics and log records. Each item is encoded separately; a request concatenates encoded items.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP", `opentelemetry/proto/common/v1/common.proto`.
  */
@@ -16,7 +16,7 @@ export interface Body {
   readonly content: Uint8Array
 }
 
-/** Form of the items of a signal. */
+/** Encoders for the items of a signal. */
 export interface Form<Item> {
   /** Names of the nested JSON lists around the items, the outermost first. */
   readonly names: readonly [resources: string, scopes: string, items: string]
@@ -28,7 +28,7 @@ export interface Form<Item> {
 
 /** Encoding of the items of one resource. */
 export interface Encoding<Item> {
-  /** Appends an item to the encoded ones. Returns its start position. */
+  /** Appends an item to the encoded items. Returns its start position. */
   readonly add: (items: GrowingBytes.GrowingBytes, item: Item) => number
   /** Creates a request from encoded items. */
   readonly body: (items: Uint8Array) => Body
@@ -44,12 +44,12 @@ export const encodeBody = <Item>({ add, body }: Encoding<Item>, items: ReadonlyA
 /** Converts epoch milliseconds to nanoseconds. */
 export const toNanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
 
-/** Bound of 64-bit integers in OTLP. */
+/** Exclusive upper bound of 64-bit integers in OTLP. */
 const int64Bound = 2 ** 63
 
 const isInteger = (value: number): boolean => Number.isInteger(value) && value >= -int64Bound && value < int64Bound
 
-/** Memoizes a function of attribute names. There are few different names. */
+/** Memoizes a function of attribute names. There are only a few different names. */
 const memoizeByName = <A>(make: (name: string) => A): ((name: string) => A) => {
   const known = new Map<string, A>()
   return (name) => {
@@ -99,12 +99,12 @@ const encodeValue = (value: Value): string => {
 /** Maximum length, in characters, of values whose encoding is cached. */
 const maxKept = 64
 
-/** Tests whether the encoding of a value is cached for equal values. */
+/** Tests whether the encoding of a value is cached and reused for equal values. */
 const isKept = (value: Value): boolean =>
   typeof value === "string" ? value.length <= maxKept : typeof value !== "object"
 
 /**
- * Encoded beginning of an attribute, and the whole attribute with the most recent value, because most spans of a run
+ * Encoded beginning of an attribute, and the whole encoded attribute with its most recent value. Most spans of a run
  * have the same value.
  */
 interface LastText {
@@ -180,7 +180,7 @@ const writeValues = (list: ReadonlyArray<string>): void => {
   for (const value of list.toReversed()) Protobuf.writeDelimited(1, writeAnyValue, value)
 }
 
-/** Encodes the field of an attribute's name. */
+/** Encodes the field that contains an attribute's name. */
 const encodeKeyField = (key: string): Uint8Array => {
   const name = encoder.encode(key)
   const length: Array<number> = []
@@ -189,7 +189,10 @@ const encodeKeyField = (key: string): Uint8Array => {
   return Uint8Array.from([8 + Protobuf.wire.delimited, ...length, rest, ...name])
 }
 
-/** Encoded name, the most recent value, and the bytes of both once the same value was written twice. */
+/**
+ * Encoded name of an attribute and its most recent value. Once the same value has been written twice, also the bytes of
+ * both.
+ */
 interface LastBytes {
   readonly key: Uint8Array
   value: Value | undefined

@@ -13,7 +13,10 @@ const { writeAttributes, encodeAttributes, toNanos } = SignalEncoding
 
 const kinds = { internal: 1, client: 3 } as const
 
-/** Returns the start and end of a span. Spans of the same millisecond are distinguished by their order. */
+/**
+ * Returns the start and end of a span in nanoseconds. Spans that begin in the same millisecond are distinguished by
+ * their order.
+ */
 const computeTimes = ({ endedAt, order, startedAt }: Span): { readonly start: bigint; readonly end: bigint } => {
   const start = toNanos(startedAt) + BigInt(order)
   const end = toNanos(endedAt)
@@ -42,7 +45,7 @@ const encodeSpan = (span: Span): string => {
   )
 }
 
-/** Returns the JSON form of a span as a value. */
+/** Returns the JSON form of a span as an object. */
 export const toJson = (span: Span): object => JSON.parse(encodeSpan(span)) as object
 
 const writeEvent = ({ at: when, attributes, name }: Event): void => {

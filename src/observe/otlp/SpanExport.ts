@@ -1,6 +1,6 @@
 /**
- * Sends spans of runs over OTLP, with the ids and times of the record, and with a separate scope and schema. Spans of
- * runs that are not sampled are left out.
+ * Export of spans of runs over OTLP, with the ids and times of the record, and with a separate scope and schema. Spans
+ * of runs that are not sampled are left out.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -19,7 +19,7 @@ export interface Options extends Transport.Target {
   readonly maxBatchSize?: number | undefined
   readonly shutdownMillis: number
   readonly transport: Transport.Options
-  /** Called with the number of spans in a request after it was accepted. */
+  /** Called after the collector has accepted a request, with the number of spans in it. */
   readonly onSent?: ((spans: number) => Effect.Effect<void>) | undefined
 }
 

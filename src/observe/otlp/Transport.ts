@@ -4,9 +4,10 @@
  * **Details**
  *
  * At most {@link maxInFlight} requests are in flight, each with a time limit, and at most {@link maxWaiting} are
- * queued; further requests fail. A retryable request is sent again at most {@link maxRepeats} times, after the delay
- * that the collector requests. Each fault of a collector is reported to the user once: at once if it refuses a request
- * or drops part of it, otherwise after three failed requests in a row, or at the end if the last one failed.
+ * queued; additional requests fail. A retryable request is sent again at most {@link maxRepeats} times, after the delay
+ * that the collector requests. Each problem with a collector is reported to the user once: immediately if the collector
+ * rejects a request or drops part of it; otherwise after three consecutive failed requests, or at the end if the last
+ * request failed.
  *
  * Requests use the transport of model calls, which is already loaded. It uses a proxy set in the environment and does
  * not follow redirects to another host. All exporters of the process share one transport, and later exporters reuse its
@@ -35,7 +36,7 @@ export const maxInFlight = 4
 /** Maximum number of queued requests. */
 export const maxWaiting = 16
 
-/** Maximum number of times that a request is sent again. */
+/** Maximum number of times that a request is retried. */
 const maxRepeats = 3
 
 /** Schedule of the repeats of a request. Its input is the wait before the next one, in milliseconds. */
@@ -74,7 +75,7 @@ export interface Target {
   readonly compression?: "gzip" | "none" | undefined
 }
 
-/** Sends a body. Returns false if the collector did not accept it. */
+/** Function that sends a body. Returns false if the collector did not accept it. */
 export type Send = (target: Target, body: Body) => Effect.Effect<boolean>
 
 const toPartialTrouble = (rejected: number, message: string): Trouble | undefined =>
@@ -133,8 +134,8 @@ const readProtobufComplaint = (body: Uint8Array): Trouble | undefined => {
 }
 
 /**
- * Reads the number of items that a collector reports as dropped. The response has the encoding of its request, unless
- * it is not from an OTLP collector.
+ * Reads the number of items that a collector reports as dropped. The response of an OTLP collector has the same
+ * encoding as the request.
  */
 const readComplaint = (contentType: string, body: ArrayBuffer): Trouble | undefined =>
   contentType.includes("json")
@@ -144,8 +145,8 @@ const readComplaint = (contentType: string, body: ArrayBuffer): Trouble | undefi
       : undefined
 
 /**
- * Time that connections stay open after the last exporter has ended, in milliseconds. Another session with a separate
- * runtime often follows soon.
+ * Time that connections stay open after the last exporter has ended, in milliseconds. Often, another session with a
+ * separate runtime follows soon and can reuse them.
  */
 const lingerMillis = 60_000
 
@@ -186,7 +187,9 @@ const compressBody = async ({ content, contentType }: Body): Promise<Body> => {
   return { contentType, content: await gzipBytes(content) }
 }
 
-/** Returns the milliseconds until a request may be sent again, or `undefined` if it must not be sent again. */
+/**
+ * Returns the number of milliseconds until a request may be sent again, or `undefined` if it must not be sent again.
+ */
 const computeRepeatDelay = ({ retryAfter, status }: Answer, now: number): number | undefined => {
   if (![408, 429, 500, 502, 503, 504].includes(status)) return undefined
   const asked =
@@ -198,7 +201,7 @@ const computeRepeatDelay = ({ retryAfter, status }: Answer, now: number): number
   return Number.isNaN(asked) ? (status === 429 ? 5000 : 1000) : Math.max(0, asked)
 }
 
-/** Creates a client with the limits of this module. */
+/** Creates a client that enforces the limits of this module. */
 export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Effect<Send, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fetch = yield* transport
@@ -239,8 +242,8 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
         return { status: response.status, complaint, retryAfter: response.headers.get("retry-after") }
       }
     /**
-     * Sends a request once. Returns the milliseconds until it must be sent again, or a boolean if it must not be: true
-     * if it was accepted.
+     * Sends a request once. Returns the number of milliseconds after which it must be sent again. If it must not be
+     * sent again, returns true if it was accepted and false otherwise.
      */
     const sendOnce = (target: Target, body: Body, isCompressed: boolean): Effect.Effect<number | boolean> => {
       const place = URL.parse(target.url)?.origin ?? "the collector"
@@ -261,7 +264,7 @@ export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Ef
           return Effect.as(tell, true)
         }),
         Effect.catch(() => Effect.as(recordTrouble({ _tag: "Unreachable" }, place, false), 1000)),
-        // A request that is cut off by the end of the program has also failed.
+        // A request that is interrupted by the end of the program has also failed.
         Effect.onInterrupt(() => recordTrouble({ _tag: "Late" }, place, false))
       )
       return Effect.suspend(() => {

@@ -10,9 +10,10 @@
  *
  * **Gotchas**
  *
- * The library allows one set of components per process at a time. It rejects a second runtime with a separate
- * configuration, and that runtime uses its own exporters. The user's own `plugins.toml` is excluded: the library would
- * merge the file of the configuration directory into this one, so it receives the name of a missing file.
+ * The library allows one set of components per process at a time. It rejects the configuration of a second runtime, and
+ * that runtime uses its own exporters. The user's own `plugins.toml` is not used: by default, the library would merge
+ * the file from its configuration directory into this configuration, so it receives the name of a file that does not
+ * exist.
  *
  * Source: `hermes-contract.md` §4.3, `relay-atof-atif.md` §3.3 and §3.4.
  */
@@ -25,7 +26,7 @@ import { describeError } from "../../middleware/Faults.ts"
 import * as PluginsToml from "./PluginsToml.ts"
 import type * as Library from "./Library.ts"
 
-/** Time limit for turning components on or off. It is one second shorter than the time limit of observers. */
+/** Time limit for turning components on or off. It is one second shorter than the time limit for observers of a run. */
 export const deadline = Duration.seconds(4)
 
 /** Turns the components of a configuration on and off. */
@@ -33,7 +34,7 @@ interface Activation {
   /** Turns the components on. `model` is the model of the session that is beginning. */
   readonly on: (model: string | undefined) => Effect.Effect<void>
   readonly off: Effect.Effect<void>
-  /** Returns the document while its components are on. */
+  /** Returns the document while its components are on, otherwise `undefined`. */
   readonly active: () => PluginsToml.Document | undefined
   /**
    * Returns the document if its components were on for the most recent sessions, even if they have been turned off
@@ -52,19 +53,21 @@ export const makeWarner = (): ((message: string) => Effect.Effect<void>) => {
   }
 }
 
-/** Lists the warnings in a report, except the warning about the configuration file that is missing on purpose. */
+/**
+ * Lists the warnings in a report, except the warning about the configuration file that intentionally does not exist.
+ */
 const listDiagnostics = (report: unknown, key: "diagnostics" | "runtime_diagnostics"): ReadonlyArray<string> =>
   toItems(toFields(toFields(report)["config"])[key])
     .map(toFields)
     .filter(({ code }) => code !== "plugin.configuration_file_missing")
     .flatMap(({ message }) => toNonEmptyText(message) ?? [])
 
-/** Name of the event injector. */
+/** Name under which the function that adds a status to the library's events is registered. */
 const injector = "hermes-effect.status"
 
 /**
- * Returns the status of a call for consumers of this runtime's streams, which read `status`. The library reports the
- * outcome of a call in different terms.
+ * Returns the status of a call as the field `status`, which consumers of this runtime's streams read. The library
+ * reports the outcome of a call in different terms.
  */
 const makeStatusMetadata = (event: unknown): Record<string, string> => {
   const { category, category_profile: profile, metadata, scope_category: end } = toFields(event)
@@ -75,7 +78,7 @@ const makeStatusMetadata = (event: unknown): Record<string, string> => {
   return { status: told ?? (otel === "ERROR" ? "error" : "ok") }
 }
 
-/** Creates the activation of a document. `file` is the path that the document was read from. */
+/** Creates the activation of a document. `file` is the path of the file that the document was read from. */
 export const make = Effect.fnUntraced(function* (
   library: Library.Library,
   file: string,
@@ -96,7 +99,7 @@ export const make = Effect.fnUntraced(function* (
           (wasOn ? PluginsToml.makeLaterConfig : PluginsToml.makeFirstConfig)(document, model),
           nowhere
         )
-        // The caller no longer waits for the activation, so this code must close it.
+        // The caller no longer waits for the activation, so it must be closed here.
         if (signal.aborted) await activation.close()
         return activation
       },

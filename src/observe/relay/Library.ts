@@ -4,8 +4,9 @@
  *
  * **Gotchas**
  *
- * The library ends the whole process, without an exception, if it receives a bigint, a cycle or a value with ten
- * thousand levels: pass only `Schema.Json` from `Sanitizer` to it. Arguments are positional; `null` omits an argument.
+ * The library terminates the whole process, without an exception, if it receives a bigint, a cycle or a value with ten
+ * thousand levels. Pass it only `Schema.Json` values from `Sanitizer`. Arguments are positional; `null` omits an
+ * argument.
  *
  * Source: `relay-atof-atif.md` §3.1 and §3.2, `hermes-contract.md` §4.9.
  */
@@ -16,7 +17,7 @@ import { rethrowImport } from "../../base/platform/OptionalPackage.ts"
 type Json = Schema.Json
 type Maybe<A> = A | null | undefined
 
-/** Position in a tree of scopes. Scopes on one stack are invisible to other stacks. */
+/** Position in a tree of scopes. Scopes on one stack are not visible to other stacks. */
 export interface ScopeStack {
   readonly constructor: unknown
 }

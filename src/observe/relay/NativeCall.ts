@@ -1,7 +1,7 @@
 /**
  * One call that the library executes: the library calls back when the call may run, receives its outcome, and returns
- * the result. The call itself runs in the fiber that requested it, with its services and its asynchronous context,
- * which are absent in the library's callbacks.
+ * the result. The call itself runs in the fiber that requested it, because the services and the asynchronous context of
+ * that fiber are not available in the library's callbacks.
  *
  * **Details**
  *
@@ -12,12 +12,13 @@
  * | answers without executing the call | its answer |
  * | rejects the call by a guardrail | `Refused`, an intended result |
  * | fails before the call | `Broken`: its own error |
- * | fails after the call succeeded | `Broken`; the value is not lost, because the runner of the middleware has it |
+ * | fails after the call succeeded | `Broken`; the value is not lost, because the code that runs the middleware has it |
  * | fails after the call failed, with the failure's message | the failure itself: the library replaces every error |
  * | fails after it received the call's failure as a result | the failure itself |
  * | fails after the call failed, with another message | `Translated` |
  *
- * The library cannot be interrupted; it is notified of an interrupted call and has {@link patience} to record it.
+ * The library cannot be interrupted. It is notified of an interrupted call, and then has the time {@link patience} to
+ * record it.
  *
  * Source: `hermes-contract.md` §4.8, `relay-atof-atif.md` §3.5 and §3.7.
  */
@@ -28,7 +29,7 @@ import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
 import { describeError } from "../../middleware/Faults.ts"
 
-/** Time that the library may take to finish a call that has ended. */
+/** Maximum time that the library may take to finish a call that has ended. */
 const patience = Duration.seconds(5)
 
 /** Outcome of a call. */
@@ -44,7 +45,10 @@ interface Exchange<Told, A, E, R> {
   /** Makes the library execute a call. The library may call back once. */
   readonly start: (execute: (given: Schema.Json) => Promise<Told>) => Promise<unknown>
   readonly execute: (given: Schema.Json) => Effect.Effect<A, E, R>
-  /** Converts the exit of the call to a result for the library. An `Error` is passed to the library as a rejection. */
+  /**
+   * Converts the exit of the call to a result for the library. If it is an `Error`, the promise passed to the library
+   * is rejected.
+   */
   readonly told: (exit: Exit.Exit<A, E>) => Told | Error
   /** Returns true if the library returned the result that it received. */
   readonly isSame: (told: Told, value: unknown) => boolean

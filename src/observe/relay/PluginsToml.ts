@@ -1,11 +1,11 @@
 /**
- * Reads a `plugins.toml`: the Relay components that it turns on, in the library's current form, whatever version the
- * file has.
+ * Reads a `plugins.toml`. The Relay components that it turns on are converted to the library's current form, regardless
+ * of the version of the file.
  *
  * **Details**
  *
- * - An observability component of version 1 or 2 (`[atof]` with a directory, a file name and a mode) becomes one of
- *   version 4, whose `atof` has a list of sinks. One of version 3 or later stays as it is.
+ * - An observability component of version 1 or 2 (`[atof]` with a directory, a file name and a mode) is converted to
+ *   version 4, whose `atof` has a list of sinks. A component of version 3 or later is not changed.
  * - Directories are made absolute, and are created before the library uses them.
  * - `[[dynamic_plugins]]` and `[plugins]` belong to Relay's own programs; they are left out, with a warning.
  *
@@ -32,19 +32,19 @@ interface Facts {
 export interface Document {
   /** Configuration for the library. */
   readonly config: Facts
-  /** Directories that exporters write to. */
+  /** Directories to which exporters write. */
   readonly directories: ReadonlyArray<string>
   readonly hasAtof: boolean
   readonly hasAtif: boolean
   /**
-   * Scheduling mode of tool calls if an adaptive component requests managed execution: `observe_only`. Otherwise
-   * `undefined`.
+   * Scheduling mode of tool calls. It is `observe_only` if an adaptive component requests that the library execute
+   * calls, otherwise `undefined`.
    */
   readonly mode: string | undefined
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Failure to use a file as a `plugins.toml`. */
+/** Failure of reading a file as a `plugins.toml`. */
 class NoDocument extends Schema.TaggedError<NoDocument>("hermes-effect/observability/NoDocument")("NoDocument", {
   message: Schema.String
 }) {}
@@ -55,7 +55,7 @@ const current = 4
 const omitKeys = (from: Facts, ...names: ReadonlyArray<string>): Facts =>
   Object.fromEntries(Object.entries(from).filter(([name]) => !names.includes(name)))
 
-/** Converts a TOML value to JSON. Dates and non-finite numbers become text; other values have a JSON equivalent. */
+/** Converts a TOML value to JSON. Dates and non-finite numbers become strings; other values have a JSON equivalent. */
 const toJson = (value: unknown): Schema.Json => {
   if (value instanceof Date) return value.toISOString()
   if (Array.isArray(value)) return value.map(toJson)
@@ -114,7 +114,7 @@ const listDirectories = (config: Facts): ReadonlyArray<string> =>
     (table) => toNonEmptyText(table["output_directory"]) ?? []
   )
 
-/** Creates the document of a parsed file. `resolve` makes a path absolute. */
+/** Creates the document from a parsed file. `resolve` makes a path absolute. */
 const makeDocument = (parsed: Readonly<Record<string, unknown>>, resolve: (path: string) => string): Document => {
   const whole = toFacts(toJson(parsed))
   const components = toItems(whole["components"])
@@ -173,13 +173,13 @@ const appendToSinks = (config: Facts): Facts => {
   return { ...config, atof: { ...atof, sinks } }
 }
 
-/** Returns the configuration for the first time that the library's components are turned on. */
+/** Returns the configuration for turning the library's components on for the first time. */
 export const makeFirstConfig = (document: Document, model: string | undefined): Facts =>
   changeObservability(document, model === undefined ? (config) => config : withModelName(model))
 
 /**
- * Lists the variables that the library reads itself: variables that a document names (`header_env`, `…_var`), and
- * OpenTelemetry's.
+ * Lists the environment variables that the library reads itself: the ones that a document refers to (`header_env`,
+ * `…_var`), and the variables of OpenTelemetry.
  */
 export const listVariables = ({ config }: Document): ReadonlyArray<string> => {
   const findVariableNames = (value: Schema.Json | undefined, key: string): ReadonlyArray<string> => {
@@ -195,8 +195,8 @@ export const listVariables = ({ config }: Document): ReadonlyArray<string> => {
 }
 
 /**
- * Returns the configuration for turning the components on again in the same program: existing files are appended to,
- * not overwritten.
+ * Returns the configuration for turning the components on again in the same program. With it, existing files are
+ * appended to and not overwritten.
  */
 export const makeLaterConfig = (document: Document, model: string | undefined): Facts =>
   changeObservability({ ...document, config: makeFirstConfig(document, model) }, appendToSinks)

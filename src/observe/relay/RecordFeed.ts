@@ -1,12 +1,12 @@
 /**
- * Plays events of the run record to the library while the record is written. A separate fiber plays one event after
- * another, so that no event is played while components are being turned on or off.
+ * Plays events of the run record to the library (reports each by a call of the library) while the record is written. A
+ * separate fiber plays one event after another, so that no event is played while components are being turned on or off.
  *
  * **Details**
  *
- * Entries are passed on to other listeners after their events were played, because only then is it known which files
- * the components of a session write. Entries arrive once per step. A caller that needs the agent of a run immediately
- * can flush the pending entries of the run and wait until they are played ({@link Feed.catchUp}).
+ * Entries are passed on to other listeners only after their events were played, because the files that the components
+ * of a session write are not known earlier. Entries arrive once per step. A caller that needs the agent of a run
+ * immediately can flush the pending entries of the run and wait until they are played ({@link Feed.catchUp}).
  *
  * At the end of the scope, pending events are played, and everything open is ended.
  *
@@ -29,12 +29,15 @@ import type { Agent } from "../atof/AgentScopes.ts"
 import * as TracePlugin from "../TracePlugin.ts"
 import * as Activation from "./Activation.ts"
 
-/** Maximum time that the end of a program waits, because components may have to be turned on and off. */
+/**
+ * Maximum time that the program waits before it exits. It is this long because components may have to be turned on and
+ * off.
+ */
 const flushDeadline = Duration.sum(Duration.times(Activation.deadline, 2), Duration.seconds(1))
 
 /** A running feed. */
 interface Feed {
-  /** Waits until all entries of a run so far are played. Must be called in the fiber of the run. */
+  /** Waits until all existing entries of a run are played. Must be called in the fiber of the run. */
   readonly catchUp: Effect.Effect<void>
 }
 
@@ -42,7 +45,7 @@ interface Feed {
 interface Options {
   readonly agent: Agent
   readonly play: (event: Event) => Effect.Effect<void>
-  /** Receives unchanged entries after their events were played. */
+  /** Listener that receives unchanged entries after their events were played. */
   readonly passOn: Listener
   readonly tell: (message: string) => Effect.Effect<void>
 }

@@ -1,6 +1,6 @@
 /**
- * The two execution middlewares that pass provider calls and tool calls to the library. The call itself runs at the
- * same place; the library observes its beginning and end, and may reject or change it.
+ * The two execution middlewares that pass provider calls and tool calls to the library. The call itself still runs in
+ * this runtime; the library observes its beginning and end, and may reject or change it.
  *
  * **Details**
  *
@@ -10,14 +10,14 @@
  *
  * **Gotchas**
  *
- * The library receives the complete result of an executed tool. If the model receives a different text (a part and the
- * name of a file, or a result that a listener changed), a mark `hermes.result.stored` contains that text (`Spans`).
+ * The library receives the complete result of an executed tool. If the model receives different text (a part and the
+ * name of a file, or a result that a listener changed), a mark `hermes.result.stored` contains that text (see `Spans`).
  *
- * If a guardrail of the library rejects a call, the call never runs (`ExecutionBlocked`). Other failures of the library
- * before the call are fail-open, as specified in the failure table of `ARCHITECTURE.md` §6.
+ * If a guardrail of the library rejects a call, the call never runs (`ExecutionBlocked`). If the library fails in
+ * another way before the call, the call runs anyway, as specified in the failure table of `ARCHITECTURE.md` §6.
  *
- * The `data` of a start event is the executed request. It has no field for the scheduling mode, which the NeMo Relay
- * document shows there; the mode is in `metadata`.
+ * The `data` of a start event is the executed request. The NeMo Relay document shows the scheduling mode there, but the
+ * request does not have such a field; the mode is in `metadata`.
  *
  * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
  */
@@ -49,8 +49,8 @@ const toLibraryCall = (value: Schema.Json): Schema.Json => {
 }
 
 /**
- * Returns the answer as JSON: text and calls at the top level, as conversion tools read them, and the same data as
- * `assistant_message`, as in the NeMo Relay document (`relay-atof-atif.md` §1.7 rule 6).
+ * Returns the answer as JSON. Text and calls are at the top level, where conversion tools expect them. The same data is
+ * also in `assistant_message`, as in the NeMo Relay document (`relay-atof-atif.md` §1.7 rule 6).
  */
 const toLibraryAnswer = (response: ModelResponse): Schema.Json => {
   const { finish_reason, response: answer, response_model, usage } = ApiPayload.toAnswerFields(response)
@@ -86,7 +86,7 @@ const toParts = (value: unknown): ReadonlyArray<ContentPart> => {
 
 /**
  * Converts the answer returned by the library. `own` is the original answer. If it is `undefined`, the library answered
- * without executing the call, and its answer is a body of the provider's protocol.
+ * without executing the call, and its answer is a response body in the provider's protocol.
  */
 const fromLibraryAnswer = (
   value: unknown,
@@ -104,8 +104,8 @@ const fromLibraryAnswer = (
 const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
 /**
- * Returns true if two JSON values are equal, regardless of key order. Lone surrogates, which the library replaces, are
- * not a difference.
+ * Returns true if two JSON values are equal, regardless of key order. Lone surrogates, which the library replaces, do
+ * not count as a difference.
  */
 const isSameJson = (a: unknown, b: unknown): boolean => {
   if (a === b) return true
@@ -118,7 +118,7 @@ const isSameJson = (a: unknown, b: unknown): boolean => {
   )
 }
 
-/** Applies the changes between `shown`, a copy of `original`, and `given` to `original`. */
+/** Applies changes to `original`: the differences between `shown`, which is a copy of `original`, and `given`. */
 const applyChanges = (original: unknown, shown: unknown, given: Schema.Json): unknown => {
   if (isSameJson(shown, given)) return original
   if (
@@ -150,7 +150,7 @@ interface ExecutionPlace {
     kind: "llm" | "tool",
     ids: Pick<CallIds, "sessionId" | "turnId">
   ) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
-  /** Takes the result of a tool call that the library received. */
+  /** Receives the result that the library received for a tool call. */
   readonly executed: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, result: string) => void
 }
 
@@ -172,7 +172,7 @@ const toLibraryError = (cause: Cause.Cause<unknown>): Error => {
   return said
 }
 
-/** Converts an outcome to an effect for the middleware chain. */
+/** Converts the outcome of a call to an effect for the middleware chain. */
 const settleOutcome = <A>(
   kind: Kind,
   outcome: NativeCall.Outcome<A, unknown>,
@@ -208,7 +208,7 @@ const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promi
   return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
 }
 
-// Applying changes between two objects returns an object.
+// Applying the differences between two objects results in an object.
 const toObjectOr = <A extends object>(value: unknown, otherwise: A): A =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as A) : otherwise
 
@@ -257,7 +257,7 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
       })
   })
 
-/** Returns the result of a tool call for the library. An intended failure is also a result. */
+/** Converts the exit of a tool call to a result for the library. An expected failure is also a result. */
 const toToolResult = (exit: Exit.Exit<ToolOutput, unknown>): Library.ToolResult | Error => {
   if (Exit.isSuccess(exit)) {
     const { isFailure, output } = exit.value

@@ -4,7 +4,7 @@
  * **Details**
  *
  * - Every agent has a separate scope stack that is independent of concurrent agents. A child's scope is below its
- *   parent's scope and refers to its call, as the library's own trajectories require.
+ *   parent's scope and refers to the call that started the child, as the library's own trajectories require.
  * - Events have their own timestamps. While the library executes calls itself, it assigns their timestamps, and the
  *   events of these calls are not played.
  * - A call that the library executed has the tool's result. If the session stores a different result, a mark
@@ -42,8 +42,8 @@ interface Spans {
 }
 
 /**
- * Returns the metadata of an end event with the status of the call in the terms of the library's exporters. For a model
- * call, the library always reports OK.
+ * Returns the metadata of an end event. It includes the status of the call in the form that the library's exporters
+ * use. For a model call, the library always reports OK.
  */
 const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
   const metadata = event.metadata ?? {}
@@ -59,7 +59,7 @@ const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
 
 /**
  * Returns the metadata of a mark. If the library executes model calls, the position is removed, because their requests
- * do not name messages.
+ * do not contain message names.
  */
 const toMarkMetadata = ({ metadata }: Atof.Event, managed: ManagedCalls): Schema.Json => {
   if (!managed.llm) return metadata ?? {}
@@ -82,7 +82,10 @@ interface Player {
 
 const formatCallKey = (...ids: ReadonlyArray<unknown>): string => ids.join(" ")
 
-/** Marks the result that the session stored, if it differs from the result of the call that the library executed. */
+/**
+ * Adds a mark with the result that the session stored, if it differs from the result of the call that the library
+ * executed.
+ */
 const markStoredResult = (player: Player, agent: Agent, { data, metadata }: Atof.ScopeEvent): void => {
   const facts = metadata ?? {}
   const key = formatCallKey(facts["session_id"], facts["turn_id"], facts["tool_call_id"])

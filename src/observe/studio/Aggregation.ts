@@ -59,7 +59,7 @@ const sumCostBuckets = (calls: ReadonlyArray<SessionFacts.ModelCall>): CostBucke
   }
 }
 
-/** A model call or a tool call, in the form that shares are computed from. */
+/** A model call or a tool call, in the form from which shares are computed. */
 interface CountedCall {
   readonly at: number
   readonly millis: number | undefined
@@ -159,7 +159,7 @@ export const sumByModel = (facts: ReadonlyArray<SessionFacts.SessionFacts>): Rea
   ).map(({ days: _, name, sessions: __, ...rest }) => ({ model: name, ...rest }))
 
 const findNotable = (world: SessionQueries.World, sessions: ReadonlyArray<SessionSummary>): Aggregates["notable"] => {
-  // The newest session represents its whole conversation.
+  // The newest session of a conversation represents the whole conversation.
   const conversations = Array.from(
     Map.groupBy(sessions, ({ id }) => SessionQueries.findBeginning(world, id)).values(),
     (some): Conversation => {
@@ -204,7 +204,7 @@ const countSkillUses = (
   ).toSorted((a, b) => b.loads + b.edits - a.loads - a.edits || b.lastUsed - a.lastUsed)
 }
 
-/** Adds the usage of sessions without a record to the totals of each session's model. */
+/** Adds the usage of sessions without a record to the totals of their models. */
 const addUnrecorded = (
   models: ReadonlyArray<Share>,
   some: ReadonlyArray<SessionQueries.UnrecordedSession>

@@ -121,8 +121,8 @@ const buildTrace = ({ session, tree }: Source, runId?: string): Trace.Trace => {
 }
 
 /**
- * Returns the messages with the ids of the rows that show them. Rows of user messages and of answers are matched in the
- * order of the conversation; rows of calls are matched below their answer.
+ * Returns the messages with the ids of the rows that show them. User messages and answers are matched to rows in the
+ * order of the conversation; calls are matched to the rows below their answer.
  */
 const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): ReadonlyArray<Message> => {
   const own = rows.filter(({ parent, task }) => parent === 0 && task === "")

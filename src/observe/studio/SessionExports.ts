@@ -1,5 +1,5 @@
 /**
- * Sessions as lines of a dataset: ATIF trajectories, and conversations for training (ShareGPT).
+ * Export of sessions as lines of a dataset: ATIF trajectories, or conversations for training (ShareGPT).
  *
  * Source: `relay-atof-atif.md` §2, `hermes-product.md` §5.2.
  */

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * Texts are stored as single lines without secrets. Times are in epoch milliseconds. A duration is `undefined` while a
+ * Text is stored as single lines without secrets. Times are in epoch milliseconds. A duration is `undefined` while a
  * run or call is active, and for a call whose process was killed.
  */
 import * as Predicate from "effect/Predicate"
@@ -50,7 +50,7 @@ export interface ModelCall {
   readonly task: string | undefined
   model: string
   millis: number | undefined
-  /** Time until the first part of the answer, in milliseconds. */
+  /** Time until the first part of the answer arrived, in milliseconds. */
   firstPart: number | undefined
   status: "open" | "answered" | "failed" | "interrupted"
   tokens: Tokens
@@ -95,7 +95,7 @@ export interface SessionFacts {
   /** Time of the first entry; 0 if it is absent. */
   startedAt: number
   activeAt: number
-  /** Sequence number of the last entry. */
+  /** Sequence number of the last entry that the facts include. */
   sequence: number
   lost: number
   replayOf: ReplaySource | undefined
@@ -122,7 +122,7 @@ export const addTokens = (a: Tokens, b: Tokens): Tokens => ({
 })
 
 /**
- * Adds amounts in US dollars and rounds to 12 decimal places, because binary fractions cannot represent sums of prices
+ * Adds amounts in US dollars and rounds the sum to 12 decimal places, because binary fractions cannot represent it
  * exactly.
  */
 export const addCost = (a: number | undefined, b: number | undefined): number | undefined =>
@@ -168,7 +168,10 @@ const getRun = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
   return made
 }
 
-/** Returns the skill in a call of `skill_view` or `skill_manage`. Calls for additional files of a skill are ignored. */
+/**
+ * Returns the skill that a call of `skill_view` or `skill_manage` uses. Calls for additional files of a skill are
+ * ignored.
+ */
 const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
   if (!Predicate.isObject(args) || typeof args["name"] !== "string") return undefined
   const name = toOneLine(args["name"])
@@ -178,7 +181,7 @@ const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
 
 type TaggedEvent<Tag extends Kind> = Extract<RecordEvent, { readonly _tag: Tag }>
 
-/** Removes secrets from a text. */
+/** Function that removes secrets from a string. */
 type Clean = (text: string) => string
 
 const cleanLine = (text: string, clean: Clean): string => toOneLine(clean(text))
@@ -289,7 +292,7 @@ const endRun = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"RunEnded"
   run.failure = event.failure === undefined ? undefined : cleanLine(event.failure.message, clean)
 }
 
-/** Adds an entry. `clean` removes secrets from a text. */
+/** Adds an entry. `clean` removes secrets from a string. */
 export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, clean: Clean): void => {
   const { at, event } = entry
   facts.sequence = sequence

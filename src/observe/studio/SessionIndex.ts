@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A store that does not exist yet has no sessions and is not created. When sessions are removed, the index is rebuilt,
- * because their sequence numbers may be reused.
+ * A store that does not exist yet is treated as empty and is not created. When sessions are removed, the index is
+ * rebuilt, because their sequence numbers may be reused.
  */
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
@@ -119,7 +119,7 @@ export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never
       lock.withPermit(Effect.flatMap(exists, (isThere) => (isThere ? work : Effect.succeed(nowhere))))
 
     const noted = Effect.gen(function* () {
-      // Set before reading, so that entries written in the meantime are read next time.
+      // The version is taken before reading, so that entries written in the meantime are read next time.
       version = yield* activity.version
       return yield* read
     })

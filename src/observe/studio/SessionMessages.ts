@@ -48,7 +48,7 @@ export const parseImagePlace = (name: string): { readonly position: number; read
   return position === undefined ? undefined : { position: Number(position), index: Number(index) }
 }
 
-/** Returns an image of a message, or `undefined` if it must not be served or does not exist. */
+/** Returns an image of a message, or `undefined` if it does not exist or must not be served. */
 export const findImage = (message: Prompt.Message, index: number): Image | undefined => {
   const file = listFiles(message)[index]
   if (file === undefined || file.data instanceof URL || !imageTypes.has(file.mediaType)) return undefined
@@ -201,8 +201,8 @@ const isBroken = ({ options }: Prompt.Message): boolean =>
   toFields(toFields(options)["hermes-effect"])["broken_off"] === true
 
 /**
- * Builds the messages of a session in order, with the system prompt first, and with the incomplete answers of
- * interrupted runs.
+ * Builds the list of messages of a session, in order. The system prompt is first, and incomplete answers of interrupted
+ * runs are included.
  */
 export const buildConversation = (tree: Tree, sessionId: string, systemPrompt: string): ReadonlyArray<Message> => {
   const runs = tree.roots.filter((run) => run.sessionId === sessionId)

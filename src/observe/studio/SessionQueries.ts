@@ -1,4 +1,4 @@
-/** Lists of sessions: summaries of the sessions in a store that match a query, sorted. */
+/** Queries for sessions: sorted summaries of the sessions in a store that match a query. */
 import type { Session } from "../../store/SessionStore.ts"
 import { toOneLine } from "../trace/Row.ts"
 import * as SessionFacts from "./SessionFacts.ts"
@@ -14,13 +14,13 @@ export interface World {
   readonly facts: ReadonlyMap<string, SessionFacts.SessionFacts>
   /** Sessions that have an active run in a live process. */
   readonly running: ReadonlySet<string>
-  /** First prompts, as single lines without secrets. */
+  /** First prompt of each session, as a single line without secrets. */
   readonly prompts: ReadonlyMap<string, string>
   /** Parent session of each sub-agent. */
   readonly parents: ReadonlyMap<string, string>
   /** Sub-agents of each session, in the order in which they started. */
   readonly children: ReadonlyMap<string, ReadonlyArray<string>>
-  /** Sessions that replay each session. */
+  /** For each session, the sessions that replay it. */
   readonly replays: ReadonlyMap<string, ReadonlyArray<string>>
 }
 
@@ -99,7 +99,7 @@ const toTokens = ({ usage }: Session): Tokens => ({
   reasoning: usage.reasoningTokens
 })
 
-/** Totals in the store for a session that is older than the record, or was imported. */
+/** Stored totals of a session that is older than the record or was imported. */
 export interface UnrecordedSession {
   readonly session: Session
   readonly tokens: Tokens
@@ -111,7 +111,8 @@ export const listUnrecorded = (world: World, ids: ReadonlyArray<string>): Readon
   ids.flatMap((id) => {
     const session = world.sessions.get(id)
     if (session === undefined || (world.facts.get(id)?.runs.size ?? 0) > 0) return []
-    // A continuing session without a run contains only messages of the previous session, which counts them.
+    // A session that continues another one and has no run contains only messages of the previous session. They are
+    // counted there.
     if (session.continues !== undefined) return []
     const { usd } = session.cost
     return [{ session, tokens: toTokens(session), cost: usd === null || usd === 0 ? undefined : usd }]
@@ -154,7 +155,7 @@ export const getStatus = (world: World, id: string): Status => {
 }
 
 /**
- * Returns a text that changes when anything about a session or its sub-agents is written, or when one of their runs
+ * Returns a string that changes whenever something about a session or its sub-agents is written, or one of their runs
  * begins or ends.
  */
 export const makeStamp = (world: World, id: string): string =>
@@ -281,7 +282,7 @@ const makeMatcher = (query: SessionQuery, hits: ReadonlySet<string>) => {
       [one.title, one.prompt, one.id, one.goal].some((text) => text?.toLowerCase().includes(words) === true))
 }
 
-/** Returns the summaries of all sessions that match a query, sorted, on all pages. */
+/** Returns the sorted summaries of all sessions that match a query, without paging. */
 export const find = (world: World, query: SessionQuery, hits: ReadonlySet<string>): ReadonlyArray<SessionSummary> => {
   const order = orders[query.sort ?? "activity"]
   const isUp = (query.order ?? (query.sort === "title" ? "asc" : "desc")) === "asc"
@@ -294,7 +295,7 @@ export const find = (world: World, query: SessionQuery, hits: ReadonlySet<string
     .toSorted(compareSummaries)
 }
 
-/** Returns one page of the sessions that match a query. */
+/** Returns one page of the sessions that match a query, with the total number. */
 export const list = (world: World, query: SessionQuery, hits: ReadonlySet<string>): SessionList => {
   const found = find(world, query, hits)
   const from = query.offset ?? 0

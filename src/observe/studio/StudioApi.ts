@@ -5,7 +5,8 @@
  * **Details**
  *
  * Every answer is JSON, except for the page, images, exports and the stream of events. Times are in epoch milliseconds,
- * durations in milliseconds, and costs in US dollars. Unknown fields are absent. Texts do not contain secrets.
+ * durations in milliseconds, and costs in US dollars. Fields with unknown values are absent. Text does not contain
+ * secrets.
  *
  * | request | answer |
  * | --- | --- |
@@ -19,14 +20,14 @@
  * | `GET /api/compare?left=ID&right=ID&leftRun=TURN&rightRun=TURN` | {@link Comparison}; the runs are optional |
  * | `GET /api/events` | server-sent events `sessions`: {@link SessionsEvent} |
  * | `GET /api/events?session=ID` | server-sent events `session`: {@link SessionEvent} |
- * | `GET /api/export?format=…&…` | a file: {@link ExportFormat}; the query is a {@link SessionQuery}, or `id=ID` once per session. `archive=true`: a `.tar.gz` with a file for each |
+ * | `GET /api/export?format=…&…` | a file: {@link ExportFormat}; the query is a {@link SessionQuery}, or `id=ID` once per session. `archive=true`: a `.tar.gz` with a file for each session |
  * | `POST /api/sessions/ID/replay` | {@link ReplayRequest} → {@link Replayed}, status 201 |
  * | `POST /api/sessions/ID/scores` | {@link ScoreRequest} → {@link Score}, status 201 |
  * | `POST /api/sessions/ID/notes` | {@link NoteRequest} → {@link Note}, status 201 |
  *
- * A query repeats a field that has several values: `model=a&model=b` matches either. A failure has a status of at least
- * 400 and the body {@link Problem}. A POST request must have the header `content-type: application/json`; its response
- * is 403 unless {@link About.write} is true.
+ * If a query field has several values, it is repeated: `model=a&model=b` matches either. A failure has a status of at
+ * least 400 and the body {@link Problem}. A POST request must have the header `content-type: application/json`; its
+ * response is 403 unless {@link About.write} is true.
  *
  * The stream sends a comment every 15 s. If the store cannot be read, it sends an event `problem` ({@link Problem}) and
  * continues. Each event has the sequence of the record as its `id`; the browser sends the last one as `Last-Event-ID`
@@ -45,7 +46,7 @@ export interface Problem {
 /** Information about the server and its permissions. */
 export interface About {
   readonly version: string
-  /** The directory whose sessions are shown. */
+  /** Home directory whose sessions are shown. */
   readonly home: string
   /** True if replays, scores and notes are accepted. */
   readonly write: boolean
@@ -61,7 +62,7 @@ export type Status = "ok" | "error" | "interrupted" | "running"
 /** Sort order of a list. The largest or newest comes first unless `order=asc`. */
 export type Sort = "activity" | "started" | "duration" | "cost" | "tokens" | "errors" | "steps" | "title"
 
-/** Query of a list. Absent fields do not filter. */
+/** Query for a list of sessions. Absent fields do not filter. */
 export interface SessionQuery {
   /** Words to find in titles, ids and messages. */
   readonly q?: string | undefined
@@ -160,7 +161,7 @@ export interface SessionList {
   readonly sequence: number
 }
 
-/** Writer of a message. */
+/** Author of a message. */
 export type Origin = "user" | "model" | "tool" | "child" | "runtime"
 
 /** Text of a message, or reasoning of the model. */
@@ -176,7 +177,7 @@ export interface CallPart {
   readonly name: string
   /** Arguments as indented JSON. */
   readonly args: string
-  /** Sessions of the sub-agents that the call started. */
+  /** Ids of the sessions of the sub-agents that the call started. */
   readonly children: ReadonlyArray<string>
   /** File changes that the call made. */
   readonly diffs: ReadonlyArray<FileDiff>
@@ -194,7 +195,7 @@ export interface ResultPart {
   readonly duration?: number | undefined
 }
 
-/** A picture in a message. */
+/** An image in a message. */
 export interface ImagePart {
   readonly type: "image"
   readonly mediaType: string
@@ -246,7 +247,7 @@ export interface RunSummary extends Totals {
   readonly startedAt: number
   readonly endedAt?: number | undefined
   readonly status: Status
-  /** Exact exit of the run. Absent while it is running, and for a killed process. */
+  /** Exact exit status of the run. Absent while the run is active, and if its process was killed. */
   readonly exit?: string | undefined
   readonly failure?: string | undefined
   readonly model: string
@@ -279,7 +280,7 @@ export interface SessionDetail {
   /** Current sequence of the record, to be passed as `after`. */
   readonly sequence: number
   readonly summary: SessionSummary
-  /** Rows and texts in the form of the one-file page, with the session as its only run. */
+  /** Rows and their text, in the form of the one-file page. The session is the only run. */
   readonly data: Data
   /** Messages of the session itself, in order. Messages of a sub-agent are in the sub-agent's session. */
   readonly messages: ReadonlyArray<Message>
@@ -288,7 +289,7 @@ export interface SessionDetail {
   readonly models: ReadonlyArray<ModelTotals>
   readonly scores: ReadonlyArray<Score>
   readonly notes: ReadonlyArray<Note>
-  /** Descriptions of lost or unreadable entries in the session's record, one per kind. */
+  /** Descriptions of lost or unreadable entries in the session's record, one for each kind. */
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -299,8 +300,8 @@ export interface Tail<A> {
 }
 
 /**
- * A tail, and changed items before it, each with its index. Earlier items change because the row of an agent grows with
- * every row below it.
+ * A tail, and changed items before it, each with its index. Earlier items can change because the row of an agent is
+ * extended by every row below it.
  */
 export interface Patch<A> extends Tail<A> {
   readonly changed: ReadonlyArray<readonly [index: number, item: A]>
@@ -314,7 +315,7 @@ export interface SessionsEvent {
 }
 
 /**
- * Changes of a session: a {@link SessionDetail} whose long lists are reduced to the differences from the previous
+ * Changes to a session: a {@link SessionDetail} in which long lists are reduced to the differences from the previous
  * event.
  */
 export interface SessionEvent extends Omit<SessionDetail, "data" | "messages"> {
@@ -340,9 +341,9 @@ export interface Side extends Totals {
 export interface Comparison {
   readonly left: Side
   readonly right: Side
-  /** Both runs, with the changes from the left one to the right one. Tabs are named by {@link Side.name}. */
+  /** Both runs, with the changes from the left run to the right one. Their names are {@link Side.name}. */
   readonly data: Data
-  /** The first change. Absent if both sides are equal. */
+  /** The first difference. Absent if both sides are equal. */
   readonly first?:
     | {
         /** Index of the change in `data.diff`. */
@@ -361,7 +362,7 @@ export interface Comparison {
 export type ExportFormat = "atif" | "jsonl" | "sharegpt"
 
 /**
- * Runs a session again from one of its messages, as a new session. Everything before the message is retained.
+ * Request to run a session again from one of its messages, as a new session. Everything before the message is retained.
  *
  * - `position` of a user message: the run begins with `prompt`, or with the same message if `prompt` is absent.
  * - `position` of an answer: the model answers again.
@@ -375,7 +376,7 @@ export interface ReplayRequest {
   readonly result?: { readonly callId: string; readonly text: string } | undefined
 }
 
-/** The new session, which is running. */
+/** Response to a replay: the new session, which is running. */
 export interface Replayed {
   readonly session: string
 }

@@ -4,7 +4,7 @@
  * **Details**
  *
  * The version of the store is polled a few times a second without reading the store. New entries are read only after a
- * write, and once for all listeners. An event contains the differences from the previous one.
+ * write, and once for all listeners. An event contains only the differences from the previous event.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -35,15 +35,15 @@ const heartbeat = Duration.seconds(15)
 /** The current sessions, or the reason why they cannot be read. */
 type Reading = Result.Result<SessionQueries.World, SessionStoreError>
 
-/** Changes of a store. */
+/** Streams of the changes to a store. */
 export interface News {
-  /** Emits the current sessions, and emits them again after every change. */
+  /** Stream that emits the current sessions, and emits them again after every change. */
   readonly worlds: Stream.Stream<Reading>
   /** Checks the store for changes now. */
   readonly wake: Effect.Effect<void>
 }
 
-/** Watches a store until the scope closes. */
+/** Watches the store of an index for changes until the scope closes. */
 export const watch = (index: Index): Effect.Effect<News, never, Scope.Scope> =>
   Effect.gen(function* () {
     const changes = yield* PubSub.sliding<Reading>(1)
@@ -101,8 +101,8 @@ const listSummaries = (world: SessionQueries.World): ReadonlyArray<SessionSummar
   SessionQueries.find(world, { children: true, sort: "started", order: "asc" }, new Set())
 
 /**
- * Streams changes of sessions. If `after` is given, the first event has the sessions that changed after that sequence
- * and all removed sessions.
+ * Streams changes to sessions. If `after` is given, the first event has the sessions that changed after that sequence
+ * number and all removed sessions.
  */
 export const streamSessions = ({ worlds }: News, after: number | undefined): Stream.Stream<Event> => {
   let known: Map<string, string> | undefined
@@ -118,8 +118,8 @@ export const streamSessions = ({ worlds }: News, after: number | undefined): Str
         : before.get(one.id) !== known?.get(one.id)
     const data: SessionsEvent = {
       sessions: all.filter(isNews),
-      // A session may be removed between the list and the first event, so a page with a list receives all removals that
-      // the studio observed.
+      // A session may be removed after the page received the list and before the first event. The page therefore
+      // receives all removals since the studio started.
       removed:
         before === undefined
           ? after === undefined
@@ -134,7 +134,7 @@ export const streamSessions = ({ worlds }: News, after: number | undefined): Str
 }
 
 /**
- * Streams the difference from the state of the page, then each change of the session. Changes of other sessions are
+ * Streams the difference from the state of the page, then each change to the session. Changes to other sessions are
  * skipped.
  */
 export const streamSession = (

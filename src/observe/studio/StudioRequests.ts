@@ -1,4 +1,4 @@
-/** Reads and validates requests to the studio: queries of lists, and the bodies of writes. */
+/** Reads and validates requests to the studio: list queries, and the bodies of writes. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -6,13 +6,13 @@ import * as Json from "../../base/domain/Json.ts"
 import * as SessionQueries from "./SessionQueries.ts"
 import type { ExportFormat, NoteRequest, ReplayRequest, ScoreRequest, SessionQuery, Sort, Status } from "./StudioApi.ts"
 
-/** Refusal of a request, with the HTTP status and a message that contains the problem and its remedy. */
+/** Rejection of a request, with the HTTP status and a message that states the problem and its remedy. */
 export class Refusal extends Schema.TaggedError<Refusal>("hermes-effect/observability/Refusal")("Refusal", {
   status: Schema.Int,
   message: Schema.String
 }) {}
 
-/** Creates the refusal of an invalid request. */
+/** Creates the failure for an invalid request. */
 export const makeBadRequest = (message: string): Refusal => new Refusal({ status: 400, message })
 
 /** Maximum size of the body of a write, in bytes. */
@@ -66,10 +66,7 @@ const names: ReadonlySet<string> = new Set([
   "utcOffset"
 ])
 
-/**
- * Reads the query of a list. `more` lists additional parameters of the endpoint; any other unknown parameter is
- * refused.
- */
+/** Reads a list query. `more` lists additional parameters of the endpoint; any other unknown parameter is rejected. */
 export const readQuery = Effect.fnUntraced(function* (
   search: URLSearchParams,
   more: ReadonlyArray<string> = []
@@ -113,7 +110,7 @@ export const readFormat = (search: URLSearchParams): Effect.Effect<ExportFormat,
       : Effect.succeed(found)
   )
 
-/** Reads the flag that requests an archive with a file for each session. */
+/** Reads the parameter that requests an archive with a separate file for each session. */
 export const readArchiveFlag = (search: URLSearchParams): Effect.Effect<boolean, Refusal> =>
   Effect.map(readChoice("archive", search.get("archive"), ["true", "false"]), (found) => found === "true")
 

@@ -1,5 +1,6 @@
 /**
- * Responses of the studio: JSON, failures, and the files of its page, which do not load anything from other origins.
+ * Responses of the studio: JSON, failures, and the files of its page. The page does not load anything from other
+ * origins.
  */
 import { script, style } from "#pages/studio"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
@@ -12,7 +13,7 @@ export type Response = HttpServerResponse.HttpServerResponse
 export const makeJsonResponse = (value: unknown, status = 200): Response =>
   HttpServerResponse.text(JSON.stringify(value), { status, contentType: "application/json; charset=utf-8" })
 
-/** Creates the response for a failure. The message contains the problem and its remedy. */
+/** Creates the response for a failure. The message must state the problem and its remedy. */
 export const makeProblem = (status: number, message: string): Response =>
   makeJsonResponse({ error: message } satisfies Problem, status)
 
@@ -26,7 +27,8 @@ const safety = {
 }
 
 /**
- * Adds headers that protect against other sites. A response without a separate policy must not load or run anything.
+ * Adds headers that protect against other sites. For a response without its own content security policy, the policy
+ * does not allow it to load or run anything.
  */
 export const addSafetyHeaders = (response: Response): Response => {
   const safe = HttpServerResponse.setHeaders(response, safety)

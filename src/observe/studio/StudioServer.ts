@@ -1,15 +1,16 @@
 /**
- * The studio's HTTP server. It serves the sessions of a store as lists, totals, pages, event streams and datasets, to a
- * browser on the same machine.
+ * The studio's HTTP server. It serves the sessions of a store to a browser on the same machine, as lists, totals,
+ * pages, event streams and datasets.
  *
  * **Details**
  *
  * It listens on the loopback address. The first request presents the token in the URL and receives a cookie. Every
  * other request must present this cookie, or the token as a bearer token. A request whose `Host` or `Origin` is not the
- * name of this server is refused, so that a page of another site cannot gain access through DNS rebinding. Writes are
- * refused unless they are allowed.
+ * name of this server is rejected, so that a page on another site cannot gain access through DNS rebinding. Writes are
+ * rejected unless they are enabled.
  *
- * Every text in a response is redacted. Images are served with their type, and only if the type cannot contain scripts.
+ * Secrets are removed from all text in a response. Images are served with their type, and only if the type cannot
+ * contain scripts.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -50,7 +51,7 @@ export interface Options extends Pick<About, "home" | "models" | "version"> {
   readonly port: number
   /** Tests whether the store exists yet. */
   readonly exists: Effect.Effect<boolean>
-  /** Runs sessions again. Absent if writes are not allowed. */
+  /** Function that runs sessions again. Absent if writes are not allowed. */
   readonly replay?: StudioWrites.Replay | undefined
 }
 
@@ -80,7 +81,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     const context = yield* Effect.context<Needs>()
     const index = yield* SessionIndex.make(options.exists)
     const news = yield* StudioEvents.watch(index)
-    // Reading a long record takes seconds, so it starts while the browser opens. If it fails, each later request
+    // Reading a long record takes seconds, so it starts before the first request. If it fails, each later request
     // reports the failure.
     yield* Effect.forkScoped(Effect.ignore(index.refresh))
     const server = yield* LoopbackServer.open(options.port)
@@ -98,11 +99,11 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         : Effect.succeed(session)
     }
 
-    /** Unreadable entries of sessions that were shown. */
+    /** Counts of unreadable entries, by the id of a session that was shown. */
     const unread = new Map<string, Unread.Unread>()
     /**
-     * Reads a session. Unreadable entries are counted again unless the session is being followed, because counting
-     * reads the whole record once more.
+     * Reads a session. Counting unreadable entries reads the whole record again, so they are not counted again while
+     * the page follows the session.
      */
     const readSource = (
       session: Session,
@@ -278,8 +279,8 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     })
 
     /**
-     * Reads a message of a session. It comes from the record, which distinguishes unreadable messages, or from the
-     * store if the session is older than the record.
+     * Reads a message of a session from the record, which can report an unreadable message. If the session is older
+     * than the record, it is read from the store.
      */
     const readMessageAt = Effect.fnUntraced(function* ({ id }: Session, position: number) {
       const recorded = yield* record.read({ sessionId: id, kinds: ["MessageAppended"] }).pipe(

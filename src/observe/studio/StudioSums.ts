@@ -60,10 +60,11 @@ export interface ErrorShare {
 export interface Aggregates extends Totals {
   /** Number of conversations. A conversation that compaction split into several sessions counts once. */
   readonly sessions: number
-  /** Total duration of the runs that began in the period, in milliseconds, excluding sub-agents. */
+  /** Total duration of the runs that began in the period, in milliseconds. Sub-agents are excluded. */
   readonly active: number
   /**
-   * Number of messages without copies, excluding sub-agents. `userMessages` is the number of messages written by users.
+   * Number of messages. Copied messages and messages of sub-agents are excluded. `userMessages` is the number of
+   * messages written by users.
    */
   readonly messages: number
   readonly userMessages: number
@@ -74,7 +75,8 @@ export interface Aggregates extends Totals {
   /** Number of model calls by hour of the day, from 0 to 23. */
   readonly hours: ReadonlyArray<number>
   /**
-   * Latency of model calls; the following fields are the time to the first part of an answer, and the latency of tools.
+   * Latency of model calls. The next two fields are the time to the first part of an answer and the latency of tool
+   * calls.
    */
   readonly modelLatency?: Percentiles | undefined
   readonly firstPart?: Percentiles | undefined
@@ -84,7 +86,7 @@ export interface Aggregates extends Totals {
   readonly days: ReadonlyArray<Day>
   /** Totals by model, most calls first. */
   readonly models: ReadonlyArray<Share>
-  /** Totals by tool, most calls first. Tools have no tokens. */
+  /** Totals by tool, most calls first. Their token counts are zero. */
   readonly tools: ReadonlyArray<Share>
   /** Uses of skills, most used first. */
   readonly skills: ReadonlyArray<SkillShare>
@@ -105,7 +107,7 @@ export interface SkillShare {
 }
 
 /**
- * A conversation: a session with the sessions that it continues after compactions. The id is the id of the newest
+ * A conversation: a session and the sessions that it continues after compactions. The id is the id of the newest
  * session.
  */
 export interface Conversation {
@@ -123,7 +125,7 @@ export interface CostBuckets {
   readonly actual: CostBucket
   /** Calls whose cost was calculated from a price list. */
   readonly estimated: CostBucket
-  /** Calls that are part of a subscription. */
+  /** Calls that are covered by a subscription. */
   readonly included: CostBucket
   /** Calls whose price is unknown. */
   readonly unknown: CostBucket

@@ -23,7 +23,7 @@ import { type Refusal, makeBadRequest } from "./StudioRequests.ts"
 export interface ReplayRun {
   /** The new session. Its stored messages are the messages before the point of the replay. */
   readonly session: Session
-  /** The message that the run begins with or continues from. */
+  /** The message with which the run begins or from which it continues. */
   readonly prompt: Prompt.UserMessage["content"]
   /**
    * True if the run continues from the stored messages, which end with a user message or with results, without adding a
@@ -35,8 +35,8 @@ export interface ReplayRun {
 }
 
 /**
- * Starts a run and returns once it is running. `heard` runs at each step. The message of a refusal is shown to the
- * user.
+ * Function that starts a run and returns once it is running. `heard` runs at each step. If the run is refused, the user
+ * sees the failure message.
  */
 export type Replay = (run: ReplayRun, heard: Effect.Effect<void>) => Effect.Effect<void, Refusal>
 
@@ -46,7 +46,7 @@ export interface Target {
   readonly facts: SessionFacts | undefined
 }
 
-/** Start of a replay, and its differences from the source. */
+/** Point at which a replay starts, and its differences from the source. */
 interface ReplayPlace extends Pick<ReplayRun, "goesOn" | "prompt"> {
   readonly position: number
   readonly history: ReadonlyArray<Prompt.Message>
@@ -143,7 +143,7 @@ const checkRun = ({ facts }: Target, run: string | undefined): Effect.Effect<voi
 const appendEvent = (sessionId: Ids.SessionId, turnId: string, event: RecordEvent) =>
   appendChecked(sessionId, Ids.TurnId.make(turnId), event)
 
-/** Creates the write operations of a studio. `heard` runs whenever a run makes progress. */
+/** Creates the write operations of a studio. `heard` runs at each step of a replayed run. */
 export const make = (replay: Replay, heard: Effect.Effect<void>) => ({
   replay: Effect.fnUntraced(function* ({ session }: Target, request: ReplayRequest) {
     const store = yield* SessionStore

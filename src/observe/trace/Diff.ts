@@ -4,7 +4,8 @@
  * **Details**
  *
  * Computes the shortest edit script (Myers) between the common beginning and the common end. Runs with little in common
- * are not compared completely: beyond {@link limit} edits, all rows between these parts count as removed and added.
+ * are not compared completely: if more than {@link limit} edits are needed, all rows between these two parts count as
+ * removed and added.
  */
 import type { Row } from "./Row.ts"
 
@@ -23,13 +24,16 @@ const makePairKey = ({ depth, kind, name, task }: Row): string =>
   kind === "agent" || kind === "llm" ? `${kind} ${depth} ${task}` : `${kind} ${depth} ${name}`
 
 /**
- * Compares two paired rows. Rows of agents count as equal, because their sessions always differ and their goals come
- * from a message or call that is compared itself.
+ * Tests whether two paired rows are equal. Rows of agents count as equal, because their sessions always differ, and the
+ * message or call that contains their goal is compared as a separate row.
  */
 const isSame = (a: Row, b: Row): boolean =>
   a.status === b.status && (a.kind === "agent" || (a.name === b.name && a.text === b.text))
 
-/** Finds the longest common subsequence, as pairs of indexes in order. Returns an empty list beyond the limit. */
+/**
+ * Finds the longest common subsequence, as pairs of indexes in order. Returns an empty list if more than {@link limit}
+ * edits are needed.
+ */
 const findCommonPairs = (
   a: ReadonlyArray<string>,
   b: ReadonlyArray<string>

@@ -29,7 +29,7 @@ const parseInstant = (timestamp: string | null | undefined): number => {
   return Number.isNaN(at) ? 0 : at
 }
 
-/** Returns the message of an error, which is a text or an object with a message. */
+/** Returns the message of an error, which is a string or an object with a message. */
 const readErrorMessage = (value: unknown): string | undefined =>
   toNonEmptyText(value) ?? toNonEmptyText(toFields(value)["message"])
 
@@ -85,7 +85,7 @@ const listFailedAttempts = (step: Atif.Step): ReadonlyArray<Omit<Draft, "id" | "
       })
     })
 
-/** Lists rows for side tasks, which models perform outside the conversation: titles, judgements. */
+/** Lists rows for side tasks, such as titles and judgements. Models perform them outside the conversation. */
 const listSideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
   toItems(toFields(trajectory.extra)["side_tasks"])
     .map(toFields)
@@ -107,20 +107,20 @@ const listSideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "
       })
     })
 
-/** Rows of a document that have been built so far. */
+/** State of building the rows of a document: the rows built so far. */
 interface RowBuild {
   readonly drafts: Array<Draft>
   /** True while copied context is being read. */
   isCopied: boolean
 }
 
-/** Rows of one trajectory that have been built so far. */
+/** State of building the rows of one trajectory. */
 interface AgentRows {
   readonly agent: Draft
   readonly model: string | undefined
   /** Sub-agents that no result has referred to yet. */
   readonly children: Map<string, Atif.Trajectory>
-  /** Rows of calls so far, as parents of calls that their tools made. */
+  /** Rows of the calls so far. A call made by a tool is below the row of the tool's call. */
   readonly tools: Map<string, Draft>
   last: number
 }

@@ -77,7 +77,7 @@ const makeScopeRow = (event: ScopeEvent, parent: number, id: number, pool: Pool)
   })
 }
 
-/** Adds the answer of a model to a row in readable form, followed by the original answer. */
+/** Adds the answer of a model to a row, first in readable form and then in its original form. */
 const fillAnswer = (row: Draft, event: ScopeEvent, error: string | undefined): void => {
   const answer = Answer.readAnswer(event.data)
   const said = Answer.getAnswerText(answer)
@@ -155,12 +155,15 @@ const makeMarkRow = (event: MarkEvent, parent: number, id: number): Draft => {
       })
 }
 
-/** Tracks the attempts of each agent that failed since its last answer or call. */
+/**
+ * Creates a tracker of failed attempts. For each agent, it keeps the attempts that failed since the agent's last answer
+ * or call.
+ */
 const makeRetryTracker = () => {
   const failed = new Map<string, Array<Draft>>()
   const formatRetryKey = ({ parent, task }: Draft): string => `${parent} ${task}`
   return {
-    /** Moves earlier failed attempts below a new attempt. */
+    /** Starts a new attempt, and moves the earlier failed attempts below it. */
     open: (row: Draft): void => {
       for (const one of row.kind === "llm" ? (failed.get(formatRetryKey(row)) ?? []) : []) one.parent = row.id
       if (row.kind === "tool") failed.delete(formatRetryKey(row))

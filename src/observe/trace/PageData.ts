@@ -1,8 +1,8 @@
-/** Data of the page: one JSON value that `TraceView` writes and the page's script reads. */
+/** Data of the trace page: one JSON value that `TraceView` writes and the page's script reads. */
 import type { Change } from "./Diff.ts"
 import type { Row } from "./Row.ts"
 
-/** A figure of a run with its unit: `3 tool calls`. */
+/** A figure of a run with its unit, such as `3 tool calls`. */
 export interface Sum {
   readonly value: string
   readonly name: string
@@ -19,7 +19,7 @@ export interface Run {
 /** All data that the page shows. */
 export interface Data {
   readonly runs: ReadonlyArray<Run>
-  /** Texts that `Detail.parts` of rows refer to, each stored once. */
+  /** Strings to which `Detail.parts` of rows refer. Each string is stored once. */
   readonly pool: ReadonlyArray<string>
   /** Changes from the first run to the second. Absent for a single run. */
   readonly diff?: ReadonlyArray<Change> | undefined

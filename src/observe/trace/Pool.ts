@@ -1,6 +1,6 @@
-/** Repeated texts, each stored once. Rows refer to them by index. */
+/** Repeated strings, each stored once. Rows refer to them by index. */
 export interface Pool {
-  /** Returns the index of a text, and adds the text if it is new. */
+  /** Returns the index of a string. Adds the string if it is new. */
   readonly add: (text: string) => number
   readonly texts: ReadonlyArray<string>
 }

@@ -3,11 +3,11 @@
 /** Kind of event that a row shows. */
 export type Kind = "agent" | "user" | "system" | "llm" | "tool" | "approval" | "mark"
 
-/** A text of a row, with a title. */
+/** A section of text in the details of a row, with a title. */
 export interface Detail {
   readonly title: string
   readonly text: string
-  /** Indexes of pool texts that follow the text, one for each message of a request. */
+  /** Indexes of pool strings that follow the text, one for each message of a request. */
   readonly parts?: ReadonlyArray<number> | undefined
   /** True if the text is collapsed at first, because it is rarely read, such as tool definitions. */
   readonly folded?: boolean | undefined
@@ -26,12 +26,12 @@ export interface Row {
   readonly text: string
   readonly start: number
   readonly end: number
-  /** Lane among siblings that run at the same time, counted from 0. */
+  /** Lane of the row among siblings that run at the same time, counted from 0. */
   readonly lane: number
   /** Status: `ok`, `error`, `open`, …, or `exit 1` for a command with that exit code. */
   readonly status: string
   readonly model: string
-  /** Side task (a title, a summary) that a model call belongs to. Empty for the agent's own steps. */
+  /** Side task, such as a title or a summary, to which a model call belongs. Empty for the agent's own steps. */
   readonly task: string
   readonly promptTokens: number
   readonly completionTokens: number
@@ -45,7 +45,7 @@ export interface Row {
 /** A row without its depth and lane. */
 export type Draft = { -readonly [K in keyof Omit<Row, "depth" | "lane">]: Row[K] }
 
-/** Creates a draft. Fields that are not given are empty, zero or -1. */
+/** Creates a draft. Omitted fields are set to an empty value, zero or -1. */
 export const makeDraft = (fields: Pick<Draft, "kind" | "name"> & Partial<Draft>): Draft => ({
   id: 0,
   parent: -1,
@@ -74,14 +74,14 @@ const failures: ReadonlySet<string> = new Set([
   "timeout"
 ])
 
-/** Tests whether a row failed. An exit code with a meaning in its program (`exit 1: no match`) is not a failure. */
+/** Tests whether a row failed. An exit code with a known meaning (`exit 1: no match`) is not a failure. */
 export const isFailed = ({ status }: Pick<Row, "status">): boolean =>
   failures.has(status) || /^exit -?\d+$/u.test(status)
 
 /** Maximum length of a summary, in characters. */
 const longest = 200
 
-/** Joins the lines of a text and truncates it to the length of a summary. */
+/** Joins the lines of a string and truncates the result to the length of a summary. */
 export const toOneLine = (text: string): string => {
   const line = text
     .slice(0, longest * 4)
@@ -95,7 +95,7 @@ export const toOneLine = (text: string): string => {
  *
  * **Details**
  *
- * Lanes are assigned among the children of a row: a child that begins while others run gets the first free lane.
+ * The children of a row are distributed over lanes: a child that begins while others run gets the first free lane.
  */
 export const arrangeRows = (drafts: ReadonlyArray<Draft>): ReadonlyArray<Row> => {
   const children = new Map<number, Array<Draft>>()

@@ -1,4 +1,4 @@
-/** Outcome of a tool call as its row shows it: exit codes of commands, and the error in a result. */
+/** Outcome of a tool call as shown in its row: the exit code of a command, or the error in a result. */
 import * as Option from "effect/Option"
 import * as Json from "../../base/domain/Json.ts"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
@@ -14,7 +14,7 @@ export interface ToolEnding {
 
 /**
  * Reads the outcome of a call from its status, its result, and its error. For a command with a non-zero exit code, the
- * status is that code, with its meaning if the result contains one, and the error is the last line of the output.
+ * status is that code, with its meaning if the result contains one. The error is then the last line of the output.
  */
 export const describeToolEnding = (status: string, result: string, error: string | undefined): ToolEnding => {
   const value = toFields(result.trimStart().startsWith("{") ? Option.getOrUndefined(Json.parse(result)) : undefined)

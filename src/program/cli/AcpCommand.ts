@@ -2,8 +2,8 @@
  * `hermes acp`: serves the agent over stdin and stdout to editors that speak the Agent Client Protocol, until the
  * editor closes the connection.
  *
- * Each session has its own runtime, made for its directory. Project files take effect once the folder is trusted, and
- * the MCP servers named by the editor run in addition to the configured servers.
+ * Each session has its own runtime, created for its directory. Project files take effect once the folder is trusted,
+ * and the MCP servers named by the editor run in addition to the configured servers.
  *
  * Source: Agent Client Protocol, `hermes-product.md` §1.1 and §2.2.
  */
@@ -28,5 +28,5 @@ const serveEditor = Effect.fn("hermes acp")(
   CommandSettings.provide
 )
 
-/** `hermes acp`: serves the agent to an editor over standard streams. */
+/** The command `hermes acp`, which serves the agent to an editor over standard streams. */
 export const command = Command.make("acp", {}, serveEditor)

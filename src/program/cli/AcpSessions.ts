@@ -274,7 +274,10 @@ const mentionTrust = Effect.fnUntraced(function* (folder: string) {
   ]
 })
 
-/** Makes the sessions of the program, which are stored in the home directory. Each has its own runtime. */
+/**
+ * Creates the service that manages the sessions of `hermes acp`. Sessions are stored in the home directory, and each
+ * has its own runtime.
+ */
 export const make = Effect.gen(function* () {
   const program = yield* Program
   const home = yield* Home

@@ -1,8 +1,8 @@
 /**
- * The agent file of a run: it is found by its path or name, its folder is trusted by the user, and its values override
- * the settings.
+ * Selects the agent file of a run. The file is found by its path or name. Its folder must be trusted by the user, and
+ * its values override the settings.
  *
- * Named agent files are read from `agents/` of the home directory and `.hermes/agents/` of the working directory.
+ * Named agent files are read from `agents/` in the home directory and `.hermes/agents/` in the working directory.
  *
  * Source: `nexau.md` §6, `ARCHITECTURE.md` §7.
  */
@@ -63,7 +63,7 @@ export const resolveReference = Effect.fnUntraced(function* (reference: string) 
   )
 })
 
-/** Layer with the home directory, the environment and the trust of folders. */
+/** Layer with the home directory, the environment, and the service that decides which folders are trusted. */
 export const layer = Layer.provideMerge(FolderTrust.layer, surroundings)
 
 /** Asks once whether the folder of a file is trusted, if the user can answer. */

@@ -1,7 +1,7 @@
 /**
  * `hermes batch`: runs datasets through the agent, and works on their trajectories.
  *
- * The flags have the names used in the contract. Underscores in their names are also accepted as dashes
+ * The flags have the names that the specification defines. Underscores in their names are also accepted as dashes
  * (`--dataset_file`).
  *
  * Source: `hermes-product.md` §5.1 and §5.4, `hermes-llm.md` §20.1.

@@ -244,8 +244,8 @@ export const diff = Effect.fn("hermes batch diff")(function* ({
       ...(left.calls === right.calls ? [] : [`model calls ${left.calls} → ${right.calls}`]),
       ...(left.answer === right.answer ? [] : ["another answer"])
     ]
-    // Different names in the system prompt alone change the tokens, so rows that differ only in their tokens are not
-    // listed.
+    // Even a different name in the system prompt changes the number of tokens, so rows that differ only in their tokens
+    // are not listed.
     return what.length === 0 ? [] : [{ id, what: [...what, `tokens ${left.tokens} → ${right.tokens}`].join(", ") }]
   })
   if (json)
@@ -265,7 +265,7 @@ export const diff = Effect.fn("hermes batch diff")(function* ({
   )
 }, Effect.scoped)
 
-/** Serves the studio on the sessions of a run. */
+/** Starts the studio for the sessions of a run. */
 export const view = Effect.fn("hermes batch view")(
   function* ({ directory: reference, port = 0 }: RunReference & { readonly port: number | undefined }) {
     if (port < 0 || port > 65_535)

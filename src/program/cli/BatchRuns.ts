@@ -1,5 +1,5 @@
 /**
- * Action of `hermes batch run`: makes one runtime for all rows, and shows the progress.
+ * Action of `hermes batch run`: creates one runtime for all rows, and shows the progress.
  *
  * The summary is on stdout, all messages are on stderr. After Ctrl+C, rows in flight are not written; they run again
  * with `--resume`.

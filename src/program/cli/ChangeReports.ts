@@ -1,6 +1,6 @@
 /**
  * Describes the file changes of a session's runs as text: the effect of an undo, the reasons that prevent it, and the
- * list of runs. Used by the commands of a conversation and of the command line.
+ * list of runs. Used by slash commands in a conversation and by commands on the command line.
  *
  * Source: `hermes-product.md` §1.8.
  */

@@ -23,7 +23,7 @@ const maxStacked = 5
 /** Names of the commands that are always available. */
 export const commandNames = ["skills", "skill"]
 
-/** Reads the texts of skills in order, each skill once. */
+/** Reads the text of each skill in order. A repeated skill is read only once. */
 const readSkillTexts = (
   skills: SkillStore,
   names: ReadonlyArray<string>,
@@ -56,7 +56,7 @@ export const withSkills = (text: string | undefined, prompt: RunInput["prompt"])
   return typeof prompt === "string" ? `${text}\n\n${prompt}` : [Prompt.textPart({ text }), ...prompt]
 }
 
-/** Splits the names of further skills from the beginning of an argument: `/b /c do it`. */
+/** Splits the names of additional skills from the beginning of an argument: `/b /c do it`. */
 const splitStackedSkills = (
   argument: string,
   known: ReadonlySet<string>
@@ -131,7 +131,7 @@ const showSkills =
       }
     )
 
-/** Creates the commands of the skills. A skill created later is available through `/skill NAME`. */
+/** Creates the slash commands for skills. A skill created later is available through `/skill NAME`. */
 export const makeCommands = (skills: SkillStore): Effect.Effect<ReadonlyArray<DialogCommand>> =>
   Effect.map(skills.catalogue, ({ skills: known }) => [
     { name: "skills", help: "List the skills", run: showSkills(skills) },

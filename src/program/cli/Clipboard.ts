@@ -1,7 +1,7 @@
 /**
- * The clipboard of this machine, accessed by an installed program: `pbcopy`, `clip.exe`, `wl-copy`, `xclip` or `xsel`
- * receives text on its standard input; `pngpaste`, `wl-paste` or `xclip` writes a picture to its standard output. A
- * program that is not installed, fails or takes longer than {@link patience} is skipped.
+ * The clipboard on this machine, accessed through an installed program: `pbcopy`, `clip.exe`, `wl-copy`, `xclip` or
+ * `xsel` receives text on its standard input; `pngpaste`, `wl-paste` or `xclip` writes a picture to its standard
+ * output. A program that is not installed, fails or takes longer than {@link patience} is skipped.
  *
  * A terminal that supports OSC 52 copies text without a program; `/copy` uses both. No terminal transfers pictures.
  *
@@ -21,11 +21,13 @@ import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
 
 /** Access to the clipboard. */
 export interface Clipboard {
-  /** Copies a text with a clipboard program and returns its name; `undefined` if no program is available. */
+  /**
+   * Copies text with a clipboard program and returns the name of the program; `undefined` if no program is available.
+   */
   readonly put: (text: string) => Effect.Effect<string | undefined>
   /**
-   * Writes the picture on the clipboard to a file that is deleted with the scope of the clipboard, and returns its
-   * path; `undefined` if the clipboard does not contain a picture.
+   * Writes the picture on the clipboard to a file that is deleted when the scope of the clipboard closes, and returns
+   * the path of the file; `undefined` if the clipboard does not contain a picture.
    */
   readonly picture: Effect.Effect<string | undefined>
   /** True if the terminal runs inside `tmux`. */

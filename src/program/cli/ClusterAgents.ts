@@ -1,7 +1,7 @@
 /**
- * Agents of submissions, on the machine that submits them and on the runner that runs them.
+ * Agents of submitted runs, both on the machine that submits a run and on the runner that executes it.
  *
- * A runner makes a runtime from its own settings, overridden by the settings of the submission, and retains it while
+ * A runner creates a runtime from its own settings, overridden by the settings of the submission, and retains it while
  * runs use it. All runtimes of a runner share one session store and the state of API keys. If something is missing (a
  * key, a tool), the run fails with one line that names the machine.
  */
@@ -30,7 +30,7 @@ import { hermes } from "./Hermes.ts"
 import type { Start } from "../runtime/ProgramStart.ts"
 import { Program, type Service as ProgramService } from "./Program.ts"
 
-/** Stores the agent of this machine's settings for the runners, and returns its digest. */
+/** Stores the agent defined by the settings on this machine, so that runners can open it. Returns its digest. */
 export const storeSubmittedAgent = Effect.fnUntraced(function* (settings: Values, agentFile: AgentFile | undefined) {
   const fs = yield* FileSystem.FileSystem
   const { prefillMessagesFile: path } = settings
@@ -50,7 +50,7 @@ export const storeSubmittedAgent = Effect.fnUntraced(function* (settings: Values
 
 type Runtime = Layer.Success<ReturnType<ProgramService["layer"]>>
 
-/** A runtime, with the options of its agent's runs. */
+/** A runtime, with the options for its agent's runs. */
 export interface AgentRuntime {
   readonly services: Context.Context<Runtime>
   readonly settings: Values

@@ -97,7 +97,10 @@ const readInput = Effect.fnUntraced(function* (input: string) {
   )
 })
 
-/** Runs a row with the agent of its submission, in a directory below `folder`. The batch handles failures. */
+/**
+ * Creates the handler that runs a row with the agent of its submission, in a directory below `folder`. The batch
+ * handles failures.
+ */
 export const makeRowHandler =
   (
     open: (agent: string) => Effect.Effect<ClusterAgents.AgentRuntime, ConfigError, Scope.Scope>,

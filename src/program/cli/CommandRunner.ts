@@ -49,7 +49,7 @@ const describeUnknownFlag = ({ command, option }: CliError.UnrecognizedOption, d
   return `unknown flag ${option}: ${formatSuggestion(name, flags, "--") || `run \`${where} --help\` for a list`}`
 }
 
-/** Returns the expected value in Effect's wording, for use inside a sentence. */
+/** Converts Effect's description of an expected value to a form that fits inside a sentence. */
 const formatExpectation = (expected: string): string =>
   expected.replace(/^Expected:? */, "").replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
 

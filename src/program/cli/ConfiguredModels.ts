@@ -1,5 +1,5 @@
 /**
- * The configured models, for commands that inspect them without a run. Logins are used as keys, and providers of
+ * The configured models, for commands that inspect them without a run. Logins are used as keys, and providers from
  * plugins are available.
  *
  * Plugins are loaded only if the settings name a provider that is not built in. A route is tested by one call with the

@@ -54,7 +54,7 @@ const draft = {
   )
 }
 
-/** Converts an error of the scheduled jobs to a failure of the command: a mistake of the user, or a file error. */
+/** Converts an error of the scheduled jobs to a failure of the command: a mistake by the user, or a file error. */
 export const toCronFailure = (error: CronError): Failure =>
   error._tag === "CronRefused" ? makeUsageFailure(error.message) : makeWorkFailure(error.message)
 

@@ -3,7 +3,7 @@
  *
  * Sources are shown by name: the setting, variable or flag that supplied the address and the key of each route. The
  * states of keys and breakers come from a router with the same settings as in a run; no network request is made.
- * Suspended keys stay suspended between runs; a breaker belongs to a running program and starts closed.
+ * Suspended keys stay suspended between runs; a breaker exists only while a program runs, and starts closed.
  *
  * Source: `hermes-product.md` §1.6, `hermes-llm.md` §17.2, §17.3.
  */
@@ -195,7 +195,7 @@ const home = Effect.gen(function* () {
   return ok("home", nearest === root ? root : `${root} (created by the first run)`)
 })
 
-/** Checks for secrets that other users or commands of tools can read. */
+/** Checks for secrets that can be read by other users, or by commands that tools run. */
 const secrets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { env } = yield* Home

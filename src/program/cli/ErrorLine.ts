@@ -20,8 +20,8 @@ interface ExitLine {
 }
 
 /**
- * Formats a text as one line without secrets and control sequences. Outside of a fiber, the caller must pass the
- * secrets of the runtime.
+ * Formats text as one line without secrets and control sequences. Outside of a fiber, the caller must pass the secrets
+ * of the runtime.
  */
 export const toSafeLine = (text: string, secrets = getCurrentRegistry()): string =>
   Redaction.redactText(SafeText.toLine(SafeText.toPlainText(text)), secrets)

@@ -59,7 +59,9 @@ export const warnAboutPassCounts = (ks: ReadonlyArray<number> | undefined, { pas
       .map((k) => `pass@${k} needs ${k} attempts per row, but no row has that many: pass --runs ${k}`)
   )
 
-/** Finds the results directory with a name: an existing path, otherwise a directory in the folder of results. */
+/**
+ * Finds the results directory with the given name: an existing path, otherwise a directory in the folder of results.
+ */
 const findResultsDirectory = Effect.fnUntraced(function* (name: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

@@ -19,7 +19,7 @@ const readScorers = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   return scorers
 })
 
-/** Reads the judges. A judge with the name of an earlier judge gets a number. */
+/** Reads the judges. If two judges have the same name, a number is added to the name of the later one. */
 const readJudges = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
   const judges: Array<JudgeScorer.Judge> = []
   for (const text of texts) {

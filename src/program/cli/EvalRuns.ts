@@ -56,7 +56,7 @@ const formatPath = (path: string, paths: Path.Path): string => {
   return relative.startsWith("..") ? path : relative
 }
 
-/** Maximum numbers of unusable rows and of failed attempts that are reported individually. */
+/** Maximum number of unusable rows, and maximum number of failed attempts, that are reported individually. */
 const shownProblems = 10
 const shownFailures = 20
 
@@ -163,7 +163,7 @@ const requireJudges = ({ rules }: EvalJob, { auxiliary }: Runtime) =>
     { discard: true }
   )
 
-/** Writes the evaluation of the directory, and reports rows that changed since the last run. */
+/** Writes `evaluation.json` in the results directory, and reports rows that changed since the last run. */
 const writeEvaluation = Effect.fnUntraced(function* (
   { dataset, directory, flags, name, rules }: EvalJob,
   configuration: Json.Fields,
@@ -200,7 +200,7 @@ const selectTools = Effect.fnUntraced(function* ({ agentFile, settings }: EvalJo
   )
 })
 
-/** Makes the function that runs one attempt in a temporary directory. Attempts cannot see each other's files. */
+/** Creates the function that runs one attempt in a temporary directory. Attempts cannot see each other's files. */
 const makeAttemptRunner = Effect.fnUntraced(function* (job: EvalJob, runtime: Runtime) {
   const fs = yield* FileSystem.FileSystem
   const { seed } = job.flags

@@ -108,7 +108,8 @@ const confirmHook = Effect.gen(function* () {
   // Text that plugins print in the meantime is redirected. The program's own question is printed to the terminal.
   const terminal = Terminal.make({ ...own, display: (text) => Effect.sync(() => streams.answer.write(text)) })
   return ((hook, consent) => {
-    // Values are not masked because of their variable names: a hidden part of a command would be approved unseen.
+    // A value is not masked even if the name of its variable suggests a secret. Otherwise the user would approve a
+    // hidden part of the command without seeing it.
     const command = VisibleText.showLine(Redaction.redactKeys(hook.command))
     const message =
       `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${command}" on ` +
@@ -159,7 +160,7 @@ const makeNotifyOptions = (
         title: display.terminalTitle ? `${folder} · hermes` : undefined
       }
 
-/** Opens a text in the user's editor, using a file that only the user can read. */
+/** Opens text in the user's editor, using a file that only the user can read. */
 const textEditor = Effect.gen(function* () {
   const context = yield* Effect.context<ChildProcessSpawner | Environment | FileSystem.FileSystem | Path.Path>()
   const editDraft = (text: string) =>

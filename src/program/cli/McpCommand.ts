@@ -61,7 +61,7 @@ const listServers = Effect.fn("hermes mcp list")(function* ({ json }: { readonly
 
 const list = Command.make("list", { json }, listServers).pipe(Command.withDescription("List configured servers"))
 
-/** Parses `NAME=VALUE` texts to a record. */
+/** Parses `NAME=VALUE` strings into a record. */
 const parsePairs = Effect.fnUntraced(function* (flag: string, texts: ReadonlyArray<string>) {
   const out: Record<string, string> = {}
   for (const text of texts) {
@@ -151,7 +151,7 @@ const programs = Effect.gen(function* () {
 
 const returnPage = "<!doctype html><title>hermes</title><p>You can close this page and go back to the terminal.</p>"
 
-/** Finds the server with a name and its address. Fails if the server does not use a login. */
+/** Finds the server with the given name, and its address. Fails if the server does not use a login. */
 const findLoginServer = Effect.fnUntraced(function* (name: string) {
   const section = yield* findSection(name)
   const config = yield* Effect.mapError(ServerConfig.fromSection(name, section), ({ message }) =>

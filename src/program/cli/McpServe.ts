@@ -1,9 +1,9 @@
 /**
- * Action of `hermes mcp serve`: offers the agent as a tool `hermes_ask` of an MCP server on stdin and stdout, together
- * with the requested read-only tools.
+ * Action of `hermes mcp serve`: offers the agent as the tool `hermes_ask` of an MCP server on stdin and stdout,
+ * together with the requested read-only tools.
  *
- * Each call of `hermes_ask` is a run with the approvals of a single query; `session_id` continues an existing session.
- * A call of another tool is processed like a call of the model: with hooks, middleware, approvals, fences and
+ * Each call to `hermes_ask` is a run with the approvals of a single query; `session_id` continues an existing session.
+ * A call to another tool is processed like a tool call by the model: with hooks, middleware, approvals, fences and
  * redaction. Tools that may write are available only through the agent. stdout belongs to the protocol; all other
  * output goes to stderr. The server ends when its input ends.
  */
@@ -93,7 +93,10 @@ const makeAskTool = (
     )
 })
 
-/** Creates the tool `hermes_ask` with the given tools, for the client of each key, from the services in the context. */
+/**
+ * Returns a function that creates the tool `hermes_ask` for a client. Its runs use the given tools and the services in
+ * the context.
+ */
 export const makeClientAskTool = Effect.fnUntraced(function* (tools: Selection) {
   const [agent, store, settings] = [yield* Agent.Agent, yield* SessionStore, yield* Settings]
   return (client: string | undefined) =>

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * `edit` opens a copy of the entries in the user's editor, or takes a text from stdin. A text that cannot be stored (an
- * entry that looks like an injected instruction, too many characters, or entries that were changed in the meantime)
- * changes nothing. An edited text is saved to a file that the error names.
+ * `edit` opens a copy of the entries in the user's editor, or takes text from stdin. If the text cannot be stored,
+ * nothing is changed (an entry looks like an injected instruction, the text is too long, or the entries were changed in
+ * the meantime). Edited text is then saved to a file that the error names.
  *
  * `setup` writes the selected external memory, which an enabled plugin provides, to `config.yaml` (`memory.provider`);
  * `off` removes it. The built-in memory and its entries are unchanged.
@@ -117,7 +117,7 @@ const show = Command.make("show", { json, target: Argument.atLeast(target, 0) },
 ).pipe(Command.withDescription("Show the entries"))
 
 /**
- * Reads the text that replaces `before`, from the editor or from stdin. `kept` is the path at which an edited text is
+ * Reads the text that replaces `before`, from the editor or from stdin. `kept` is the path at which edited text is
  * saved.
  */
 const readNewText = Effect.fnUntraced(function* (target: MemoryStore.Target, before: string) {

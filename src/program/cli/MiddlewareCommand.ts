@@ -1,5 +1,6 @@
 /**
- * `hermes middleware explain`: the order, sources and failure policy of the middleware of the current configuration.
+ * `hermes middleware explain`: shows the order, sources and failure policy of the middleware of the current
+ * configuration.
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
@@ -41,7 +42,7 @@ const collectStack = Effect.fnUntraced(function* (settings: Values, agentFile: A
   ]
 })
 
-/** Describes the attempts that the router makes below the middleware of a model call. */
+/** Describes the attempts that the router makes for a model call, inside all middleware. */
 const describeRetries = ({ agent: { apiMaxRetries } }: Values): Effect.Effect<string> =>
   Effect.map(
     RetryPolicy.describePolicy(RetryPolicy.make({ attempts: apiMaxRetries })),

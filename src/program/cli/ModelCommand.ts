@@ -41,7 +41,7 @@ interface AsJson {
   readonly json: boolean
 }
 
-/** Creates the layer with the settings, with the flags applied, and the model data. */
+/** Creates the layer with the model data, and with the settings overridden by the flags. */
 const makeSurroundings = (flags: Flags.Globals) =>
   layerHome.pipe(Layer.provideMerge(Config.layerAll(Flags.toConfigOptions(flags))))
 

@@ -133,7 +133,7 @@ const chooseModel = Effect.fnUntraced(function* (models: ReadonlyArray<string>, 
 
 /**
  * Saves the key in the variable that other users of the provider read. A custom endpoint has a separate variable.
- * Returns the place of the key.
+ * Returns the location of the key.
  */
 const saveKey = Effect.fnUntraced(function* ({ keyVariables, name }: Directory.Entry, key: string) {
   if (key === "") return undefined

@@ -1,6 +1,6 @@
 /**
- * `hermes permissions`: lists the rules of `permissions` with their files, and shows which rule decides a call. No call
- * is executed.
+ * `hermes permissions`: lists the rules in the `permissions` setting with the files that define them, and shows which
+ * rule decides a call. No call is executed.
  *
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */

@@ -1,5 +1,5 @@
 /**
- * `hermes plugins`: lists and manages plugins. None of its actions runs code of a plugin.
+ * `hermes plugins`: lists and manages plugins. Its actions never run plugin code.
  *
  * The file also contains two parts of other commands: program commands provided by plugins (`hermes name …`, searched
  * only if the program has no command of that name and the user has enabled plugins), and the notice about plugins that
@@ -76,7 +76,7 @@ const known = Effect.gen(function* () {
   }))
 })
 
-/** Finds the plugin with a name. Plugins with the same name are distinguished by their keys. */
+/** Finds the plugin with the given name. Plugins with the same name are distinguished by their keys. */
 const findPlugin = Effect.fnUntraced(function* (name: string) {
   const all = yield* known
   const named = all.filter(({ candidate }) => candidate.names.includes(name))

@@ -18,7 +18,7 @@ export interface CalledProgram {
   readonly text: string
 }
 
-/** Runs a command line of the program. */
+/** Runs a command line as the program does, for example `config get model.default`. */
 export type ProgramCall = (argv: ReadonlyArray<string>) => Effect.Effect<CalledProgram>
 
 /** Splits an argument into words. Words in quotes are one word. */
@@ -46,7 +46,7 @@ const makeCapturingOutput = (printed: { text: string }, columns: number) => {
   })
 }
 
-/** Creates the calls with the services of the calling program. */
+/** Creates the function that runs program commands with the services of the calling program. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<ProgramServices>()
   const { streams } = yield* Output

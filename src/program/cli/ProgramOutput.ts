@@ -32,13 +32,12 @@ export interface Service {
    */
   readonly protect: Effect.Effect<void, never, Scope.Scope>
   /**
-   * The same as {@link protect}, but text printed to stdout remains on stdout, because it is the answer of a plugin's
-   * command.
+   * Like {@link protect}, but text printed to stdout remains on stdout, because it is the answer of a plugin's command.
    */
   readonly masked: Effect.Effect<void, never, Scope.Scope>
   /**
-   * Passes the text that {@link protect} redirects to a screen instead of stderr, masked and split at arbitrary
-   * positions, until the scope closes.
+   * Until the scope closes, shows the text that {@link protect} redirects on a screen instead of stderr. The text is
+   * masked, and split at arbitrary positions.
    */
   readonly printOn: (show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>
   /**
@@ -67,7 +66,7 @@ export const renderTable = (rows: ReadonlyArray<ReadonlyArray<string>>): string 
     .join("\n")
 }
 
-/** Formats a text as lines for stderr. On a terminal, lines are wrapped between words. */
+/** Formats text as lines for stderr. On a terminal, lines are wrapped between words. */
 const wrapText = ({ streams: { aside, size } }: Service, text: string): string =>
   aside.terminal
     ? text

@@ -18,7 +18,8 @@ const frameMillis = 250
 export type Display = Effect.Success<ReturnType<typeof make>>
 
 /**
- * Shows progress as a live line on a terminal, and as occasional lines elsewhere. `rows` is the noun printed for rows.
+ * Creates a display that shows progress as a live line on a terminal, and as occasional lines elsewhere. `rows` is the
+ * noun printed for rows.
  */
 export const make = Effect.fnUntraced(function* (rows?: string) {
   const { streams } = yield* Output

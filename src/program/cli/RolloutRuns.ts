@@ -100,7 +100,7 @@ interface RolloutJob {
   readonly safeMode: boolean
   readonly atropos: string | undefined
   readonly savesTrajectories: boolean
-  /** Options of this implementation that are not part of the contract. */
+  /** Options of this implementation that are not part of the specified command line. */
   readonly options: Partial<Omit<RolloutRun.Options, "capture" | "directory" | "onScored">>
 }
 

@@ -2,8 +2,9 @@
  * Limits and seed of commands that run many rows (`hermes batch run`, `swe run`, `eval run`): the same flags with the
  * same meaning.
  *
- * A row that reaches its token or cost limit ends as at its last model call and is written; a row that reaches its time
- * limit fails. A limit of the run interrupts the rows in flight and starts no others.
+ * A row that reaches its token or cost limit ends as if it had used its last model call, and is written. A row that
+ * reaches its time limit fails. If the whole run reaches a limit, the rows in flight are interrupted and no more rows
+ * start.
  *
  * Source: `hermes-product.md` §5.1.
  */

@@ -33,8 +33,8 @@ export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Co
 })
 
 /**
- * Returns the settings of a runtime for workspaces that it created itself: they are writable, regardless of the folder
- * in which the program was started. Sessions start without the user's own files.
+ * Returns the settings for a runtime that works in workspaces created by the program. The workspaces are writable,
+ * regardless of the folder in which the program was started. Sessions start without the user's own files.
  */
 const toWorkspaceSettings = (settings: Values): Values => {
   const { sandbox } = settings.terminal

@@ -1,5 +1,5 @@
 /**
- * `hermes serve`: serves the agent over HTTP until Ctrl+C, to clients of OpenAI's APIs, of MCP, and of the program's
+ * `hermes serve`: serves the agent over HTTP until Ctrl+C, to clients that use OpenAI's APIs, MCP, or the program's
  * session API. With `--rollouts` it serves chat completions for training instead, and stores the answers as episodes.
  *
  * Source: `hermes-product.md` §2.2 and §5.5.
@@ -28,7 +28,7 @@ import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as RunOptions from "./RunOptions.ts"
 
-/** Kinds of token data that are requested from the model. `auto` decides by the address of the model. */
+/** Kinds of token data that are requested from the model. With `auto`, the kind depends on the address of the model. */
 const captures = ["auto", "token_ids", "logprobs", "none"] as const
 const divergences = ["refuse", "branch"] as const
 
@@ -108,7 +108,9 @@ const reportKey = Effect.fnUntraced(function* ({ isNew, key, path }: OwnerKey) {
   yield* printNote(`Clients send the key in ${path} as Authorization: Bearer.`)
 })
 
-/** Reads the keys of further clients. An entry without a key name, or with a key that does not exist, is an error. */
+/**
+ * Reads the keys of additional clients. An entry without a key name, or with a key that does not exist, is an error.
+ */
 const namedKeys = Effect.gen(function* () {
   const { keys } = (yield* Settings).server
   const environment = yield* Environments.Environment

@@ -49,8 +49,8 @@ interface FoundMessage {
 }
 
 /**
- * Creates the excerpts of the hits. A key around the words is only recognized in the whole message, so the store's own
- * excerpts are not shown.
+ * Creates the excerpts of the hits. The store's own excerpts are not shown, because an API key around the matched words
+ * is recognized only in the whole message.
  */
 const makeExcerpts = Effect.fnUntraced(function* (query: string, hits: ReadonlyArray<Hit>) {
   const store = yield* SessionStore

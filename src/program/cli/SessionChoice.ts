@@ -1,7 +1,7 @@
 /**
- * Session of a prompt: a new session, or the session selected by `--resume` or `--continue`. `latest` is the newest
- * session of the folder in which the program was started. A session of another folder is selected by its id, and a note
- * names its folder.
+ * Selects the session for a prompt: a new session, or the session selected by `--resume` or `--continue`. `latest` is
+ * the newest session of the folder in which the program was started. A session from another folder is selected by its
+ * id, and a note names its folder.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -40,7 +40,7 @@ type StoreServices =
   | SessionSearch
   | SessionStore.SessionStore
 
-/** Last argument of {@link withStore} and {@link withStoredSession} for work that does not write. */
+/** Value of the last argument of {@link withStore} and {@link withStoredSession} if the work only reads. */
 export const forReading = true
 
 /**
@@ -111,7 +111,7 @@ export const choose = (
   return reference === undefined ? Effect.succeed({ id: fresh, known: undefined }) : openStored(reference)
 }
 
-/** Returns the folder of a session that belongs to another folder, or `undefined` if it belongs to this folder. */
+/** Returns the folder to which a session belongs, or `undefined` if it belongs to this folder. */
 export const findOtherFolder = (
   { holds }: SessionStore.SessionFolder,
   { cwd }: Pick<SessionStore.Session, "cwd">
@@ -120,7 +120,7 @@ export const findOtherFolder = (
     ? Effect.succeed("no recorded folder")
     : Effect.map(holds(cwd), (isHere) => (isHere ? undefined : SafeText.toLine(cwd)))
 
-/** Prints where the tools of a session of another folder work. */
+/** Prints the folder in which the tools work if the session belongs to another folder. */
 export const mentionFolder = Effect.fnUntraced(function* (
   known: SessionStore.Session | undefined
 ): Effect.fn.Return<void, never, FileSystem.FileSystem | Home | Output | Path.Path> {

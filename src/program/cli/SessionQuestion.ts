@@ -1,6 +1,6 @@
 /**
- * The question of `--continue` and `--resume latest` in a folder without sessions: a session of another folder, or a
- * new session. A session that would write to another folder is never resumed without asking.
+ * Asks what `--continue` or `--resume latest` should open in a folder without sessions: a session from another folder,
+ * or a new session. A session that would write to another folder is never resumed without asking.
  *
  * Source: `hermes-product.md` §1.7.
  */

@@ -66,7 +66,7 @@ const checkFilter = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> 
     : Effect.succeed({ limit, source })
 
 /**
- * Returns the newest sessions. Sessions without a user (children, tools) are included only if their source is
+ * Returns the newest sessions. Sessions without a user (sub-agents, tools) are included only if their source is
  * requested.
  */
 const findSessions = Effect.fnUntraced(function* (filter: Filter, otherwise: number) {
@@ -84,7 +84,7 @@ const findNewest = (filter: Filter) =>
     forReading
   )
 
-/** Returns a row of a list. A session of another folder has the folder as its last column. */
+/** Returns a row of a list. For a session from another folder, the last column is that folder. */
 const toRow = (session: Session, other?: string): ReadonlyArray<string> => [
   session.id,
   formatTime(session.startedAt),

@@ -2,7 +2,7 @@
  * One query: a live session with one message, displayed by a view. The exit code depends on how the run ended.
  *
  * The session id is written to stderr before the answer. The view always receives the ending of the run, and an error
- * is printed as one line on stderr. Output of plugins to stdout goes to stderr.
+ * is printed as one line on stderr. Text that plugins write to stdout goes to stderr.
  *
  * Source: `hermes-product.md` §1.3 and §1.5, `ARCHITECTURE.md` §7.
  */
@@ -96,7 +96,7 @@ const chooseView = (flags: RunOptions.ChatFlags, output: Output["Service"]): Vie
       : View.makeTextView(output)
 }
 
-/** Prints log lines between the lines of the view. */
+/** Creates a layer that prints log lines between the lines of the view. */
 const makeLogLayer = ({ note }: View.View): Layer.Layer<never> =>
   note === undefined
     ? Layer.empty

@@ -1,6 +1,6 @@
 /**
  * `hermes skills`: lists skills, installs them from a folder, a repository, a tarball or an npm package, and manages
- * changes proposed by reviews of conversations. No code of a skill is run.
+ * changes proposed by reviews of conversations. Skill code is never run.
  *
  * Source: `hermes-product.md` §1.6.
  */
@@ -37,7 +37,7 @@ const json = Flags.makeSwitch("json", "Print JSON")
 const yes = Flags.makeSwitch("yes", "Do not ask", "y")
 const name = Argument.String("name").pipe(Argument.withDescription("Name of a skill, or category/name"))
 
-/** Opens the skills of the settings, of the home directory, and of plugins in use. No code of the plugins is run. */
+/** Opens the skills from the settings, from the home directory, and from the enabled plugins. No plugin code is run. */
 const store = Effect.gen(function* () {
   const settings = yield* Settings
   const skills = yield* ConfiguredSkills.make(settings, { environment: yield* Environment, home: yield* Home })
@@ -94,7 +94,7 @@ const list = Command.make("list", { json }, listSkills).pipe(
   Command.withDescription("List skills and their state")
 )
 
-/** Finds the skill with a name. */
+/** Finds the skill with the given name. */
 const findSkill = Effect.fnUntraced(function* (skills: SkillStore.Service, name: string) {
   const listed = yield* skills.listed
   const found = listed.filter(({ skill }) => [skill.path, skill.name, formatSkillName(skill)].includes(name))
@@ -337,7 +337,7 @@ const remove = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withAlias("rm"), Command.withDescription("Remove a skill from your skills directory"))
 
-/** Describes a proposed change: a line, and the new texts. */
+/** Describes a proposed change with a line and the new text. */
 const describeProposal = ({ change }: SkillProposals.Proposal): ReadonlyArray<string> => {
   const { action, name } = change
   const file = "file" in change && change.file !== undefined ? `/${change.file}` : ""
@@ -380,7 +380,7 @@ const id = Argument.String("id").pipe(
   Argument.withDescription("Id of a proposal, as `hermes skills proposed` shows it")
 )
 
-/** Finds the proposal with an id. */
+/** Finds the proposal with the given id. */
 const findProposal = Effect.fnUntraced(function* ({ proposals }: SkillStore.Service, id: string) {
   const all = yield* proposals.list
   const found = all.find((one) => one.id === id)

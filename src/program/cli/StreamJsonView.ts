@@ -10,7 +10,7 @@
  * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each fallback is a line of the type
  * `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that answered. Sub-agents are
  * reported by lines of the type `subagent` (`start`, `progress`, `stop`), and a file changed by a call is reported by a
- * `file_change` line; the document contains neither.
+ * `file_change` line. The specification defines neither of these two types.
  *
  * Source: `hermes-product.md` §1.5.
  */

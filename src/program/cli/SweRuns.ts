@@ -56,7 +56,7 @@ const mentionRefusals = (
           "Pass --env sandbox or docker, or --yolo to allow them."
       )
 
-/** Creates a runtime for each image when the first task needs it. All runtimes are closed with the scope. */
+/** Creates a runtime for each image when the first task needs it. All runtimes are closed when the scope closes. */
 const makeRuntimes = Effect.fnUntraced(function* (
   settings: Values,
   { script, seed }: Pick<RunFlags, "script" | "seed">,
@@ -101,7 +101,7 @@ const makeRuntimes = Effect.fnUntraced(function* (
   })
 })
 
-/** Returns the commands that start with an event. */
+/** Returns the command that an event reports as started by the tool `terminal`, or an empty array. */
 const listCommands = (event: RunEvent): ReadonlyArray<string> =>
   event._tag === "ToolStarted" && event.name === "terminal"
     ? [Json.readString(Json.readFields(event.params)["command"]) ?? ""]

@@ -142,7 +142,7 @@ const loadContinuations = Effect.fnUntraced(function* (first: string | undefined
 /** Time in which a program must report that it cannot open the page. */
 const patience = Duration.seconds(3)
 
-/** Programs of Linux, macOS and Windows that open a page in the browser. */
+/** Programs on Linux, macOS and Windows that open a page in the browser. */
 const browsers = ["xdg-open", "open", "explorer.exe"]
 
 const openWithProgram = Effect.fnUntraced(function* (name: string, path: string) {

@@ -2,8 +2,8 @@
  * Action of `hermes trace serve`: serves the studio for the sessions of the home directory on this machine until
  * Ctrl+C.
  *
- * A replay runs in this process, in a separate runtime made from the settings as in `hermes chat`. Its approvals follow
- * the rules for unattended programs.
+ * A replay runs in this process, in a separate runtime created from the settings as in `hermes chat`. Its approvals
+ * follow the rules for unattended programs.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -80,7 +80,10 @@ const startReplay = (wanted: ReplayRun, started: Deferred.Deferred<void, Refusal
     Effect.provide(Effect.scoped(runReplay(wanted, settings, started, heard)), program.layer(settings, {}))
   )
 
-/** Replays sessions in this process until the scope closes. A run that cannot start is refused with its reason. */
+/**
+ * Creates the function that replays sessions in this process. Replays end when the scope closes. A run that cannot
+ * start is refused with its reason.
+ */
 const replays = Effect.gen(function* () {
   const scope = yield* Effect.scope
   const services = yield* Effect.context<Effect.Services<ReturnType<typeof startReplay>>>()

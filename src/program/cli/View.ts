@@ -62,7 +62,7 @@ export interface View {
 }
 
 /**
- * Shows the answer on stdout as it is written, and the activity of the agent on stderr.
+ * Creates a view that shows the answer on stdout as it is written, and the activity of the agent on stderr.
  *
  * If stdout is a pipe, the answer is written unchanged. On a terminal, `display.final_response_markdown` selects its
  * rendering, and a line shows the current activity.
@@ -140,7 +140,7 @@ const describeDelay = (event: RunEvent): string | undefined => {
 }
 
 /**
- * `--quiet`: stdout contains only the final text and a line break.
+ * Creates the view for `--quiet`: stdout contains only the final text and a line break.
  *
  * Delays of the answer are reported on stderr, one line each: a wait and its reason, a warning, or a model that has
  * sent nothing for half a minute. A run without delays prints nothing on stderr.

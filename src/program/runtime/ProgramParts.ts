@@ -1,6 +1,6 @@
 /**
- * Parts of a program's runtime that are loaded only if its settings want them: toolsets, MCP servers, plugins, imported
- * middleware and shell hooks.
+ * Parts of a program's runtime that are loaded only if its settings require them: toolsets, MCP servers, plugins,
+ * imported middleware and shell hooks.
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -130,7 +130,7 @@ export const makeUserPluginsLayer = (
       const home = yield* Home
       const environment = yield* Environment
       const { enabled, packages } = settings.plugins
-      // If the user enabled no plugins, only plugins that need no consent are loaded, and those are bundled.
+      // If the user enabled no plugins, only bundled plugins are loaded, because they need no consent.
       const mayLoad =
         safeMode !== true &&
         (enabled.length > 0 ||
@@ -187,7 +187,9 @@ export const loadImports = Effect.fnUntraced(function* ({ middlewares }: Values,
   return { stack, ofAgent: importAgentMiddleware }
 })
 
-/** Returns the shell hooks of the settings. A hook without consent is confirmed by `confirmHook`. */
+/**
+ * Returns the shell hooks from the settings. `confirmHook` asks the user about a hook that has not been approved yet.
+ */
 export const makeShellHooks = Effect.fnUntraced(function* (settings: Values, { confirmHook }: Start) {
   if (Object.keys(settings.hooks).length === 0) return []
   const home = yield* Home

@@ -1,6 +1,6 @@
 /**
- * The router of a program: routes of the settings, or a substitute that answers instead (a scenario, a recording, the
- * stand-in). Exchanges with the model are recorded on request.
+ * The router of a program: the routes from the settings, or a substitute that answers instead (a scenario, a recording,
+ * the stand-in). Exchanges with the model are recorded on request.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -84,7 +84,7 @@ const makeSubstitute = ({ replay, script, withoutModel }: Substitutes) => {
 const makeSingleProviderRouter = (provider: ProviderService): Layer.Layer<ModelRouter.ModelRouter> =>
   Layer.fresh(ModelRouter.layer).pipe(Layer.provide(Layer.succeed(Provider, provider)))
 
-/** Loads the logins of the user, only if a route may use one. */
+/** Loads the user's logins, but only if a route may use one. */
 export const loadLogins = (
   settings: Values,
   start: Substitutes

@@ -48,7 +48,7 @@ interface Surroundings {
   readonly configured: Layer.Layer<Home | Environment>
 }
 
-/** Layer of the command environment for tools, wrapped by the function of the start options. */
+/** Creates the layer of the command environment for tools. A function in the start options may wrap the environment. */
 const makeCommandLayer = (
   place: ConfiguredEnvironment.Choice["layer"],
   inFront: Start["environment"]
@@ -60,7 +60,9 @@ const makeCommandLayer = (
         Effect.map(CommandEnvironment.CommandEnvironment, inFront)
       ).pipe(Layer.provide(place ?? Layer.fresh(CommandEnvironment.layerLocal)))
 
-/** Layer of the session store selected by the start options. Default: the database of the home directory. */
+/**
+ * Creates the layer of the session store that the start options select. Default: the database in the home directory.
+ */
 const makeStoreLayer = (settings: Values, { database, session, store }: Start, home: Surroundings["home"]) => {
   if (store !== undefined) return store
   return database === undefined
@@ -106,7 +108,7 @@ const makeAgentSettings = Effect.fnUntraced(function* (
 
 type AgentSettings = Effect.Success<ReturnType<typeof makeAgentSettings>>
 
-/** Layer of the agent with its middleware. Middleware of the start options is innermost. */
+/** Creates the layer of the agent with its middleware. Middleware from the start options is innermost. */
 const makeConfiguredAgentLayer = (
   settings: Values,
   start: Start,

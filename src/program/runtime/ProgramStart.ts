@@ -56,9 +56,12 @@ export interface Start extends Substitutes {
   readonly database?: string | undefined
   /** Session store and run record shared by several processes, instead of a file. */
   readonly store?: ReturnType<typeof SessionStore.layerPostgres> | undefined
-  /** Disables the recording of file changes by tools, for workspaces of the program whose changes are never undone. */
+  /**
+   * Disables the recording of file changes by tools, for workspaces that the program created and whose changes are
+   * never undone.
+   */
   readonly withoutChanges?: boolean | undefined
-  /** Returns the container image for a working tree, which replaces the image of the settings. */
+  /** Returns the container image for a working tree, which replaces the image in the settings. */
   readonly findImage?: ((tree: string) => string | undefined) | undefined
   /** Wraps the command environment in which tools work. */
   readonly environment?: ((environment: CommandEnvironment.Service) => CommandEnvironment.Service) | undefined

@@ -29,7 +29,7 @@ import type { Settings as LoopGuardSettings } from "../../tools/calls/LoopGuard.
 
 /**
  * Selects the environment variables that commands receive. General `AWS_…` variables are included for command line
- * tools, unless a route of this program signs requests with them, which makes their secrets keys of the program.
+ * tools, unless a route of this program signs requests with them. In that case their secrets are keys of the program.
  * `terminal.env_passthrough` names credentials of other programs that commands need.
  */
 export const selectCommandVariables = ({
@@ -57,7 +57,7 @@ export const selectCommandVariables = ({
   }
 }
 
-/** Layer of the settings of the built-in tools and of the limits of their results. */
+/** Creates the layer with the settings of the built-in tools and the limits on their results. */
 export const makeToolsLayer = (settings: Values, inherited: InheritedLimits.Limits | undefined) => {
   const { fileReadMaxChars, security, terminal, toolOutput } = settings
   return Layer.mergeAll(
@@ -78,8 +78,8 @@ export const makeToolsLayer = (settings: Values, inherited: InheritedLimits.Limi
 }
 
 /**
- * Layer of the services and options of the tools that reach the network, run scripts or store jobs; each is loaded with
- * its tool.
+ * Creates the layer with the services and options of the tools that use the network, run scripts or store jobs. Each
+ * service is loaded when its tool is used.
  */
 export const makeToolPortsLayer = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
   Layer.unwrap(
@@ -228,7 +228,7 @@ export const toAgentSettings = Effect.fnUntraced(function* (
 const chooseEngine = (name: string): Compaction.Settings["engine"] =>
   Compaction.engines.find((engine) => engine === name) ?? "compressor"
 
-/** Layer of the engine and the limits of compaction. */
+/** Creates the layer with the engine and the limits of compaction. */
 export const makeCompactionLayer = ({ compression, context }: Values) =>
   Layer.succeed(
     Compaction.CompactionSettings,
@@ -244,8 +244,8 @@ export const makeCompactionLayer = ({ compression, context }: Values) =>
   )
 
 /**
- * Layer of the texts about the machine and from the user's files for system prompts. With `--ignore-rules` the user's
- * files are omitted.
+ * Creates the layer with the sources of system prompts: a description of the machine, and the user's files. With
+ * `--ignore-rules` the user's files are omitted.
  */
 export const makePromptSourcesLayer = (
   settings: Values,
@@ -280,8 +280,8 @@ export const makePromptSourcesLayer = (
   })
 
 /**
- * Layer of the path settings of file tools: the roots below which they may write, and the directories of the user and
- * of the agent.
+ * Creates the layer with the path settings of file tools: the roots below which they may write, and the directories of
+ * the user and the agent.
  */
 export const makePlacesLayer = (
   { security }: Values,

@@ -86,8 +86,8 @@ const makePool =
     })
 
 /**
- * Creates the account of a side task, which charges the run of a session, or only the session if there is no run. A
- * task without a session is counted only in the task totals.
+ * Creates the function that charges the usage of a side task to the run of its session, or only to the session if it
+ * has no active run. A task without a session is counted only in the task totals.
  */
 const makeAccount =
   (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
@@ -164,7 +164,10 @@ const makeProviderCompaction = (auxiliary: Auxiliary.Service): Compaction.Provid
     })
 })
 
-/** Creates the layers of one runtime. They share the promise, so each runtime has separate layers. */
+/**
+ * Creates the layers of one runtime. They share one promise of the side-task service, so each runtime has separate
+ * layers.
+ */
 export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middleware.Any>) => {
   const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
 
@@ -245,7 +248,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
   }
 }
 
-/** Answers questions of plugins as a separate task, with a newly generated session id. */
+/** Answers questions from plugins as a separate task, with a newly generated session id. */
 export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): PluginServices["complete"] =>
   Effect.fnUntraced(function* ({ maxOutputTokens, messages }) {
     const sessionId = yield* Ids.makeSessionId

@@ -1,6 +1,6 @@
 /**
- * The checkpoint of a batch run: a file with the finished rows and the counts of each batch, for users and scripts that
- * monitor the run. The run itself resumes from its journal.
+ * The checkpoint of a batch run: a file with the finished rows and the counts of each batch. It is intended for users
+ * and scripts that monitor the run. A resumed run uses the journal instead.
  *
  * Source: `hermes-product.md` §5.1.
  */
@@ -22,8 +22,8 @@ interface RunFacts {
 }
 
 /**
- * Makes the checkpoint of a run at `path`. It has a single writer. `settled` records each completed row, and writes the
- * checkpoint after the last row of a batch.
+ * Makes the writer of a run's checkpoint at `path`, which must be the only writer. `settled` records each completed
+ * row, and writes the checkpoint after the last row of a batch.
  */
 export const make = Effect.fnUntraced(function* (
   path: string,

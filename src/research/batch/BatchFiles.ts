@@ -28,10 +28,10 @@ import { describeReason } from "../../base/domain/PathProblem.ts"
 import type { JournalError, ResultLine } from "./RowJournal.ts"
 import * as ShareGpt from "./ShareGpt.ts"
 
-/** A batch run cannot begin or continue. `message` is one line with the remedy. */
+/** Error raised when a batch run cannot begin or continue. `message` is one line with the remedy. */
 export class BatchError extends Schema.TaggedError<BatchError>("hermes-effect/BatchError")("BatchError", {
   message: Schema.String,
-  /** True if the input must be changed. */
+  /** True if the input of the run must be changed. */
   isInput: Schema.Boolean
 }) {}
 
@@ -53,7 +53,7 @@ export const Manifest = Schema.Struct({
   batch_size: Schema.Int,
   distribution: Schema.String,
   seed: Schema.String,
-  /** True if the seed is sent to models. If the field is missing, the seed is sent unless it equals the run's name. */
+  /** True if the seed is sent to models. If the field is missing, the seed is sent unless it is the run's name. */
   seeds_models: Schema.optionalKey(Schema.Boolean),
   model: Schema.String,
   format: Schema.Literals(formats),
@@ -137,7 +137,7 @@ const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): Read
 /** Counts of the rows of a run. */
 interface RowCounts {
   readonly all: number
-  /** Rows that are no longer in the dataset, or whose content has changed. */
+  /** Number of rows that are no longer in the dataset or whose content has changed. */
   readonly gone: number
   readonly finished: number
   readonly completed: number
@@ -145,7 +145,7 @@ interface RowCounts {
   readonly withUnknownTools: number
 }
 
-/** Usage of the rows of a run, discarded rows included. */
+/** Usage of the rows of a run, including discarded rows. */
 interface RowUsage {
   readonly apiCalls: number
   readonly promptTokens: number
@@ -183,14 +183,14 @@ const toCount = (value: unknown): number => (typeof value === "number" && Number
 const incrementCount = (counts: Map<string, number>, key: string): void =>
   void counts.set(key, (counts.get(key) ?? 0) + 1)
 
-/** Tools and rows of a run. */
+/** Names of the tools and digests of the rows that belong to a run. */
 export interface KnownItems {
   readonly tools: ReadonlySet<string>
   /** Row digests by id. */
   readonly rows: ReadonlyMap<string, string>
 }
 
-/** Returns the tools and rows of a manifest. */
+/** Returns the tools and rows that a manifest lists. */
 export const collectKnown = ({ dataset, tools }: Pick<Manifest, "dataset" | "tools">): KnownItems => ({
   tools: new Set(tools),
   rows: new Map(dataset.rows)

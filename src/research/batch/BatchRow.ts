@@ -1,12 +1,12 @@
 /**
- * Runs one row of a batch: one run of the agent in a separate session and workspace, and the row that records it.
+ * Runs one row of a batch: runs the agent in a separate session and workspace, and builds the result row.
  *
  * **Details**
  *
  * Session and workspace are named after the row and the number of the attempt. An attempt that was interrupted by the
  * end of its process continues in its session. Calls that had begun are reported to the model as "may have happened"
- * and are not repeated. If the run had already answered, only its row is written. A row works in its `cwd`, or in an
- * empty directory that is removed when the row is finished.
+ * and are not repeated. If the agent had already answered, only the result row is written. A row works in its `cwd`, or
+ * in an empty directory that is removed when the row is finished.
  *
  * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
  */
@@ -40,7 +40,7 @@ import type { Row } from "./Dataset.ts"
 import * as RowPool from "./RowPool.ts"
 import * as RowRecord from "./RowRecord.ts"
 
-/** A row of the dataset that cannot be run. No model call was made for it. */
+/** Error raised when a row of the dataset cannot be run. No model call was made for it. */
 export class RowRefused extends Schema.TaggedError<RowRefused>("hermes-effect/RowRefused")("RowRefused", {
   message: Schema.String
 }) {}
@@ -54,7 +54,7 @@ export interface Options {
   readonly directory: string
   /** Name of the field with the prompt. */
   readonly promptField: string
-  /** Returns the toolsets and single tools of a row, drawn or fixed. */
+  /** Returns the toolsets and single tools of a row, which are drawn at random or the same for all rows. */
   readonly getToolsets: (row: Row) => ReadonlyArray<string>
   readonly disabledToolsets: ReadonlyArray<string>
   readonly getRowBatch: (row: Row) => number
@@ -88,8 +88,8 @@ export const makeRowSessionId = (row: Row, { number }: Pick<RowPool.Attempt, "nu
   SessionId.make(`${prefix}-${formatRowName(row)}-${number}`)
 
 /**
- * Decides how a failure is handled. A failure of keys or settings affects all rows, and a refused request affects one
- * row.
+ * Decides how a failure is handled. A problem with keys or settings affects all rows; a refused request affects only
+ * one row.
  */
 export const decideOnFailure = (error: unknown): RowPool.Decision => {
   if (error instanceof RowRefused) return "fail"
@@ -139,7 +139,7 @@ const prepareWorkspace = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs the agent in the session of an attempt, or resumes it, because an earlier runner may have begun it. Returns true
+ * Runs the agent in the session of an attempt. If an earlier process already began the run, it is resumed. Returns true
  * if the session already contained its answer.
  */
 const runOrResume = Effect.fnUntraced(function* (input: RunInput & { readonly sessionId: SessionId }) {
@@ -154,7 +154,7 @@ const runOrResume = Effect.fnUntraced(function* (input: RunInput & { readonly se
     Conversation.readText(last).trim() !== ""
   if (isAnswered) return true
   const expectedSession = { sessionId: newest, messages: messages.length }
-  // A session without a message was created, but its run has not begun.
+  // If the session has no messages, it was created but its run has not begun.
   yield* agent.run({ ...input, expectedSession, goesOn: messages.length > 0, openCalls: "run", onInterrupt: "leave" })
   return false
 })
@@ -174,8 +174,8 @@ const readRowRecord = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a reporter of model usage. Usage is reported when its step is stored, so that an answer already paid for is not
- * lost to a limit. `rest` reports the remaining usage of an interrupted run.
+ * Makes a reporter of model usage. Usage is reported only after its step is stored, so that a limit cannot discard an
+ * answer that has been paid for. `rest` reports the remaining usage of an interrupted run.
  */
 export const makeUsageReporter = (tell: RowPool.UsageReporter) => {
   let tokens = 0

@@ -1,12 +1,12 @@
 /**
- * Runs every row of a dataset through one agent, with results in `data/<run name>/`. A run is started or resumed.
+ * Runs every row of a dataset through one agent, with results in `data/<run name>/`. A run can be resumed.
  *
  * **Details**
  *
  * Rows are split into batches. Batches run concurrently up to a limit; the rows of a batch run one after another. All
  * rows share one runtime: its router with key pools and rate limits, its tools, its session store. A row is done when
- * its line is synced to the file of its batch. The checkpoint is written after each batch, and the merged files and the
- * statistics at the end. A resumed run repeats failed rows and changed rows.
+ * its line is synced to the file of its batch. The checkpoint is written after each batch. The merged files and the
+ * statistics are written at the end. A resumed run repeats failed rows and changed rows.
  *
  * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
  */
@@ -39,16 +39,16 @@ export interface Options {
   readonly batchSize: number
   readonly workers: number
   /**
-   * Name of a distribution in the table, or a list of percentages. Defaults to the distribution of the first run, or
-   * `default`.
+   * Distribution of toolsets: a name in the table of `Distributions`, or a list of percentages. Defaults to the
+   * distribution of the first run, or `default`.
    */
   readonly distribution: string | undefined
   /** Toolsets and single tools for every row, used instead of a random draw. */
   readonly toolsets: ReadonlyArray<string> | undefined
   readonly disabledToolsets: ReadonlyArray<string>
   /**
-   * Seed for the draws, and for models that accept a seed. Defaults to the first run's seed, or to the run's name,
-   * which is not sent to models.
+   * Seed for the random draws, and for models that accept a seed. Defaults to the first run's seed, or to the run's
+   * name. The name is not sent to models.
    */
   readonly seed: string | undefined
   readonly resumes: boolean
@@ -65,9 +65,9 @@ export interface Options {
   /** Limits of the whole run. */
   readonly limits?: RowPool.Limits | undefined
   readonly model: string
-  /** Route that rows use, if it is known in advance. */
+  /** Model route of the rows, if it is known in advance. */
   readonly route?: RowSeed.AskedRoute | undefined
-  /** Runs rows in other processes instead of this one. */
+  /** If set, rows run in other processes instead of this one. */
   readonly elsewhere?:
     | ((
         row: Dataset.Row,
@@ -89,10 +89,10 @@ export interface Report extends RowPool.Summary {
   readonly statistics: ReturnType<typeof BatchFiles.toStatistics>
 }
 
-/** Number of rows discarded before the first finished row after which the user is warned. */
+/** The user is warned if this number of rows was discarded before any row was finished. */
 const suspicious = 5
 
-/** Number of rows failed before the first finished row after which the remaining rows are not run. */
+/** The remaining rows are not run if this number of rows failed before any row was finished. */
 const hopeless = 10
 
 const formatCount = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
@@ -106,7 +106,7 @@ const describeDifference = ({ added, changed, removed }: Dataset.Difference): st
     .flatMap(([ids, word]) => (ids !== undefined && ids.length > 0 ? [`${ids.length} ${String(word)}`] : []))
     .join(", ")
 
-/** Choices of the first run that a resumed run retains. */
+/** Options of the first run that a resumed run keeps. */
 type KeptChoices = Pick<BatchFiles.Manifest, "distribution" | "format" | "seed"> &
   Required<Pick<BatchFiles.Manifest, "seeds_models">>
 
@@ -142,7 +142,7 @@ const makeManifest = (
   tools
 })
 
-/** Reports differences from the first run of this name and their consequences. */
+/** Reports the differences from the first run with this name, and their consequences. */
 const reportChanges = Effect.fnUntraced(function* (
   before: BatchFiles.Manifest,
   now: BatchFiles.Manifest,
@@ -189,7 +189,7 @@ const resolveFixedToolsets = Effect.fnUntraced(function* (names: ReadonlyArray<s
   return yield* new BatchError({ message: `there is no toolset or tool "${first.name}": ${remedy}`, isInput: true })
 })
 
-/** Prepares the toolsets of rows, and finds the unavailable parts of the distribution. */
+/** Prepares the selection of toolsets for rows, and finds toolsets in the distribution that are not available. */
 const prepareToolsets = Effect.fnUntraced(function* (options: Options, { distribution, seed }: KeptChoices) {
   const { onNote } = options
   const { has, tools } = yield* usable
@@ -220,7 +220,7 @@ const listAskedRoutes = (fields: Json.Fields): ReadonlyArray<RowSeed.AskedRoute>
       typeof apiMode === "string" ? [{ apiMode, model: Json.readWord(model), provider: Json.readWord(provider) }] : []
     )
 
-/** Makes a function that notes once that a model of the run does not receive the seed. */
+/** Makes a function that notifies the user, at most once, that a model of the run does not receive the seed. */
 const makeSeedNotice = ({ onNote }: Options, kept: KeptChoices) => {
   let isDone = !kept.seeds_models
   return (routes: () => ReadonlyArray<RowSeed.AskedRoute>): Effect.Effect<void> =>
@@ -252,7 +252,7 @@ const toJournalError =
   ({ message }: { readonly message: string }): RowJournal.JournalError =>
     new RowJournal.JournalError({ path: directory, message, canResume: true })
 
-/** Opens the journal of a run. A result is written after the session of its row is stored. */
+/** Opens the journal of a run. A result is written only after the session of its row is stored. */
 const openJournal = Effect.fnUntraced(function* (
   { dataset, directory, onNote }: Options,
   getBatch: (row: Dataset.Row) => number
@@ -288,7 +288,7 @@ const checkResumption = (
   )
 }
 
-/** Notes that fewer batches remain than workers are available. */
+/** Notifies the user if fewer batches remain than there are workers. */
 const noteFewBatches = (
   { dataset, onNote, workers }: Options,
   journal: RowJournal.Journal,
@@ -303,7 +303,7 @@ const noteFewBatches = (
     : Effect.void
 }
 
-/** Makes the progress reporter. It notes once if the first rows were all discarded. */
+/** Makes the progress reporter. It notifies the user once if all of the first rows were discarded. */
 const makeProgressReport = ({ onNote, onProgress, runName }: Options): Options["onProgress"] => {
   let isMentioned = false
   return (progress) => {

@@ -1,16 +1,16 @@
 /**
- * Reads the records of a CSV text, each with its starting line, and continues after a malformed record.
+ * Reads the records of a CSV file, each with its starting line, and continues after a malformed record.
  *
  * **Details**
  *
- * RFC 4180 with any delimiter: quoted cells hold delimiters, line breaks and doubled quotes. Blank lines are skipped. A
- * record is malformed if text follows a closing quote, if an unquoted cell contains a quote, or if a quoted cell is
- * never closed. The reader then continues with the next line.
+ * Supports RFC 4180 with any delimiter: quoted cells may contain delimiters, line breaks and doubled quotes. Blank
+ * lines are skipped. A record is malformed if text follows a closing quote, if an unquoted cell contains a quote, or if
+ * a quoted cell is never closed. The reader then continues with the next line.
  *
  * Source: `hermes-product.md` §5.1 (malformed lines are skipped).
  */
 
-/** A record, or the problem of a malformed record. `line` counts from 1. */
+/** A record, or a description of the problem in a malformed record. `line` counts from 1. */
 export type CsvRecord =
   | { readonly line: number; readonly cells: ReadonlyArray<string> }
   | { readonly line: number; readonly problem: string }
@@ -56,7 +56,7 @@ const scanRecord = (text: string, start: number, delimiter: string): ScannedReco
   }
 }
 
-/** Reads the records of a text. */
+/** Reads the records in CSV text. */
 export const read = (text: string, delimiter = ","): ReadonlyArray<CsvRecord> => {
   const records: Array<CsvRecord> = []
   let at = text.startsWith("\uFEFF") ? 1 : 0

@@ -3,15 +3,15 @@
  *
  * **Details**
  *
- * A row is an object of named fields. Its id is its `id`, `row_id`, `task_id` or `instance_id` field, or the field that
- * the caller names; a row without such a field is named by its content, so that its id stays the same when rows are
- * added or reordered. Two rows with the same content are distinct rows. An unusable row (invalid JSON, not an object, a
- * missing required field, a duplicate id) is reported as a {@link Problem} with its file and line. The other rows are
- * read.
+ * A row is an object of named fields. Its id is the value of its `id`, `row_id`, `task_id` or `instance_id` field, or
+ * of the field that the caller names. The id of a row without such a field is derived from its content, so that it
+ * stays the same when rows are added or reordered. Two rows with the same content have different ids. An unusable row
+ * (invalid JSON, not an object, a missing required field, a duplicate id) is reported as a {@link Problem} with its
+ * file and line. The other rows are read.
  *
  * A folder is read in the layout of the Hugging Face hub: data files at any depth, with a split in their file or folder
- * names (`train-00000.jsonl`, `test/0.csv`). If there are several splits, one is read: `train`, unless the caller names
- * another. Files ending in `.gz` are decompressed.
+ * names (`train-00000.jsonl`, `test/0.csv`). If there are several splits, only one is read: `train`, unless the caller
+ * names another. Files ending in `.gz` are decompressed.
  *
  * **Gotchas**
  *
@@ -78,7 +78,7 @@ export interface Problem {
   readonly message: string
 }
 
-/** The usable rows of a dataset, and the problems of the unusable ones. */
+/** The usable rows of a dataset, and the problems of the unusable rows. */
 export interface Dataset {
   readonly path: string
   readonly files: ReadonlyArray<string>
@@ -90,7 +90,7 @@ export interface Dataset {
 
 /** Options of {@link read}. */
 export interface Options {
-  /** Name of the field with the id of a row. Defaults to the first usual id field of the row. */
+  /** Name of the field with the id of a row. Defaults to the first of the usual id fields that the row has. */
   readonly idField?: string | undefined
   /** Fields that must contain non-empty text. */
   readonly required?: ReadonlyArray<string> | undefined
@@ -168,7 +168,7 @@ const parseCells = (text: string, delimiter: string): ReadonlyArray<FoundRow> =>
   })
 }
 
-/** Serializes a value as JSON with sorted keys, so that equal values produce equal texts. */
+/** Serializes a value as JSON with sorted keys, so that equal values produce equal output. */
 const toCanonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join()}]`
   if (!Json.isFields(value)) return JSON.stringify(value) ?? "null"
@@ -364,7 +364,7 @@ export const read = Effect.fn("Dataset.read")(function* (
 /** Maximum number of problems that are reported individually. */
 const shownProblems = 10
 
-/** Returns lines for the user about the unusable rows and files: the first problems, and the number of further ones. */
+/** Returns lines for the user about unusable rows and files: the first problems, and the number of the others. */
 export const renderProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> => {
   const more = problems.length - shownProblems
   return [
@@ -392,7 +392,7 @@ export interface Difference {
   readonly removed: ReadonlyArray<string>
 }
 
-/** Compares the current rows with an earlier version, given as ids with digests. */
+/** Compares the current rows with an earlier version of the dataset, which is given as a list of ids and digests. */
 export const compareRows = (
   before: ReadonlyMap<string, string>,
   now: ReadonlyArray<Pick<Row, "digest" | "id">>

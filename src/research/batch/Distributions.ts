@@ -1,17 +1,17 @@
 /**
- * Distributions of toolsets: the toolsets of each row's agent are drawn at random, so that trajectories differ in their
- * tools.
+ * Distributions of toolsets. The toolsets for each row are drawn at random, so that different trajectories use
+ * different tools.
  *
  * **Details**
  *
  * Each toolset is drawn independently with its own probability. If no toolset is drawn, the most probable one is used.
  * A draw depends only on the seed of the run and the id of the row, so that a repeated row has the same tools. A
- * distribution is given by its name in the table, or as a list such as `terminal=90,web=40`.
+ * distribution is specified by its name in the table, or as a list such as `terminal=90,web=40`.
  *
  * **Gotchas**
  *
- * The contract defines the names, and this module defines the percentages. A draw omits toolsets that have no tools in
- * this version.
+ * The specification defines only the names. The percentages are chosen in this module. A draw omits toolsets that have
+ * no tools in this version.
  *
  * Source: `hermes-product.md` §5.1 and §5.2, `hermes-llm.md` §20.1.
  */
@@ -101,7 +101,7 @@ const parsePairs = (text: string): Distribution | string => {
   return found
 }
 
-/** Returns the distribution that a text describes, or an error message. */
+/** Returns the distribution for a name or a list of percentages. Returns an error message for invalid text. */
 export const find = (text: string): Distribution | string => {
   if (Object.hasOwn(table, text)) return table[text]?.toolsets ?? {}
   if (text.includes("=")) return parsePairs(text)

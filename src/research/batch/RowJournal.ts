@@ -1,5 +1,5 @@
 /**
- * Durable results of rows: one JSON line for each finished or discarded row, written once, and records of all attempts.
+ * Stores the results of rows durably: one JSON line for each finished or discarded row, and records of all attempts.
  *
  * **Details**
  *
@@ -77,7 +77,7 @@ export interface Journal {
   readonly fail: (row: RowKey, attempt: number, message: string) => Effect.Effect<void, JournalError>
   readonly finish: (row: RowKey, fields: Json.Fields) => Effect.Effect<void, JournalError>
   readonly discard: (row: RowKey, reason: string, fields?: Json.Fields) => Effect.Effect<void, JournalError>
-  /** The last line of every row, in the order of the files. Reads the files again. */
+  /** The last result line of every row, in the order of the files. The files are read again. */
   readonly results: Stream.Stream<ResultLine, JournalError>
 }
 
@@ -85,12 +85,13 @@ export interface Journal {
 export interface Options {
   /** Directory of the journal. Created if it is missing. */
   readonly directory: string
-  /** Returns the name of the file for the result of a row. Defaults to `results.jsonl`. */
+  /** Returns the name of the file to which the result of a row is written. Defaults to `results.jsonl`. */
   readonly getFile?: ((id: string) => string) | undefined
-  /** Returns true if a file of the directory contains results. By default only `results.jsonl` does. */
+  /** Returns true if a file in the directory contains results. By default, only `results.jsonl` contains results. */
   readonly isResults?: ((name: string) => boolean) | undefined
   /**
-   * Effect that runs once before each group of result lines is written, so that the data they refer to is stored first.
+   * Effect that runs before each group of result lines is written, so that data referenced by the lines is stored
+   * first.
    */
   readonly before?: Effect.Effect<void, JournalError> | undefined
 }
@@ -101,7 +102,8 @@ const isDefault = (name: string): boolean => name === defaultFile
 const newline = 10
 
 /**
- * Compares file names in the order of the files. If two files have a line for one row, the later file takes precedence.
+ * Compares file names to sort the result files. If two files contain a line for the same row, the later file takes
+ * precedence.
  */
 const compareNames = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true })
 
@@ -162,7 +164,7 @@ const appender = Effect.gen(function* () {
         const bytes = encoder.encode(text)
         sizes.delete(path)
         yield* Effect.andThen(file.writeAll(bytes), isSynced ? file.sync : Effect.void).pipe(
-          // A partial line would be read as damage. Truncating it requires no disk space.
+          // A partial line would later be reported as damaged. Truncating the file requires no disk space.
           Effect.onError(() => Effect.ignore(fs.truncate(path, before)))
         )
         sizes.set(path, before + bytes.length)
@@ -211,8 +213,8 @@ type Lines = Map<string, number>
 const incrementLines = (lines: Lines, id: string): void => void lines.set(id, (lines.get(id) ?? 0) + 1)
 
 /**
- * Makes a reader of the files in a directory. `known` contains the number of lines of each row. Without it, the lines
- * are counted first.
+ * Makes a reader of the files in a directory. `known` contains the number of lines for each row. If it is absent, the
+ * lines are counted first.
  */
 const makeReader = Effect.fnUntraced(function* (
   directory: string,
@@ -258,7 +260,8 @@ const makeReader = Effect.fnUntraced(function* (
   const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(
     Effect.gen(function* () {
       const names = yield* resultFiles
-      // The last line of a row counts, in any file: the row was run again because it changed.
+      // Only the last line of a row counts, in whichever file it is. A row has several lines if it changed and ran
+      // again.
       const counts: Lines = new Map(known)
       if (known === undefined) {
         for (const name of names)
@@ -285,7 +288,7 @@ const makeReader = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads the results of a directory, to which another process may be writing. Reads only whole lines, and changes
+ * Reads the results in a directory. Another process may be writing to the files. Reads only whole lines, and changes
  * nothing.
  */
 export const readResults = Effect.fn("RowJournal.readResults")(function* (
@@ -376,7 +379,7 @@ export const open = Effect.fn("RowJournal.open")(function* ({
       Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
     )
 
-  /** Chooses the file for the result of a row, never a file that precedes the row's last line. */
+  /** Chooses the file for the result of a row. The file must not precede the file with the row's previous line. */
   const chooseFile = (id: string): string => {
     const [wanted, last] = [getFile(id), files.get(id)]
     return last !== undefined && compareNames(last, wanted) > 0 ? last : wanted

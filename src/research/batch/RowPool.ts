@@ -3,17 +3,17 @@
  *
  * **Details**
  *
- * A row with a result in the journal is skipped, unless its digest has changed. If the process ended during an attempt
- * at a row, the row runs with the same attempt number and {@link Attempt.goesOn}, so that the work can continue from
- * its stored state. A failed row runs with the next attempt number. A result is written and synced before the row
+ * A row with a result in the journal is skipped, unless its digest has changed. If the process ended during an attempt,
+ * the row runs again with the same attempt number and with {@link Attempt.goesOn} set, so that the work can continue
+ * from its stored state. A failed row runs with the next attempt number. A result is written and synced before the row
  * counts as done. Interruption (Ctrl-C) writes no results for active rows. The run ends if the journal cannot be
  * written (disk full).
  *
- * {@link Limits} of cost, tokens and time apply while rows run. They cover usage reported so far and the usage of
- * failed attempts.
+ * {@link Limits} on cost, tokens and time are checked while rows run. They include the usage that active rows have
+ * reported so far, and the usage of failed attempts.
  *
- * A failed row, also one with a defect, is retried with increasing delays and then recorded as failed. The other rows
- * continue, and the next run tries the failed row again.
+ * A failed row is retried with increasing delays and then recorded as failed. A defect counts as a failure. The other
+ * rows continue, and the next run tries the failed row again.
  *
  * **Example** (Two rows, one of them already finished)
  *
@@ -139,8 +139,8 @@ export interface Summary extends Progress {
 export type Decision = "retry" | "fail" | "stop"
 
 /**
- * Limits of a run. If one is exceeded, active rows are interrupted, as with Ctrl-C, and continue in the next run. No
- * further rows are started.
+ * Limits of a run. If a limit is exceeded, no more rows are started. Active rows are interrupted, as with Ctrl-C, and
+ * continue in the next run.
  */
 export interface Limits {
   readonly costUsd?: number | undefined
@@ -160,19 +160,19 @@ export interface Options<Row extends RowKey, E, R> {
   readonly sequentialBy?: ((row: Row) => string | number) | undefined
   /** Number of retries of a row in this run. Defaults to 2. */
   readonly retries?: number | undefined
-  /** Delay before the first retry, doubled for each further retry. Defaults to one second. */
+  /** Delay before the first retry, doubled for each later retry. Defaults to one second. */
   readonly retryDelay?: Duration.Input | undefined
   /** Time limit of one attempt at a row. */
   readonly timeout?: Duration.Input | undefined
   /** Decides how a failure is handled. Defaults to `retry`. Defects and {@link RowTimeout} are failures as well. */
   readonly onFailure?: ((error: E | RowTimeout | Cause.UnknownError, row: Row) => Decision) | undefined
-  /** Called after each change. The rows wait until it returns. */
+  /** Called after each change of the counts. Rows wait until it returns. */
   readonly onProgress?: ((progress: Progress) => Effect.Effect<void>) | undefined
   /** Called for each row that has ended. */
   readonly onRow?: ((row: Row, end: RowEnd) => Effect.Effect<void, JournalError, R>) | undefined
   /** Limits of the whole run. */
   readonly limits?: Limits | undefined
-  /** Called before each row. A returned reason prevents this row and all further rows from starting. */
+  /** Called before each row. If it returns a reason, this row and all later rows are not started. */
   readonly stopWhen?: ((progress: Progress) => string | undefined) | undefined
 }
 
@@ -180,7 +180,7 @@ export interface Options<Row extends RowKey, E, R> {
 export type RowEnd = "finished" | "discarded" | "failed"
 
 /**
- * Returns the failure of an attempt. Interruption of the pool does not reach this function, and leaves the attempt
+ * Returns the failure of an attempt. If the pool is interrupted, this function is not called, and the attempt remains
  * open.
  */
 const toFailure = <E>(cause: Cause.Cause<E>): E | Cause.UnknownError => {
@@ -197,8 +197,8 @@ const describeError = (error: unknown): string => {
 }
 
 /**
- * Returns true if two versions of a row are the same. A row without a digest, as in results of earlier versions, is
- * compared by its id alone.
+ * Returns true if two versions of the row with one id have the same content. If a digest is missing, as in results
+ * written by earlier versions of the program, they count as the same.
  */
 export const isSameRow = (one: Pick<RowKey, "digest">, other: Pick<RowKey, "digest">): boolean =>
   one.digest === undefined || other.digest === undefined || one.digest === other.digest
@@ -258,7 +258,7 @@ interface PoolState {
   readonly usage: UsageSums
   readonly failures: Array<FailedRow>
   counts: RowCounts
-  /** Reason why no further row is started, or `undefined`. */
+  /** Reason why no more rows are started, or `undefined`. */
   stopped: string | undefined
 }
 

@@ -1,12 +1,12 @@
 /**
- * Builds the row for one run of the agent in a batch from its run record. Pure.
+ * Builds the result row of one run in a batch from the run record. Pure.
  *
  * **Details**
  *
- * The fields of the contract come first (`prompt_index`, `conversations`, `metadata`, `completed`, `partial`,
- * `api_calls`, `toolsets_used`, `tool_stats`, `tool_error_counts`), then `run`: the real system prompt, the prompt,
- * every model call with its attempts, times, usage, cost and finish reason, every tool call with its status and time,
- * the exit and the error.
+ * The fields required by the specification come first (`prompt_index`, `conversations`, `metadata`, `completed`,
+ * `partial`, `api_calls`, `toolsets_used`, `tool_stats`, `tool_error_counts`), then `run`: the real system prompt, the
+ * prompt, every model call with its attempts, times, usage, cost and finish reason, every tool call with its status and
+ * time, the exit and the error.
  *
  * A tool call counts as failed if its result has an `error`, contains `success: false`, is empty, or begins with
  * "error:". If a command ends with an exit code other than 0, the tool call still counts as successful.
@@ -41,9 +41,9 @@ export interface RowContext {
   readonly attempt: number
   /** Seed requested by the row's model calls. */
   readonly seed?: number | undefined
-  /** True if an earlier process had already received the answer. */
+  /** True if an earlier process already received the answer. */
   readonly isAnswered: boolean
-  /** System prompt stored in the agent's session, without its unsaved part. */
+  /** System prompt stored in the agent's session, without the part that is never saved. */
   readonly systemPrompt: string
   /** Text that followed the system prompt and is never saved. */
   readonly ephemeral: string | undefined
@@ -119,7 +119,7 @@ const toCallFields = ({ end, endedAt, id, name, startedAt, step }: Call) => ({
   duration_ms: end === undefined || endedAt === undefined ? null : Math.round(end.durationMillis)
 })
 
-/** The fields of a row, and the properties that the batch checks. */
+/** The fields of a row, and the properties that a batch run checks. */
 export interface RowFields {
   readonly fields: Json.Fields
   /** True if an answer of the model contains reasoning. */
@@ -150,7 +150,10 @@ const removeEphemeral = (trajectory: Trajectory | undefined, ephemeral: string |
         )
       }
 
-/** Makes the row of a run from its session and the sessions that continue it after compactions, in order. */
+/**
+ * Makes the result row of a run. `trees` contains its session and the sessions that continue it after compactions, in
+ * order.
+ */
 export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowFields => {
   const newest = trees.at(-1)
   const runs = trees.flatMap(({ sessionId, tree }) => tree.roots.filter((run) => run.sessionId === sessionId))
@@ -169,8 +172,8 @@ export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowF
   const cost = Cost.toSpent(
     runs.reduce((sum, { end }) => (end === undefined ? sum : Cost.addCall(sum, Cost.fromSpent(end.cost))), Cost.nothing)
   )
-  // If a process died after the last answer, its end is missing. If it was stopped there, its end is an interruption.
-  // In both cases the answer is complete.
+  // If the process died after the last answer, the end of the run is missing. If the process was stopped at that point,
+  // the run ends with an interruption. In both cases the answer is complete.
   const ended = last?.end?.exit
   const exit = ended === undefined || (about.isAnswered && ended === "interrupted") ? "text_response" : ended
   const isCompleted = exit === "text_response"

@@ -18,7 +18,7 @@
 import * as ApiMode from "../../base/domain/ApiMode.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 
-/** Returns a number from 0 (inclusive) to 1 (exclusive) that depends only on the texts. */
+/** Returns a number from 0 (inclusive) to 1 (exclusive) that depends only on the given strings. */
 export const drawUniform = (...texts: ReadonlyArray<string>): number =>
   Number.parseInt(Digest.toHex(texts.join("\u0000"), 12), 16) / 16 ** 12
 
@@ -34,7 +34,7 @@ export interface AskedRoute {
 
 /**
  * Returns a notice that a model ignores the seed, or `undefined` if the model accepts it. `otherwise` describes the
- * seed's remaining effect.
+ * effect that the seed still has.
  */
 export const describeIgnoredSeed = ({ apiMode, model, provider }: AskedRoute, otherwise: string): string | undefined =>
   ApiMode.canTakeSeed(apiMode)

@@ -9,7 +9,7 @@
  * - `gpt` begins with a think block, which is empty if the model returned no reasoning. Scratchpad tags become think
  *   tags. Each call is a block with its name and parsed arguments.
  * - Consecutive results form one `tool` turn with a block for each result, matched by call id.
- * - Images are replaced by `[screenshot]`.
+ * - Images are replaced with `[screenshot]`.
  *
  * Source: `hermes-product.md` §5.2, `hermes-llm.md` §20.2.
  */
@@ -140,7 +140,7 @@ export const parseCalls = ({ value }: Turn): ReadonlyArray<CallBlock> =>
       : []
   )
 
-/** Returns the turns of a stored row, or `undefined` if none can be read. */
+/** Returns the turns of a stored row, or `undefined` if they cannot be read. */
 export const read = (value: unknown): ReadonlyArray<Turn> | undefined => {
   if (!Array.isArray(value)) return undefined
   const found = value.flatMap((one): ReadonlyArray<Turn> => {

@@ -1,10 +1,10 @@
 /**
- * Compresses files of trajectories. Each line is a row with `conversations`, and is written in the same order with
- * `compression_metrics` added.
+ * Compresses files of trajectories. Each line is a row with `conversations`. The rows are written in the same order,
+ * with `compression_metrics` added.
  *
  * **Details**
  *
- * Unreadable rows are reported with their line numbers and left out. A row that exceeds the time limit is dropped. If
+ * Unreadable rows are omitted and reported with their line numbers. A row that exceeds the time limit is dropped. If
  * its compression fails for another reason, the row is left unchanged. `compression_metrics.json` next to the output
  * contains the totals of all files. An output file appears only when it is complete.
  *
@@ -35,7 +35,7 @@ export interface Options<E, R> extends TrajectoryCompressor.Options {
   /** Percentage of the rows to compress, from 0 to 100. */
   readonly samplePercent: number | undefined
   readonly seed: number
-  /** Summariser. If it is `undefined`, the run only estimates the result. */
+  /** Function that writes the summaries. If it is `undefined`, the run only estimates the result. */
   readonly summarise: TrajectoryCompressor.Summariser<E, R> | undefined
   readonly onProgress: (done: number) => Effect.Effect<void>
   readonly onProblem: (text: string) => Effect.Effect<void>

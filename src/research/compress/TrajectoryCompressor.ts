@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The first system, human, gpt and tool turn and the last turns are left unchanged. Of the turns between them, starting
- * with the oldest, only as many are replaced as are needed to reach the target size. Results are replaced together with
+ * The first system, human, gpt and tool turn and the last turns are left unchanged. The turns between them are replaced
+ * starting with the oldest, but only as many as are needed to reach the target size. Results are replaced together with
  * their calls. The summary is a human turn that begins with {@link label}, and the system turn mentions it. A
  * placeholder is used if the summary was truncated or could not be obtained after several attempts.
  *
@@ -31,7 +31,7 @@ export interface Options {
   readonly attempts: number
 }
 
-/** Default limits, as defined by the contract. */
+/** Default limits, as defined by the specification. */
 export const defaults: Options = { targetTokens: 15_250, summaryTokens: 750, protectLast: 4, attempts: 3 }
 
 /** Text that introduces a summary. */
@@ -105,20 +105,20 @@ export interface Summary {
   readonly isCut: boolean
 }
 
-/** Summarises a text in at most the given number of tokens. */
+/** Summarizes text in at most `maxTokens` tokens. */
 export type Summariser<E, R> = (text: string, maxTokens: number) => Effect.Effect<Summary, E, R>
 
 /** A trajectory and the changes made to it. */
 export interface CompressionResult {
   readonly turns: ReadonlyArray<Turn>
   readonly metrics: Metrics
-  /** Reason why a placeholder is used instead of a summary. */
+  /** Reason why a placeholder replaces the summary, if any. */
   readonly problem?: string | undefined
 }
 
 const roundRatio = (value: number): number => Math.round(value * 10_000) / 10_000
 
-/** Numbers of calls and errors for one summary. */
+/** Number of calls and number of errors for one summary. */
 interface SummaryEffort {
   readonly calls: number
   readonly errors: number

@@ -1,5 +1,6 @@
 /**
- * Service that provides the agent of a job: an existing agent, or one that is made for the job's provider and model.
+ * Service that provides the agent for a job: an existing agent, or an agent that is created for the job's provider and
+ * model.
  *
  * **Example** (The application's agent runs the jobs)
  *
@@ -25,9 +26,9 @@ import { type Selection, type Service as Registry, ToolRegistry } from "../../to
 import * as Toolsets from "../../tools/Toolsets.ts"
 import { JobBlocked } from "./JobFiles.ts"
 
-/** Configured settings of the tools for jobs. */
+/** Settings for the tools that jobs may use. */
 export interface ToolOptions {
-  /** Toolsets for a job that names no toolsets. Defaults to `hermes-cli`. */
+  /** Toolsets for a job that does not name any. Defaults to `hermes-cli`. */
   readonly toolsets?: ReadonlyArray<string> | undefined
   readonly disabled?: ReadonlyArray<string> | undefined
   /** True if a job may create jobs. Defaults to false. */
@@ -35,8 +36,8 @@ export interface ToolOptions {
 }
 
 /**
- * Selects the tools of a scheduled run: the toolsets of the job or of the configuration, without tools that require a
- * user or create jobs.
+ * Selects the tools for a scheduled run: the toolsets of the job, or else of the configuration. Tools that require a
+ * user are excluded, as are tools that create jobs unless `maySchedule` is set.
  */
 export const selectTools = (
   job: Pick<Job, "toolsets">,
@@ -69,7 +70,7 @@ export interface JobRequest {
 /** Runs the agent of a job in a separate session. */
 export type Ask = (asked: JobRequest) => Effect.Effect<RunResult, AgentError>
 
-/** Service that opens the agent of a job. */
+/** Operations for opening the agent of a job. */
 export interface Service {
   /** Opens the agent of a job. Fails if the configuration prevents the job from running. Makes no model call. */
   readonly open: (job: Job) => Effect.Effect<Ask, JobBlocked, Scope.Scope>
@@ -78,7 +79,10 @@ export interface Service {
 /** Service that opens the agent of a job. */
 export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effect/runner/JobAgent") {}
 
-/** Uses the agent in the context for every job, regardless of the job's stored provider and model. */
+/**
+ * Provides a {@link JobAgent} that uses the agent in the context for every job, regardless of the job's stored provider
+ * and model.
+ */
 export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
   Layer.effect(
     JobAgent,

@@ -1,10 +1,10 @@
 /**
- * Files that jobs read and write in the home directory: scripts, and the outputs of their runs.
+ * Files of jobs in the home directory: the scripts that jobs run, and the outputs that their runs write.
  *
  * **Details**
  *
- * Each run writes `cron/output/<job>/<time>.md`, readable by its owner only and without secrets. The last
- * {@link keptOutputs} outputs of each job are retained.
+ * Each run writes a file `cron/output/<job>/<time>.md`. Only its owner can read the file, and it contains no secrets.
+ * The last {@link keptOutputs} outputs of each job are retained.
  *
  * Source: `hermes-product.md` §2.5 and §4.4.
  */
@@ -30,7 +30,7 @@ export const keptOutputs = 50
 
 const divider = "\n\n---\n\n"
 
-/** Directories of jobs. None of them has to exist. */
+/** Directories for files of jobs. The directories need not exist. */
 export interface Places {
   readonly scripts: string
   /** Directory that contains the jobs. */
@@ -104,7 +104,7 @@ export const writeOutput = Effect.fnUntraced(function* ({ cron }: Places, { bega
   return path
 })
 
-/** Records the time at which due jobs were checked. */
+/** Records the time of a check for due jobs. */
 export const recordLook = Effect.fnUntraced(function* ({ cron }: Places, now: number) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -117,7 +117,7 @@ export const recordLook = Effect.fnUntraced(function* ({ cron }: Places, now: nu
     )
 })
 
-/** Returns the time of the last check, or `undefined` if jobs were never checked. */
+/** Returns the time of the last check for due jobs, or `undefined` if there was no check yet. */
 export const readLastLook = Effect.fnUntraced(function* ({ cron }: Places) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

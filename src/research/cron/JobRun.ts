@@ -3,12 +3,13 @@
  *
  * **Details**
  *
- * First the requirements of the job are checked: its directory, script, skills, and model configuration. A problem is
- * reported once and costs no model call. Then its script runs. A job without an agent ends here, with the script's
- * output. Any other job runs the agent in a separate session without interactive approvals and without job creation.
+ * First, the requirements of the job are checked: its directory, script, skills and model configuration. A problem is
+ * reported once, before any model call. Then the script of the job runs. If the job uses no agent, the script's output
+ * is the result. Otherwise the agent runs in a separate session, without interactive approvals and without job
+ * creation.
  *
- * The result is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
- * shown. Nothing is shown for a script that prints nothing.
+ * The result is written to a file and shown. An answer with a silence marker is not shown, and neither is the result of
+ * a script that prints nothing. A failure is always shown.
  *
  * **Example** (Sending results to another system)
  *
@@ -51,10 +52,10 @@ import * as JobScript from "./JobScript.ts"
 /** Marker in the answer of a job that has nothing to report. */
 const silentMarker = "[SILENT]"
 
-/** Maximum number of characters that the agent receives from the output of a script or of another job. */
+/** Maximum number of characters of the output of a script or another job that the agent receives. */
 const materialChars = 10_000
 
-/** A piece of text placed before the prompt. */
+/** Text that is placed before the prompt, such as a skill or the output of a script. */
 interface Material {
   readonly tag: "skill" | "script-output" | "job-output"
   readonly name: string
@@ -91,8 +92,8 @@ const renderHeading = ({ name, schedule }: Job, meant: number, now: number): str
 }
 
 /**
- * Builds the prompt of a job. The outputs of a script and of other jobs are wrapped in separate tags as material, and
- * marked if they look like instructions.
+ * Builds the prompt of a job. Outputs of scripts and other jobs are each enclosed in tags that mark them as material.
+ * Output that looks like instructions is accompanied by a warning.
  */
 const buildPrompt = (
   job: Job,
@@ -106,7 +107,8 @@ const buildPrompt = (
 const isMarker = (line: string | undefined): boolean => line?.replaceAll(/[*_`\s]/g, "").toUpperCase() === silentMarker
 
 /**
- * Returns true if an answer requests not to be shown: it is only the marker, or its first or last line is the marker.
+ * Returns true if an answer must not be shown because it consists of {@link silentMarker}, or begins or ends with a
+ * line that does.
  */
 const isSilent = (answer: string): boolean => {
   const lines = answer.split("\n").filter((line) => line.trim() !== "")
@@ -116,9 +118,9 @@ const isSilent = (answer: string): boolean => {
 /** Settings for runs of jobs. */
 export interface Settings {
   readonly places: JobFiles.Places
-  /** Skills that jobs may follow. Without it, a job that names a skill is blocked. */
+  /** Skills that jobs may use. If absent, a job that names a skill is blocked. */
   readonly skills?: Pick<SkillStore, "view"> | undefined
-  /** Decision on dangerous tool calls, from `approvals.cron_mode`. */
+  /** Decision on tool calls that need an approval, from `approvals.cron_mode`. */
   readonly approvals: "deny" | "approve"
   /** True if a problem that prevents a job from running is reported only once. */
   readonly preflight: boolean
@@ -127,7 +129,7 @@ export interface Settings {
   readonly runTimeoutSeconds: number
 }
 
-/** Result of a run in the form in which it is shown. */
+/** Result of a run that is shown to the user. */
 export interface DeliveredResult {
   readonly job: Job
   readonly text: string
@@ -150,7 +152,7 @@ interface Answer {
   readonly cut?: string | undefined
 }
 
-/** Reads the texts of the skills that a job follows. */
+/** Reads the text of the skills that a job uses. */
 const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray<Material>, JobBlocked> =>
   Effect.forEach(job.skills, (name) =>
     skills === undefined
@@ -164,7 +166,7 @@ const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray
         })
   )
 
-/** Prepares the requirements of a job, before anything is started. */
+/** Checks and loads everything that a job requires, before anything is started. */
 const prepareJob = Effect.fnUntraced(function* (job: Job, settings: Settings) {
   const problem = findInjection("the prompt", job.prompt)
   if (problem !== undefined) return yield* new JobBlocked({ message: problem })
@@ -175,7 +177,7 @@ const prepareJob = Effect.fnUntraced(function* (job: Job, settings: Settings) {
   return { ask, script, skills }
 })
 
-/** Reads the latest outputs of the jobs in `context_from`. Deleted jobs and jobs that never ran are omitted. */
+/** Reads the latest outputs of the jobs that `context_from` lists. Deleted jobs and jobs that never ran are omitted. */
 const readOtherOutputs = Effect.fnUntraced(function* (job: Job) {
   if (job.context_from.length === 0) return []
   const { jobs } = yield* (yield* CronJobs).list
@@ -239,7 +241,10 @@ const toResult = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Re
   return { status: isBlocked ? "blocked" : "error", error, text: "" }
 }
 
-/** Returns the text for the file and the screen: the answer, and the reason if it is missing or incomplete. */
+/**
+ * Returns the text for the output file and the screen: the answer, and the reason if the answer is missing or
+ * incomplete.
+ */
 const renderBody = ({ error, text }: Result): string =>
   [...(error === undefined ? [] : [`Failed: ${error}`]), ...(text === "" ? [] : [text])].join("\n\n")
 
@@ -253,7 +258,7 @@ const finishRun = Effect.fnUntraced(function* (
   const jobs = yield* CronJobs
   const result = toResult(exit, settings)
   const body = renderBody(result)
-  // A run that did not start writes no file. Otherwise it would write one at each check.
+  // A run that did not start writes no file, because otherwise a blocked job would write a file at each check.
   const output =
     result.status === "blocked"
       ? undefined

@@ -45,8 +45,8 @@ const programs: Readonly<Record<string, string>> = {
 const quoteForShell = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * Builds the command of a script. Its stdout is passed through. The end of stderr, which may be endless too, is written
- * to one file, and the exit code to another.
+ * Builds the command that runs a script. Stdout of the script is passed through. The end of stderr, which may be
+ * endless too, is written to the file `errors`, and the exit code to the file `code`.
  */
 const buildCommand = (path: string, extension: string, errors: string, code: string): string => {
   const program = quoteForShell(programs[extension.toLowerCase()] ?? "bash")
@@ -74,8 +74,8 @@ export const run = Effect.fnUntraced(
         onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push))
       })
       .pipe(
-        // The interpreter and its child processes run with the user's rights, and an earlier command may have placed
-        // programs in the working tree.
+        // The interpreter and its child processes run with the user's rights. They must not find programs that an
+        // earlier command may have placed in the working tree.
         Effect.provideService(ProcessEnvironment, yield* TrustedPrograms.safeEnvironment)
       )
     yield* Effect.timeoutOrElse(running.exit, {

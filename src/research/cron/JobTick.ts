@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Any number of tickers in any number of processes may check the same jobs. Each due time of a job is handled by
- * exactly one of them. A long run does not delay other runs, unless the number of concurrent runs is limited.
+ * Several processes may check the same jobs at the same time. Each due time of a job is handled by exactly one of them.
+ * A long run delays other runs only if the number of concurrent runs is limited.
  *
  * **Example** (Running due jobs)
  *
@@ -77,8 +77,8 @@ export const runNow = Effect.fnUntraced(function* (reference: string, settings: 
 })
 
 /**
- * Checks for due jobs every minute, forever, and runs `looked` after each check. Interruption also interrupts running
- * jobs.
+ * Checks for due jobs every minute until it is interrupted, and runs `looked` after each check. Interruption also
+ * interrupts running jobs.
  */
 export const runForever = Effect.fnUntraced(function* (settings: Settings, looked: Effect.Effect<void>) {
   const jobs = yield* CronJobs

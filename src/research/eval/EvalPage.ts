@@ -4,14 +4,15 @@
  * **Details**
  *
  * The page shows the statistics of each configuration, a comparison if there are two, and every attempt with its
- * prompt, answer and verdicts. Text from models and datasets is escaped. Texts are cut at {@link shownChars}.
+ * prompt, answer and verdicts. Text from models and datasets is escaped. Long text is cut after {@link shownChars}
+ * characters.
  */
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import type { AttemptResult, Comparison, Report } from "./EvalReport.ts"
 import type { Interval } from "./EvalStatistics.ts"
 
-/** Maximum number of characters shown of a prompt and of an answer. */
+/** Maximum number of characters that are shown of each prompt and each answer. */
 export const shownChars = 20_000
 
 /** Maximum number of attempts on a page. Failed attempts come first. */
@@ -34,11 +35,11 @@ const formatCount = (value: number): string => value.toLocaleString("en-US")
 /** Formats a share as a percentage. */
 export const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
-/** Returns the display name of the method of an interval. */
+/** Returns the display name of the method used to compute an interval. */
 export const getMethodName = ({ method }: Pick<Interval, "method">): string =>
   method === "wilson" ? "Wilson" : "bootstrap"
 
-/** Formats an interval. Returns an empty text if it is `undefined`. */
+/** Formats an interval. Returns an empty string if it is `undefined`. */
 export const formatInterval = (interval: Interval | undefined): string =>
   interval === undefined ? "" : `${formatPercent(interval.low)} to ${formatPercent(interval.high)}`
 

@@ -1,16 +1,16 @@
 /**
  * Statistics of an evaluation: pass rate and pass@k with intervals, scores of each scorer, agreement of judges, cost,
- * tokens and latency, and the comparison of two configurations on the rows that both answered. Pure.
+ * tokens and latency. Also compares two configurations on the rows that both answered. Pure.
  *
  * **Details**
  *
- * The pass rate is the mean over rows of the share of attempts that passed, so that every row has the same weight. An
- * attempt that failed or was not started has no result. {@link addMissing} adds it as not passed, so that rates are not
- * computed from successful attempts alone. Wilson intervals are used if every row counts 0 or 1 (one attempt each),
- * otherwise a bootstrap over rows. pass@k counts rows with at least `k` attempts.
+ * The pass rate is computed from the share of passed attempts in each row. It is the mean of these shares, so that
+ * every row has the same weight. An attempt that failed or was not started has no result. {@link addMissing} counts it
+ * as not passed, so that rates are not computed only from attempts with a result. Wilson intervals are used if every
+ * row counts 0 or 1 (one attempt each), otherwise a bootstrap over rows. pass@k counts rows with at least `k` attempts.
  *
  * Two configurations are compared by the exact McNemar test if every common row has one attempt in both, otherwise by a
- * paired bootstrap of the differences of their rates.
+ * paired bootstrap of the differences between their rates.
  *
  * **Example** (The report and the page of stored attempts)
  *
@@ -55,7 +55,7 @@ export interface Estimate {
   readonly interval: EvalStatistics.Interval | undefined
 }
 
-/** Results of one configuration. */
+/** Statistics of one configuration. */
 export interface Report {
   readonly name: string
   readonly models: ReadonlyArray<string>
@@ -93,7 +93,7 @@ export interface Comparison {
 const toNumber = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 
-/** Parses an attempt from a line of results. Returns `undefined` if the line is not an attempt. */
+/** Parses an attempt from a result line. Returns `undefined` if the line does not contain an attempt. */
 export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptResult | undefined => {
   const item = Json.readString(fields["item"])
   const run = toNumber(fields["run"])
@@ -129,10 +129,10 @@ export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptRes
   }
 }
 
-/** Exit of an attempt without a result: it failed or was not started. */
+/** Value of `exit` for an attempt without a result, which failed or was not started. */
 export const noResult = "no_result"
 
-/** Makes an attempt without a result for an id (`<row>#<number>`). */
+/** Makes the entry for an attempt without a result, given its id (`<row>#<number>`). */
 const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
   const place = id.lastIndexOf("#")
   return {
@@ -155,8 +155,8 @@ const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
 }
 
 /**
- * Adds an attempt that did not pass for each id (`<row>#<number>`) without a result. `causes` contains the known
- * reasons.
+ * Adds an entry, which counts as not passed, for each id (`<row>#<number>`) without a result. `causes` contains the
+ * known reasons by id.
  */
 export const addMissing = (
   attempts: ReadonlyArray<AttemptResult>,
@@ -174,7 +174,7 @@ const groupByItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string
 const computeRate = (attempts: ReadonlyArray<AttemptResult>): number =>
   EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
 
-/** Returns the sum of the known values, or `undefined` if none is known. */
+/** Returns the sum of the known values, or `undefined` if all values are unknown. */
 const sumKnown = (values: ReadonlyArray<number | undefined>): number | undefined => {
   const known = values.filter((value) => value !== undefined)
   return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0)
@@ -216,7 +216,7 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
     passAtK: (ks ?? (most > 1 ? listUsualK(most) : [])).flatMap((k) => computePassAtK(items, k)),
     scorers: scorers.map((scorer) => {
       const verdicts = attempts.flatMap(({ scores }) => scores.get(scorer) ?? [])
-      // An attempt without a score counts as 0.
+      // An attempt without a score is counted with score 0.
       const computeShare = (sum: number): number => sum / attempts.length
       return {
         name: scorer,

@@ -1,13 +1,13 @@
 /**
- * Runs an evaluation: every row of a dataset the given number of times. Each attempt is answered by an agent and
- * scored, with durable results.
+ * Runs an evaluation. An agent answers every row of a dataset a given number of times. Each answer is scored, and the
+ * results are stored durably.
  *
  * **Details**
  *
- * An attempt is a row of `batch/RowPool` named `<row>#<number>`. A finished attempt is not answered or judged again. A
- * failed attempt is retried by the next run. A row with a `response` is not sent to the agent: its response is scored,
- * which allows comparing judges with labels and scoring answers from other sources. An attempt passes when all its
- * scorers pass.
+ * Each attempt is a work item of `batch/RowPool` with the id `<row>#<number>`. A finished attempt is not answered or
+ * judged again. A failed attempt is retried by the next run. If a row has a `response`, the row is not sent to the
+ * agent and this response is scored. This makes it possible to compare judges with labels and to score answers from
+ * other sources. An attempt passes when all its scorers pass.
  *
  * **Example** (Listing the attempts at each row)
  *
@@ -79,7 +79,7 @@ export interface Rules {
   readonly judges: ReadonlyArray<JudgeScorer.Judge>
   readonly criteria: string | undefined
   readonly promptField: string
-  /** Name of the field with references. `undefined` selects the usual fields. */
+  /** Name of the field that contains the references. If `undefined`, the usual field names are tried. */
   readonly referenceField: string | undefined
   readonly labelField: string
   /** Number of attempts at each row. */
@@ -101,7 +101,7 @@ export interface Attempt {
   readonly number: number
 }
 
-/** Lists the attempts at rows: first one attempt at every row, then the second attempts, and so on. */
+/** Lists the attempts in the order in which they run: one attempt at every row, then the second attempts, and so on. */
 export const listAttempts = (rows: ReadonlyArray<Row>, rules: Rules): ReadonlyArray<Attempt> => {
   const digest = Digest.toHex(
     JSON.stringify([
@@ -119,7 +119,7 @@ export const listAttempts = (rows: ReadonlyArray<Row>, rules: Rules): ReadonlyAr
   )
 }
 
-/** Returns the reason why a row cannot be used with the rules, or `undefined` if it can. */
+/** Returns the reason why a row cannot be evaluated with the rules, or `undefined` if it can. */
 const findProblem = (
   { fields, file, id, line }: Row,
   { promptField, referenceField, scorers }: Rules
@@ -135,7 +135,7 @@ const findProblem = (
     : `${where} has no reference for the scorer ${Scorer.formatName(lacking)}: name the field by --reference-field`
 }
 
-/** Returns the rows that can be used with the rules, and the problems of the others. */
+/** Returns the rows that can be evaluated with the rules, and the problems of the other rows. */
 export const selectUsable = (
   rows: ReadonlyArray<Row>,
   rules: Rules
@@ -331,7 +331,8 @@ export const run = Effect.fn("EvalRun.run")(function* ({
     limits,
     timeout,
     onProgress,
-    // Requests are already retried by the runtime. A command that cannot be run would fail for every row.
+    // The runtime already retries requests, so attempts are not retried. The run stops if a command cannot be run,
+    // because it would fail for every row.
     onFailure: (error) =>
       error._tag === "ScoreFailed" || BatchRow.decideOnFailure(error) === "stop" ? "stop" : "fail",
     run: (attempt: Attempt, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>

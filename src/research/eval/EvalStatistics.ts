@@ -1,15 +1,15 @@
 /**
- * Statistics of an evaluation: pass@k, intervals, paired tests, agreement between judges. Pure and deterministic:
- * resampling uses a fixed seed.
+ * Statistics of an evaluation: pass@k, intervals, paired tests, agreement between judges. Pure. The results are
+ * deterministic, because resampling uses a fixed seed.
  *
  * **Details**
  *
- * - {@link passAtK} is the unbiased estimator for `n` runs, `c` of them passed: `1 − C(n−c, k) / C(n, k)`.
- * - {@link computeWilsonInterval} is the score interval of a share; it holds for single runs of rows that do not depend
- *   on each other.
- * - {@link bootstrap} is the percentile interval over rows, for all other cases, because runs of one row are not
- *   independent rows. {@link estimateInterval} chooses the suitable interval.
- * - {@link testMcNemar} is the exact test on rows that only one of two configurations passed;
+ * - {@link passAtK} is the unbiased estimator for `n` runs of which `c` passed: `1 − C(n−c, k) / C(n, k)`.
+ * - {@link computeWilsonInterval} is the Wilson score interval of a share. It is valid if every row has one run and the
+ *   rows are independent.
+ * - {@link bootstrap} is the percentile interval over rows, for all other cases, because several runs of one row are
+ *   not independent. {@link estimateInterval} chooses the suitable interval.
+ * - {@link testMcNemar} is the exact test on the rows that only one of two configurations passed;
  *   {@link bootstrapDifferences} is for rows with several runs.
  * - {@link computeKappa} is Cohen's kappa: the agreement of two judges beyond the agreement expected by chance.
  *
@@ -54,7 +54,8 @@ export const mean = (values: ReadonlyArray<number>): number =>
   values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 
 /**
- * Returns the quantile for a share of the values, interpolated between neighbours, or `undefined` for an empty list.
+ * Returns the quantile for a share from 0 to 1, interpolated between neighboring values, or `undefined` for an empty
+ * list.
  */
 export const quantile = (values: ReadonlyArray<number>, share: number): number | undefined => {
   if (values.length === 0) return undefined
@@ -87,7 +88,7 @@ const makeRandom = (seed: number): (() => number) => {
 
 const seed = 42
 
-/** Returns means of resamples, each with as many values as the list, drawn with replacement. */
+/** Draws resamples with replacement, each with as many values as the list, and returns their means. */
 const resampleMeans = (values: ReadonlyArray<number>): ReadonlyArray<number> => {
   const random = makeRandom(seed)
   return Array.from({ length: resamples }, () => {
@@ -121,8 +122,8 @@ const logChoose = (n: number, k: number): number => {
 }
 
 /**
- * Returns the two-sided p-value of the exact McNemar test, from the numbers of rows that only the first and only the
- * second configuration passed.
+ * Returns the two-sided p-value of the exact McNemar test, from the number of rows that only the first configuration
+ * passed and the number that only the second passed.
  */
 export const testMcNemar = (onlyFirst: number, onlySecond: number): number => {
   const total = onlyFirst + onlySecond
@@ -141,8 +142,8 @@ export interface PairedDifference {
 }
 
 /**
- * Returns the mean of the row differences, its interval, and the probability of a difference at least as large by
- * chance. Returns `undefined` for an empty list.
+ * Returns the mean of the differences between rows, its interval, and the probability that a difference of at least
+ * this size occurs by chance. Returns `undefined` for an empty list.
  */
 export const bootstrapDifferences = (differences: ReadonlyArray<number>): PairedDifference | undefined => {
   const interval = bootstrap(differences)
@@ -170,8 +171,8 @@ export interface Agreement {
   /** Share of items with the same verdict from both judges. */
   readonly share: number
   /**
-   * Cohen's kappa, or `undefined` if both judges always return the same single verdict, so that agreement by chance is
-   * certain.
+   * Cohen's kappa. It is `undefined` if both judges return the same verdict for all items, because agreement by chance
+   * is then certain.
    */
   readonly kappa: number | undefined
 }

@@ -1,18 +1,18 @@
 /**
- * Judge models: one or more side tasks that accept or reject an answer, and the agreement of judges with each other and
- * with human labels.
+ * Judge models, which accept or reject an answer in one or more side tasks. Also computes the agreement of judges with
+ * each other and with human labels.
  *
  * **Details**
  *
- * A judge is called as the side task `judge` (`auxiliary.judge` of the settings, or another model), receives the
- * question, the references and the answer, and returns `pass` or `fail` with a reason, as JSON. The answer is wrapped
- * in separate tags as material, and the judge is told not to follow instructions in it. If a judge returns neither
- * verdict, it is asked once more, and then the attempt fails. If there are several judges, the majority decides, and a
- * tie counts as `fail`.
+ * A judge runs as the side task `judge`, with the model of `auxiliary.judge` in the settings or with another model. It
+ * receives the question, the references and the answer, and returns `pass` or `fail` with a reason, as JSON. The answer
+ * is enclosed in tags that mark it as material, and the judge is instructed not to follow instructions in it. If a
+ * judge returns no verdict, it is asked once more. If it again returns no verdict, the attempt fails. If there are
+ * several judges, the majority decides, and a tie counts as `fail`.
  *
  * **Gotchas**
  *
- * A judge prefers answers that resemble its own. Its agreement with human labels (`readLabel`) shows how far it can be
+ * A judge prefers answers that resemble its own. Its agreement with human labels (`readLabel`) shows how much it can be
  * trusted.
  *
  * **Example** (Agreement of a judge with human labels)
@@ -58,8 +58,8 @@ export interface Judge {
 }
 
 /**
- * Parses a judge: the name of a model, `provider=NAME,model=NAME`, or `main` for the evaluated model. Fails with a
- * message for invalid text.
+ * Parses the specification of a judge: a model name, `provider=NAME,model=NAME`, or `main` for the evaluated model.
+ * Fails with a message for invalid text.
  */
 export const parse = (text: string): Result.Result<Judge, string> => {
   if (text === "main") return Result.succeed({ name: text, route: { provider: "main" } })
@@ -77,7 +77,7 @@ export const parse = (text: string): Result.Result<Judge, string> => {
   return Result.succeed({ name: model ?? provider ?? text, route: { model, provider } })
 }
 
-/** The judge that the settings configure. */
+/** The judge configured in the settings. */
 export const configured: Judge = { name: "judge", route: {} }
 
 /** An answer to judge, with its question and references. */
@@ -104,7 +104,7 @@ export interface Judgement {
   readonly cost: Cost.Total
 }
 
-/** Maximum number of characters of a question, and of an answer, that a judge sees. */
+/** Maximum number of characters that a judge sees of the question and of the answer. */
 const shownChars = 60_000
 
 const closing = /<(\/?)(question|reference|answer|criteria)\b/gi
@@ -130,7 +130,7 @@ const buildQuestion = ({ answer, criteria, question, reference: { references } }
     wrapBlock("answer", answer)
   ].join("\n\n")
 
-/** Reads the verdict at the end of a text. Returns `undefined` if there is no verdict. */
+/** Reads the verdict at the end of a judge's text. Returns `undefined` if there is no verdict. */
 export const readVerdict = (text: string): Pick<Opinion, "passed" | "reason"> | undefined => {
   const candidates = Array.from(text.matchAll(/\{[^{}]*\}/g), ([json]) => Json.readFields(Json.parseOrKeep(json)))
   const last = candidates.findLast(
@@ -228,7 +228,8 @@ const labels: Readonly<Record<string, boolean>> = {
 }
 
 /**
- * Reads the label that a person assigned to an answer from a field of the row. Returns `undefined` if it is missing.
+ * Reads a human label from a field of a row: the verdict of a person on the row's answer. Returns `undefined` if it is
+ * missing.
  */
 export const readLabel = (fields: Json.Fields, field = "label"): boolean | undefined =>
   labels[
@@ -242,7 +243,9 @@ export interface JudgeAgreement extends EvalStatistics.Agreement {
   readonly between: readonly [string, string]
 }
 
-/** Computes the agreement of each pair of judges, and of each judge with the labels, over the judged attempts. */
+/**
+ * Computes the agreement of each pair of judges, and of each judge with the labels, over all attempts that were judged.
+ */
 export const computeAgreements = (
   attempts: ReadonlyArray<{ readonly opinions: ReadonlyArray<Opinion>; readonly label: boolean | undefined }>
 ): ReadonlyArray<JudgeAgreement> => {

@@ -1,5 +1,5 @@
 /**
- * Scorers that need no model: an answer is compared with the references of its row or passed to a command.
+ * Scorers that do not need a model. They compare an answer with the references of its row or pass it to a command.
  *
  * **Details**
  *
@@ -9,11 +9,11 @@
  * | `contains` | contains a reference, ignoring case |
  * | `regex` | matches the row's `pattern` or the pattern after the colon; without either, the references are patterns |
  * | `number` | ends with a number that equals a reference, within a relative tolerance of 1e-6 or the tolerance after the colon |
- * | `command` | makes the command after the colon exit with 0; the command finds `answer.txt`, `reference.txt` and `row.json` in its working directory |
+ * | `command` | makes the command after the colon exit with code 0; the command finds `answer.txt`, `reference.txt` and `row.json` in its working directory |
  * | `judge` | is accepted by judge models (`JudgeScorer`) |
  *
- * A row may have several references, and one match is enough. A number is read from the last line that contains one,
- * after `####` if present; thousands separators and units are ignored.
+ * A row may have several references; an answer has to match only one of them. A number is read from the last line that
+ * contains one, after `####` if present; thousands separators and units are ignored.
  *
  * **Example** (A number in a sentence)
  *
@@ -40,12 +40,12 @@ export interface Spec {
   readonly option?: string | undefined
 }
 
-/** A scorer that compares texts. */
+/** A scorer that compares the answer with references. */
 export interface Comparison extends Spec {
   readonly kind: Exclude<Kind, "command" | "judge">
 }
 
-/** The part of a row that answers are compared with. */
+/** The part of a row with which answers are compared. */
 export interface Reference {
   readonly references: ReadonlyArray<string>
   /** Value of the row's `pattern` field. */
@@ -73,12 +73,12 @@ const compilePattern = (source: string): RegExp | undefined => {
   try {
     return new RegExp(source, "su")
   } catch {
-    // The caller reports which pattern is invalid.
+    // The caller reports the invalid pattern.
     return undefined
   }
 }
 
-/** Returns the reason why the text after the colon is invalid, or `undefined` if it is valid. */
+/** Returns the reason why the text after the colon of a scorer is invalid, or `undefined` if it is valid. */
 const findOptionProblem = ({ kind, option }: Spec): string | undefined => {
   switch (kind) {
     case "exact":
@@ -100,7 +100,7 @@ const findOptionProblem = ({ kind, option }: Spec): string | undefined => {
   }
 }
 
-/** Parses a scorer from a text such as `exact`, `number:0.01` or `command:./check.sh`. */
+/** Parses the specification of a scorer, such as `exact`, `number:0.01` or `command:./check.sh`. */
 export const parse = (text: string): Result.Result<Spec, string> => {
   const colon = text.indexOf(":")
   const kind = (colon === -1 ? text : text.slice(0, colon)).trim()
@@ -118,8 +118,8 @@ export const parse = (text: string): Result.Result<Spec, string> => {
 const referenceFields = ["reference", "references", "expected", "expected_output", "target", "answer"]
 
 /**
- * Reads the references of a row: a text, a number or a list of them, from the named field or from one of the usual
- * fields.
+ * Reads the references of a row from the named field, or from one of the usual fields. The value is a string, a number,
+ * or a list of strings and numbers.
  */
 export const readReference = (fields: Json.Fields, field?: string): Reference => {
   const value =
@@ -156,7 +156,7 @@ const numberPattern = /[-+]?(?:\d{1,3}(?:[,_\u00a0\u202f ]\d{3})+|\d+)(?:\.\d+)?
 
 const findNumbers = (line: string): ReadonlyArray<string> => line.match(numberPattern) ?? []
 
-/** Returns the last number of a text, or `undefined` if it is absent. */
+/** Returns the last number in the text, or `undefined` if the text contains no number. */
 export const readLastNumber = (text: string): number | undefined => {
   const [, marked] = /####\s*(.+)/.exec(text) ?? []
   const last = (marked ?? text).replaceAll("\u2212", "-").split("\n").flatMap(findNumbers).at(-1)

@@ -5,9 +5,10 @@
  * **Details**
  *
  * An environment registers ({@link connectEnvironment}), submits scored groups while the queue is short enough, and
- * disconnects at its end. The API answers nearly every request with status 200, so the client checks the response
- * bodies: it waits on `wait for trainer to start`, and fails if the environment is no longer known. A submission is
- * sent once. If its connection breaks, it is unknown whether the group was received.
+ * disconnects at its end. The API answers nearly every request with status 200, so the client also checks the response
+ * bodies. It waits if a body contains `wait for trainer to start`, and fails if the API no longer knows the
+ * environment. A submission is sent once. If the connection breaks, the client cannot tell whether the group was
+ * received.
  *
  * **Gotchas**
  *
@@ -42,13 +43,13 @@ import * as Json from "../../base/domain/Json.ts"
 import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
 import type { ScoredGroup } from "./EpisodeExport.ts"
 
-/** A failed request to the API. The message states the cause and the remedy. */
+/** Error raised when a request to the API fails. The message states the cause and the remedy. */
 export class AtroposError extends Schema.TaggedError<AtroposError>("hermes-effect/runner/AtroposError")(
   "AtroposError",
   { reason: Schema.Literals(["unreachable", "waiting", "refused", "unexpected"]), message: Schema.String }
 ) {}
 
-/** Facts about a training run, which its trainer registers. */
+/** Facts about a training run, as registered by its trainer. */
 export const Registration = Schema.Struct({
   wandb_group: Schema.String,
   wandb_project: Schema.String,
@@ -94,13 +95,16 @@ const Received = Schema.Struct({
 const Disconnected = Schema.Struct({ status: Schema.String, error: Schema.optionalKey(Schema.String) })
 const Root = Schema.Struct({ message: Schema.String })
 
-/** Status of a submitted group: queued, or held until further groups complete its environment's group size. */
+/**
+ * Status of a submitted group: it is queued, or it is held until more groups complete the group size of its
+ * environment.
+ */
 export type SubmissionResult = typeof Received.Type
 
 /** A client of the API at one address. */
 export interface Client {
   readonly url: string
-  /** Checks that the API is reachable, and returns its greeting. */
+  /** Checks that the API is reachable, and returns its welcome message. */
   readonly check: Effect.Effect<string, AtroposError>
   readonly register: (registration: typeof Registration.Type) => Effect.Effect<void, AtroposError>
   /** Waits at most `patience` for a trainer to start, and registers an environment. */
@@ -125,7 +129,7 @@ const makeError = (reason: AtroposError["reason"], message: string): AtroposErro
 /** Time limit for one response. */
 const patience = "60 seconds"
 
-/** Address of an API, and the functions that send requests to it. */
+/** Address of the API, and the functions that send requests to it. */
 interface Connected {
   readonly url: string
   readonly fetch: HttpTransport
@@ -253,8 +257,7 @@ export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Ret
 /** An environment that is registered for the lifetime of the scope. */
 export interface Connection extends Registered {
   /**
-   * Submits a group as soon as the queue is short enough, so that the model is not trained on answers from outdated
-   * weights.
+   * Submits a group as soon as the queue is short enough, so that training does not use answers from outdated weights.
    */
   readonly submit: (group: ScoredGroup) => Effect.Effect<SubmissionResult, AtroposError>
 }

@@ -5,8 +5,8 @@
  *
  * | reference | environment |
  * | --- | --- |
- * | `arithmetic` | sums, without tools. Shows within a minute whether a server returns tokens and a model performs better than chance |
- * | `files` | the agent writes a file with a given text, and the reward checks the file with the rollout's tools |
+ * | `arithmetic` | sums, without tools. Shows within a minute if a server returns tokens and if a model performs better than chance |
+ * | `files` | the agent writes a file with given content; the reward checks the file with the rollout's tools |
  * | `tasks.jsonl`, a folder, `.csv` | rows with `prompt` and one of `answer` (the whole text), `pattern` (a regular expression), `check` (a command that exits with 0) |
  * | `./env.ts`, `./env.ts#name` | an export of a module, made by `RolloutEnvironment.make` |
  *
@@ -47,7 +47,10 @@ export interface ListedEnvironment {
   readonly description: string
 }
 
-/** Returns items one after another, and starts again with the first item, for at most `times` rounds. */
+/**
+ * Makes an Effect that returns the next item each time it runs. After the last item it starts again with the first, for
+ * at most `times` rounds.
+ */
 const cycleItems = <Item>(items: ReadonlyArray<Item>, times = 1): Effect.Effect<Item | undefined> => {
   let next = 0
   return Effect.sync(() => (next >= items.length * times ? undefined : items[next++ % items.length]))
@@ -58,7 +61,7 @@ interface Sum extends AnyItem {
   readonly b: number
 }
 
-/** Makes sums that are the same in every run. */
+/** Makes arithmetic tasks (sums), which are the same in every run. */
 const makeSums = (count: number, from: number): ReadonlyArray<Sum> =>
   Array.from({ length: count }, (_, index) => ({
     id: `sum-${from + index}`,
@@ -254,9 +257,9 @@ const fromModule = Effect.fnUntraced(function* (
 
 /** An environment that was found, and the problems of its rows. */
 export interface FoundEnvironment {
-  /** The item type is private to the environment, and other code does not inspect items. */
+  /** The environment. Its item type is private, and other code does not inspect items. */
   readonly environment: RolloutEnvironment
-  /** Problems of unusable rows of a dataset. */
+  /** Problems of unusable rows, if the environment is a dataset. */
   readonly problems: ReadonlyArray<string>
 }
 
@@ -265,7 +268,7 @@ export const find = Effect.fn("EnvironmentCatalogue.find")(function* (
   reference: string
 ): Effect.fn.Return<FoundEnvironment, EnvironmentError, FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope> {
   const own = bundled.map((one) => one()).find(({ name }) => name === reference)
-  // Items come from the environment and are only passed back to it, so their type does not matter here.
+  // Items come from the environment and are passed back only to it, so their type is irrelevant here.
   if (own !== undefined) return { environment: own as unknown as RolloutEnvironment, problems: [] }
   if (isModule(reference.split("#", 1)[0] ?? "")) return { environment: yield* fromModule(reference), problems: [] }
   const fs = yield* FileSystem.FileSystem

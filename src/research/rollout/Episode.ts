@@ -1,12 +1,12 @@
 /**
- * An episode: all events of one rollout as append-only entries, and the state derived from them.
+ * An episode records all events of one rollout as append-only entries. Its state is derived from the entries.
  *
  * **Details**
  *
  * A **node** is one sequence of tokens that grew only by appending: the prompt of each call begins with the tokens of
  * all earlier calls, as they were sampled. A call begins a new node if its messages do not extend the messages of the
- * node, or if its prompt was tokenised differently. Only the last node counts for training (`hermes-product.md` §5.5).
- * Tokens are stored as the provider returned them; nothing is tokenised here.
+ * current node, or if its prompt was tokenized differently. Only the last node counts for training (`hermes-product.md`
+ * §5.5). Tokens are stored as the provider returned them. This module does not tokenize text.
  *
  * **Example** (A request that continues an episode)
  *
@@ -58,7 +58,7 @@ export interface AnswerEntry {
   readonly at: string
   /** Set if the answer begins a node. `messages` and `prompt` are then complete. */
   readonly node?: NodeCause | undefined
-  /** Messages of the request that follow the earlier messages of the node. */
+  /** New messages of the request, which follow the messages that the node already contains. */
   readonly messages: ReadonlyArray<Json.Fields>
   readonly tools?: ReadonlyArray<unknown> | undefined
   readonly answer: Json.Fields
@@ -67,7 +67,7 @@ export interface AnswerEntry {
   readonly model?: string | undefined
   readonly sampling: Json.Fields
   readonly usage?: Json.Fields | undefined
-  /** Tokens of the prompt that follow the earlier tokens of the node. */
+  /** New tokens of the prompt, which follow the tokens that the node already contains. */
   readonly prompt?: ReadonlyArray<number> | undefined
   readonly tokens?: ReadonlyArray<number> | undefined
   readonly logprobs?: ReadonlyArray<number> | undefined
@@ -92,14 +92,14 @@ interface FinishEntry {
   readonly exit?: string | undefined
 }
 
-/** Entry with the episode's advantage in its group, written when all members of the group are scored. */
+/** Entry with the advantage of the episode in its group. It is written when all members of the group are scored. */
 interface AdvantageEntry {
   readonly type: "advantage"
   readonly at: string
   readonly advantage: number
 }
 
-/** Entry with log probabilities of a reference model, for every token of the last node. */
+/** Entry with the log probabilities that a reference model assigns to the tokens of the last node. */
 interface ReferenceEntry {
   readonly type: "reference"
   readonly at: string
@@ -113,9 +113,9 @@ export type Entry = BeginEntry | CallEntry | AnswerEntry | FailureEntry | Finish
 export interface Node {
   readonly cause: NodeCause
   readonly answers: ReadonlyArray<AnswerEntry>
-  /** All messages of the sequence, the last answer included. */
+  /** All messages of the sequence, including the last answer. */
   readonly messages: ReadonlyArray<Json.Fields>
-  /** All tokens of the sequence, or `undefined` if tokens of any answer are missing. */
+  /** All tokens of the sequence, or `undefined` if the tokens of an answer are missing. */
   readonly tokens: ReadonlyArray<number> | undefined
 }
 
@@ -124,7 +124,7 @@ export interface Episode extends Omit<BeginEntry, "type" | "v"> {
   readonly nodes: ReadonlyArray<Node>
   /** Number of the next call. */
   readonly calls: number
-  /** Calls that began and have not ended. */
+  /** Numbers of the calls that began and have not ended. */
   readonly open: ReadonlySet<number>
   readonly failed: number
   readonly interrupted: number
@@ -148,7 +148,7 @@ const beginEpisode = (entry: BeginEntry): Episode => {
   }
 }
 
-/** Returns the node that follows from the previous node and an answer. */
+/** Returns the node after an answer: the previous node with the answer appended, or a new node. */
 const growNode = (before: Node | undefined, entry: AnswerEntry): Node => {
   const isNew = entry.node !== undefined || before === undefined
   const known = isNew ? [] : before.tokens
@@ -166,7 +166,7 @@ const growNode = (before: Node | undefined, entry: AnswerEntry): Node => {
 const closeCall = (open: ReadonlySet<number>, call: number): ReadonlySet<number> =>
   new Set(Array.from(open).filter((one) => one !== call))
 
-/** Returns the episode after an entry, or `undefined` before the entry that begins it. */
+/** Applies an entry to an episode. Returns the new state, or `undefined` if the episode has not begun yet. */
 export const apply = (episode: Episode | undefined, entry: Entry): Episode | undefined => {
   if (entry.type === "rollout") return episode ?? beginEpisode(entry)
   if (episode === undefined) return undefined
@@ -192,7 +192,7 @@ export const apply = (episode: Episode | undefined, entry: Entry): Episode | und
   }
 }
 
-/** Reasoning inside the text of an answer. Clients that show reasoning separately omit it from the history. */
+/** Matches reasoning inside the text of an answer. Clients that show reasoning separately omit it from the history. */
 const thinking = /<think>[^]*?<\/think>/gu
 
 const normaliseContent = (content: unknown): string => {
@@ -233,8 +233,8 @@ const normaliseCalls = (message: Json.Fields): string =>
   )
 
 /**
- * Returns true if two messages are equal, ignoring a client's changes to empty content, reasoning and white space in
- * arguments.
+ * Returns true if two messages are equal. Differences in empty content, reasoning, and white space in arguments are
+ * ignored, because clients change these.
  */
 export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
   one["role"] === other["role"] &&
@@ -243,14 +243,18 @@ export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
   normaliseCalls(one) === normaliseCalls(other)
 
 /**
- * Position of a request's messages in an episode: the new messages and the whole history with the episode's own
- * messages, or the index of the first message that differs from the episode's.
+ * Result of {@link locateMessages}. If a request continues the episode, `fresh` contains its new messages, and `whole`
+ * contains the episode's stored messages followed by the new ones. Otherwise `differsAt` is the index of the first
+ * message that differs.
  */
 export type MessagePlace =
   | { readonly fresh: ReadonlyArray<Json.Fields>; readonly whole: ReadonlyArray<Json.Fields> }
   | { readonly differsAt: number }
 
-/** Finds the new messages of a request. All messages of an episode's first request are new. */
+/**
+ * Compares the messages of a request with the last node of an episode, and finds the new messages. In the first request
+ * of an episode, all messages are new.
+ */
 export const locateMessages = (
   { nodes }: Pick<Episode, "nodes">,
   messages: ReadonlyArray<Json.Fields>

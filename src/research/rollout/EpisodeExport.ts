@@ -1,13 +1,13 @@
 /**
- * Exports episodes in the format that trainers expect: tokens, masks, log probabilities, scores and messages of equal
- * length, or the reason why an episode cannot be used for training.
+ * Exports episodes in the format that trainers expect: tokens, masks and log probabilities as lists of equal length,
+ * with scores and messages. Fails with the reason if an episode cannot be used for training.
  *
  * **Details**
  *
  * `masks` contains −100 for every token of a prompt or a tool result, and the token's id for every sampled token.
  * `inference_logprobs` contains 1 for each token masked with −100. If an episode has several nodes, the last one is
- * exported. An episode without token ids from its provider can be evaluated or used for supervised fine-tuning, but is
- * refused here, because tokens are never invented.
+ * exported. If the provider returned no token ids, the episode is refused here, because tokens are never invented. It
+ * can still be used for evaluation or supervised fine-tuning.
  *
  * **Example** (Advantages in a group)
  *
@@ -25,10 +25,10 @@ import type * as Json from "../../base/domain/Json.ts"
 import { RolloutRefused, type RolloutView, type ScoredEpisode } from "../../base/domain/RolloutPort.ts"
 import type { AnswerEntry, Episode, Node } from "./Episode.ts"
 
-/** Mask value of a token that is not trained. */
+/** Mask value for tokens that are excluded from training. */
 export const masked = -100
 
-/** Placeholder log probability of a token that is not trained. No real log probability is positive. */
+/** Placeholder log probability for tokens that are excluded from training. A real log probability is never positive. */
 export const maskedLogprob = 1
 
 /** Returns the reason why an episode cannot be used for training, or `undefined` if it can. */
@@ -45,8 +45,8 @@ export const findObstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefi
 }
 
 /**
- * Returns a value for each token of a node: `given` returns the values of sampled tokens, and `other` is the value of
- * all other tokens.
+ * Returns a value for each token of a node. `given` returns the values of the sampled tokens; every other token has the
+ * value `other`.
  */
 const expandOverTokens = (
   { answers }: Node,
@@ -64,8 +64,8 @@ const findUnevenLists = (episode: ScoredEpisode): ReadonlyArray<string> =>
   })
 
 /**
- * Returns the problems of an exported episode, or an empty list if it is valid. The episode may come from another
- * program.
+ * Returns the problems of an exported episode, or an empty list if it is valid. The episode may have been exported by
+ * another program.
  */
 export const findProblems = (episode: ScoredEpisode): ReadonlyArray<string> => {
   const wrong = episode.masks.findIndex((mask, index) => mask !== masked && mask !== episode.tokens[index])
@@ -138,7 +138,7 @@ export interface ScoredGroup {
   readonly group_overrides: Json.Fields
 }
 
-/** Returns the values of all members, or `undefined` if a member lacks a value. */
+/** Returns the values of all members, or `undefined` if a member has no value. */
 const collectShared = <A>(
   members: ReadonlyArray<ScoredEpisode>,
   of: (member: ScoredEpisode) => ReadonlyArray<A> | undefined
@@ -171,8 +171,8 @@ export const toGroup = (members: ReadonlyArray<ScoredEpisode>): ScoredGroup => {
 }
 
 /**
- * Computes the advantages of a group: rewards minus their mean, divided by their standard deviation. Returns 0 for all
- * if the rewards are equal.
+ * Computes the advantages in a group. An advantage is the reward minus the mean reward, divided by the standard
+ * deviation. If all rewards are equal, every advantage is 0.
  */
 export const computeAdvantages = (rewards: ReadonlyArray<number>): ReadonlyArray<number> => {
   const mean = rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length)
@@ -181,8 +181,8 @@ export const computeAdvantages = (rewards: ReadonlyArray<number>): ReadonlyArray
 }
 
 /**
- * Adds to episodes their advantages in their groups. Existing advantages are preserved, and episodes in groups with one
- * scored member receive none.
+ * Computes the advantage of each episode in its group and adds it to the episode. Existing advantages are preserved. An
+ * episode receives no advantage if it is the only scored member of its group.
  */
 export const addAdvantages = (episodes: ReadonlyArray<Episode>): ReadonlyArray<Episode> => {
   const groups = new Map<string, Array<Episode>>()
@@ -212,7 +212,7 @@ export const toSupervised = ({ finished, group_id, metadata, model, nodes, rollo
   metadata
 })
 
-/** Returns the state of an episode, as the server and the command line show it. */
+/** Returns the state of an episode in the form that the server and the command line show. */
 export const toView = (episode: Episode): RolloutView => {
   const node = episode.nodes.at(-1)
   return {

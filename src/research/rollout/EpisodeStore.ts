@@ -4,8 +4,8 @@
  * **Details**
  *
  * A line is written in one piece. Entries that cannot be recreated (beginnings, answers, scores) are synced to disk
- * before the call continues. A line that was truncated by a crash or a full disk is skipped when the file is read, and
- * the next entry begins on a new line; everything before it is preserved.
+ * before the call continues. If a crash or a full disk truncated a line, the line is skipped when the file is read. The
+ * next entry begins on a new line, and all earlier lines are preserved.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -27,7 +27,7 @@ export interface Service {
   /** Begins an episode. Fails if the id is already in use. */
   readonly create: (entry: Episode.BeginEntry) => Effect.Effect<void, RolloutRefused>
   readonly append: (id: string, entry: Episode.Entry) => Effect.Effect<void, RolloutRefused>
-  /** Reads an episode as far as it was written. Fails if the id is unknown. */
+  /** Reads an episode in its current state. Fails if the id is unknown. */
   readonly read: (id: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   /** All ids in sorted order. */
   readonly ids: Effect.Effect<ReadonlyArray<string>, RolloutRefused>
@@ -68,7 +68,7 @@ const known = new Set<string>([
   "reference"
 ])
 
-/** Parses the entry of a line. Returns an empty list for a truncated line or a line of a newer version. */
+/** Parses the entry of a line. Returns an empty list for a truncated line or a line written by a newer version. */
 const parseEntry = (line: string): ReadonlyArray<Episode.Entry> => {
   const value = Option.getOrUndefined(Json.parse(line))
   if (!Json.isFields(value) || !known.has(Json.readWord(value["type"]))) return []
@@ -161,12 +161,15 @@ const make = Effect.fnUntraced(function* (
   }
 })
 
-/** Stores episodes in the files of a directory, which is created when the first episode begins. */
+/**
+ * Provides a store that writes episodes to files in a directory. The directory is created when the first episode
+ * begins.
+ */
 export const layerDirectory = (
   directory: string
 ): Layer.Layer<EpisodeStore, never, FileSystem.FileSystem | Path.Path> => Layer.effect(EpisodeStore, make(directory))
 
-/** Stores episodes in memory, for tests and for runs that export them immediately. */
+/** Provides a store that keeps episodes in memory, for tests and for runs that export episodes immediately. */
 export const layerMemory: Layer.Layer<EpisodeStore> = Layer.sync(EpisodeStore, () => {
   const episodes = new Map<string, Episode.Episode>()
   const findEpisode = (id: string): Effect.Effect<Episode.Episode, RolloutRefused> =>

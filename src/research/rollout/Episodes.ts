@@ -1,17 +1,17 @@
 /**
- * Live episodes: one call at a time for each rollout. Its request continues the episode, and its answer is stored
- * before it is returned.
+ * Live episodes. A rollout has only one call at a time. The request of a call continues the episode, and the answer is
+ * stored before it is returned.
  *
  * **Details**
  *
- * If a call fails or its client disconnects, this is recorded in the episode, which remains open. A request whose
- * history differs from the episode's is refused or begins a new node, depending on the options with which the rollout
- * was opened. Finished episodes accept no calls.
+ * If a call fails or its client disconnects, the failure is recorded and the episode remains open. If the history of a
+ * request differs from the episode, the request is refused or begins a new node, depending on the options with which
+ * the rollout was opened. A finished episode does not accept calls.
  *
  * **Gotchas**
  *
- * A rollout belongs to one process at a time. Other processes may read its file. Calls that were active when a process
- * ended are marked as interrupted when the rollout is called again.
+ * Only one process at a time may use a rollout; other processes may read its file. If a process ends during a call, the
+ * call is marked as interrupted when the rollout is used again.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -44,14 +44,14 @@ export interface Service {
   readonly get: (id: string) => Effect.Effect<Episode.Episode, RolloutRefused>
   readonly ids: Effect.Effect<ReadonlyArray<string>, RolloutRefused>
   /**
-   * Returns true if this process is answering a request of a rollout. A call left open by a dead process does not
-   * count.
+   * Returns true if this process is currently answering a request in the rollout. A call that a dead process left open
+   * does not count.
    */
   readonly isBusy: (id: string) => Effect.Effect<boolean>
   /**
-   * Makes one call. `ask` receives the messages to send and returns the body of a chat completion, which is returned
-   * with its tool calls. Messages that the episode already contains are sent exactly as stored, regardless of a
-   * client's changes, so that they are tokenised as before.
+   * Makes one call. `ask` receives the messages to send and returns the body of a chat completion. The result is this
+   * body, with tool calls parsed from its text. Messages that the episode already contains are sent exactly as stored,
+   * even if the client changed them, so that they are tokenized as before.
    */
   readonly call: <E, R>(
     id: string,
@@ -63,7 +63,10 @@ export interface Service {
     score: Partial<RolloutScore>,
     exit?: string
   ) => Effect.Effect<Episode.Episode, RolloutRefused>
-  /** Records an advantage or reference log probabilities, which are known when the group is complete. */
+  /**
+   * Records the advantage or the reference log probabilities of an episode, which are known only after its group is
+   * complete.
+   */
   readonly note: (
     id: string,
     known: { readonly advantage: number } | { readonly reference: ReadonlyArray<number> }
@@ -73,7 +76,7 @@ export interface Service {
 /** Service for live episodes. */
 export class Episodes extends Context.Service<Episodes, Service>()("hermes-effect/runner/Episodes") {}
 
-/** Maximum number of episodes cached in memory between calls. Other episodes are read from the store again. */
+/** Maximum number of episodes cached in memory between calls. Any other episode is read from the store again. */
 const mostCached = 512
 
 const now: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
@@ -126,7 +129,7 @@ const parseTextCalls = (
 
 /** An answer of a model. */
 interface ReceivedAnswer {
-  /** Body as the provider sent it. */
+  /** Body of the response as the provider sent it. */
   readonly raw: Json.Fields
   /** Body with the calls that were parsed from its text. */
   readonly body: Json.Fields
@@ -169,7 +172,7 @@ const toAnswerEntry = (
   }
 }
 
-/** Episodes in memory, and the store that contains them. */
+/** The episodes that are cached in memory, and the store that contains all episodes. */
 interface LiveEpisodes {
   readonly store: EpisodeStore["Service"]
   readonly cached: Map<string, Episode.Episode>
@@ -201,7 +204,7 @@ const getEpisode = ({ cached, store }: LiveEpisodes, id: string) =>
     return known === undefined ? store.read(id) : Effect.succeed(known)
   })
 
-/** Runs work on a rollout. No other work on the rollout runs at the same time. */
+/** Runs work on a rollout exclusively: other work on the same rollout does not run at the same time. */
 const runExclusively = <A, E, R>(
   live: LiveEpisodes,
   id: string,
@@ -252,7 +255,7 @@ const markInterrupted = (
       )
   )
 
-/** Stores the failure of a call. The caller receives the failure itself. An error of the store is only logged. */
+/** Stores the failure of a call. A store error is only logged, so that the caller receives the original failure. */
 const recordFailure = Effect.fnUntraced(function* (
   live: LiveEpisodes,
   id: string,

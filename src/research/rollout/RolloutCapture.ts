@@ -1,13 +1,13 @@
 /**
- * Records the model calls of an agent's runs as episodes, with middleware around every provider request of a rollout's
- * session.
+ * Records the model calls of agent runs as episodes. Middleware wraps every provider request of a session that is a
+ * rollout.
  *
  * **Details**
  *
- * {@link Capture.track} makes a session a rollout with the same id. Each request is sent unstreamed, with the rollout's
- * sampling parameters and the fields that request tokens, and its answer is stored before the run continues. Calls of
- * other sessions (sub-agents, side tasks) are passed through. If an answer cannot be stored, the call fails: a rollout
- * with a gap is useless.
+ * {@link Capture.track} makes a session a rollout with the same id. Each request is sent without streaming, with the
+ * rollout's sampling parameters and the fields that request tokens. Its answer is stored before the run continues.
+ * Calls from other sessions (sub-agents, side tasks) are passed through unchanged. If an answer cannot be stored, the
+ * call fails, because a rollout with a gap is useless.
  *
  * **Example** (An agent whose runs can be rollouts)
  *
@@ -47,19 +47,19 @@ import * as TokenCapture from "./TokenCapture.ts"
 /** Middleware for an agent, and the function that selects the runs to record. */
 export interface Capture {
   readonly middleware: Middleware.LlmExecution
-  /** Records the model calls of a session while an effect runs. */
+  /** Runs an Effect and meanwhile records the model calls of the session `id`. */
   readonly track: <A, E, R>(id: string, run: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 /** Settings of a capture. */
 export interface Options {
-  /** Request fields that ask for tokens. By default they are chosen by the address of the route. */
+  /** Kind of request fields that request tokens. By default it depends on the address of the route. */
   readonly dialect?: TokenCapture.Dialect | undefined
 }
 
 const protocol = "chat_completions"
 
-/** Returns the unstreamed request with the rollout's sampling parameters. */
+/** Returns a request without streaming, with the rollout's sampling parameters and the fields that request tokens. */
 const toCapturedRequest = (
   request: ModelRequest,
   sampling: Json.Fields,
@@ -115,7 +115,7 @@ export const make = (options: Options = {}): Effect.Effect<Capture, never, Episo
                   return answer.raw
                 })
             )
-            // Calls parsed from the text are present only in the body.
+            // Tool calls that were parsed from the text are contained only in the body.
             return response === undefined || body !== response.raw ? yield* decode(body) : response
           }).pipe(
             Effect.catchIf(

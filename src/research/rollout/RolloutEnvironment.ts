@@ -1,11 +1,11 @@
 /**
- * An environment for rollouts: tasks for an agent, and rewards for its work.
+ * An environment for rollouts. It supplies tasks for an agent and computes rewards for the agent's work.
  *
  * **Details**
  *
- * `computeReward` and `prepare` receive {@link RolloutTools}, which run tools in the directory and under the task id of
- * the rollout, so that they see the agent's work. A reward may list its components. All members are effects, which may
- * require services. If computing a reward fails, the reward is 0, and the cause is recorded.
+ * `computeReward` and `prepare` receive {@link RolloutTools}, which run tools in the rollout's directory and under its
+ * task id, so that they can access the results of the agent's work. A reward may list its components. All members are
+ * effects, which may require services. If computing a reward fails, the reward is 0, and the cause is recorded.
  *
  * **Example** (Sums, checked by their text)
  *
@@ -36,7 +36,7 @@ import type * as Json from "../../base/domain/Json.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
 import type { Episode } from "./Episode.ts"
 
-/** Error raised when an environment cannot continue because its data or its services are missing. */
+/** Error raised when an environment cannot continue because data or services are missing. */
 export class EnvironmentError extends Schema.TaggedError<EnvironmentError>("hermes-effect/runner/EnvironmentError")(
   "EnvironmentError",
   { message: Schema.String }
@@ -58,7 +58,8 @@ export interface CommandAnswer {
 }
 
 /**
- * Tools in the directory of one rollout. Each call is handled like a model's call: hooks, fences, approvals, sandbox.
+ * Runs tools in the directory of one rollout. A call is handled like a call from a model, with hooks, fences, approvals
+ * and sandbox.
  */
 export interface RolloutTools {
   readonly rolloutId: string
@@ -73,7 +74,7 @@ export interface RolloutTools {
   readonly writeFile: (path: string, content: string) => Effect.Effect<ToolAnswer>
 }
 
-/** Record of a rollout: its run, and its episode with all requests and answers. */
+/** Record of a rollout, from which its reward is computed: its run, and its episode with all requests and answers. */
 export interface RolloutRecord {
   readonly rolloutId: string
   /** Final text of the answer. */
@@ -93,9 +94,9 @@ export type Reward =
   | number
   | { readonly reward: number; readonly components?: Readonly<Record<string, number>> | undefined }
 
-/** Properties of an item that rollouts use to name it. */
+/** Properties that every item of an environment may have. */
 export interface AnyItem {
-  /** Name for the group of the item's rollouts. Generated if absent. */
+  /** Name of the group of rollouts for this item. Generated if absent. */
   readonly id?: string | undefined
 }
 
@@ -103,9 +104,9 @@ export interface AnyItem {
 export interface RolloutEnvironment<Item extends AnyItem = AnyItem, R = never> {
   readonly name: string
   readonly description: string
-  /** Toolsets of the agent. `undefined` leaves the choice to the run. */
+  /** Toolsets of the agent. If `undefined`, the settings of the run apply. */
   readonly toolsets: ReadonlyArray<string> | undefined
-  /** System prompt that replaces the agent's. `undefined` leaves it unchanged. */
+  /** System prompt that replaces the agent's system prompt. If `undefined`, the agent's system prompt is used. */
   readonly systemPrompt: string | undefined
   /** Effect that runs once, before the first item. */
   readonly setup: Effect.Effect<void, EnvironmentError, R>
@@ -115,7 +116,7 @@ export interface RolloutEnvironment<Item extends AnyItem = AnyItem, R = never> {
   /** Prepares the directory of a rollout before its run. */
   readonly prepare: (item: Item, tools: RolloutTools) => Effect.Effect<void, EnvironmentError, R>
   readonly computeReward: (item: Item, result: RolloutRecord, tools: RolloutTools) => Effect.Effect<Reward, unknown, R>
-  /** Items that an evaluation rolls out, once each. */
+  /** Items for evaluations. An evaluation rolls out each of them once. */
   readonly evaluation: Effect.Effect<ReadonlyArray<Item>, EnvironmentError, R>
 }
 

@@ -1,18 +1,18 @@
 /**
- * One group of rollouts: several rollouts of the same item by the same agent. Each works in a separate directory, where
- * it is also scored.
+ * Runs one group of rollouts: several rollouts of the same item by the same agent. Each rollout works in a separate
+ * directory, in which it is also scored.
  *
  * **Details**
  *
  * The tools are resolved once for the group, so that its members are comparable. A rollout is a run of the provided
- * agent in a new session; its id is also the id of the session and of the task. Its directory exists until its reward
- * is computed, and is always removed afterwards. The reward is 0, and the cause is stored, if the rollout has no
- * output, its run fails, or its reward fails. When all members are scored, each receives its advantage in the group.
+ * agent in a new session. Its id is also the id of the session and of the task. Its directory is removed after the
+ * reward is computed. If the rollout has no output, or if its run or the computation of its reward fails, the reward is
+ * 0 and the cause is stored. When all members are scored, each receives its advantage in the group.
  *
  * **Gotchas**
  *
- * Provide the runtime with `CompactionSettings` `"off"`: a compacted conversation continues in another session, so that
- * its rollout has a reward of 0.
+ * Provide the runtime with `CompactionSettings` `"off"`. Otherwise a compacted conversation continues in another
+ * session, and its rollout receives a reward of 0.
  *
  * **Example** (The best member of a group)
  *
@@ -65,11 +65,11 @@ export interface Options extends RolloutSettings {
    */
   readonly directory?: string | undefined
   /**
-   * Distribution from which the toolsets of each group are drawn, for environments that name no toolsets (see
+   * Distribution from which the toolsets of each group are drawn if the environment does not name toolsets (see
    * `Distributions`).
    */
   readonly distribution?: Distributions.Distribution | undefined
-  /** Decision on agent calls that need an approval, because no user can be asked. Defaults to `deny`. */
+  /** Decision on tool calls of the agent that need an approval; no user can be asked. Defaults to `deny`. */
   readonly unattended?: "deny" | "approve" | undefined
   /** Called with each scored rollout. */
   readonly onScored?: ((rollout: ScoredRollout) => Effect.Effect<void>) | undefined
@@ -85,7 +85,7 @@ export interface ScoredRollout {
   readonly advantage: number | undefined
 }
 
-/** A group whose members are all scored. */
+/** A group of rollouts that have all been scored. */
 export interface ScoredRollouts {
   readonly groupId: string
   /** Names of the tools that all members had. */
@@ -124,7 +124,7 @@ const resolveTools = Effect.fnUntraced(function* (
 const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, directory: string): RolloutTools => {
   const call: RolloutTools["call"] = (name, args) =>
     agent.callTool({ name, args, sessionId: rolloutId, cwd: directory }).pipe(
-      // The calls come from the environment's own code, which the user allowed by selecting the environment. The
+      // The calls come from the environment's own code. The user approved this code by selecting the environment. The
       // minimum safety rules still apply.
       Effect.provideService(InteractiveMode, makeUnattended("reward", "approve")),
       Effect.map(({ isFailure, output }) => ({
@@ -230,7 +230,7 @@ const makeRolloutDirectory = Effect.fnUntraced(function* (
   return paths.resolve(made)
 })
 
-/** Makes an id for any item name. The id is a valid file name on every system. */
+/** Makes a group id from the name of an item. The id is a valid file name on every system. */
 const makeGroupId = (name: string, unique: string): string =>
   `${
     name
@@ -239,7 +239,7 @@ const makeGroupId = (name: string, unique: string): string =>
       .slice(0, 90) || "group"
   }-${unique}`
 
-/** A group in progress. */
+/** Values that the rollouts of an active group share. */
 interface Group<Item extends AnyItem, R> {
   readonly environment: RolloutEnvironment<Item, R>
   readonly item: Item
@@ -341,7 +341,7 @@ const compareMembers = Effect.fnUntraced(function* (members: ReadonlyArray<Score
   })
 })
 
-/** Rolls out one item as often as the settings specify, and scores each rollout in its directory. */
+/** Runs the number of rollouts of one item that the settings specify, and scores each rollout in its directory. */
 export const run = Effect.fn("RolloutGroup.run")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   item: Item,

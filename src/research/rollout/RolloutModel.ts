@@ -1,13 +1,12 @@
 /**
- * The model of a server's rollouts. A client's request is passed to the model unchanged, through the normal path of
- * model calls (keys, waits, request middleware, hooks). Its answer is stored in the episode before the client receives
- * it.
+ * Answers the requests in a server's rollouts with a model. Requests take the normal path of model calls (keys, waits,
+ * request middleware, hooks). An answer is stored in the episode before the client receives it.
  *
  * **Details**
  *
- * Every rollout is answered by the main route alone, unstreamed, because a fallback would use another model, and a
- * continued answer would be another sequence of tokens. The rollout's sampling parameters override the parameters of a
- * request.
+ * Only the main route is used, because a fallback would use another model. Answers are not streamed, because the
+ * continuation of a broken stream would be another sequence of tokens. The rollout's sampling parameters override the
+ * parameters of a request.
  *
  * **Gotchas**
  *
@@ -37,11 +36,11 @@ import * as EpisodeExport from "./EpisodeExport.ts"
 import { Episodes, type Request } from "./Episodes.ts"
 import * as TokenCapture from "./TokenCapture.ts"
 
-/** Settings of a server's rollouts. */
+/** Settings for the rollouts of a server. */
 export interface Options {
-  /** Request fields that ask for tokens. By default they are chosen by the address of the route. */
+  /** Kind of request fields that request tokens. By default it depends on the address of the route. */
   readonly dialect?: TokenCapture.Dialect | undefined
-  /** Default properties of rollouts. */
+  /** Default values for new rollouts. */
   readonly defaults?:
     | Pick<RolloutWanted, "on_divergence" | "sampling" | "tool_call_parser" | "weights_version">
     | undefined
@@ -72,7 +71,7 @@ export const readSampling = (body: Json.Fields): Json.Fields =>
     samplingNames.flatMap((name) => (body[name] === undefined || body[name] === null ? [] : [[name, body[name]]]))
   )
 
-/** Request fields that only the server sets: a client must not choose addresses and headers of the provider. */
+/** Request fields that only the server sets. For example, a client must not choose the headers of provider requests. */
 const ours = new Set([
   "model",
   "stream",
@@ -123,7 +122,7 @@ const readMessages = (body: Json.Fields): Effect.Effect<ReadonlyArray<Json.Field
   return Effect.succeed(messages.map(Json.readFields))
 }
 
-/** A placeholder call. The middleware below replaces it with the client's request. */
+/** A placeholder for a model call. The middleware below replaces its request with the client's request. */
 const placeholder: ModelCall = {
   messages: [Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: "rollout" })] })],
   tools: [],
@@ -157,7 +156,7 @@ const replaceRequest = (make: (model: string, baseUrl: string | undefined) => Mo
 const make = Effect.fnUntraced(function* ({ defaults = {}, dialect }: Options) {
   const episodes = yield* Episodes
   const router = yield* ModelRouter
-  // The hooks come from the runtime, not from the caller of each request.
+  // The hooks come from the context in which the service is built, not from the context of each request.
   const services = yield* Effect.context<never>()
 
   const requestAnswer = Effect.fnUntraced(function* (
@@ -229,6 +228,6 @@ const make = Effect.fnUntraced(function* ({ defaults = {}, dialect }: Options) {
   return service
 })
 
-/** Provides rollouts that the models in the context answer. */
+/** Provides rollouts whose requests are answered by the router in the context. */
 export const layer = (options: Options = {}): Layer.Layer<RolloutPort, never, Episodes | ModelRouter> =>
   Layer.effect(RolloutPort, make(options))

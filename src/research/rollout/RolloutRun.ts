@@ -1,13 +1,13 @@
 /**
- * Runs an environment: group after group of rollouts is delivered to a trainer and measured, with evaluations in
- * between.
+ * Runs an environment. Groups of rollouts are run one after another, measured and delivered to a trainer, with
+ * evaluations in between.
  *
  * **Details**
  *
  * The environment supplies items until it has no more items or the requested number of groups is done. Every group is
  * delivered to the {@link TrainingSink} before the next group begins, so that an interruption loses only the current
- * group. An evaluation rolls out each of the environment's evaluation items once, at temperature 0, and is not
- * submitted to a sink. Groups wait meanwhile (`STOP_TRAIN`), or the evaluation is skipped (`NONE`).
+ * group. An evaluation rolls out each of the environment's evaluation items once, at temperature 0. Its rollouts are
+ * not delivered to the sink. With `STOP_TRAIN`, groups wait during an evaluation; with `NONE`, evaluations are skipped.
  *
  * **Example** (One group of an environment)
  *
@@ -68,7 +68,7 @@ import { toDelivery, ExperimentTracker, type Metrics, type OutputError, Training
 
 /** Settings of a run. */
 export interface Options extends RolloutGroup.Options {
-  /** Maximum number of groups. Without it, all items are rolled out. */
+  /** Maximum number of groups. If absent, all items are rolled out. */
   readonly groups?: number | undefined
   /** Called with each delivered group. */
   readonly onGroup?: ((report: GroupReport) => Effect.Effect<void>) | undefined
@@ -80,7 +80,7 @@ export interface GroupReport {
   readonly number: number
   readonly group: RolloutGroup.ScoredRollouts
   readonly metrics: Metrics
-  /** Members that cannot be used for training, each with the reason. */
+  /** Members of the group that cannot be used for training, each with the reason. */
   readonly leftOut: ReadonlyArray<{ readonly rolloutId: string; readonly reason: string }>
 }
 

@@ -1,5 +1,5 @@
 /**
- * Settings of rollouts and of the training agent, with the defaults of the contract.
+ * Settings of rollouts and of the training agent, with the defaults from the specification.
  *
  * **Example** (Defaults of the contract)
  *
@@ -20,7 +20,7 @@ const atLeastOne = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
 /** Settings of rollouts. */
 export const RolloutSettings = Schema.Struct({
-  /** Toolsets for environments that name no toolsets. */
+  /** Toolsets for environments that do not name any. */
   toolsets: Schema.Array(Schema.String),
   /** Number of rollouts of each item. */
   groupSize: atLeastOne,
@@ -36,15 +36,15 @@ export const RolloutSettings = Schema.Struct({
   /** Number of groups between two evaluations, or 0 for no evaluations. */
   stepsPerEvaluation: Schema.Natural,
   /**
-   * Handling of groups during an evaluation: groups wait (`STOP_TRAIN`), or evaluations are skipped (`NONE`). Atropos
-   * has a third value, `LIMIT_TRAIN`, for trainers that continue meanwhile.
+   * Handling of evaluations: with `STOP_TRAIN`, groups wait during an evaluation; with `NONE`, evaluations are skipped.
+   * Atropos has a third value, `LIMIT_TRAIN`, for trainers that continue during an evaluation.
    */
   evalHandling: Schema.Literals(["STOP_TRAIN", "NONE"])
 })
 /** See {@link RolloutSettings}. */
 export type RolloutSettings = typeof RolloutSettings.Type
 
-/** Default settings, as defined by the contract. */
+/** Default settings, as defined by the specification. */
 export const defaults: RolloutSettings = {
   toolsets: ["terminal", "file"],
   groupSize: 4,
@@ -62,7 +62,10 @@ export const trainerIterations = 200
 /** Toolsets of the training agent. */
 export const trainerToolsets = ["terminal", "web", "rl"] as const
 
-/** Time limit for a command of the training agent, in seconds. Tests of environments and data downloads take long. */
+/**
+ * Time limit for a command of the training agent, in seconds. Tests of environments and downloads of data take a long
+ * time.
+ */
 export const trainerTimeoutSeconds = 600
 
 /** Milliseconds between two status checks of a training run. */

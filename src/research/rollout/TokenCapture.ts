@@ -1,6 +1,6 @@
 /**
- * Token ids and log probabilities of an answer, as chat completion servers return them, and the request fields that ask
- * for them.
+ * Reads token ids and log probabilities from the answers of chat completion servers, and defines the request fields
+ * that request them.
  *
  * **Details**
  *
@@ -11,7 +11,8 @@
  * | vLLM, older | `logprobs`, `return_tokens_as_token_ids` | `token_id:N` in place of each token | as OpenAI |
  * | SGLang | `logprobs`, `return_prompt_token_ids`, `return_meta_info` | `choices[].prompt_token_ids`, `meta_info.output_token_logprobs` | the same: `[logprob, id, …]` |
  *
- * No values are computed from text. If a server does not return a value, it is absent and the reason is reported.
+ * Values are never computed from text. If a server does not return a value, the value is absent and the reason is
+ * reported.
  *
  * **Example** (An answer of vLLM)
  *
@@ -31,7 +32,10 @@
  */
 import * as Json from "../../base/domain/Json.ts"
 
-/** Kinds of request fields that ask for tokens: fields of inference servers, fields of OpenAI, or no fields. */
+/**
+ * Kinds of request fields that request tokens: the fields of inference servers, the fields of the OpenAI API, or no
+ * fields.
+ */
 export const dialects = ["token_ids", "logprobs", "none"] as const
 /** One of {@link dialects}. */
 export type Dialect = (typeof dialects)[number]
@@ -49,7 +53,10 @@ export const chooseDialect = (baseUrl: string | undefined): Dialect => {
   return strictHosts.test(host) ? "logprobs" : "token_ids"
 }
 
-/** Returns the request fields that ask for tokens. Fields outside the protocol's SDK are passed in `extra_body`. */
+/**
+ * Returns the request fields that request tokens. `extra` contains the fields that the SDK does not know, which are
+ * passed in `extra_body`.
+ */
 export const listRequestFields = (dialect: Dialect): { readonly own: Json.Fields; readonly extra: Json.Fields } => {
   switch (dialect) {
     case "none":
@@ -123,7 +130,7 @@ const tokenFields = new Set(["prompt_token_ids", "token_ids", "meta_info", "logp
 const omitFields = (value: Json.Fields, names: ReadonlySet<string>): Json.Fields =>
   Object.fromEntries(Object.entries(value).filter(([name]) => !names.has(name)))
 
-/** Returns the body without token data that the client did not request. */
+/** Removes token data that the client did not request from the body of an answer. */
 export const hideTokens = (body: Json.Fields, asked: Json.Fields): Json.Fields => {
   const names = new Set(Array.from(tokenFields).filter((name) => !(name === "logprobs" && asked["logprobs"] === true)))
   if (asked["return_token_ids"] === true) for (const name of ["prompt_token_ids", "token_ids"]) names.delete(name)

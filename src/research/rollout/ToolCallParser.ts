@@ -14,8 +14,8 @@
  * | `kimi` | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{…}<\|tool_call_end\|>` |
  * | `glm` | `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>` |
  *
- * A call that is truncated at the end is ignored, unless its JSON is complete. Other text is preserved: a text without
- * a call is returned unchanged. Values that are not written as JSON (`qwen3_coder`, `glm`, `longcat`) are converted to
+ * A call that is truncated at the end is ignored, unless its JSON is complete. Other text is preserved. Text without a
+ * call is returned unchanged. Values that are not written as JSON (`qwen3_coder`, `glm`, `longcat`) are converted to
  * the type that the tool's schema specifies.
  *
  * **Example** (A call of a Hermes model)
@@ -53,11 +53,14 @@ export type Parser = (text: string, tools: ReadonlyArray<unknown>) => ParsedAnsw
 
 const makeWithoutCalls = (text: string): ParsedAnswer => ({ content: text, calls: [] })
 
-/** Makes a parsed answer with the text before the first call, or with the whole text if it contains no call. */
+/**
+ * Makes a parsed answer from the calls and the text before the first call. If there are no calls, it contains the whole
+ * text.
+ */
 const makeResult = (text: string, start: number, calls: ReadonlyArray<ParsedCall>): ParsedAnswer =>
   calls.length === 0 ? makeWithoutCalls(text) : { content: text.slice(0, start).trim(), calls }
 
-/** Returns the call in an object with a name and arguments. */
+/** Returns the call that an object with a name and arguments describes, as a list. */
 const toCalls = (value: unknown): ReadonlyArray<ParsedCall> => {
   const { arguments: own, name, parameters } = Json.readFields(value)
   const given = own ?? parameters ?? {}
@@ -91,7 +94,7 @@ const findJsonEnd = (text: string, from: number): number | undefined => {
   return undefined
 }
 
-/** Finds the contents of all elements, in order. The last element may be unclosed. */
+/** Returns the contents of all elements with a given tag, in order. The last element may lack its closing tag. */
 const findElements = (
   text: string,
   open: string,
@@ -133,7 +136,7 @@ const makeTagParser =
       findElements(text, open, close).flatMap(({ inside }) => parseJsonCalls(inside))
     )
 
-/** Reads pairs of consecutive key and value elements. */
+/** Reads pairs that each consist of a key element and the value element after it. */
 const readPairs = (key: string, value: string, inside: string): ReadonlyArray<readonly [string, string]> =>
   inside
     .split(`<${key}>`)
@@ -145,7 +148,7 @@ const readPairs = (key: string, value: string, inside: string): ReadonlyArray<re
       return end === -1 ? [] : [[name.trim(), text.slice(0, end)] as const]
     })
 
-/** Makes a parser for calls whose name, keys and values are each written in elements. */
+/** Makes a parser for calls whose name, keys and values are written as separate elements. */
 const makeElementParser =
   (open: string, close: string, key: string, value: string): Parser =>
   (text, tools) =>
@@ -224,7 +227,7 @@ const parseDeepseek: Parser = (text) => {
   const calls = findElements(text, "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>").flatMap(({ inside }) => {
     const [head = "", ...rest] = inside.split("<｜tool▁sep｜>")
     const body = rest.join("<｜tool▁sep｜>")
-    // V3 writes the kind first, and the function name on the line before a code fence.
+    // In V3, the kind comes first, and the function name is on the line before a code fence.
     const [, named, fenced] = /^\s*([^\n]+?)\s*\n```(?:json)?\s*\n([^]*?)\n?```\s*$/u.exec(body) ?? []
     return toCalls({ name: (named ?? head).trim(), arguments: Json.parseOrKeep((fenced ?? body).trim()) })
   })
@@ -256,7 +259,7 @@ export const parsers = {
   glm: makeElementParser("<tool_call>", "</tool_call>", "arg_key", "arg_value")
 } satisfies Record<string, Parser>
 
-/** Parser names that inference servers use for model versions, mapped to the parsers above. */
+/** Other names that inference servers use for the parsers above, often for certain model versions. */
 const aliases: Readonly<Record<string, keyof typeof parsers>> = {
   deepseek_v3: "deepseek",
   deepseek_v3_1: "deepseek",

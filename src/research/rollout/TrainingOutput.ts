@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Both are services. The local implementations write files to a directory, which any tool can read. An application
- * provides its own layer for a tracker such as Weights & Biases or a trainer such as Tinker. `layerAtropos` submits
- * groups to the Atropos API.
+ * Both receivers are services. The local implementations write files that any tool can read. An application provides
+ * its own layer for a tracker such as Weights & Biases or a trainer such as Tinker. `layerAtropos` submits groups to
+ * the Atropos API.
  *
  * | file | line |
  * | --- | --- |
@@ -41,15 +41,15 @@ import * as Atropos from "./Atropos.ts"
 import * as EpisodeExport from "./EpisodeExport.ts"
 import type { ScoredRollouts } from "./RolloutGroup.ts"
 
-/** Error raised when a receiver did not accept a group or metrics. */
+/** Error raised when a receiver does not accept a group or metrics. */
 export class OutputError extends Schema.TaggedError<OutputError>("hermes-effect/runner/OutputError")("OutputError", {
   message: Schema.String
 }) {}
 
-/** A group as it is delivered. */
+/** A group in the form in which it is delivered. */
 export interface Delivery {
   readonly groupId: string
-  /** Members that can be used for training, or `undefined` without any. */
+  /** The members that can be used for training, or `undefined` if there are no such members. */
   readonly group: EpisodeExport.ScoredGroup | undefined
   /** Trajectories of all members, without tokens. */
   readonly trajectories: ReadonlyArray<unknown>
@@ -109,14 +109,14 @@ const makeAppender = Effect.fnUntraced(function* (directory: string) {
               file.writeAll(encoder.encode(lines.map((line) => `${JSON.stringify(line)}\n`).join(""))),
               file.sync
             ).pipe(
-              // A partial line would corrupt the next one. Truncating it requires no disk space.
+              // A partial line would corrupt the next line. Truncating the file requires no disk space.
               Effect.onError(() => Effect.ignore(fs.truncate(paths.join(directory, name), size)))
             )
           })
         ).pipe(Effect.mapError(toOutputError))
 })
 
-/** Writes groups and trajectories to the files of a directory. */
+/** Provides a sink that writes groups and trajectories to files in a directory. */
 export const layerFiles = (
   directory: string,
   options: { readonly trajectories?: boolean | undefined } = {}
@@ -132,7 +132,7 @@ export const layerFiles = (
     }))
   )
 
-/** Writes metrics to a file in a directory. */
+/** Provides a tracker that writes metrics to a file in a directory. */
 export const layerMetrics = (
   directory: string
 ): Layer.Layer<ExperimentTracker, never, FileSystem.FileSystem | Path.Path> =>
@@ -146,7 +146,7 @@ export const layerMetrics = (
     }))
   )
 
-/** Submits groups to an Atropos API, in addition to the sink in the context. */
+/** Provides a sink that submits groups to an Atropos API and also delivers them to the sink in the context. */
 export const layerAtropos = (
   address: string,
   facts: Atropos.EnvironmentFacts

@@ -1,13 +1,13 @@
 /**
- * Service that trains models: environments, training runs, their state and their results. An application provides a
- * layer for a service such as Tinker. The default implementation records rollouts on this machine and trains no
- * weights.
+ * Service that trains models: it manages environments and training runs with their state and results. An application
+ * provides a layer for a service such as Tinker. The default implementation only records rollouts on this machine and
+ * does not train weights.
  *
  * **Details**
  *
  * {@link layerRecorder} runs the environment of a training run in the background for the lifetime of its scope, and
- * stores groups, metrics and episodes in a directory of the run. It reports that it does not train, so that its rewards
- * reflect the unchanged weights.
+ * stores groups, metrics and episodes in a directory of the run. It reports that it does not train, so that readers
+ * know that the rewards come from unchanged weights.
  *
  * **Example** (A service provided by an application)
  *
@@ -73,7 +73,7 @@ export const TrainingConfig = Schema.Struct({
 /** See {@link TrainingConfig}. */
 export type TrainingConfig = typeof TrainingConfig.Type
 
-/** Makes the default configuration for an environment: a small run. */
+/** Makes the default configuration for an environment, which is a small run. */
 export const makeDefaultConfig = (environment: string): TrainingConfig => ({
   environment,
   total_steps: 8,
@@ -109,7 +109,7 @@ export class TrainingService extends Context.Service<
   TrainingService,
   {
     readonly name: string
-    /** Limitations of the service that matter when judging its results. May be empty. */
+    /** Limitations of the service that are important for interpreting its results. May be empty. */
     readonly notice: string
     /** Names of missing API keys. */
     readonly missingKeys: Effect.Effect<ReadonlyArray<string>>
@@ -124,7 +124,7 @@ export class TrainingService extends Context.Service<
   }
 >()("hermes-effect/runner/TrainingService") {}
 
-/** Rolls out an environment into a directory. */
+/** Runs the rollouts of an environment and stores them in a directory. */
 export type RollOut = (
   config: TrainingConfig,
   directory: string,
@@ -251,6 +251,6 @@ const makeRecorder = Effect.fnUntraced(function* ({ directory, environments, rol
   })
 })
 
-/** Records rollouts on this machine. Trains no weights. */
+/** Provides a service that records rollouts on this machine without training weights. */
 export const layerRecorder = (options: RecorderOptions): Layer.Layer<TrainingService> =>
   Layer.effect(TrainingService, makeRecorder(options))

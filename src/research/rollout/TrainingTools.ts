@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * The selected environment and its configuration belong to the session. A run's status is reported once every 30
- * minutes. An earlier request returns the time of the next report.
+ * Each session has its own selected environment and configuration. The status of a run is reported once every 30
+ * minutes. An earlier request returns only the time of the next report.
  *
  * **Example** (The tools of a training agent)
  *
@@ -114,7 +114,7 @@ const toolkit = Toolkit.make(
 )
 
 const toJsonResult = (value: object): Effect.Effect<typeof Result.Type> =>
-  // The fields are numbers, texts and lists of them. `undefined` fields are removed.
+  // The fields are numbers, strings, and lists of numbers or strings. Fields that are `undefined` are removed.
   Effect.sync(() => JSON.parse(JSON.stringify(value)) as typeof Result.Type)
 
 const toProblem = <A>(effect: Effect.Effect<A, TrainingError>) =>

@@ -1,6 +1,6 @@
 /**
- * Runs one command of a task (setup, test or scorer) in the environment that its settings choose. The command has a
- * time limit, all of its processes are ended afterwards, and its environment variables contain no credentials.
+ * Runs one command of a task (setup, test or scorer) in the environment selected by the settings. The command has a
+ * time limit, and its environment variables contain no credentials. All of its processes are ended at the end.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -62,7 +62,8 @@ export const run = Effect.fn("BoundedCommand.run")(function* ({
   }).pipe(
     Effect.scoped,
     Effect.provideService(CallDirectory, cwd),
-    // Temporary files are separate for each working directory, so that one command does not see the files of another.
+    // Each working directory has separate temporary files, so that a command cannot access the temporary files of
+    // another task.
     Effect.provideService(CallConversation, cwd),
     Effect.mapError(({ message }) => new CommandNotRun({ message }))
   )

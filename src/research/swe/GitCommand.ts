@@ -1,12 +1,12 @@
 /**
- * Runs `git` on copies that were made by a run. No git configuration of the user, of the machine, or of a repository
- * that an agent modified has any effect, so that nothing in such a repository is executed (hooks, filters, watchers,
- * helpers).
+ * Runs `git` on copies of repositories that a run made. Git ignores the configuration of the user, of the machine, and
+ * of any repository that an agent modified. Hooks, filters, watchers and helpers in such a repository are therefore
+ * never executed.
  *
  * **Details**
  *
- * The repository of every command is given by `--git-dir` and lies outside the agent's working directory. The only
- * exception reads a commit and the location of objects from a repository of the user.
+ * Every command specifies its repository by `--git-dir`; the repository is outside the agent's working directory. The
+ * only exception is a command that reads a commit and the location of objects from a repository of the user.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -80,7 +80,7 @@ const collectBytes = (stream: Stream.Stream<Uint8Array, unknown>): Effect.Effect
       }
       return whole
     }),
-    // If reading the pipe fails, the exit code still shows how the command ended.
+    // If the pipe cannot be read, the exit code still shows if the command succeeded.
     Effect.orElseSucceed(() => new Uint8Array(0))
   )
 
@@ -135,7 +135,7 @@ const runProgram = Effect.fnUntraced(function* (
 const toGitFailed = (what: string, { code, errors }: ProgramEnd): GitFailed =>
   new GitFailed({ message: `${what} failed: ${getLastLine(errors) || `exit code ${code}`}`, code })
 
-/** Working directory of a command, and the text for its standard input. */
+/** Working directory of a command, and text for its standard input. */
 interface CommandPlace {
   readonly cwd: string
   readonly input?: string | undefined
@@ -153,7 +153,7 @@ export const readBytes = Effect.fnUntraced(function* (args: ReadonlyArray<string
 export const readText = (args: ReadonlyArray<string>, place: CommandPlace) =>
   Effect.map(readBytes(args, place), (output) => new TextDecoder().decode(output).replace(/\n$/, ""))
 
-/** Copies a directory into an existing one. Symbolic links are copied as links. */
+/** Copies the contents of a directory into an existing directory. Symbolic links are copied as links. */
 export const copyDirectory = Effect.fnUntraced(function* (from: string, to: string) {
   const result = yield* runProgram("cp", ["-R", "-P", "-p", "--", `${from}/.`, to], undefined, "/")
   if (result.code !== 0) return yield* toGitFailed(`copying ${from}`, result)

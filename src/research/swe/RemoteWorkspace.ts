@@ -1,10 +1,11 @@
 /**
- * The workspace in which commands of a task run. On this machine, and in a container that mounts it, commands use the
- * workspace itself. On a remote machine they use a copy, which is copied back for the patch and removed with the scope.
+ * The workspace in which commands of a task run. Commands on this machine, or in a container that mounts the workspace,
+ * use the workspace itself. Commands on a remote machine use a copy. The copy is copied back before the patch is made,
+ * and is removed when the scope closes.
  *
  * **Gotchas**
  *
- * A remote machine needs `tar` and `mktemp`. Files, links and modes are copied back, owners are not.
+ * A remote machine needs `tar` and `mktemp`. Files, links and modes are copied back, but owners are not.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -18,7 +19,7 @@ import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
 import * as BoundedCommand from "./BoundedCommand.ts"
 import * as WorkingCopy from "./WorkingCopy.ts"
 
-/** A workspace, as commands in its environment use it. */
+/** A workspace as seen by commands in its environment, with the transfers to and from a remote machine. */
 export interface PlacedWorkspace {
   /** Working directory of commands in the environment. */
   readonly cwd: string
@@ -40,7 +41,7 @@ const makeProblem = (message: string) =>
 
 type Spawner = ChildProcessSpawner["Service"]
 
-/** Copies a directory between machines: packs it with one spawner and unpacks it with another. */
+/** Copies a directory between machines. One spawner packs the directory, and the other unpacks it. */
 const copyDirectory = Effect.fnUntraced(
   function* (
     from: {
@@ -97,7 +98,7 @@ const placeRemotely = Effect.fnUntraced(function* (
   const tar = yield* Effect.mapError(TrustedPrograms.find("tar"), () =>
     makeProblem("`tar` is not installed: install it")
   )
-  // The remote machine finds its own `tar` program.
+  // The remote machine uses its own `tar` program.
   const there = { spawner: environment.spawner, tar: "tar", directory }
   const send = copyDirectory({ spawner: here, tar, directory: workspace.directory }, there)
   yield* send
@@ -122,7 +123,7 @@ const placeRemotely = Effect.fnUntraced(function* (
   return { cwd: prefix === "" ? directory : `${directory}/${prefix}`, isRemote: true, send, collect }
 })
 
-/** Makes a workspace available to the commands of its environment. */
+/** Makes a workspace available to commands in an environment. */
 export const place = Effect.fn("RemoteWorkspace.place")(function* (
   workspace: WorkingCopy.WorkingCopy,
   prefix: string
@@ -130,7 +131,7 @@ export const place = Effect.fn("RemoteWorkspace.place")(function* (
   const fs = yield* FileSystem.FileSystem
   const { name } = yield* CommandEnvironment
   const below = `${workspace.directory}/${prefix}`
-  // A directory that does not exist in the base commit is not used as the working directory.
+  // If the directory does not exist in the base commit, the root of the workspace is used instead.
   const isThere = prefix !== "" && (yield* Effect.orElseSucceed(fs.exists(below), () => false))
   if (name === "ssh") return yield* placeRemotely(workspace, isThere ? prefix : "")
   return { cwd: isThere ? below : workspace.directory, isRemote: false, send: Effect.void, collect: Effect.void }

@@ -1,14 +1,15 @@
 /**
- * Evaluates a patch without a model: a new workspace, the patch, the tests of the task, and the command that runs them.
+ * Evaluates a patch without a model: makes a new workspace, applies the patch and the task's tests, and runs the
+ * command that tests the result.
  *
  * **Details**
  *
  * The workspace is recreated from the base commit, so that only the patch counts: ignored files that the agent changed
  * and tests that it weakened have no effect. Files that the task's test patch changes are restored before that patch is
- * applied. A command that exceeds its time limit is stopped. The test results printed until then count, so that such a
- * task is resolved only if it names tests and all of them passed.
+ * applied. A command that exceeds its time limit is stopped. The test results that it printed until then count. Such a
+ * task is therefore resolved only if it names tests and all of them passed.
  *
- * The tests of a task folder run in the agent's workspace, because they may check anything in it.
+ * The tests of a task folder run in the agent's own workspace, because they may check any file in it.
  */
 import * as Effect from "effect/Effect"
 import type { CommandEnvironment } from "../../places/CommandEnvironment.ts"
@@ -40,7 +41,7 @@ export interface PatchEvaluation {
   /** Reward written by the tests of a task folder. */
   readonly reward: number | undefined
   readonly seconds: number
-  /** Reason for a status that is not a test result, otherwise the end of the output. */
+  /** Reason for a status that is not a test result. For a test result, the end of the output. */
   readonly detail: string
 }
 
@@ -54,7 +55,7 @@ const makeUnscored = (status: Status, { expected }: Check, detail: string): Patc
   detail
 })
 
-/** Runs the setup of a task in a workspace. A returned string is the reason why it failed. */
+/** Runs the setup of a task in a workspace. If the setup fails, returns the reason as a string. */
 export const runSetup = Effect.fnUntraced(function* (
   { setup }: Pick<SweTask, "setup">,
   cwd: string,
@@ -134,7 +135,7 @@ export const evaluatePatch = Effect.fn("SweEvaluation.evaluatePatch")(function* 
   )
 })
 
-/** Converts an evaluation to the form in which rows contain it. */
+/** Converts an evaluation to the form that result rows contain. */
 export const toWire = ({ detail, reward, score, seconds, status }: PatchEvaluation) => ({
   status,
   resolved: score.resolved,

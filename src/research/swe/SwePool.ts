@@ -1,12 +1,13 @@
 /**
- * Runs many tasks with bounded concurrency, each to completion once, and writes results that evaluation harnesses read.
+ * Runs many tasks with limited concurrency. Each task is completed only once. The results are written in formats that
+ * evaluation harnesses can read.
  *
  * **Details**
  *
  * The results file is the journal of the run (`batch/RowJournal`). Each line records a task that has ended. For a
- * results file `x.jsonl`, the same directory has the predictions of SWE-bench (`x.predictions.jsonl`: `instance_id`,
- * `model_name_or_path`, `model_patch`), rewritten at the end of every run, and the rows of tasks in which the model
- * failed (`x.failed.jsonl`). The next run tries these tasks again.
+ * results file `x.jsonl`, two more files are written to the same directory. `x.predictions.jsonl` contains the
+ * predictions for SWE-bench (`instance_id`, `model_name_or_path`, `model_patch`) and is rewritten at the end of every
+ * run. `x.failed.jsonl` contains the rows of tasks in which the model failed. The next run tries these tasks again.
  *
  * **Example** (Solving tasks with an application's agent)
  *
@@ -54,11 +55,11 @@ export interface Files {
   readonly results: string
   readonly predictions: string
   readonly failed: string
-  /** Store of the tasks' sessions, separate from the user's sessions. */
+  /** Store for the sessions of the tasks, separate from the user's sessions. */
   readonly sessions: string
 }
 
-/** Returns the paths of the files that accompany a results file. */
+/** Returns the paths of a results file and of the files that accompany it. */
 export const nameFiles = (results: string): Files => {
   const stem = results.replace(/\.jsonl$/, "")
   return {
@@ -80,7 +81,7 @@ export const openJournal = Effect.fnUntraced(function* ({ results }: Files) {
   })
 })
 
-/** A scored task in the form in which its row contains it. */
+/** The score of a task, as read from its result row. */
 export interface ScoredRow {
   readonly id: string
   readonly model: string
@@ -119,7 +120,10 @@ const toScoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
   }
 }
 
-/** Reads the rows of tasks in the order of the tasks. The result of a task that has changed since is omitted. */
+/**
+ * Reads the rows of tasks in the order of the tasks. If a task has changed since its result was written, the result is
+ * omitted.
+ */
 export const readRows = Effect.fnUntraced(function* (
   journal: RowJournal.Journal,
   tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>
@@ -134,7 +138,7 @@ export const readRows = Effect.fnUntraced(function* (
 /** Statuses of tasks that have an evaluation but no result. These tasks count as unresolved. */
 export const withoutResult = ["failed", "not_run", "no_prediction"] as const
 
-/** Makes the row of a task without a result. Returns `undefined` if the task has no evaluation. */
+/** Makes the scored row of a task without a result. Returns `undefined` if the task has no evaluation. */
 export const makeUnresolvedRow = (
   { check, id }: Pick<SweTask, "check" | "id">,
   status: (typeof withoutResult)[number],
@@ -218,8 +222,8 @@ export const run = Effect.fn("SwePool.run")(function* ({
     limits,
     timeout,
     onProgress,
-    // Tasks are not retried automatically: requests are already retried by the runtime, and a whole task is too
-    // expensive. A failure of an image affects only its own task.
+    // Tasks are not retried automatically, because the runtime already retries requests and repeating a whole task is
+    // too expensive. If an image cannot be built, only its own task fails.
     onFailure: (error) =>
       BatchRow.decideOnFailure(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image")
         ? "stop"
@@ -242,11 +246,11 @@ export const run = Effect.fn("SwePool.run")(function* ({
 
 /** Totals over all tasks of a run that have an evaluation. */
 export interface Totals {
-  /** Number of tasks in the share of resolved tasks, including tasks without a result. */
+  /** Number of tasks from which the share of resolved tasks is computed, including tasks without a result. */
   readonly counted: number
   readonly evaluated: number
   readonly resolved: number
-  /** Interval of the share of resolved tasks, or undefined if no task has an evaluation. */
+  /** Confidence interval of the share of resolved tasks, or `undefined` if no task has an evaluation. */
   readonly interval: EvalStatistics.Interval | undefined
   readonly failToPass: { readonly passed: number; readonly total: number }
   readonly passToPass: { readonly passed: number; readonly total: number }

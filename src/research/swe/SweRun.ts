@@ -1,13 +1,13 @@
 /**
- * Runs one task from its workspace to its row: the agent with one tool, `terminal`, in the usual agent loop, the patch
- * of its changes, and the evaluation of that patch.
+ * Runs one task. Makes the workspace, runs the agent in the usual agent loop with only the tool `terminal`, makes a
+ * patch from its changes, evaluates the patch, and returns the result row.
  *
  * **Details**
  *
  * The agent starts in a separate session (source `swe`), without context files and memory. It ends when a command
  * prints {@link sentinel}, when it answers without a tool call, or when it reaches its limits. The run is unattended:
- * `approvals.unattended_mode` decides on calls that need an approval. A failure of the model fails the row, which the
- * next run retries; the work done so far is passed to `onFailed`.
+ * `approvals.unattended_mode` decides on calls that need an approval. If the model fails, the task fails and the next
+ * run retries it. The work done so far is passed to `onFailed`.
  *
  * Source: `hermes-product.md` §5.3, `hermes-llm.md` §20.3.
  */
@@ -45,13 +45,13 @@ export interface Runtime {
   readonly agent: Agent["Service"]
   readonly store: SessionStore["Service"]
   readonly registry: ToolRegistry["Service"]
-  /** Environment for setup and evaluation, of the same kind as the agent's environment but separate from it. */
+  /** Environment for setup and evaluation. It is of the same kind as the agent's environment, but separate from it. */
   readonly environment: CommandEnvironment["Service"]
-  /** Source of the workspace files if the task's image provides them. Replaces the task's own source. */
+  /** Source of the workspace files, if the task's image provides them. It replaces the task's own source. */
   readonly source?: WorkingCopy.Source | undefined
 }
 
-/** Service that opens the runtime of a task. */
+/** Service that opens the runtime in which a task runs. */
 export class SweRuntime extends Context.Service<
   SweRuntime,
   { readonly open: (task: Pick<SweTask, "build" | "image">) => Effect.Effect<Runtime, ConfigError, Scope.Scope> }
@@ -74,7 +74,7 @@ export interface Settings {
 /** Failures of a task, including workspaces that could not be made or prepared. */
 type Failure = AgentError | ConfigError | WorkingCopy.WorkspaceError
 
-/** Result of a task that was attempted, solved or not. */
+/** Result of a task that was attempted. The task may be unsolved. */
 export interface SolvedTask {
   readonly task: SweTask
   readonly patch: string
@@ -105,7 +105,7 @@ interface TaskPlace {
   readonly root: string
 }
 
-/** Runs the agent. The run is stopped when a command prints the sentinel. */
+/** Runs the agent. The run is stopped when a command prints {@link sentinel}. */
 const runAgent = Effect.fnUntraced(function* (
   { agent }: Runtime,
   task: SweTask,
@@ -129,7 +129,7 @@ const runAgent = Effect.fnUntraced(function* (
       source: "swe",
       platform: "swe",
       systemPrompt,
-      // A directory of a remote machine does not exist on this machine.
+      // A directory on a remote machine does not exist on this machine.
       cwd: isRemote ? root : cwd,
       tools: terminalOnly,
       maxIterations: settings.maxIterations,
@@ -162,8 +162,8 @@ const getKnownCost = ({ cost }: RunResult): number | undefined =>
   cost.status === "unknown" && cost.usd === 0 ? undefined : (cost.usd ?? undefined)
 
 /**
- * Runs one task. `onFailed` receives the row of a run in which the model failed. `tell` receives the usage of each
- * step.
+ * Runs one task. If the model fails, `onFailed` receives the row with the work done so far. `tell` receives the usage
+ * of each step.
  */
 export const run = Effect.fn("SweRun.run")(function* (
   task: SweTask,

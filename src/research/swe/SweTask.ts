@@ -5,12 +5,12 @@
  * **Details**
  *
  * A row describes its task in `problem_statement`, `prompt` or `task`. `repo` with `base_commit` selects a repository
- * at a commit, and `cwd` a directory. A row without either uses the directory given on the command line, or an empty
- * directory. Paths are relative to the file that contains them. A repository given by name (`owner/name`) is searched
- * for in the directory of repositories, as `owner__name`, `owner/name` or `name`.
+ * at a commit, and `cwd` selects a directory. If both are absent, the directory given on the command line or an empty
+ * directory is used. Paths are relative to the file that contains them. If `repo` is a name (`owner/name`), the
+ * repository is searched for in the configured directory of repositories, as `owner__name`, `owner/name` or `name`.
  *
  * The evaluation runs a command (`eval_command`, `test_command`) after applying `test_patch`. `FAIL_TO_PASS` and
- * `PASS_TO_PASS` name the tests, as lists or as JSON texts of lists. `setup` runs before the agent and before the
+ * `PASS_TO_PASS` name the tests, as lists or as lists in JSON strings. `setup` runs before the agent and before the
  * evaluation.
  *
  * **Example** (Reading instances whose clones are in one directory)
@@ -46,12 +46,14 @@ import * as WorkingCopy from "./WorkingCopy.ts"
 export interface Check {
   readonly command: string
   readonly timeoutSeconds: number
-  /** Patch applied before the command. The files that it changes are first restored from the base commit. */
+  /**
+   * Patch to apply before the command runs. First the files that the patch changes are restored from the base commit.
+   */
   readonly testPatch: string | undefined
   readonly expected: Expected
   /**
-   * A folder of test files that are copied into the workspace after the agent has ended. The command runs in the
-   * agent's workspace.
+   * A folder with test files that are copied into the workspace after the agent has ended. If present, the command runs
+   * in the agent's workspace.
    */
   readonly folder: TestFolder | undefined
 }
@@ -59,7 +61,9 @@ export interface Check {
 /** Test files of a task folder. */
 export interface TestFolder {
   readonly path: string
-  /** Absolute directory of the task in its container. The workspace directory replaces it. */
+  /**
+   * Absolute path of the task's directory in its container. It is replaced with the path of the workspace directory.
+   */
   readonly workdir: string
 }
 
@@ -74,8 +78,8 @@ export interface SweTask {
   readonly prefix: string
   readonly image: string | undefined
   /**
-   * Dockerfile of the image, with the image directory that the workspace represents. It is built if commands run in
-   * containers.
+   * Dockerfile of the task's image, which is built if commands run in containers. `workdir` is the directory in the
+   * image that corresponds to the workspace.
    */
   readonly build?: (ImageBuild.Build & { readonly workdir: string }) | undefined
   readonly setup: string | undefined
@@ -88,26 +92,26 @@ export interface SweTask {
 export interface Defaults {
   readonly cwd: string | undefined
   /**
-   * Kind of workspace. `clone` checks out a commit if the directory belongs to a repository. `copy` copies the
-   * directory in its current state.
+   * Kind of workspace. `clone` checks out the current commit if the directory belongs to a repository. `copy` copies
+   * the directory in its current state.
    */
   readonly workspace: "clone" | "copy"
   readonly repositories: string | undefined
   readonly image: string | undefined
-  /** True if commands run in containers, for which the images of task folders are built. Defaults to false. */
+  /** True if commands run in containers, so that the images of task folders have to be built. Defaults to false. */
   readonly inContainers?: boolean | undefined
   readonly setup: string | undefined
   readonly evaluation: string | undefined
   readonly evaluationSeconds: number
 }
 
-/** Tasks that can be run, and messages about tasks that cannot. */
+/** Tasks that can be run, and messages about tasks that cannot be run. */
 export interface Tasks {
   readonly tasks: ReadonlyArray<SweTask>
   readonly problems: ReadonlyArray<string>
 }
 
-/** Parses the test names of a field: a list, or its JSON text. */
+/** Parses the test names of a field: a list, or a list in a JSON string. */
 const parseTestNames = (value: unknown): ReadonlyArray<string> => {
   const list = typeof value === "string" ? Option.getOrUndefined(Json.parse(value)) : value
   return Json.readItems(list).filter((name): name is string => typeof name === "string")
@@ -213,7 +217,7 @@ export const fromText = Effect.fnUntraced(function* (
   return yield* fromRow(row, "/", defaults)
 })
 
-/** Makes a row from a line that is not JSON. The line is the prompt. */
+/** Makes a row from a line that is not JSON. The line becomes the prompt. */
 const toRow = (prompt: string, index: number) => {
   const fields: Json.Fields = { prompt }
   const digest = Dataset.computeDigest([{ id: prompt, digest: "" }]).slice(0, 16)
@@ -245,8 +249,8 @@ const parseLines = (
 }
 
 /**
- * Lists paths on this machine from which a solution could be read: repositories with later commits, and folders with
- * tests and solutions. An environment that exposes this machine hides these paths.
+ * Lists paths on this machine in which the agent could find a solution: repositories with later commits, and folders
+ * with tests and solutions. If commands can read files on this machine, the environment hides these paths.
  */
 export const listWithheldPaths = (tasks: ReadonlyArray<Pick<SweTask, "check" | "source">>): ReadonlyArray<string> =>
   Array.from(

@@ -12,15 +12,16 @@
  * | tests | `tests/test.sh`, which writes a reward to `/logs/verifier` | `run-tests.sh` with `tests/`, by its exit code |
  * | times | `agent.timeout_sec`, `verifier.timeout_sec` | `max_agent_timeout_sec`, `max_test_timeout_sec` |
  *
- * A path names one task folder, or a folder of task folders. The workspace has the same files as the folder. `WORKDIR`
- * of the Dockerfile (`/app` by default), `/tests` and `/logs` are absolute paths in the task's container: the
- * instruction and the test scripts get the corresponding workspace paths. The agent cannot see solutions and tests.
+ * A path refers to one task folder, or to a folder of task folders. The workspace starts with the files listed in the
+ * table. The instruction and the test scripts contain absolute paths in the task's container: `WORKDIR` of the
+ * Dockerfile (`/app` by default), `/tests` and `/logs`. These are replaced with paths in the workspace. The agent
+ * cannot see solutions and tests.
  *
  * **Gotchas**
  *
- * A Dockerfile is built if commands run in containers (`places/ImageBuild`); the workspace then starts with the image's
- * content of `WORKDIR`. In other environments its dependencies must already be installed. A notice is shown if the
- * Dockerfile runs commands. Services of a compose file are not started.
+ * If commands run in containers, the Dockerfile is built (`places/ImageBuild`), and the workspace starts with the files
+ * that `WORKDIR` contains in the image. In any other environment, the dependencies must already be installed. A notice
+ * is then shown if the Dockerfile runs commands. Services of a compose file are not started.
  *
  * **Example** (Adapting a container's script to a workspace)
  *
@@ -43,13 +44,13 @@ import type { Defaults, SweTask, Tasks, TestFolder } from "./SweTask.ts"
 /** Files that describe the container. They are not part of the task's workspace. */
 const containerFiles = ["Dockerfile", "docker-compose.yaml", "docker-compose.yml", ".dockerignore"]
 
-/** Files of a Terminal-Bench folder that are withheld from the agent. */
+/** Files in a Terminal-Bench folder that are hidden from the agent. */
 const withheld = [...containerFiles, "task.yaml", "run-tests.sh", "tests", "solution.sh", "solution.yaml", "solution"]
 
 /** Default time limit for building an image, in seconds. */
 const buildSeconds = 600
 
-/** Workspace directory for the tests, which are copied there after the agent has ended. */
+/** Directory in the workspace to which the tests are copied after the agent has ended. */
 export const testsDirectory = ".task-tests"
 
 /** Returns the kind of a task folder, or `undefined` for any other folder. */
@@ -71,7 +72,7 @@ const listNames = (path: string) =>
 
 const toSeconds = (value: unknown): number | undefined => (typeof value === "number" && value > 0 ? value : undefined)
 
-/** Reads the settings of a folder. A returned string is the reason why they cannot be read. */
+/** Reads the settings of a task folder. If they cannot be read, returns the reason as a string. */
 const readSettings = Effect.fnUntraced(function* (kind: "harbor" | "terminal-bench", path: string) {
   const paths = yield* Path.Path
   const file = paths.join(path, kind === "harbor" ? "task.toml" : "task.yaml")
@@ -86,7 +87,7 @@ const readSettings = Effect.fnUntraced(function* (kind: "harbor" | "terminal-ben
   return Result.isFailure(parsed) ? `${file} is not TOML: ${parsed.failure.message}` : Json.readFields(parsed.success)
 })
 
-/** Parses a Dockerfile: whether it exists, its last working directory, and whether it runs commands. */
+/** Returns facts about a Dockerfile: if it exists, its last working directory, and if it runs commands. */
 const parseDockerfile = (text: string | undefined) => ({
   isThere: text !== undefined,
   workdir:
@@ -96,7 +97,7 @@ const parseDockerfile = (text: string | undefined) => ({
   runs: /^\s*RUN\s/im.test(text ?? "")
 })
 
-/** Replaces absolute container directories in a text, wherever they occur as complete path names. */
+/** Replaces absolute container directories in text. A match inside a longer name is not replaced. */
 export const replacePlaces = (text: string, places: Readonly<Record<string, string>>): string => {
   const names = Object.keys(places)
     .filter((name) => name !== "/")
@@ -123,18 +124,18 @@ export const renderInstruction = (
 ): string =>
   check?.folder === undefined ? instruction : replacePlaces(instruction, { [check.folder.workdir]: directory })
 
-/** Kind of a task folder, and the parts that were read from it. */
+/** A task folder: its kind, and the parts that were read from it. */
 interface FolderParts {
   readonly path: string
   readonly isHarbor: boolean
   readonly settings: Json.Fields
   readonly instruction: string
-  /** The script that runs the tests: its path in the folder, and its text if it exists. */
+  /** The script that runs the tests: its path in the folder, and its content if the file exists. */
   readonly test: { readonly name: string; readonly script: string | undefined }
   readonly environment: EnvironmentParts
 }
 
-/** Files with which a workspace starts. */
+/** The files with which the workspace of a task starts. */
 interface EnvironmentParts {
   readonly files: string
   readonly hasFiles: boolean
@@ -252,8 +253,8 @@ export const isThere = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * Reads the task of a folder, or the tasks of its subfolders. The reported problems include notices about tasks that
- * can still be run.
+ * Reads the task of a folder, or the tasks of its subfolders. The messages also include notices about tasks that can be
+ * run.
  */
 export const read = Effect.fn("TaskFolder.read")(function* (
   given: string,
@@ -278,7 +279,7 @@ export const read = Effect.fn("TaskFolder.read")(function* (
 
 const isText = (bytes: Uint8Array): boolean => !bytes.subarray(0, 8000).includes(0)
 
-/** Copies a file or a directory. Container directories in its texts are replaced by workspace directories. */
+/** Copies a file or a directory. Container directories in text files are replaced with workspace directories. */
 const copyWithPlaces = (
   from: string,
   to: string,
@@ -303,8 +304,8 @@ const copyWithPlaces = (
   })
 
 /**
- * Copies the tests of a folder into a workspace, and replaces existing files. `at` is the path of the workspace as
- * commands see it.
+ * Copies the tests of a task folder into a workspace. Existing files are overwritten. `at` is the path of the workspace
+ * in the environment of the commands.
  */
 export const bringTests = Effect.fnUntraced(function* (folder: TestFolder, directory: string, at: string = directory) {
   const fs = yield* FileSystem.FileSystem
@@ -319,7 +320,7 @@ export const bringTests = Effect.fnUntraced(function* (folder: TestFolder, direc
   }
 })
 
-/** Returns the reward written by the tests of a workspace, or `undefined` if it is missing. */
+/** Returns the reward that the tests wrote in a workspace, or `undefined` if it is missing. */
 export const readReward = Effect.fnUntraced(function* (directory: string) {
   const paths = yield* Path.Path
   const logs = paths.join(directory, testsDirectory, "logs/verifier")

@@ -5,10 +5,10 @@
  *
  * Supported formats are TAP (`node --test --test-reporter=tap`), marks before names (`✔`, `✓`, `✖`, `×`: the reporters
  * of node, jest, vitest and mocha), pytest (`-rA` and `-v`), unittest (`-v`), `go test -v` and `cargo test`. Each line
- * is read in the first format that matches, so that the test program does not have to be specified.
+ * is read in the first format that matches, so the test program need not be specified.
  *
  * A task is resolved when every test of `FAIL_TO_PASS` passes (the problem is solved) and every test of `PASS_TO_PASS`
- * still does (nothing else was broken). If a task names no tests, the exit code of the command decides. A named test
+ * still passes (nothing else was broken). If a task names no tests, the exit code of the command decides. A named test
  * that does not appear in the output counts as not passed.
  *
  * **Example** (One test fixed, another one broken)
@@ -38,7 +38,7 @@ export interface Expected {
   readonly passToPass: ReadonlyArray<string>
 }
 
-/** Result for one list of tests. */
+/** Result for one of the two lists of tests. */
 export interface Part {
   readonly passed: number
   readonly total: number
@@ -81,7 +81,10 @@ const outcomes: Readonly<Record<string, Outcome>> = {
   "○": "skipped"
 }
 
-/** A line with a test result: its outcome, its name, and an indentation that shows the test's depth in suites. */
+/**
+ * A line with a test result: the outcome, the name, and the indentation, which shows how deeply the test is nested in
+ * suites.
+ */
 interface Line {
   readonly outcome: string
   readonly name: string
@@ -136,8 +139,8 @@ const parseLine = (line: string): Line | undefined => {
 const suite = /^(\s*)(?:# Subtest: (.+)|▶ (.+?)(?: \([\d.]+ms\))?)$/
 
 /**
- * Reads the tests of an output. A test in a suite is stored under its own name and under its full name, in which ` > `
- * separates the suite names. If a name has two results, the failed one counts.
+ * Reads the test results in the output of a test program. A test in a suite is stored under its own name and under its
+ * full name, in which ` > ` separates the suite names. If a name has two results, the failed one counts.
  */
 export const read = (output: string): Tests => {
   const tests = new Map<string, Outcome>()

@@ -1,24 +1,25 @@
 /**
- * The isolated workspace of a task: a copy of a directory, or of a repository at a commit. It provides the patch of the
- * changes made in it, and is removed when its scope closes.
+ * The isolated workspace of a task: a copy of a directory, or of a repository at a commit. It provides a patch with all
+ * changes made in the workspace, and is removed when its scope closes.
  *
  * **Details**
  *
- * A copy has two repositories. The repository inside the workspace is for the agent. It contains the history up to the
- * base commit, and no other branch, tag or later commit of the source, so that a solution cannot be read from it. A
- * repository outside the workspace makes the patch from the file contents: commits, resets or a removed `.git` do not
- * affect it, and configuration inside the workspace has no effect.
+ * A copy has two repositories. The repository inside the workspace is for the agent. It contains only the history up to
+ * the base commit, without other branches, tags or later commits, so that the agent cannot find a solution in it. The
+ * repository outside the workspace is used to make the patch from the file contents. The patch is therefore not
+ * affected by commits, resets, a removed `.git`, or configuration inside the workspace.
  *
  * The patch contains new files, removed files, modes and binary contents in the format of `git apply`. It excludes
  * files ignored by `.gitignore`. Text that is not UTF-8 is written as binary.
  *
- * A killed process leaves its copies behind. {@link removeAbandoned} removes the copies of processes that no longer
+ * If a process is killed, its copies remain. {@link removeAbandoned} removes the copies of processes that no longer
  * exist.
  *
  * **Gotchas**
  *
  * A linked worktree (`git worktree`) would share refs and objects with the user's repository, which commands could then
- * modify. A copy takes the time of a checkout and shares nothing. Submodules stay empty, and LFS files stay pointers.
+ * modify. A copy takes as long as a checkout but shares nothing with the repository. Submodules remain empty, and LFS
+ * files remain pointers.
  *
  * **Example** (Creating the patch for a new file)
  *
@@ -69,7 +70,7 @@ export class PatchRejected extends Schema.TaggedError<PatchRejected>("hermes-eff
 export type Source =
   /** A commit of a repository, without uncommitted changes. */
   | { readonly _tag: "Commit"; readonly repository: string; readonly commit: string }
-  /** A directory in its current state, including ignored files, except the names in `without`. */
+  /** A directory in its current state, including ignored files but without the entries named in `without`. */
   | { readonly _tag: "Directory"; readonly path: string; readonly without?: ReadonlyArray<string> }
   | { readonly _tag: "Empty" }
 
@@ -77,7 +78,7 @@ export type Source =
 export interface WorkingCopy {
   /** Absolute path of the working directory. */
   readonly directory: string
-  /** Patch of the changes since the workspace was made. Empty if nothing changed. */
+  /** Patch with the changes since the workspace was made. Empty if nothing changed. */
   readonly patch: Effect.Effect<string, WorkspaceError, Needs>
   /** Applies a patch to the files. If the patch does not apply, no file is changed. */
   readonly apply: (patch: string) => Effect.Effect<void, PatchRejected | WorkspaceError, Needs>
@@ -136,7 +137,7 @@ const resolveCommit = Effect.fnUntraced(function* (repository: string, commit: s
   )
 })
 
-/** Allows a repository to read the objects of another repository. */
+/** Lets a repository use the objects of another repository without copying them. */
 const borrowObjects = Effect.fnUntraced(function* (gitDirectory: string, repository: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -155,7 +156,7 @@ const borrowObjects = Effect.fnUntraced(function* (gitDirectory: string, reposit
 /** Prefix for directory names of copies. */
 const copyPrefix = "hermes-swe-"
 
-/** File in a copy that identifies its process. */
+/** File in a copy that identifies the process that made the copy. */
 const ownerFile = "owner.json"
 
 const Owner = Schema.fromJsonString(
@@ -191,7 +192,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /** Directories of a copy. */
 interface CopyPlace {
-  /** Directory that contains the whole copy, removed when the scope closes. */
+  /** Directory that contains the whole copy. It is removed when the scope closes. */
   readonly root: string
   /** The repository outside the workspace, from which the patch is made. */
   readonly outer: string
@@ -207,8 +208,8 @@ const buildGitArguments = ({ directory, outer }: CopyPlace, ...args: ReadonlyArr
 ]
 
 /**
- * Adds all files to the index. Exit code 1 means that some files could not be added (a nested repository without a
- * commit, an unreadable file) and that all others were added.
+ * Adds all files to the index. Exit code 1 means that some files could not be added, such as an unreadable file or a
+ * nested repository without a commit. All other files are then added.
  */
 const addFiles = (place: CopyPlace) =>
   GitCommand.readBytes(buildGitArguments(place, "add", "--all", "--ignore-errors"), { cwd: place.directory }).pipe(
@@ -251,7 +252,7 @@ const copySource = Effect.fnUntraced(function* (
   }
 })
 
-/** Fills the repositories of a copy. Returns the base commit of patches. */
+/** Fills the two repositories of a copy. Returns the commit to which patches refer. */
 const fillCopy = Effect.fnUntraced(function* (place: CopyPlace, source: Source, commit: string | undefined) {
   const { directory, outer, root } = place
   if (source._tag === "Commit") yield* borrowObjects(outer, source.repository)
@@ -330,7 +331,7 @@ const restoreFiles = Effect.fnUntraced(function* (place: CopyPlace, start: strin
   const listed = yield* runGit(buildGitArguments(place, "ls-tree", "-r", "--name-only", "-z", start), directory)
   const tracked = new Set(listed.split("\0"))
   for (const name of names) {
-    // The path comes from a patch. A path outside the workspace is skipped.
+    // The name comes from a patch, so it may lead out of the workspace. Such a name is skipped.
     if (!paths.join(directory, name).startsWith(`${directory}${paths.sep}`)) continue
     if (tracked.has(name))
       yield* runGit(buildGitArguments(place, "checkout", start, "--", `:(literal)${name}`), directory)

@@ -3,19 +3,19 @@
  *
  * **Details**
  *
- * A submission is a run with a unique id. It is executed once: if its process is killed, the next process continues the
- * run, and an answer or tool result that is already in the session store is neither requested nor produced again.
+ * A submission is a run with a unique id. It is executed once. If its process is killed, the next process continues the
+ * run. Answers and tool results that are already in the session store are not produced again.
  *
  * {@link layerSqlite} runs in one process with a SQLite file next to `state.db`. {@link layerRunner} is one of several
- * runner processes that share a Postgres database: the runs of a runner that dies move to the others, within a few
- * seconds after a kill. Runners communicate through the database alone, so no network port is opened.
- * {@link layerClient} submits runs and waits for their outcomes. The agent is the same as in any other program. It is
- * provided as handlers.
+ * runner processes that share a Postgres database. If a runner dies, the other runners take over its runs within a few
+ * seconds. Runners communicate only through the database, so no network port is opened. {@link layerClient} submits
+ * runs and waits for their outcomes. Runs use the same agent as any other program. The agent is provided as handlers
+ * for the kinds of requests.
  *
  * **Gotchas**
  *
- * All runners of a cluster need the same tools, models and settings: any of them may continue a run. Tools use the
- * files of the machine that runs the call.
+ * All runners of a cluster need the same tools, models and settings, because any of them may continue a run. Tools use
+ * the files on the machine that runs the call.
  *
  * **Example** (Submitting a run that survives its process)
  *
@@ -58,8 +58,8 @@ export type { Counts, Failure, Outcome, Request } from "./Runs.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
 /**
- * Error raised when the cluster's database cannot be used, or a runner may not join. `message` states the cause and the
- * remedy.
+ * Error raised when the cluster's database cannot be used, or a runner is not allowed to join. `message` states the
+ * cause and the remedy.
  */
 export class ClusterError extends Schema.TaggedError<ClusterError>("hermes-effect/ClusterError")("ClusterError", {
   message: Schema.String,
@@ -75,18 +75,18 @@ export interface Service {
   readonly submit: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
   /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
-  /** Numbers of runs of each batch. */
+  /** Number of runs in each batch, by state. */
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
-  /** Returns the runs that failed, the most recent first, at most the given number. */
+  /** Returns at most `most` failed runs, the most recent first. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
 }
 
-/** Service for the durable runs of one process, or of a cluster. */
+/** Service for durable runs, in one process or in a cluster. */
 export class Cluster extends Context.Service<Cluster, Service>()("hermes-effect/cluster/Cluster") {}
 
 /** A process that executes runs. */
 export interface RunnerService {
-  /** Name under which other processes see this runner. */
+  /** Name of this runner for other processes. */
   readonly name: string
   /** Completes when the runner is asked to leave. */
   readonly drained: Effect.Effect<void>
@@ -96,18 +96,18 @@ export interface RunnerService {
   readonly running: () => number
 }
 
-/** This process as a runner, that is, a process that executes runs. */
+/** Service that represents this process as a runner, that is, as a process that executes runs. */
 export class Runner extends Context.Service<Runner, RunnerService>()("hermes-effect/cluster/Runner") {}
 
 /** Settings of a process that executes runs. */
 export interface RunnerOptions {
   /** Maximum number of concurrent runs. Defaults to 8. */
   readonly concurrency?: number | undefined
-  /** Handlers by kind of request, in addition to the handler of turns. */
+  /** Handlers by kind of request, in addition to the handler for turns. */
   readonly handlers?: Readonly<Record<string, Handler>> | undefined
   /** Days for which a run is retained after its end. Defaults to 30. */
   readonly retentionDays?: number | undefined
-  /** Check made before a run begins. A returned string is the reason why the run fails instead. */
+  /** Check made before a run begins. If it returns a string, the run fails with this reason. */
   readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
 }
 
@@ -136,13 +136,13 @@ export const layerSqlite = (
 ): Layer.Layer<Cluster | Runner, ClusterError, Agent | SessionStore | RunRecord> =>
   Layer.unwrap(Effect.map(layers, ({ makeSqliteLayer }) => makeSqliteLayer(options)))
 
-/** Runner of a cluster over Postgres, for the lifetime of the scope. */
+/** Provides a runner of a cluster over Postgres, for the lifetime of the scope. */
 export const layerRunner = (
   options: ServerOptions & RunnerOptions
 ): Layer.Layer<Cluster | Runner, ClusterError, Agent | SessionStore | RunRecord> =>
   Layer.unwrap(Effect.map(layers, ({ makeRunnerLayer }) => makeRunnerLayer(options)))
 
-/** Client of a cluster over Postgres: submits runs and executes none. */
+/** Provides a client of a cluster over Postgres. It submits runs but does not execute them. */
 export const layerClient = (options: ServerOptions): Layer.Layer<Cluster, ClusterError> =>
   Layer.unwrap(Effect.map(layers, ({ makeClientLayer }) => makeClientLayer(options)))
 
@@ -151,11 +151,14 @@ export interface Turn {
   readonly id: string
   readonly sessionId: string
   readonly prompt: string
-  /** Name of the batch that the turn belongs to. Without it, the turn belongs to a batch of its session alone. */
+  /**
+   * Name of the batch that the turn belongs to. If it is absent, the turn belongs to a batch that contains only the
+   * turns of its session.
+   */
   readonly batch?: string | undefined
   /** Source tag of a new session. Defaults to `cluster`. */
   readonly source?: string | undefined
-  /** Digest of the agent that executes the turn (`SubmittedAgent`). Defaults to the runner's own agent. */
+  /** Digest of the submitted agent that executes the turn (`SubmittedAgent`). Defaults to the runner's own agent. */
   readonly agent?: string | undefined
   readonly systemPrompt?: string | undefined
   readonly cwd?: string | undefined

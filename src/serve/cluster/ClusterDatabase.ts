@@ -41,7 +41,7 @@ export const buildRunTables = (made: string): ReadonlyArray<string> => [
 
 /**
  * Columns that detect a run without progress, shared with SQLite: the number of messages in its session at the last
- * start, and the number of consecutive starts that found the same number.
+ * start, and the number of consecutive starts at which it was the same.
  */
 export const stallColumns = [
   "ALTER TABLE runs ADD COLUMN messages BIGINT",
@@ -51,7 +51,7 @@ export const stallColumns = [
 /** The index that finds the oldest unfinished runs, shared with SQLite. */
 export const openRunsIndex = "CREATE INDEX IF NOT EXISTS runs_open ON runs (made) WHERE state <> 'done'"
 
-/** Statements of each version of the tables. A released list is never changed. */
+/** Migration statements, one list for each version of the tables. A released list must never be changed. */
 const steps: ReadonlyArray<ReadonlyArray<string>> = [
   [
     `CREATE TABLE members (
@@ -89,9 +89,9 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
 ]
 
 /**
- * Version of the protocol between runners and clients: the tables, the requests, the steps of the workflow. Runners of
- * one protocol work together, regardless of their versions. The version increases when an older program would misread
- * data of a newer program.
+ * Version of the protocol between runners and clients: the tables, the requests, the steps of the workflow. Runners
+ * with the same protocol version work together, whatever their program versions are. The protocol version increases
+ * when an older program would misread the data of a newer program.
  */
 export const protocol = 2
 
@@ -139,13 +139,14 @@ const migrateTables = Effect.fnUntraced(function* (sql: PostgresClient.Client, s
 /** Operations on the open database of a cluster. */
 export interface Service {
   readonly sql: PostgresClient.Client
-  /** Advisory lock of this process, which shows other processes that it is alive. */
+  /** Advisory lock of this process. While it is held, other processes know that this process is alive. */
   readonly lock: PostgresLeases.ProcessLock
   /** Address of the database without the login, and the schema of the tables. */
   readonly place: string
   readonly schema: string
   /**
-   * Runs statements, and waits for the server while it is unavailable. Other failures are reported with the address.
+   * Runs statements, and waits for the server while it is unavailable. Any other failure is reported together with the
+   * address of the database.
    */
   readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
 }

@@ -1,12 +1,12 @@
 /**
  * Scheduled jobs in the database of a cluster instead of a file in the home directory: every runner looks for due jobs,
- * and each due time of a job is handled by one runner.
+ * and each due time of a job is handled by only one runner.
  *
  * **Details**
  *
- * All jobs are stored in one text value, which is read and changed in a transaction that locks it. A claim of a job is
- * therefore as exclusive as in a file: a second runner finds the job already claimed. Scripts and outputs of jobs stay
- * on the machine that runs them.
+ * All jobs are stored in one text value. The value is read and changed in a transaction that locks it, so only one
+ * runner can claim a job: a second runner finds the job already claimed. Scripts and outputs of jobs stay on the
+ * machine that runs them.
  *
  * Source: `hermes-product.md` §2.5.
  */
@@ -21,7 +21,7 @@ import type { ClusterError } from "./Cluster.ts"
 
 const toCronStoreError = ({ message }: ClusterError): CronStoreError => new CronStoreError({ message })
 
-/** The stored text of the jobs in the database. */
+/** The text value in the database that contains the jobs. */
 const jobFile = Effect.gen(function* () {
   const { place, run, sql } = yield* ClusterDatabase
   const name = `the list of jobs in ${place}`

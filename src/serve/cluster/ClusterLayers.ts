@@ -28,7 +28,7 @@ import * as RunWorkflow from "./RunWorkflow.ts"
 
 const defaultConcurrency = 8
 
-/** Builds the sharding settings. Their times are short enough that a dead runner is noticed within seconds. */
+/** Builds the sharding settings. Their intervals are so short that a dead runner is noticed within seconds. */
 const buildShardingConfig = (
   address: Option.Option<RunnerAddress.RunnerAddress>
 ): Partial<ShardingConfig.ShardingConfig["Service"]> => ({
@@ -82,7 +82,7 @@ const woken = Layer.effectDiscard(
   })
 )
 
-/** The `Cluster` service over the stored runs and the workflow engine. */
+/** Provides the `Cluster` service, based on the stored runs and the workflow engine. */
 const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.WorkflowEngine> = Layer.effect(
   Cluster.Cluster,
   Effect.gen(function* () {
@@ -107,7 +107,7 @@ const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.Wor
   })
 )
 
-/** Makes durable runs in one process over a SQLite file. */
+/** Makes the layer for durable runs in one process over a SQLite file. */
 export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
   const runner = Layer.effect(
@@ -131,7 +131,7 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   )
 }
 
-/** Makes a runner over a database that is already open, for the lifetime of the scope. */
+/** Makes the layer of a runner that uses a database that is already open, for the lifetime of the scope. */
 export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
   const runner = Layer.effect(
     Cluster.Runner,
@@ -163,11 +163,11 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
   )
 }
 
-/** Makes a runner of a cluster over Postgres, for the lifetime of the scope. */
+/** Makes the layer of a cluster runner over Postgres, for the lifetime of the scope. */
 export const makeRunnerLayer = (options: Cluster.ServerOptions & Cluster.RunnerOptions) =>
   makeRunnerLayerOnDatabase(options).pipe(Layer.provide(databaseLayer(options.url)))
 
-/** A client that submits runs, over a database that is already open. */
+/** Provides a client that submits runs through a database that is already open. */
 export const clientOver = served.pipe(
   Layer.provide(getEngine),
   Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
@@ -176,6 +176,6 @@ export const clientOver = served.pipe(
   Layer.provide(Members.sameProtocol)
 )
 
-/** Makes a client that submits runs to a cluster over Postgres. */
+/** Makes the layer of a client that submits runs to a cluster over Postgres. */
 export const makeClientLayer = (options: Cluster.ServerOptions) =>
   clientOver.pipe(Layer.provide(databaseLayer(options.url)))

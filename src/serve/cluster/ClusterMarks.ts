@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * A notification reports a rate-limit refusal to the other runners: each treats it as its own, so that a limit that one
- * runner meets applies to all. A lost notification costs one refusal. Keys that are set aside and accounts at their
- * limits are stored as rows, with times of the database server's clock. Runners read a pool when it is opened and
+ * If the provider refuses a request because of a rate limit, the other runners are notified and treat the refusal as
+ * their own. A lost notification costs one more refusal. Keys that are set aside, and accounts that reached their
+ * limits, are stored as rows with times from the database server's clock. Runners read a pool when it is opened and
  * whenever one of its keys is set aside.
  *
  * The budget counts each answered model call, as stored in the run record. Before a run begins, its runner adds its own
- * use so far and reads the sum over all runners. A run begins only while some budget remains. Runs that are active when
- * the budget is exhausted are finished.
+ * use so far to the database and reads the sum over all runners. A run begins only if some budget remains. Runs that
+ * are active when the budget is exhausted continue until they end.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -41,7 +41,7 @@ const fallBackOnFailure = <A>(effect: Effect.Effect<A, ClusterError>, otherwise:
   Effect.catch(effect, ({ message }) => Effect.as(Effect.logDebug(message), otherwise))
 
 /**
- * Converts the times of a pool record to another clock, which is `ahead` milliseconds ahead. Times in the past
+ * Converts the times of a pool record to another clock, which is `ahead` milliseconds ahead. Times that have passed
  * become 0.
  */
 const shiftRecordTimes = ({ keys, ...record }: PoolRecord, now: number, ahead: number): PoolRecord => ({
@@ -186,7 +186,7 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
     }
     yield* Effect.scoped(
       Effect.flatMap(sql.listen(channel), (payloads) =>
-        // The table holds the notifications that were sent before listening started.
+        // The table contains the changes whose notifications were sent before this runner started to listen.
         Effect.andThen(
           rereadPools(() => true),
           Effect.forever(
@@ -252,7 +252,7 @@ export const used = Effect.gen(function* () {
   return row ?? { tokens: 0, dollars: 0 }
 })
 
-/** Counts the model calls of this process against the budget of the cluster. */
+/** Provides the budget, and counts the model calls of this process against it. */
 export const layerBudget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, ClusterDatabase | RunRecord> =>
   Layer.effect(
     ClusterBudget,

@@ -1,17 +1,17 @@
 /**
- * Retention of a cluster's data about finished work: runs with their messages and replies, agents of submissions,
+ * Removes a cluster's data about finished work after some time: runs with their messages and replies, submitted agents,
  * expired marks and leases.
  *
  * **Details**
  *
- * A run is removed a number of days after its end, with all data of its workflow. Waiting and active runs remain,
- * regardless of their age. Once an hour, one of the runners removes runs in batches of {@link partSize}, so that no
- * statement blocks others for long. If the runner dies meanwhile, the remaining runs are removed in the next hour.
- * Sessions and the run record are not touched.
+ * A run is removed with all data of its workflow when a number of days has passed since its end. Waiting and active
+ * runs remain, regardless of their age. Once an hour, one of the runners removes runs in batches of {@link partSize},
+ * so that no statement blocks others for long. If the runner dies meanwhile, the remaining runs are removed in the next
+ * hour. Sessions and the run record are not touched.
  *
  * **Gotchas**
  *
- * A removed run is no longer known: if it is submitted again with the same id, it runs again.
+ * A removed run is unknown. If it is submitted again with the same id, it runs again.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -1,13 +1,13 @@
 /**
- * One run of the agent that survives its process: it is started, or resumed at the point recorded in the store.
+ * Starts a run of the agent, or resumes a run whose process died at the point recorded in the store.
  *
  * **Details**
  *
  * The session store is the log of the run: an answer is stored before its tool calls run, the intent of a call before
  * the call starts, and a result before the next model call. A restarted run therefore does not repeat stored answers or
- * results. Calls that did not start are run, a call that may have happened is reported to the model as such, and only a
- * tool annotated `Idempotent` is run a second time. There is no other log of a run's steps, and the agent is the same
- * as in every other program.
+ * results. Calls that did not start are run. A call that may have happened is reported to the model as such, unless its
+ * tool is annotated `Idempotent`; such a call is run again. A run has no other log of its steps. It uses the same agent
+ * as every other program.
  *
  * If a process died after it stored the final answer and before it reported the outcome, the answer is found in the run
  * record or as the last message.
@@ -44,10 +44,10 @@ export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCa
 /** Result of a run, limited to the fields that other processes need. */
 export type FinishedRun = Pick<RunResult, "exit" | "text" | "usage" | "cost"> & { readonly sessionId: string }
 
-/** Prompt that continues an answer that had reached its output limit when the process died. */
+/** Prompt with which the model continues an answer that reached its output limit before the process died. */
 const goOn = "Go on exactly where your last answer was cut off."
 
-/** Reads the state of a session's last run from the store. */
+/** Reads the state of the last run in a session from the store. */
 const readRunState = Effect.fnUntraced(function* ({
   firstPosition,
   sessionId
@@ -55,7 +55,7 @@ const readRunState = Effect.fnUntraced(function* ({
   const store = yield* SessionStore
   const id = yield* store.newest(SessionId.make(sessionId))
   const session = Option.getOrUndefined(yield* store.get(id))
-  // A compacted session continues in another session, so the prompt of this run was stored.
+  // If the session was compacted, it continues in another session, and the prompt of this run is already stored.
   const messages = session === undefined ? [] : yield* store.messages(id)
   const seen = { sessionId: id, messages: messages.length }
   if (session === undefined || (id === sessionId && messages.length <= firstPosition))
@@ -146,7 +146,7 @@ const TurnInput = Schema.Struct({
 })
 const decodeTurn = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnInput))
 
-/** Failures that another attempt cannot fix. */
+/** Tags of failures that another attempt cannot fix. */
 const lasting: ReadonlySet<string> = new Set(["InvalidInput", "ConfigError", "SessionNotFound"])
 
 const toFailedOutcome = (error: { readonly _tag: string; readonly message: string }): Outcome => ({
@@ -167,7 +167,7 @@ export type AgentOpener = (
   agent: string | undefined
 ) => Effect.Effect<OpenedAgent, { readonly _tag: string; readonly message: string }, Scope.Scope>
 
-/** Makes the handler of turns. */
+/** Makes the handler that executes turns. `open` opens the agent of a turn. */
 export const makeTurnHandler =
   (open: AgentOpener): Handler =>
   ({ firstPosition, input, sessionId, starts }: Work) =>
@@ -182,7 +182,10 @@ export const makeTurnHandler =
       Effect.scoped
     )
 
-/** The handler of turns for the agent and the store in the context, and a function that counts a session's messages. */
+/**
+ * The handler that executes turns with the agent and the store in the context, and a function that counts the messages
+ * in a session.
+ */
 export const turns = Effect.gen(function* () {
   const services = yield* Effect.context<Agent | SessionStore | RunRecord>()
   const store = Context.get(services, SessionStore)

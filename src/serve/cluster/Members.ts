@@ -3,10 +3,11 @@
  *
  * **Details**
  *
- * Runners of one protocol ({@link "./ClusterDatabase.ts"}) work side by side, also in different versions, so that they
- * can be replaced one after another. A runner of another protocol would misread their shared data: it may join only
- * after the current runners are drained. The same applies to a client that submits runs. When a runner's process dies,
- * the server frees its advisory lock, and the other runners take its shards within {@link lookEvery}.
+ * Runners with the same protocol version ({@link "./ClusterDatabase.ts"}) work side by side even if their program
+ * versions differ, so that they can be replaced one after another. A runner with another protocol version would misread
+ * the shared data, so it may join only after the current runners are drained. The same applies to a client that submits
+ * runs. When a runner's process dies, the server frees its advisory lock, and the other runners take its shards within
+ * {@link lookEvery}.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -25,7 +26,7 @@ import { ClusterError } from "./Cluster.ts"
 /** Schedule of a runner's checks of its own state and of the other runners. */
 const looks = Schedule.spaced("1 second")
 
-/** A runner as other processes see it. */
+/** A runner, as stored in the database for other processes. */
 export interface Member {
   readonly address: string
   readonly host: string
@@ -49,7 +50,7 @@ export interface Service {
   readonly report: (running: number) => void
 }
 
-/** Membership of this runner in the cluster. */
+/** Service for the membership of this runner in the cluster. */
 export class Membership extends Context.Service<Membership, Service>()("hermes-effect/cluster/Membership") {}
 
 const isAliveIn = ({ sql }: ClusterDatabase["Service"]) =>
@@ -67,8 +68,8 @@ export const list = Effect.gen(function* () {
 })
 
 /**
- * Asks runners to leave: all of them, or those whose address or host begins with `which`. Returns the number of these
- * runners.
+ * Asks runners to leave: all runners, or the runners whose address or host begins with `which`. Returns the number of
+ * these runners.
  */
 export const requestDrain = Effect.fnUntraced(function* (which: string | undefined) {
   const { run, sql } = yield* ClusterDatabase
@@ -86,7 +87,7 @@ interface OtherRunners {
   readonly count: number
 }
 
-/** Finds living runners of another protocol that are not about to leave. */
+/** Finds active runners with another protocol version that are not about to leave. */
 const findOtherRunners = (database: ClusterDatabase["Service"]) =>
   database.sql<OtherRunners>`
     SELECT version, protocol, count(*) AS count FROM members
@@ -131,7 +132,10 @@ const joinCluster = Effect.fnUntraced(function* (address: string, concurrency: n
   )
 })
 
-/** Fails if the active runners use another protocol than this process, which submits runs to them. */
+/**
+ * A Layer that fails if the active runners use another protocol version than this process. Used by clients, which
+ * submit runs to the runners.
+ */
 export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = Layer.effectDiscard(
   Effect.gen(function* () {
     const database = yield* ClusterDatabase
@@ -150,7 +154,7 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
     Effect.gen(function* () {
       const database = yield* ClusterDatabase
       const { lock, run, sql } = database
-      // Not a network address: runners communicate through the database alone.
+      // This is not a network address, because runners communicate only through the database.
       const address = RunnerAddress.make(
         `${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`,
         1
@@ -163,8 +167,8 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
       let running = 0
       const isHeld = PostgresLeases.isHeldIn(sql, sql`members.process`)
       const look = Effect.gen(function* () {
-        // A runner counts as seen while it holds its lock. A runner that was seen since the server started and has no
-        // lock is dead.
+        // A runner counts as seen while it holds its lock. If a runner was seen after the start of the server but no
+        // longer holds its lock, it is dead.
         const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
         UPDATE members SET running = ${running}, seen_at = CASE WHEN ${isHeld} THEN clock_timestamp() ELSE seen_at END
         WHERE address = ${address.host} RETURNING is_draining`)

@@ -1,12 +1,13 @@
 /**
- * The durable workflow of a run: its attempts are activities, and the waits between them survive the death of the
- * runner.
+ * The durable workflow of a run. Its attempts are activities, and the pauses between them continue even if the runner
+ * dies.
  *
  * **Details**
  *
- * The runner that owns the shard of a run starts it, up to its concurrency; other runs wait in the database and move
- * with their shard. If a runner dies, another runner restarts its run, and the handler continues from the state in the
- * store ({@link "./DurableRun.ts"}). The outcome of a run is written once.
+ * The runner that owns the shard of a run starts the run, unless its limit of concurrent runs is reached. Waiting runs
+ * remain in the database and move to another runner with their shard. If a runner dies, another runner restarts its
+ * run, and the handler continues from the state in the store ({@link "./DurableRun.ts"}). The outcome of a run is
+ * written once.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -37,7 +38,7 @@ export const RunWorkflow = Workflow.make("hermes/Run", {
 
 /** Returns the id of the execution of a run. */
 export const computeExecutionId = (id: string): Effect.Effect<string> =>
-  // The execution id depends on the run's id alone.
+  // The execution id depends only on the run's id.
   RunWorkflow.executionId({ id, batch: "", kind: "", sessionId: "", input: "", retries: 0 })
 
 /** Input of a handler: the request, and the number of messages in its session before the first start. */
@@ -51,7 +52,7 @@ export type Handler = (work: Work) => Effect.Effect<Outcome>
 
 /** Service that executes runs in this process. */
 export interface WorkerService {
-  /** Runs one attempt as soon as the concurrency limit allows it. */
+  /** Executes one attempt of a run as soon as the limit of concurrent runs allows it. */
   readonly attempt: (request: Request) => Effect.Effect<Outcome>
   readonly running: () => number
   /** Returns true if this process has an attempt of the run that is active or waiting to start. */
@@ -75,13 +76,15 @@ export interface WorkerOptions {
   /** Called with the number of active runs whenever it changes. */
   readonly report: (running: number) => void
   /**
-   * Waits until the limits shared with other runs allow the run to start. Returns a reason if the run may not start at
+   * Waits until the limits shared with other runs allow the run to start. Returns a reason if the run must not start at
    * all.
    */
   readonly admit?: ((request: Request) => Effect.Effect<string | undefined>) | undefined
 }
 
-/** Number of consecutive runner crashes at the same point of a run after which the run is considered their cause. */
+/**
+ * Number of consecutive runner crashes at the same point of a run after which the run itself is considered the cause.
+ */
 const mostStalls = 10
 
 const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
@@ -90,7 +93,7 @@ const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
   isPassing
 })
 
-/** Makes one attempt of a run: admission, its start in the database, and its handler. */
+/** Makes one attempt of a run: asks for admission, records the start in the database, and runs the handler. */
 const runAttempt = Effect.fnUntraced(function* (
   { admit, handlers, messages, runner }: WorkerOptions,
   runs: Runs["Service"],
@@ -114,7 +117,7 @@ const runAttempt = Effect.fnUntraced(function* (
   return outcome
 })
 
-/** Waits until this runner has no more shards, so that their next owners continue the run. */
+/** Waits until this runner no longer owns any shards. The next owner of the shard then continues the run. */
 const leaveToNextOwner = (sharding: Sharding["Service"]): Effect.Effect<never> =>
   sharding.isShutdown.pipe(
     Effect.repeat({ until: (isShutdown) => isShutdown, schedule: Schedule.spaced("50 millis") }),
@@ -127,8 +130,8 @@ const leaveToNextOwner = (sharding: Sharding["Service"]): Effect.Effect<never> =
   )
 
 /**
- * Converts the end of an attempt to an outcome. A failure becomes an outcome that another attempt may fix. An
- * interruption remains an interruption.
+ * Converts the end of an attempt to an outcome. A failure becomes a failed outcome, which permits another attempt. An
+ * interruption is not converted.
  */
 const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outcome> => {
   if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
@@ -201,10 +204,7 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
 
 const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
 
-/**
- * Makes the outcome of a run whose workflow failed unexpectedly, because of a defect of the program or a failure of its
- * database.
- */
+/** Makes the outcome of a run whose workflow failed unexpectedly because of a program defect or a database failure. */
 const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
   const error = Cause.squash(cause)
   return makeFailedOutcome(
@@ -250,27 +250,27 @@ const mostRuns = 200
 
 interface IdleRun {
   readonly execution: string
-  /** Number of checks since the last attempt on this runner. */
+  /** Number of checks since the last attempt of the run on this runner. */
   readonly looks: number
 }
 
 /**
- * Continues runs of this runner's shards whose workflow ended or was suspended before the run was over, until the scope
- * closes.
+ * Continues runs in this runner's shards whose workflow ended or was suspended too early. Works until the scope closes.
  *
  * **Details**
  *
  * The workflow waits only for its attempts and for short pauses, which need no wake-up. The engine may nevertheless
- * answer it with `Suspended`, and nothing would then wake it, because the engine registers an attempt only by the name
- * of the run. A runner that loses a shard and gets it back has two executions of the run until the earlier one has
- * ended. The later execution finds the registration of the earlier one and adds none, and the end of the earlier one
- * removes it. An attempt without a registration is answered with `Suspended` (`ClusterWorkflowEngine`,
- * `activityExecute` and `activity`; `test/serve/cluster/Suspension.test.ts` shows it).
+ * answer the workflow with `Suspended`, and then nothing would wake it. The cause is that the engine registers an
+ * attempt only by the name of the run. A runner that loses a shard and gets it back has two executions of the run until
+ * the earlier one has ended. The later execution finds the registration of the earlier one and does not add its own.
+ * When the earlier execution ends, it removes the registration. An attempt without a registration is answered with
+ * `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`; `test/serve/cluster/Suspension.test.ts` shows
+ * it).
  *
  * If an unfinished run has no attempt here for two checks, the state of its workflow is read, and again at the fourth
- * check, the eighth, and so on. A suspended workflow is resumed. A complete workflow could not write its outcome: its
- * run fails with the reason, so that the next turn of its session can begin. A workflow without a reply is left
- * unchanged.
+ * check, the eighth, and so on. A suspended workflow is resumed. If the workflow is complete, it could not write the
+ * outcome of the run. The run then fails with the reason, so that the next turn of its session can begin. A workflow
+ * without a reply is left unchanged.
  */
 export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | WorkflowEngine> = Layer.effectDiscard(
   Effect.gen(function* () {

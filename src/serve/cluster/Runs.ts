@@ -1,11 +1,11 @@
 /**
- * Runs that were submitted to a cluster, and their outcomes. Each run has a row, has at most one active attempt, and
- * ends once.
+ * Runs that were submitted to a cluster, and their outcomes. Each run is stored as a row, has at most one active
+ * attempt, and ends only once.
  *
  * **Details**
  *
- * A run is a prompt for a session. The session's previous number of messages is recorded before the run's first message
- * is stored, so that a runner continuing the run knows whether its prompt is in the session.
+ * A run is a prompt for a session. The number of messages in the session is recorded before the first message of the
+ * run is stored. A runner that continues the run can therefore tell whether the prompt is already in the session.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -26,7 +26,7 @@ import { ClusterError } from "./Cluster.ts"
 
 /** A submitted run. */
 export const Request = Schema.Struct({
-  /** Unique id of the run: a run is executed once, however often its id is submitted. */
+  /** Unique id of the run. A run is executed only once, even if its id is submitted several times. */
   id: Schema.String,
   /** Name of the batch or conversation that the run belongs to. */
   batch: Schema.String,
@@ -46,7 +46,7 @@ export const Outcome = Schema.Struct({
   status: Schema.Literals(["finished", "failed"]),
   /** Output of the handler, as JSON. */
   output: Schema.optionalKey(Schema.String),
-  /** Reason of the failure, and whether another attempt may help. */
+  /** Reason for the failure. `isPassing` states if another attempt may help. */
   message: Schema.optionalKey(Schema.String),
   isPassing: Schema.optionalKey(Schema.Boolean)
 })
@@ -55,7 +55,7 @@ export type Outcome = typeof Outcome.Type
 
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 
-/** Numbers of runs in a batch, by state. */
+/** Number of runs in a batch, by state. */
 export interface Counts {
   readonly batch: string
   readonly waiting: number
@@ -76,10 +76,10 @@ export interface Failure {
 export interface StartedRun {
   /** Number of messages in its session before its first start. */
   readonly firstPosition: number
-  /** Number of its starts, this one included. */
+  /** Number of times that the run was started, including this start. */
   readonly starts: number
   /**
-   * Number of consecutive starts, this one included, that followed the death of a runner and found no new message in
+   * Number of consecutive starts, including this one, that followed the death of a runner and found no new message in
    * the session.
    */
   readonly stalls: number
@@ -92,11 +92,11 @@ export interface Service {
   /** Notifies the runners that a run was added. */
   readonly announce: Effect.Effect<void>
   /**
-   * Marks a run as begun by a runner, in a session with the given number of messages. Returns `undefined` if the run is
-   * over. The message count of the first start is retained.
+   * Marks a run as started by a runner. `messages` is the number of messages in its session; the number at the first
+   * start is retained. Returns `undefined` if the run is over.
    */
   readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
-  /** Marks a run as waiting for its next attempt, after its last attempt failed while the runner survived. */
+  /** Marks a run as waiting for its next attempt. Called if an attempt failed although the runner did not die. */
   readonly pause: (id: string) => Effect.Effect<void, ClusterError>
   /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
@@ -104,12 +104,12 @@ export interface Service {
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
   /** Returns true if an earlier run of the session is not over. */
   readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
-  /** Returns the ids of unfinished runs, the oldest first, at most the given number. */
+  /** Returns the ids of at most `most` unfinished runs, the oldest first. */
   readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
-  /** Returns the runs that failed, the most recent first, at most the given number. */
+  /** Returns at most `most` failed runs, the most recent first. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
-  /** Runs `then` when this process is notified of submitted runs. */
+  /** Runs `then` whenever this process is notified of submitted runs. */
   readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
 }
 
@@ -120,7 +120,9 @@ export class Runs extends Context.Service<Runs, Service>()("hermes-effect/cluste
 export interface RunsPlace {
   readonly sql: SqlClient.SqlClient
   readonly run: <A, E>(effect: Effect.Effect<A, E | SqlError>) => Effect.Effect<A, Exclude<E, SqlError> | ClusterError>
-  /** Builds a list of text rows from one parameter, so that the statement is the same for any number of rows. */
+  /**
+   * Builds a list of strings as rows from one parameter, so that the statement is the same for any number of strings.
+   */
   readonly listed: (texts: ReadonlyArray<string>) => Fragment
   /** Notifies other processes. If a notification is lost, they find the run at their next check. */
   readonly announce: Service["announce"]

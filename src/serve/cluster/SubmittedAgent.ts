@@ -1,15 +1,15 @@
 /**
- * The agent that a submission sends to the runners as content: its model, its limits and its agent file.
+ * The agent that a client submits to the runners together with a run: its model, its limits and its agent file.
  *
  * **Details**
  *
- * Settings in {@link keys} that differ from their defaults are included by key; a runner's own settings apply
- * otherwise. The provider `auto` is sent as the provider that this machine's keys select. An agent file is included as
- * it was read, with its sub-agents. The content is stored once, under its digest; runs name the digest. A runner checks
- * the format version and refuses unknown content.
+ * The settings listed in {@link keys} are included if they differ from their defaults. For all other settings, the
+ * runner's own values apply. The provider `auto` is replaced with the provider that the keys on this machine select. An
+ * agent file is included as it was read, with its sub-agents. The content is stored once, under its digest, and runs
+ * refer to the digest. A runner checks the format version and rejects unknown content.
  *
  * No secrets are sent: runners use their own API keys for models. Content that contains a known secret of this process
- * is refused, and so are parts of an agent file that name files or programs of this machine, such as middleware modules
+ * is rejected. Agent files are also rejected if they name files or programs on this machine, such as middleware modules
  * and MCP servers.
  *
  * Source: `hermes-llm.md` §20.
@@ -76,7 +76,7 @@ const Part = Schema.Struct(part)
 const Form = Schema.Struct({
   version: Schema.Literal(formVersion),
   settings: Schema.Array(Setting),
-  /** Text of the file with example messages, included in the submission. */
+  /** Text of the prefill file, which contains example messages. */
   prefill: Schema.optionalKey(Schema.String),
   agent: Schema.optionalKey(
     Schema.Struct({ ...part, subAgents: Schema.Array(Schema.Struct({ name: Schema.String, agent: Part })) })
@@ -91,7 +91,7 @@ const defaults = Effect.orDie(Effect.flatMap(Schema.decodeUnknownEffect(Settings
 const readSetting = (tree: unknown, key: string): unknown =>
   key.split(".").reduce((value, name) => Json.readFields(value)[name], tree)
 
-/** Removes API keys from a value. Fallback models may contain them. */
+/** Removes API keys from a setting. Fallback models may contain them. */
 const removeKeys = (value: unknown): unknown =>
   Array.isArray(value)
     ? value.map((entry: unknown) => {
@@ -119,7 +119,7 @@ const findAutoRoute = Effect.fnUntraced(function* (settings: Values) {
 
 const makeRefusal = (message: string): ConfigError => new ConfigError({ path: "cluster", message })
 
-/** Refuses parts of an agent file that depend on this machine. */
+/** Fails if an agent file contains parts that depend on this machine. */
 const refuseLocal = Effect.fnUntraced(function* ({ file, middlewares, settings }: AgentFile) {
   const local = middlewares.find((entry) => BuiltinMiddleware.find(entry.import) === undefined)
   if (local !== undefined) {
@@ -162,7 +162,7 @@ const toAgentPart = ({
   )
 })
 
-/** Makes the content of a submission from the settings of this machine. Fails with the parts that cannot be sent. */
+/** Makes the content of a submission from the settings on this machine. Fails with the parts that cannot be sent. */
 export const buildContent = Effect.fnUntraced(function* (
   settings: Values,
   agentFile: AgentFile | undefined,
@@ -182,7 +182,7 @@ export const buildContent = Effect.fnUntraced(function* (
   if (route !== undefined) {
     stated.set("model.provider", route.provider)
     stated.set("model.default", route.model)
-    // The base URL may come from an environment variable of this machine.
+    // The base URL may come from an environment variable on this machine.
     if (route.provider === "custom") stated.set("model.base_url", route.baseUrl)
   }
   if (agentFile !== undefined) {
@@ -193,7 +193,7 @@ export const buildContent = Effect.fnUntraced(function* (
     version: formVersion,
     settings: Array.from(stated, ([key, value]) => ({ key, value: toJson(value) })),
     ...(prefill === undefined ? {} : { prefill }),
-    // The settings of the agent file are already among the collected settings.
+    // The collected settings already include the settings of the agent file.
     ...(agentFile === undefined
       ? {}
       : {
@@ -230,7 +230,7 @@ export const storeContent = Effect.fnUntraced(function* (text: string) {
 
 /** Submitted content in the form that a runner uses. */
 export interface RestoredAgent {
-  /** Settings that override the runner's. */
+  /** Settings that override the settings of the runner. */
   readonly flags: ReadonlyArray<Flag>
   readonly agentFile: AgentFile | undefined
   readonly prefill: string | undefined

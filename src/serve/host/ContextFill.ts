@@ -1,12 +1,12 @@
 /**
- * Measures the context window of a session by origin: layers of the system prompt, tools, messages by role, tool
- * results.
+ * Measures how the context window of a session is used: by layers of the system prompt, tools, messages of each role,
+ * and tool results.
  *
  * **Details**
  *
- * Tokens are estimated: a quarter of the characters, rounded up. The provider's own count of the last prompt is not
- * stored per part. The layers of a stored system prompt are listed separately as long as a new one would be identical;
- * otherwise the prompt is one row.
+ * Tokens are estimated as a quarter of the characters, rounded up, because the provider does not report token counts
+ * for the parts of a prompt. The layers of a stored system prompt are listed separately if a new prompt would be
+ * identical; otherwise the prompt is one part.
  *
  * Source: `hermes-product.md` §1.8 and §1.9, `hermes-llm.md` §10.2.
  */
@@ -75,7 +75,10 @@ const readWindow = Effect.gen(function* () {
   return source === "default" ? undefined : tokens
 })
 
-/** Measures the context window of the current session. `input` is the input that the live session was made with. */
+/**
+ * Measures the context window of the current session. `input` contains the run options with which the live session was
+ * made.
+ */
 export const measure = Effect.fnUntraced(function* (
   live: LiveSession,
   input: Options["input"]

@@ -1,13 +1,12 @@
 /**
- * Readers of one stream of events, each with its own bounded position in it.
+ * Readers of one stream of events. Each reader has its own position and may fall behind only to a limit.
  *
  * **Details**
  *
  * A slow reader never affects other readers. If a reader is more than {@link mergeBeyond} events behind, deltas of the
- * same kind are merged for it; nothing is left out. A reader that falls {@link maxEvents} events or
- * {@link maxCharacters} characters behind receives its pending events, and then {@link ReaderLagged}: it reads the
- * state and starts over. With `whenBehind: "wait"`, the turn waits instead and continues when the reader has caught up,
- * as with a pipe.
+ * same kind are merged for it without losing text. If it falls {@link maxEvents} events or {@link maxCharacters}
+ * characters behind, it receives its pending events and then {@link ReaderLagged}. It must then read the state and
+ * subscribe again. With `whenBehind: "wait"`, the turn instead waits until the reader has caught up.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -36,7 +35,7 @@ export const maxCharacters = 16 * 1024 * 1024
 
 /** Options for a reader that falls behind. */
 export interface ReaderOptions {
-  /** Behavior when the reader falls behind. Defaults to `cut`. */
+  /** Behavior when the reader falls behind. `cut`, the default, ends the reader; `wait` makes the turn wait. */
   readonly whenBehind?: "cut" | "wait" | undefined
   /**
    * Number of events that a reader may be behind before the turn waits for it. Defaults to {@link mergeBeyond}. With 0,
@@ -56,8 +55,8 @@ export interface Reader {
 }
 
 /**
- * Calls a function with each event until the stream ends or the reader is cut off. A defect of the function is logged
- * and the next event is processed, because a turn may wait for this reader.
+ * Calls a function with each event until the stream ends or the reader is cut off. If the function fails with a defect,
+ * the defect is logged and the next event is processed, because a turn may wait for this reader.
  */
 export const forEachEvent = <R>(
   reader: Reader,
@@ -75,14 +74,14 @@ export const forEachEvent = <R>(
 /** All readers of a stream. */
 export interface EventReaders {
   readonly publish: (event: HostEvent) => void
-  /** Waits for the readers with `whenBehind: "wait"`. */
+  /** Waits until all readers with `whenBehind: "wait"` have caught up. */
   readonly caughtUp: Effect.Effect<void>
   readonly subscribe: (options?: ReaderOptions) => Effect.Effect<Reader, never, Scope.Scope>
   /** Ends the stream. */
   readonly end: () => void
 }
 
-/** Number of characters in the parts of an event that can be long. */
+/** Returns the number of characters in the parts of an event that can be long. */
 const measureEventLength = (event: RunEvent): number => {
   switch (event._tag) {
     case "TextDelta":
@@ -112,7 +111,7 @@ const mergeDeltas = (before: RunEvent | undefined, event: RunEvent): RunEvent | 
 
 interface PendingEvent {
   readonly event: HostEvent
-  /** Events of a turn, to which further events can be added. */
+  /** Events of a turn. More events of the same turn can be appended. */
   readonly run: Array<RunEvent> | undefined
   weight: number
 }

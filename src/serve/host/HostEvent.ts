@@ -1,11 +1,11 @@
 /**
- * Events and state of a live session, as its clients see them. Every client receives the same events in the same order;
- * the state results from all events so far.
+ * Events and state of a live session. Every client receives the same events in the same order, and the state is the
+ * result of all events so far.
  *
  * **Details**
  *
- * `RunEvents` carries the events of a turn in batches. Between `TurnStarted` and `TurnEnded` of a turn, only events of
- * that turn, of the queue, of questions and of settings occur; there is one turn at a time.
+ * `RunEvents` contains several events of a turn. Only one turn runs at a time. Between its `TurnStarted` and
+ * `TurnEnded`, only its own events and events about the queue, questions and settings occur.
  *
  * **Example** (Printing the text of every turn)
  *
@@ -32,7 +32,7 @@ import type { RunEvent, RunResult, UsageReported } from "../../base/domain/RunEv
 import type * as Approval from "../../tools/approval/Question.ts"
 import type * as Clarifier from "../../tools/builtin/Clarifier.ts"
 
-/** Permission modes of the agent, from the narrowest to the loosest. */
+/** A permission mode of the agent. */
 export type Mode = PermissionMode
 
 /** The stored session that a live session currently uses. */
@@ -40,11 +40,11 @@ export interface SessionIdentity {
   readonly id: SessionId
   /** Working directory of the session's tools. Defaults to the agent's directory. */
   readonly cwd: string | undefined
-  /** Compacted sessions of this conversation that this session continues, oldest first. */
+  /** Earlier sessions of this conversation that were compacted, oldest first. This session continues them. */
   readonly earlier: ReadonlyArray<SessionId>
   /** Time at which the session was opened in this process. */
   readonly since: number
-  /** Number of messages sent in this session so far, earlier processes included. */
+  /** Number of messages sent in this session so far, including messages sent by earlier processes. */
   readonly prompts: number
   /** Title that is set as soon as the session is stored. */
   readonly title: string | undefined
@@ -68,9 +68,9 @@ export interface Turn {
   readonly message: Message
   readonly sessionId: SessionId
   readonly startedAt: number
-  /** True if the turn was asked to stop. */
+  /** True after a client asked the turn to stop. */
   readonly isStopping: boolean
-  /** True if the complete answer may still be replaced, so that its deltas are not final. */
+  /** True if a hook may still replace the complete answer, so that its deltas are not final. */
   readonly isRewritten: boolean
 }
 
@@ -79,7 +79,7 @@ export const planModes = ["ask", "edits", "auto"] as const satisfies ReadonlyArr
 
 /** A plan that was presented in the mode `plan`. */
 export interface PlanQuestion {
-  /** The plan: the answer of the turn. */
+  /** The plan, which is the answer of the turn. */
   readonly plan: string
   /** Modes in which the plan can be carried out. */
   readonly modes: ReadonlyArray<(typeof planModes)[number]>
@@ -87,7 +87,7 @@ export interface PlanQuestion {
 
 /**
  * An open question, without secrets. `id` is stable. The oldest question comes first. A question about a plan is asked
- * after its turn and is withdrawn by the next turn, a change of mode or a change of session.
+ * after its turn. The next turn, a change of mode or a change of session withdraws it.
  */
 export type OpenQuestion =
   | {
@@ -113,9 +113,9 @@ export type OpenQuestion =
     }
 
 /**
- * An answer to a question of the same kind. Answers to a clarification are its choices as shown, or free text. A plan
- * is carried out in the mode of its answer; `plan`, or a mode that was not offered, continues planning. The text of the
- * answer becomes part of the next message.
+ * An answer to a question of the same kind. A clarification is answered with choices as they were shown, or with free
+ * text. A plan is carried out in the mode that the answer contains. The mode `plan`, or a mode that was not offered,
+ * continues planning. The text of the answer becomes part of the next message.
  */
 export type Answer =
   | { readonly _tag: "Approval"; readonly reply: Approval.Reply }
@@ -137,29 +137,26 @@ export interface State extends LiveSettings {
   readonly turn: Turn | undefined
   /** Messages that wait for the next turns. */
   readonly queue: ReadonlyArray<Message>
-  /** Texts that wait to be delivered to the current turn. */
+  /** Messages that wait to be delivered to the current turn (see `steer`). */
   readonly steering: ReadonlyArray<string>
   readonly questions: ReadonlyArray<OpenQuestion>
 }
 
-/** Reason for a change of the session. `titled` alone leaves the session id unchanged. */
+/** Reason for a change of the session. Only `titled` leaves the session id unchanged. */
 export type SessionChange = "new" | "resumed" | "compacted" | "titled"
 
-/**
- * An event of a live session, as its readers receive it: the union of events of turns, the queue, approvals and the
- * session itself.
- */
+/** An event of a live session: an event of a turn, of the queue, of a question, or of the session itself. */
 export type HostEvent =
   | { readonly _tag: "TurnStarted"; readonly turn: Turn }
   | { readonly _tag: "RunEvents"; readonly turn: number; readonly events: ReadonlyArray<RunEvent> }
-  /** `turn.isStopping` is true if the turn was asked to stop. */
+  /** `turn.isStopping` is true if a client asked the turn to stop. */
   | { readonly _tag: "TurnEnded"; readonly turn: Turn; readonly exit: Exit.Exit<RunResult, AgentError> }
   /** Usage that background reviews and sub-agents report for turns that are already over. */
   | { readonly _tag: "UsageAfter"; readonly events: ReadonlyArray<UsageReported> }
   | { readonly _tag: "QueueChanged"; readonly queue: ReadonlyArray<Message>; readonly steering: ReadonlyArray<string> }
   /** The user stopped the work before a turn began with these messages. They are returned and not sent. */
   | { readonly _tag: "MessagesReturned"; readonly messages: ReadonlyArray<Message> }
-  /** The model received these texts together with a tool result. */
+  /** The model received these steering messages together with a tool result. */
   | { readonly _tag: "Steered"; readonly turn: number; readonly texts: ReadonlyArray<string> }
   | { readonly _tag: "QuestionAsked"; readonly question: OpenQuestion }
   /** `answer` is `undefined` if the question was withdrawn because its turn ended or it waited too long. */

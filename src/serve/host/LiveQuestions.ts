@@ -1,7 +1,7 @@
 /**
- * Questions of a turn to its user: approvals and clarifications, in the order in which they were asked, and the plan
- * that it ended with. Each question has an id, with which any client can answer it. The first answer counts. A question
- * is withdrawn when its asker is gone.
+ * Questions of a turn to its user: approvals and clarifications in the order in which they were asked, and the question
+ * about a plan at the end of the turn. Any client can answer a question by its id; the first answer counts. A question
+ * is withdrawn when the code that asked it no longer waits.
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -36,18 +36,18 @@ export interface LiveQuestions {
   readonly clarifier: Ask
   readonly approvals: ApprovalPrompt["Service"]
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, AnswerRejected>
-  /** Withdraws all open questions. Only for work on the owner's fiber. */
+  /** Withdraws all open questions. Must run on the fiber of the `StateOwner`. */
   readonly withdraw: Effect.Effect<void>
   /**
-   * Returns the changes that add the question about a plan at the end of its turn. `decide` carries out the answer.
-   * Only for work on the owner's fiber.
+   * Returns the changes that add the question about a plan at the end of its turn. `decide` is run with the user's
+   * answer. Must run on the fiber of the `StateOwner`.
    */
   readonly present: (
     question: PlanQuestion,
     turn: number,
     decide: (answer: PlanAnswer) => Effect.Effect<void>
   ) => Effect.Effect<{ readonly changes: Pick<State, "questions">; readonly event: HostEvent }>
-  /** Withdraws the question about a plan. Only for work on the owner's fiber. */
+  /** Withdraws the question about a plan. Must run on the fiber of the `StateOwner`. */
   readonly withdrawPlan: Effect.Effect<void>
 }
 
@@ -71,7 +71,7 @@ const limitToOfferedAnswer = (question: OpenQuestion, answer: Answer): Answer =>
   return question.question.modes.some((mode) => mode === answer.mode) ? answer : { ...answer, mode: "plan" }
 }
 
-/** Asks a tool's clarification. Clients see redacted texts, and the tool receives its original choices. */
+/** Asks the user the clarification of a tool. Clients see redacted text, but the tool receives its original choices. */
 const clarifyByAnswer = Effect.fnUntraced(function* (
   requestAnswer: (question: NewQuestion) => Effect.Effect<Answer>,
   { choices, multiple, question }: Question
@@ -104,7 +104,7 @@ export const make = (owner: StateOwner): LiveQuestions => {
       })
     )
 
-  /** Removes a question from the list of open questions, once. */
+  /** Removes a question from the list of open questions. Has no effect if it was already removed. */
   const closeQuestion = (id: string, answer: Answer | undefined): void => {
     if (!waiting.delete(id)) return
     const questions = owner.state().questions.filter((question) => question.id !== id)

@@ -7,15 +7,15 @@
  *
  * {@link LiveSession.subscribe} provides the same stream of events to every client; clients send commands with the
  * members of {@link LiveSession}. One fiber owns the state, so that commands of several clients run one after another
- * and each sees the effects of the previous one. A question has an id, and its first answer applies to all clients.
+ * and each sees the effects of the previous one. A question has an id. Its first answer counts for all clients.
  *
- * A reader that stops reading does not block others; `EventReaders` describes its handling. When the scope closes, the
- * current turn is interrupted and the session is finalized (`on_session_finalize`).
+ * A reader that stops reading does not block the others; see `EventReaders`. When the scope closes, the current turn is
+ * interrupted and the session is finalized (`on_session_finalize`).
  *
  * **Gotchas**
  *
  * Commands given after the scope closed are interrupted. The hooks `on_session_finalize` and `on_session_reset` must
- * not give commands, because the owner waits for these hooks. Plugins can inject messages there instead.
+ * not give commands, because the owner waits for these hooks. In these hooks, plugins can inject messages instead.
  *
  * **Example** (Answering a tool's question by its id)
  *
@@ -91,12 +91,12 @@ export { AnswerRejected } from "./LiveQuestions.ts"
 export type { NewMessage, SentMessage } from "./LiveTurns.ts"
 export type { BegunSession, ResumedSession } from "./SessionMoves.ts"
 
-/** Error raised for a mode that is looser than the mode of the run that started this program. */
+/** Error raised if a mode permits more than the least strict mode that is allowed. */
 export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes-effect/host/ModeUnavailable")(
   "ModeUnavailable",
   {
     mode: Schema.String,
-    /** The loosest allowed mode. */
+    /** The least strict mode that is allowed. */
     most: Schema.String
   }
 ) {
@@ -108,12 +108,13 @@ export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes
 /** Options of a live session. */
 export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
   /**
-   * The session to begin with, stored or not. Defaults to a new session. `cwd` is the working directory of its tools.
+   * The first session, which may be stored already. Defaults to a new session. `cwd` is the working directory of its
+   * tools.
    */
   readonly session?: { readonly id: Ids.SessionId; readonly cwd?: string | undefined } | undefined
-  /** The initial mode. Defaults to the mode of the approvals. */
+  /** The initial mode. Defaults to the mode that the approval settings define. */
   readonly mode?: Mode | undefined
-  /** The loosest mode that may be set, also by the answer to a plan. Without it, every mode is allowed. */
+  /** The least strict mode that may be set, also by an answer to a plan. If absent, every mode is allowed. */
   readonly maxMode?: Mode | undefined
   /** Working directory of the tools in new sessions. Defaults to the agent's directory. */
   readonly cwd?: string | undefined
@@ -121,7 +122,7 @@ export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
   readonly newSession?: Effect.Effect<Ids.SessionId> | undefined
 }
 
-/** Options for summarising a conversation. */
+/** Options for summarizing a conversation. */
 export interface CompactOptions {
   /** Subject that the summary focuses on. */
   readonly focus?: string | undefined
@@ -129,18 +130,18 @@ export interface CompactOptions {
   readonly keepExchanges?: number | undefined
 }
 
-/** Result of a compaction. `warning` is the reason why the conversation was left unchanged if a problem occurred. */
+/** Result of a compaction. If a problem left the conversation unchanged, `warning` contains the reason. */
 export interface LiveCompaction extends ContextFit.CompactionResult {
   readonly warning: string | undefined
 }
 
-/** Background work of the conversation, across all of its sessions. */
+/** Background work that belongs to any session of the conversation. */
 export interface LiveBackground {
   readonly list: Effect.Effect<ReadonlyArray<Item>>
   /** Stops a background item by its id or a prefix of the id. */
   readonly stop: (id: string) => Effect.Effect<Item | undefined>
   readonly stopAll: Effect.Effect<ReadonlyArray<Item>>
-  /** Waits for background processes that must report their end. */
+  /** Waits for background processes that notify on completion. */
   readonly settled: Effect.Effect<void>
   /** Waits for background reviews of the conversation. */
   readonly reviewed: Effect.Effect<void>
@@ -161,8 +162,8 @@ export interface LiveSession {
   /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
-   * Removes and returns the clients' messages that have not started a turn, for a user who stops all work (with
-   * {@link LiveSession.stop}). No turn begins until a client sends a message again or new background work reports.
+   * Removes and returns the clients' messages that have not started a turn. Used together with {@link LiveSession.stop}
+   * when the user stops all work. No turn begins until a client sends another message or new background work reports.
    */
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /**
@@ -175,14 +176,14 @@ export interface LiveSession {
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, LiveQuestions.AnswerRejected>
   /** Interface through which plugins add messages to the conversation. */
   readonly conversation: Conversation
-  /** Prevents turns from starting until the scope closes, for a client that performs other work meanwhile. */
+  /** Prevents turns from starting until the scope closes. For a client that performs other work in the meantime. */
   readonly hold: Effect.Effect<void, never, Scope.Scope>
 
   /** Begins a new session. */
   readonly begin: (title?: string) => Effect.Effect<SessionMoves.BegunSession, SessionBusy | SessionStoreError>
   /**
-   * Switches to the newest session of the conversation that the argument selects: an id, a prefix of an id, a title, or
-   * `latest` (in the folder).
+   * Finds a conversation and switches to its newest session. The argument is an id, a prefix of an id, a title, or
+   * `latest` for the latest conversation in the folder.
    */
   readonly resume: (
     reference: string,
@@ -198,9 +199,9 @@ export interface LiveSession {
   readonly messages: Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
 
   readonly setMode: (mode: Mode) => Effect.Effect<void, ModeUnavailable>
-  /** Chooses the route of the next turns. `undefined` leaves the choice to the router. */
+  /** Sets the route for the next turns. `undefined` leaves the choice to the router. */
   readonly setRoute: (route: Route | undefined) => Effect.Effect<void>
-  /** Chooses the reasoning effort of the next turns. `undefined` selects the agent's setting. */
+  /** Sets the reasoning effort for the next turns. `undefined` selects the agent's setting. */
   readonly setEffort: (effort: ReasoningEffort | undefined) => Effect.Effect<void>
 
   readonly background: LiveBackground
@@ -243,8 +244,8 @@ const makeConversation = (owner: StateOwner.StateOwner, turns: LiveTurns.LiveTur
 }
 
 /**
- * Returns the loosest mode that a live session may use, limited by its options and by the run that started this
- * program.
+ * Returns the least strict mode that a live session may use. Its options and the run that started this program limit
+ * the mode.
  */
 const readLoosestMode = (maxMode: Mode = "yolo"): Effect.Effect<Mode> =>
   Effect.map(ProcessVariables, (variables) => {
@@ -255,7 +256,7 @@ const readLoosestMode = (maxMode: Mode = "yolo"): Effect.Effect<Mode> =>
     )
   })
 
-/** Makes the settings of a live session. `most` is its loosest allowed mode. */
+/** Makes the settings of a live session. `most` is the least strict mode that is allowed. */
 const makeSettings = (
   owner: StateOwner.StateOwner,
   questions: LiveQuestions.LiveQuestions,
@@ -264,7 +265,7 @@ const makeSettings = (
 ) => {
   let chosen = initial
   const isAllowed = (mode: Mode): boolean => PermissionMode.selectNarrower(mode, most) === mode
-  /** Changes settings. Only for work on the owner's fiber. */
+  /** Changes settings. Must run on the fiber of the `StateOwner`. */
   const apply = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (settings.mode !== undefined) chosen = settings.mode
@@ -275,7 +276,8 @@ const makeSettings = (
   const setMode: LiveSession["setMode"] = (mode) =>
     Effect.suspend(() => {
       if (!isAllowed(mode)) return Effect.fail(new ModeUnavailable({ mode, most }))
-      // The mode applies at once, also to a tool call that is judged before the owner's fiber runs this work.
+      // The mode applies immediately, even to a tool call that is checked before the owner's fiber processes the
+      // change.
       chosen = mode
       return owner.run(apply({ mode }))
     })
@@ -290,7 +292,7 @@ interface SessionParts {
   readonly turns: LiveTurns.LiveTurns
 }
 
-/** Interrupts the turn, finalizes the session and closes its owner, once. */
+/** Makes the Effect that interrupts the turn, finalizes the session and closes its owner. It takes effect only once. */
 const makeClose = ({ agent, owner, turns }: SessionParts): Effect.Effect<void> => {
   let isClosed = false
   return Effect.suspend(() => {
@@ -299,14 +301,16 @@ const makeClose = ({ agent, owner, turns }: SessionParts): Effect.Effect<void> =
     return Effect.gen(function* () {
       yield* owner.run(turns.hold(1))
       yield* turns.interrupt
-      // Waits for the work that the end of the turn added to the queue.
+      // Waits for the work that was queued when the turn ended.
       yield* owner.run(Effect.void)
       yield* agent.finalize(owner.state().session.id, { reason: "shutdown" })
     }).pipe(Effect.ensuring(owner.close))
   })
 }
 
-/** Compacts the conversation while no turn can begin. Fails if a turn is running. */
+/**
+ * Makes the function that compacts the conversation. No turn can begin during a compaction. Fails if a turn is running.
+ */
 const makeCompaction =
   (
     { agent, moves, owner, turns }: SessionParts,

@@ -1,7 +1,7 @@
 /**
- * Summary facts about a live session, updated from its events: model, context, tokens and cost, background work,
- * questions. The cost of processing an event does not depend on the length of the session. {@link LiveStatus.refresh}
- * reads facts that require a lookup.
+ * A summary of a live session: model, context, tokens and cost, background work, questions. It is updated from the
+ * events of the session. The cost of processing an event does not depend on the length of the session.
+ * {@link LiveStatus.refresh} reads facts that events do not contain.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
@@ -21,7 +21,7 @@ import type { HostEvent, LiveSettings, State } from "./HostEvent.ts"
 import type { LiveSession } from "./LiveSession.ts"
 import * as SessionReports from "./SessionReports.ts"
 
-/** Facts about a live session at one moment. */
+/** Facts about a live session at a point in time. */
 export interface StatusFacts extends Pick<LiveSettings, "effort" | "mode"> {
   /** The model that answered last, or the model of the next turn before the first answer. */
   readonly model: string | undefined
@@ -29,7 +29,7 @@ export interface StatusFacts extends Pick<LiveSettings, "effort" | "mode"> {
   readonly contextTokens: number | undefined
   /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: number | undefined
-  /** Tokens used by the conversation, sessions before compactions included. */
+  /** Tokens used by the conversation, including its sessions before compactions. */
   readonly tokens: number
   readonly cost: Cost.Spent
   readonly cwd: string | undefined
@@ -49,9 +49,9 @@ export interface LiveStatus {
   /** Updates the facts from an event. Events must be passed in order. */
   readonly follow: (event: HostEvent) => void
   /**
-   * Looks up the facts that no event carries. Call it about once a second. Background work is counted each time. The
-   * totals of the session, the window of the model and the branch are read after a turn, after a change of the session,
-   * and every {@link restMillis}.
+   * Looks up the facts that events do not contain. Call it about once a second. Background work is counted each time.
+   * The totals of the session, the window of the model and the branch are read after a turn, after a change of the
+   * session, and every {@link restMillis}.
    */
   readonly refresh: Effect.Effect<void>
 }
@@ -81,7 +81,7 @@ const readBranch = Effect.fnUntraced(function* (files: FileSystem.FileSystem, pa
   return undefined
 })
 
-/** The facts, and the values that determine the next lookup. */
+/** The facts, and the values that decide when they are looked up again. */
 interface StatusState {
   readonly facts: StatusFacts
   /** The session whose totals are included in the facts. */

@@ -3,17 +3,17 @@
  *
  * **Details**
  *
- * There is one turn at a time. When it ends, the next message starts a turn: from a plugin, from the queue, from
- * background work, in this order. A message may also reach the current turn together with the next tool result
- * (`steer`). If it does not, it becomes the first message in the queue. While a client holds the session, no turn
- * starts.
+ * Only one turn runs at a time. When it ends, the next message starts a turn. Messages from plugins come first, then
+ * messages in the queue, then reports of background work. With `steer`, a message is delivered to the current turn
+ * together with the next tool result. If the turn ends before that, the message becomes the first in the queue. While a
+ * client holds the session, no turn starts.
  *
  * Stopping the work must not start other work. `takeBack` therefore returns the messages of clients to its caller, and
  * messages of plugins and background work wait until a client sends a message or new background work reports.
  *
  * **Gotchas**
  *
- * If several hooks replace a tool result, the first one wins. If another hook already replaces results, steering
+ * If several hooks replace a tool result, the first one takes precedence. If another hook replaces results, steering
  * messages cannot be added to them and wait for the next turn.
  *
  * Source: `hermes-contract.md` §3.5 (`inject_message`), case 131; `hermes-product.md` §1.8.
@@ -43,7 +43,7 @@ import * as SessionTitles from "./SessionTitles.ts"
 import type { StateOwner } from "./StateOwner.ts"
 import * as TurnRun from "./TurnRun.ts"
 
-/** A message as a client sends it. */
+/** A message from a client that is not queued yet. */
 export interface NewMessage extends MessageQueue.MessageContent {
   /**
    * Handling of the message while a turn is running: queue it for a later turn, deliver it into the turn, or interrupt
@@ -61,8 +61,8 @@ export interface SentMessage {
 /** Options that all turns of a live session share. */
 export interface TurnOptions extends TurnRun.RunOptions {
   /**
-   * Modes in which a plan can be carried out, and the function that changes to one of them on the owner's fiber. Absent
-   * if users are not asked about plans.
+   * Modes in which a plan can be carried out, and the function that switches to one of them on the owner's fiber. If
+   * absent, users are not asked about plans.
    */
   readonly plans?:
     | {
@@ -82,13 +82,13 @@ export interface TurnOptions extends TurnRun.RunOptions {
 }
 
 export interface LiveTurns {
-  /** Accepts a message. All members except `interrupt` are only for work on the owner's fiber. */
+  /** Accepts a message. All members except `interrupt` must run on the fiber of the `StateOwner`. */
   readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage>
   /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
-   * Removes and returns the clients' messages that have not started a turn, including steering messages not yet
-   * delivered. No turn begins until a client sends a message again or new background work reports.
+   * Removes and returns the clients' messages that have not started a turn, including steering messages that are not
+   * delivered yet. No turn begins until a client sends a message again or new background work reports.
    */
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /** Asks the turn to end with its current result. Returns false if no turn is running. */
@@ -97,7 +97,7 @@ export interface LiveTurns {
   readonly next: Effect.Effect<void>
   /** Changes the number of clients that hold the session. */
   readonly hold: (change: 1 | -1) => Effect.Effect<void>
-  /** Interrupts the turn, and waits briefly for its end. For fibers other than the owner's. */
+  /** Interrupts the turn, and waits briefly for its end. Must not run on the owner's fiber. */
   readonly interrupt: Effect.Effect<void>
 }
 
@@ -108,14 +108,14 @@ export const planApproved = "The plan is approved. Carry it out now."
 interface TurnAdmission {
   /** Number of clients that hold the session. */
   held: number
-  /** True from the time when the user stops the work until new work arrives. */
+  /** True after the user stopped the work, until new work arrives. */
   isPaused: boolean
 }
 
 /** Counters of the turns so far. */
 interface TurnCount {
   started: number
-  /** Id of the turn that began in the mode `plan`. */
+  /** Id of the newest turn if it began in the mode `plan`. */
   planned: Turn["id"] | undefined
 }
 
@@ -151,7 +151,7 @@ const reportStoreError =
   (error: SessionStoreError): Effect.Effect<void> =>
     Effect.sync(() => owner.readers.publish({ _tag: "Notice", level: "error", message: error.message }))
 
-/** Carries out the user's decision about a plan. */
+/** Makes the function that carries out the user's decision about a plan. */
 const carryOutDecision =
   (context: TurnContext) =>
   ({ mode: wanted, words = "" }: PlanAnswer): Effect.Effect<void> =>
@@ -163,7 +163,7 @@ const carryOutDecision =
       if (prompt !== "") yield* sendMessage(context, { prompt }, "client")
     })
 
-/** Asks about the plan that a turn ended with, unless the conversation continues without an answer. */
+/** Asks the user about the plan at the end of a turn, unless the conversation continues anyway. */
 const presentPlan = Effect.fnUntraced(function* (context: TurnContext, turn: Turn, { text }: RunResult) {
   const { isAttended, options, owner, questions } = context
   const { mode, plans } = options
@@ -314,7 +314,7 @@ const sendMessage = (
     }
     messages.add(message)
     if (given.busy === "interrupt") yield* stopTurn(context)
-    // Continues with the messages that were held while the work was stopped.
+    // Continues with the messages that waited while the work was stopped.
     if (turn === undefined) yield* startNext(context)
     return { _tag: "Queued", message }
   })

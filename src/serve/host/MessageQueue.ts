@@ -1,8 +1,8 @@
 /**
- * The queue of messages of a live session, and the texts that wait to be delivered to the current turn (`steering`).
- * Both are part of the state of the session and change on the owner's fiber only.
+ * The message queue of a live session, and the messages that wait to be delivered to the current turn (`steering`).
+ * Both are part of the state of the session and change only on the owner's fiber.
  *
- * Messages of plugins come before the messages of clients, and messages of clients before reports of background work.
+ * Messages from plugins come before messages from clients, which come before reports of background work.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -19,20 +19,21 @@ export interface MessageContent {
   readonly shown?: string | undefined
 }
 
-/** The queue of a live session. All members are for work on the owner's fiber. */
+/** The queue of a live session. All members must run on the fiber of the `StateOwner`. */
 export interface MessageQueue {
   /** Makes a message with an id that is unique in the session. Does not add it to the queue. */
   readonly makeMessage: (content: MessageContent, origin: Message["origin"]) => Message
-  /** Replaces the queue and the steering texts, and publishes the change. */
+  /** Replaces the queue and the steering messages, and publishes the change. */
   readonly replace: (queue: ReadonlyArray<Message>, steering: ReadonlyArray<string>) => void
-  /** Adds a message of a client or a plugin at its position in the queue. */
+  /** Adds a message from a client or a plugin to the queue, at the position that its origin determines. */
   readonly add: (message: Message) => void
-  /** Turns the undelivered steering texts into messages, ahead of the other client messages. */
+  /** Moves the undelivered steering messages to the queue, before the other messages from clients. */
   readonly requeueSteering: () => void
   /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly remove: (id: string) => Message | undefined
   /**
-   * Removes and returns the messages of clients, steering texts first. Publishes `MessagesReturned` if there are any.
+   * Removes and returns the messages from clients, steering messages first. Publishes `MessagesReturned` if there are
+   * any.
    */
   readonly takeFromClients: () => ReadonlyArray<Message>
 }
@@ -53,7 +54,7 @@ const insertBeforeClients = (queue: ReadonlyArray<Message>, added: ReadonlyArray
   return place === -1 ? [...queue, ...added] : [...queue.slice(0, place), ...added, ...queue.slice(place)]
 }
 
-/** Inserts a message of a client before the reports of background work. */
+/** Inserts a message from a client before the reports of background work. */
 const insertBeforeReports = (queue: ReadonlyArray<Message>, message: Message): ReadonlyArray<Message> => {
   const place = queue.findIndex(({ origin }) => origin === "background")
   return place === -1 ? [...queue, message] : queue.toSpliced(place, 0, message)
@@ -111,11 +112,14 @@ export const make = (owner: StateOwner): MessageQueue => {
   }
 }
 
-/** Returns true if no other hook replaces tool results, so that the user's texts can be added to them. */
+/** Returns true if no other hook replaces tool results, so that steering messages can be added to them. */
 export const isSteeringPossible = (hooks: Hooks.Hooks["Service"]): boolean =>
   hooks.list().every(({ events, label }) => label === steeringLabel || !events.includes("transform_tool_result"))
 
-/** Adds steering texts to the next tool result of the current turn, for the lifetime of the scope. */
+/**
+ * Registers a hook that adds steering messages to the next tool result of the current turn, for the lifetime of the
+ * scope.
+ */
 export const registerSteering = (
   hooks: Hooks.Hooks["Service"],
   owner: StateOwner,

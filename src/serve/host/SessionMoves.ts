@@ -22,7 +22,7 @@ import type { StateOwner } from "./StateOwner.ts"
 export interface BegunSession {
   readonly id: SessionId
   readonly from: SessionId
-  /** True if the previous session is stored, so that it can be resumed. */
+  /** True if the previous session is stored, and can therefore be resumed. */
   readonly isResumable: boolean
 }
 
@@ -43,18 +43,18 @@ interface MoveOptions {
 export interface SessionMoves {
   readonly begin: (title: string | undefined) => Effect.Effect<BegunSession, SessionBusy | SessionStoreError>
   /**
-   * Switches to the newest session of the conversation that the argument selects: an id, a prefix of an id, a title, or
-   * `latest` (in the folder).
+   * Finds a conversation and switches to its newest session. The argument is an id, a prefix of an id, a title, or
+   * `latest` for the latest conversation in the folder.
    */
   readonly resume: (
     reference: string,
     folder?: SessionFolder
   ) => Effect.Effect<ResumedSession, SessionBusy | SessionNotFound | SessionStoreError>
-  /** Continues in the session that replaced a compacted session, and notifies the agent of the change. */
+  /** After a compaction, switches to the session that replaced the compacted session, and notifies the agent. */
   readonly follow: Effect.Effect<void, SessionStoreError>
   /** Sets the title. If the session is not stored yet, the title is set as soon as it is stored. */
   readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
-  /** Sets the pending title of the session if the session is stored. */
+  /** Stores the pending title if the session is stored by now. */
   readonly entitle: Effect.Effect<void, SessionStoreError>
   /** Stored record of the current session. */
   readonly known: Effect.Effect<Session | undefined, SessionStoreError>
@@ -74,7 +74,7 @@ export const makeIdentity = (id: SessionId, cwd: string | undefined, title?: str
 
 /**
  * Returns the ids of all sessions of the conversation. Background work that started before a compaction still reports
- * to the earlier session.
+ * to the session before it.
  */
 export const listSessionIds = ({ session }: Pick<State, "session">): ReadonlyArray<SessionId> => [
   ...session.earlier,

@@ -1,6 +1,6 @@
 /**
- * Facts about a live session that client commands show, as data: its usage, its tools, and the messages omitted by
- * compaction.
+ * Data about a live session for the commands of clients: its usage, its tools, and the messages that compaction
+ * omitted.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
@@ -25,9 +25,9 @@ import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type { SessionIdentity } from "./HostEvent.ts"
 import type { LiveSession } from "./LiveSession.ts"
 
-/** Usage of the conversation, sessions before compactions included. */
+/** Usage of the conversation, including its sessions before compactions. */
 export interface UsageReport extends SessionChain.Sums {
-  /** Usage of the whole program's side tasks, by name. */
+  /** Usage of all side tasks in this program, by task name. */
   readonly side: ReadonlyMap<string, TaskUsage>
   /** Milliseconds since the session was opened in this process. */
   readonly duration: number
@@ -56,7 +56,7 @@ export const readUsage = Effect.fnUntraced(function* (
 export interface StatusReport {
   readonly session: SessionIdentity
   readonly stored: Session | undefined
-  /** Tokens used by the conversation, sessions before compactions included. */
+  /** Tokens used by the conversation, including its sessions before compactions. */
   readonly tokens: number
   /** Milliseconds since the session was opened in this process. */
   readonly duration: number
@@ -82,7 +82,7 @@ export const readStatus = Effect.fnUntraced(function* (
   }
 })
 
-/** A toolset with the names of its tools that the agent may call. */
+/** A toolset, with the names of the tools in it that the agent may call. */
 export interface OfferedTools {
   readonly toolset: string
   readonly names: ReadonlyArray<string>
@@ -116,11 +116,13 @@ export interface RemovedMessages {
   /** Total number of omitted messages. */
   readonly total: number
   readonly isFiltered: boolean
-  /** Messages of the exchanges that match the words. */
+  /** Messages in the exchanges that contain the words. */
   readonly found: ReadonlyArray<Prompt.Message>
 }
 
-/** Finds messages that compaction omitted, by words. Returns all of them if no words are given. */
+/**
+ * Finds messages that compaction omitted and that contain the given words. Without words, returns all omitted messages.
+ */
 export const findRemovedMessages = Effect.fnUntraced(function* (
   live: LiveSession,
   words: string

@@ -17,7 +17,7 @@ import type { Service as SessionStore } from "../../store/SessionStore.ts"
 import type { SessionIdentity } from "./HostEvent.ts"
 import type { StateOwner } from "./StateOwner.ts"
 
-/** Maximum number of characters of the question, and of the answer, that the model reads. */
+/** Maximum number of characters that the model reads of the question and of the answer. */
 const excerpt = 1_000
 
 const longestTitle = 100

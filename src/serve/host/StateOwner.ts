@@ -1,6 +1,6 @@
 /**
- * The one fiber that changes the state of a live session. Each change is put into its queue as work, so that no two
- * changes overlap and every client sees the same events in the same order.
+ * Owns the state of a live session. Only one fiber changes the state. Changes are queued as work for this fiber, so
+ * that they never overlap and every client sees the same events in the same order.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -14,14 +14,14 @@ export interface StateOwner {
   readonly readers: EventReaders.EventReaders
   /**
    * Runs work on the owner's fiber and waits for it. The wait is interrupted when the owner is closed. Must not be
-   * called by work on the owner's fiber.
+   * called on the owner's fiber.
    */
   readonly run: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E>
   /** Adds work to the queue. Returns false if the owner is closed. */
   readonly post: (work: Effect.Effect<void>) => boolean
-  /** Changes the state and notifies the readers. Only for work on the owner's fiber. */
+  /** Changes the state and notifies the readers. Must be called on the owner's fiber. */
   readonly change: (changes: Partial<State>, ...events: ReadonlyArray<HostEvent>) => void
-  /** Ends the stream of events. No work runs afterwards. */
+  /** Ends the stream of events. No more work runs after that. */
   readonly close: Effect.Effect<void>
 }
 

@@ -1,8 +1,8 @@
 /**
- * The text of a run as a client shows it, piece by piece. Each member returns the piece to show next. The concatenated
- * pieces are exactly the shown text.
+ * The text of a run, for clients that show it piece by piece. Each member returns the piece to show next. The shown
+ * text is the concatenation of all pieces.
  *
- * A blank line separates texts of different steps. The final text is held back if a hook may still replace it, and
+ * A blank line separates the text of different steps. The final text is held back if a hook may still replace it, and
  * shown at the end if it differs from the streamed text.
  *
  * Source: `hermes-product.md` §1.5.
@@ -26,7 +26,10 @@ export interface StreamedText {
 
 const removeWhitespace = (text: string): string => text.replaceAll(/\s+/g, "")
 
-/** Makes the text of a run. With `live`, deltas are shown as they arrive. Without it, only the final text is shown. */
+/**
+ * Makes a {@link StreamedText} for a run. If `live` is true, deltas are shown as they arrive; otherwise only the final
+ * text is shown.
+ */
 export const makeStreamedText = (live: boolean): StreamedText => {
   let all = ""
   let current = ""

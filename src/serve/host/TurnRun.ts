@@ -1,6 +1,6 @@
 /**
- * Runs the agent for one turn of a live session: builds its input from the settings of the session, and provides the
- * services that ask the user and the instruction of the mode `plan`.
+ * Runs the agent for one turn of a live session: builds the input from the settings of the session, provides the
+ * services that ask the user, and adds the instruction of the mode `plan`.
  */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
@@ -21,20 +21,20 @@ import type { StateOwner } from "./StateOwner.ts"
 
 /** Options of the runs of a live session. */
 export interface RunOptions {
-  /** Options of every run besides its prompt and its session, such as tools, source and limits. */
+  /** Options of every run except its prompt and its session, such as tools, source and limits. */
   readonly input?:
     | Omit<RunInput, "cwd" | "onEvent" | "onUsageAfter" | "prompt" | "reasoningEffort" | "route" | "sessionId">
     | undefined
-  /** Adds the user's general choices to the first prompt of each session. */
+  /** Changes the first prompt of each session, for example to add general choices of the user. */
   readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
   /**
-   * Presence of a user who answers questions. If it reports no user, questions are never asked. Defaults to
+   * States if a user is present to answer questions. If no user is present, questions are never asked. Defaults to
    * `InteractiveMode.attended`.
    */
   readonly presence?: Presence | undefined
   /**
-   * Returns the chosen mode, and is called at each tool call. If it is absent or returns `undefined`, the approvals
-   * decide.
+   * Returns the mode that the user chose. It is called for each tool call. If it is absent or returns `undefined`, the
+   * approval settings decide.
    */
   readonly mode?: (() => PermissionMode | undefined) | undefined
 }
@@ -46,7 +46,10 @@ const planning =
   "[Plan mode: read only. Look at what you need, then answer with your plan: which edits you will make, in which " +
   "order, and how you will check them. The user approves the plan, or asks for another.]"
 
-/** Sends the instruction of the mode `plan` with each message in this mode, for the lifetime of the scope. */
+/**
+ * Registers a hook that sends the instruction of the mode `plan` with each message in this mode, for the lifetime of
+ * the scope.
+ */
 const registerPlanHook = (
   hooks: Hooks.Hooks["Service"],
   owner: StateOwner,
@@ -61,7 +64,9 @@ const registerPlanHook = (
     label: planningLabel
   })
 
-/** Provides the services of a run that depend on the user: addresses typed by the user, the mode, and questions. */
+/**
+ * Provides a run with the services that depend on the user: the addresses that the user typed, the mode, and questions.
+ */
 const provideUser = (
   run: Effect.Effect<RunResult, AgentError>,
   questions: LiveQuestions,
@@ -90,13 +95,13 @@ export const make = Effect.fnUntraced(function* (
   const scope = yield* Effect.scope
   /** Sessions whose first prompt was sent. */
   const begun = new Set<SessionId>()
-  /** Addresses that the user typed since the live session began. The model may read them. */
+  /** Web addresses that the user typed since the live session began. The model may access them without approval. */
   const typed = new Set<string>()
   let isPlanHookRegistered = false
 
   return Effect.fnUntraced(function* ({ id, isRewritten, message, sessionId }) {
     const { effort, route, session } = owner.state()
-    // `shown` is the text as the user typed it, without additions of clients. Only messages of clients come from the
+    // `shown` is the text as the user typed it, without additions by clients. Only messages from clients come from the
     // user.
     if (message.origin === "client") for (const address of EgressGate.findAddresses(message.shown)) typed.add(address)
     const prompt =
@@ -113,7 +118,8 @@ export const make = Effect.fnUntraced(function* (
       reasoningEffort: effort,
       onEvent: (events) =>
         Effect.suspend(() => {
-          // These events do not change the state. Readers receive them between the start and the end of their turn.
+          // These events do not change the state, so they are published directly, between the start and the end of
+          // their turn.
           owner.readers.publish({ _tag: "RunEvents", turn: id, events })
           return owner.readers.caughtUp
         }),

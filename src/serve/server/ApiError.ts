@@ -1,5 +1,5 @@
 /**
- * Errors of the server in the OpenAI API format, which its clients expect:
+ * Errors of the server in the format of the OpenAI API, as its clients expect:
  * `{ "error": { "message", "type", "code", "param" } }`.
  *
  * Source: `hermes-product.md` §5.5.
@@ -18,7 +18,7 @@ export const ErrorBody = Schema.Struct({
     message: Schema.String,
     type: Schema.String,
     code: Schema.String,
-    /** Name of the refused request field. */
+    /** Name of the request field that was refused. */
     param: Schema.NullOr(Schema.String)
   })
 })
@@ -28,14 +28,14 @@ export class ApiError extends Schema.TaggedError<ApiError>("hermes-effect/server
   status: Schema.Int,
   code: Schema.String,
   message: Schema.String,
-  /** Name of the refused request field. */
+  /** Name of the request field that was refused. */
   param: Schema.optionalKey(Schema.String)
 }) {}
 
 /** Makes an {@link ApiError}. */
 export const make = (status: number, code: string, message: string): ApiError => new ApiError({ status, code, message })
 
-/** Makes the error for a request field that asks for an unsupported feature. */
+/** Makes the error for a request field that requests an unsupported feature. */
 export const refuseField = (param: string, message: string): ApiError =>
   new ApiError({ status: 400, code: "unsupported_parameter", message, param })
 
@@ -108,7 +108,8 @@ export const toBody = ({ code, message, param, status }: ApiError): typeof Error
 })
 
 /**
- * Makes the response for an error. OpenAI clients retry after 409, which helps only while another request is active.
+ * Makes the response for an error. OpenAI clients retry after status 409. This is useful only if another request is
+ * active.
  */
 export const toResponse = (error: ApiError): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.jsonUnsafe(toBody(error), {

@@ -1,11 +1,11 @@
 /**
- * A chat completion as stream events, for clients that request `stream: true`.
+ * Sends a chat completion as stream events to clients that request `stream: true`.
  *
  * **Details**
  *
  * The answer is sent when it is complete and stored, so that every answer that a client has read is part of an episode.
- * A comment every few seconds keeps the connection alive until then. A failure after the stream began is an event with
- * `error`, as OpenAI clients expect it.
+ * A comment every few seconds keeps the connection alive until then. A failure after the stream began is sent as an
+ * event with `error`, as OpenAI clients expect.
  *
  * Source: `hermes-product.md` §5.5.
  */
@@ -56,13 +56,12 @@ const renderResult = (exit: Exit.Exit<Json.Fields, unknown>, includeUsage: boole
     : formatEvent(ApiError.toBody(ApiError.fromCause(exit.cause))) + ending
 
 /**
- * `early` is the time in which a failure is still reported by the HTTP status. `alive` is the time between two
- * keep-alive comments.
+ * A failure within `early` is still reported by the HTTP status. `alive` is the time between two keep-alive comments.
  */
 const early = "5 seconds"
 const alive = "15 seconds"
 
-/** Makes the streamed response of a completion. A client that disconnects interrupts it. */
+/** Makes the streamed response of a completion. If the client disconnects, the completion is interrupted. */
 export const respond = Effect.fnUntraced(function* <E, R>(
   completion: Effect.Effect<Json.Fields, E, R>,
   { headers, includeUsage }: { readonly headers: Readonly<Record<string, string>>; readonly includeUsage: boolean }

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A request names its rollout by the header `x-hermes-rollout-id`, or by its URL: `/v1/rollouts/ID` is a base URL for
+ * A request names its rollout in the header `x-hermes-rollout-id` or in its URL: `/v1/rollouts/ID` is a base URL for
  * clients that cannot set headers. A request that names no rollout opens one and receives its id in the same header of
  * the response. `/openapi.json` describes the whole API.
  *

@@ -1,6 +1,6 @@
 /**
- * Serves {@link HermesApi} to programs. Bodies, connections and requests are bounded, errors use the OpenAI format, and
- * active requests are answered before the server ends.
+ * Serves {@link HermesApi} to programs. The number of connections and requests and the size of bodies are limited.
+ * Errors use the OpenAI format, and active requests are answered before the server ends.
  *
  * **Example** (A server over rollouts in memory)
  *
@@ -39,14 +39,14 @@ export interface Options {
   /** Host address to listen on. Defaults to 127.0.0.1. */
   readonly host?: string | undefined
   /**
-   * Key that clients send. Required if `host` is not a loopback address. Without a key and without named keys, the
+   * Key that clients send. Required if `host` is not a loopback address. If there is neither a key nor a named key, the
    * server generates a random key for its lifetime and returns it.
    */
   readonly key?: Redacted.Redacted<string> | undefined
   /**
-   * Admits requests without a key, on the loopback only. Every user and every process of the machine may then use
-   * everything that the server offers. Intended for applications that protect the address themselves, for example with
-   * a network namespace. Defaults to false.
+   * Admits requests without a key, but only on a loopback address. Every user and every process on the machine may then
+   * use everything that the server offers. Intended for applications that protect the address in another way, such as a
+   * network namespace. Defaults to false.
    */
   readonly open?: boolean | undefined
   readonly allowedHosts?: ReadonlyArray<string> | undefined
@@ -57,11 +57,11 @@ export interface Options {
    * Maximum total size of the bodies of all active requests, in bytes. Defaults to 256 MiB, and is at least `maxBody`.
    */
   readonly maxBodies?: number | undefined
-  /** Maximum number of open responses, streams included. Defaults to 1024. */
+  /** Maximum number of open responses, including streams. Defaults to 1024. */
   readonly maxConnections?: number | undefined
   /** Maximum number of concurrent requests. Defaults to 512. */
   readonly maxRequests?: number | undefined
-  /** Milliseconds without reading after which a client is disconnected. Defaults to one minute. */
+  /** Number of milliseconds after which a client that does not read is disconnected. Defaults to one minute. */
   readonly maxStall?: number | undefined
   /** Milliseconds that active requests may take to finish when the server ends. Defaults to ten seconds. */
   readonly maxGrace?: number | undefined
@@ -71,14 +71,13 @@ export interface Options {
 export interface RunningServer {
   readonly url: string
   /**
-   * Key that clients send as `Authorization: Bearer`. `undefined` for an open server, and if only named keys are
-   * admitted.
+   * Key that clients send as `Authorization: Bearer`. `undefined` if the server needs no key or admits only named keys.
    */
   readonly key: Redacted.Redacted<string> | undefined
 }
 
 /**
- * Serves the API for the lifetime of the scope. Fails with a reason if these options are not allowed or the port cannot
+ * Serves the API for the lifetime of the scope. Fails with a reason if the options are not allowed or the port cannot
  * be used.
  */
 export const serve = (options: Options): Effect.Effect<RunningServer, string, RolloutPort | Scope.Scope> =>

@@ -1,5 +1,6 @@
 /**
- * Shapes of the OpenAI API that all of our server APIs share: requests for chat completions, models, errors.
+ * Schemas from the OpenAI API that all server APIs of this package share: requests for chat completions, models,
+ * errors.
  *
  * Source: OpenAI API reference, chat completions and models.
  */
@@ -13,7 +14,7 @@ import * as ApiError from "./ApiError.ts"
 /** Any JSON object. */
 export const Fields = Schema.Record(Schema.String, Schema.Json)
 
-/** A request for a chat completion. The serving endpoint defines how fields not listed here are handled. */
+/** A request for a chat completion. The endpoint decides on fields that are not listed here. */
 export const ChatRequest = Schema.StructWithRest(
   Schema.Struct({
     messages: Schema.Array(Fields),
@@ -24,7 +25,7 @@ export const ChatRequest = Schema.StructWithRest(
   [Fields]
 )
 
-/** Response schema of server-sent events, encoded as text. */
+/** Schema of a response with server-sent events, encoded as text. */
 export const EventStream = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
 
 const Model = Schema.Struct({
@@ -57,7 +58,9 @@ export const health = HttpApiEndpoint.get("health", "/health", {
   error: errors
 })
 
-/** Adds the client key to the description of an API: every operation except the health check requires it. */
+/**
+ * Adds the client key to the OpenAPI description of an API. Every operation except the health check requires the key.
+ */
 export const describeKeys = (description: Json.Fields): Json.Fields => {
   const security = [{ key: [] }]
   const paths = Object.entries(Json.readFields(description["paths"])).map(([path, operations]) => {
@@ -76,7 +79,7 @@ export const describeKeys = (description: Json.Fields): Json.Fields => {
   }
 }
 
-/** Parses a whole number from a query or a header. Returns `other` if it is absent. */
+/** Parses a whole number from a query or a header. Returns `other` if the value is absent. */
 export const parseWholeNumber = (
   name: string,
   given: string | undefined,

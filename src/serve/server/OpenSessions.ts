@@ -1,10 +1,10 @@
 /**
- * Open sessions of a server by id, each with its own scope.
+ * Open sessions of a server, by id. Each session has its own scope.
  *
  * **Details**
  *
  * All sessions are closed with the scope in which the table is made. Before a session is opened, an earlier session
- * with the same id must have finished closing, so that two sessions never work on the same conversation.
+ * with the same id must have finished closing, so that a conversation is never open twice.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -28,8 +28,8 @@ export interface OpenSessions<A> {
 
 /** Makes an empty table of sessions. */
 export const make = Effect.fnUntraced(function* <A>(): Effect.fn.Return<OpenSessions<A>, never, Scope.Scope> {
-  // Sessions use a separate scope, so that sessions opened later are also closed at the table's position among the
-  // finalizers.
+  // Sessions use a separate scope, so that all sessions, including sessions opened later, are closed when the table's
+  // own finalizer runs.
   const whole = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
   const sessions = new Map<string, { readonly session: A; readonly scope: Scope.Closeable }>()
   const closing = new Map<string, Deferred.Deferred<void>>()

@@ -4,9 +4,10 @@
  *
  * **Details**
  *
- * Every user and program of the machine can reach a loopback address. The key distinguishes the owner from them. The
- * file is written under another name and then linked into place, so that two servers that start at the same time have
- * the same key. A file, or a directory around it, that other users can change or read is refused.
+ * Every user and program on the machine can reach a loopback address. The key proves that a client acts for the owner.
+ * The file is written under another name and then linked into place, so that two servers that start at the same time
+ * have the same key. The key is refused if other users can read or change its file or the directories that contain the
+ * file.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -45,7 +46,7 @@ const toConfigError =
   ({ message }: PlatformError): ConfigError =>
     new ConfigError({ path, message: `${path}: the key of the server cannot be stored there: ${message}` })
 
-/** Fails if a file or directory belongs to another user, or its mode has one of the forbidden bits. */
+/** Fails if a file or directory belongs to another user, or if its mode contains one of the forbidden bits. */
 const checkPlace = (
   path: string,
   info: FileSystem.File.Info,
@@ -53,7 +54,7 @@ const checkPlace = (
   remedy: string
 ): Effect.Effect<void, ConfigError> => {
   const own = CurrentProcess.getProcessOwner()
-  // Windows has no comparable owners and modes.
+  // Windows does not have comparable owners and modes.
   if (own === undefined) return Effect.void
   if (Option.getOrElse(info.uid, () => own.uid) !== own.uid) {
     const remedy = "the server does not trust a key there. Set HERMES_HOME to a directory of yours"
@@ -92,8 +93,8 @@ const readKey = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * Creates a key in a draft file and links it to its path. Returns the key, or `undefined` if another server created one
- * first.
+ * Creates a key in a draft file and links the file to its final path. Returns `undefined` if another server created a
+ * key first.
  */
 const makeKey = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem

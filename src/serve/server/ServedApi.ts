@@ -1,5 +1,5 @@
 /**
- * The handlers of {@link HermesApi}. This module is loaded when a server of rollouts starts (`HermesServer`).
+ * The handlers of {@link HermesApi}. This module is loaded when a server for rollouts starts (`HermesServer`).
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -35,7 +35,7 @@ const makeChatHandler = (readBody: BodyReader) =>
     const body = yield* readBody(request)
     const wantsStream = body["stream"] === true
     const given = named ?? request.headers[rolloutHeader]
-    // The rollout is opened before the response begins, so that the header of a stream can name it.
+    // The rollout is opened before the response begins, so that the header of a streamed response can contain its id.
     const id = given ?? (wantsStream ? (yield* rollouts.open({})).rollout_id : undefined)
     if (!wantsStream) {
       const answer = yield* rollouts.chat(id, body)
@@ -95,7 +95,7 @@ const makeHandlers = (readBody: BodyReader) => {
       .handleRaw("finish", ({ params, request }) =>
         respondToFailure(
           readBody(request).pipe(
-            // An abandoned rollout ends without a score.
+            // An empty body ends the rollout without a score.
             Effect.flatMap((body) => (Object.keys(body).length === 0 ? Effect.undefined : score(body))),
             Effect.flatMap((given) => RolloutPort.use(({ finish }) => finish(params.id, given))),
             Effect.map((view) => makeJsonResponse(view))
@@ -117,7 +117,7 @@ const makeHandlers = (readBody: BodyReader) => {
 }
 
 /**
- * Serves the API for the lifetime of the scope. Fails with a reason if these options are not allowed or the port cannot
+ * Serves the API for the lifetime of the scope. Fails with a reason if the options are not allowed or the port cannot
  * be used.
  */
 export const serve = (options: Options): Effect.Effect<RunningServer, string, RolloutPort | Scope.Scope> =>

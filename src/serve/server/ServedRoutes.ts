@@ -1,6 +1,6 @@
 /**
- * Serves the endpoints of an API: admission, limits, a uniform error format, and a shutdown that answers active
- * requests.
+ * Serves the endpoints of an API. Checks keys and limits, converts errors to one format, and answers active requests
+ * before the server ends.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -33,7 +33,10 @@ const mostBodies = 256 * 1024 * 1024
 /** Default number of milliseconds that active requests may take to finish when the server ends. */
 export const grace = 10_000
 
-/** Milliseconds after the grace period for notifying interrupted requests, before their connections are closed. */
+/**
+ * Time in milliseconds, after the grace period, in which interrupted requests are notified before their connections are
+ * closed.
+ */
 const parting = 2_000
 
 /** Reads the body of a request as a JSON object. */
@@ -99,7 +102,7 @@ export const respondToFailure = <E, R>(
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
   Effect.catch(work, (error) => Effect.succeed(ApiError.toResponse(ApiError.fromError(error))))
 
-/** Makes a JSON response that caches do not store. */
+/** Makes a JSON response that caches must not store. */
 export const makeJsonResponse = (
   value: unknown,
   status = 200,
@@ -113,14 +116,14 @@ const unknownPlace = ApiError.make(
   "There is nothing at this address. GET /openapi.json describes the API."
 )
 
-/** A router whose requests produce HTTP responses. */
+/** An HTTP router that answers every request with a response. */
 type Router = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   HttpServerError.HttpServerError,
   HttpServerRequest | Scope.Scope
 >
 
-/** Endpoints that require admission. */
+/** Endpoints that are served only to admitted clients. */
 export interface Endpoints {
   readonly router: Router
   /** Called with the status of each response. */
@@ -128,8 +131,9 @@ export interface Endpoints {
 }
 
 /**
- * Serves endpoints for the lifetime of the scope: `own` for the server's key, and each of `named` for its key. `own` is
- * notified of refused clients. Fails with a reason if these options are not allowed or the port cannot be used.
+ * Serves endpoints for the lifetime of the scope. Clients with the server's own key use `own`; clients with a named key
+ * use its entry in `named`. `own` is also notified of refused clients. Fails with a reason if the options are not
+ * allowed or the port cannot be used.
  */
 export const serve = (
   options: Options,

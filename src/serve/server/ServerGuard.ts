@@ -3,11 +3,12 @@
  *
  * **Details**
  *
- * A server requires one of its keys (`Authorization: Bearer …`), on the loopback too, because other users and programs
- * of the machine can reach that address. Only an open server, which an application may choose on the loopback, has no
- * key. `Host` must be a loopback name or one of the allowed names. If the server listens beyond the loopback, it may
- * also be an address. `Origin`, which browsers send, must be absent or allowed in the same way. A page of another site
- * can therefore neither reach the server by a domain name that resolves to it nor read its responses.
+ * A server requires one of its keys (`Authorization: Bearer …`), even on a loopback address, because other users and
+ * programs on the machine can reach that address. Only an open server has no key. An application may choose this on a
+ * loopback address. `Host` must be a loopback name or one of the allowed names. If the server does not listen on a
+ * loopback address, `Host` may also be an IP address. `Origin`, which browsers send, must be absent or allowed in the
+ * same way. A page from another site can therefore neither read responses nor reach the server through a domain name
+ * that resolves to its address.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */
@@ -47,7 +48,10 @@ export const explainRefusal = (
   return ServerKeys.explainRefusal(key, keys)
 }
 
-/** Returns the given key of the owner, or generates a random key if clients would otherwise need no key. */
+/**
+ * Returns the key in the options. If the options contain no key at all and the server is not open, generates a random
+ * key.
+ */
 export const provideKey = (
   { key, open = false }: { readonly key?: Redacted.Redacted<string> | undefined; readonly open?: boolean | undefined },
   keys: ReadonlyArray<ServerKeys.NamedKey>
@@ -89,7 +93,10 @@ const wrongKey = ApiError.make(
     "directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer."
 )
 
-/** Admits a request. Returns its named key. Returns `undefined` for the server's own key, and if no key is required. */
+/**
+ * Admits a request. Returns the named key of the client, or `undefined` if the client used the server's own key or
+ * needs no key.
+ */
 export const admit = <A extends ServerKeys.NamedKey>(
   options: Options,
   keys: ReadonlyArray<A>,
@@ -109,7 +116,7 @@ export const admit = <A extends ServerKeys.NamedKey>(
 export interface Bounds {
   /** Maximum number of concurrent requests. */
   readonly maxRequests: number
-  /** Maximum number of open responses, streams included. */
+  /** Maximum number of open responses, including streams. */
   readonly maxConnections: number
   /** Maximum size of a body in bytes. */
   readonly maxBody: number
@@ -128,8 +135,8 @@ const estimateBodyBytes = ({ headers }: Pick<HttpServerRequest, "headers">, maxB
 }
 
 /**
- * Makes a limiter that counts active requests, their bodies, and responses until their last byte. It refuses requests
- * beyond the limits.
+ * Makes a limiter. It counts active requests, the size of their bodies, and responses until their last byte is sent. It
+ * refuses requests that exceed a limit.
  */
 export const makeLimiter = ({ maxBodies, maxBody, maxConnections, maxRequests }: Bounds) => {
   let active = 0

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A server has its own key and additional named keys. The sessions of a named key are accessible to that key alone: see
+ * A server has its own key and additional named keys. Only clients with the same named key can access its sessions; see
  * `SessionAudience`.
  *
  * Source: `ARCHITECTURE.md` §3.
@@ -19,15 +19,15 @@ export interface NamedKey {
   readonly name: string
   readonly key: Redacted.Redacted<string>
   /**
-   * Loosest mode of the key's sessions: they begin in at most this mode and cannot change to a looser one. Defaults to
-   * the mode of the server.
+   * Least strict mode of the key's sessions. A session cannot begin in or change to a mode that permits more. Defaults
+   * to the mode of the server.
    */
   readonly maxMode?: PermissionMode | undefined
   /** Maximum number of open sessions. */
   readonly maxSessions?: number | undefined
   /** Maximum number of concurrent requests. */
   readonly maxRequests?: number | undefined
-  /** Maximum number of open responses, event streams included. */
+  /** Maximum number of open responses, including event streams. */
   readonly maxConnections?: number | undefined
 }
 
@@ -65,15 +65,15 @@ export const explainRefusal = (
 }
 
 /**
- * Finds the named key that a client sent. The comparison takes the same time for every key, so that it reveals neither
- * a match nor a partial match.
+ * Finds the named key that a client sent. Every key takes the same time to compare, so that the time does not reveal a
+ * match or a partial match.
  */
 export const find = <A extends NamedKey>(given: string, keys: ReadonlyArray<A>): A | undefined =>
   keys.filter(({ key }) => isSecret(given, Redacted.value(key)))[0]
 
 /**
- * Tools whose effects go beyond one key: access to other conversations, and jobs that run later with the rights of the
- * server's owner.
+ * Tools that only the owner may use, because they access other conversations or create jobs that run later with the
+ * owner's rights.
  */
 const ofTheOwner = ["cronjob", "session_search"]
 

@@ -1,17 +1,17 @@
 /**
- * Removes secrets from the events of a turn, also secrets that are split over several pieces.
+ * Removes secrets from the events of a turn, including secrets that are split over several pieces.
  *
  * **Details**
  *
- * Pieces of text, of reasoning and of arguments are held back as long as their end may be the beginning of a known
- * secret or of a key with a known format (see `RedactionStream`). Held text is released when its text ends. This
- * applies regardless of `security.redact_secrets`, because a protocol sends data to other programs. Names of secrets
- * are not redacted, as in every answer of a model.
+ * The end of a piece of text, reasoning or arguments is held back as long as it may be the beginning of a known secret
+ * or of a key with a known format (see `RedactionStream`). Held text is released when its text ends. This applies
+ * regardless of `security.redact_secrets`, because a protocol sends data to other programs. As in every answer of a
+ * model, a value is not hidden only because of the name next to it.
  *
  * **Gotchas**
  *
- * Events that are not pieces pass unchanged, except for complete texts of an answer. Code that shows outputs and
- * arguments must redact them.
+ * Events that are not pieces pass unchanged, except for the complete text of an answer. Code that shows outputs and
+ * arguments of calls must redact them itself.
  *
  * Source: `ARCHITECTURE.md` §7.
  */
@@ -23,7 +23,7 @@ import type { Registry } from "../../base/domain/Secrets.ts"
 /** Filters the events of consecutive turns. */
 export interface StreamSecrets {
   readonly of: (events: ReadonlyArray<RunEvent>) => ReadonlyArray<RunEvent>
-  /** Ends the turn, and returns events with the text held back. */
+  /** Ends the turn, and returns events with the text that was held back. */
   readonly end: () => ReadonlyArray<RunEvent>
 }
 

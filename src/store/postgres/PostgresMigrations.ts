@@ -8,8 +8,8 @@
  * time.
  *
  * `made` numbers the rows in insertion order, as `rowid` does in SQLite. `words` contains the folded words of a message
- * for the search index. If a message is older than the index or has too many words for it, `words` is NULL and `folded`
- * contains its folded text.
+ * for the search index. If a message is older than the index or has too many words for the index, `words` is NULL and
+ * `folded` contains its folded text.
  */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
@@ -110,7 +110,7 @@ const migrations: ReadonlyArray<Migration> = [
   }
 ]
 
-/** Key of the advisory lock that a migration holds. */
+/** Key of the advisory lock that is held during a migration. */
 const migrating = 0x48654567
 
 /** Migrates the tables in `schema` to the last version in `all`. `place` is the name of the database in messages. */

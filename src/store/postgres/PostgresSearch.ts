@@ -1,14 +1,14 @@
 /**
- * Search in a Postgres database. The index finds messages that contain the words of a query. They are read, newest
- * first, and compared with the query.
+ * Search in a Postgres database. The index finds messages that contain the words of a query. These messages are then
+ * read, newest first, and compared with the query.
  *
  * **Details**
  *
  * The index contains the words as split by `SearchWords`, including single characters of scripts without spaces. It
- * therefore needs no server extension and no dictionary, and finds the same messages as a SQLite store. It does not
- * contain the order of words, so phrases are compared in the text.
+ * therefore does not need a server extension or a dictionary, and finds the same messages as a SQLite store. It does
+ * not contain the order of words, so phrases are searched in the text of the messages.
  *
- * Messages that are not in the index (`words IS NULL`) are compared by their folded text.
+ * For messages that are not in the index (`words IS NULL`), the folded text is searched.
  */
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
@@ -30,7 +30,7 @@ const mostChars = 250_000
 
 const truncateWord = (word: string): string => SearchWords.truncateText(word, wordLength)
 
-/** Returns the words of a folded text for the index, or `undefined` if there are too many. */
+/** Returns the words of folded text for the index, or `undefined` if there are too many. */
 export const listIndexWords = (folded: string): ReadonlyArray<string> | undefined => {
   const found = new Set<string>()
   let chars = 0
@@ -44,7 +44,7 @@ export const listIndexWords = (folded: string): ReadonlyArray<string> | undefine
 }
 
 /**
- * Returns the words of an alternative in the query language of the index. Words consist of letters and digits, so they
+ * Converts the words of an alternative to the query language of the index. Words consist of letters and digits, so they
  * cannot contain operators.
  */
 const toLexemes = ({ all }: SearchQuery.Alternative): ReadonlyArray<string> =>
@@ -81,7 +81,7 @@ const toHit = (row: Row, snippet: string): SessionSearch.Hit => ({
   after: toNeighbour(row.after_role, row.after_text)
 })
 
-/** Creates the search over an open client. */
+/** Creates the search service over an open client. */
 export const make = (sql: Client, read: Run): SessionSearch.Service => {
   const length = sql.literal(String(SessionSearch.neighbourLength))
   const matchAlternative = (alternative: SearchQuery.Alternative): Fragment => {

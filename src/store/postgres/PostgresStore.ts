@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * A write to a session that this process owns checks its lease: if another process has taken over the session, nothing
- * is written.
+ * A write to a session that this process owns checks the lease of the session: if another process has taken over the
+ * session, nothing is written.
  *
- * Postgres cannot store NUL or a lone surrogate in a text. A system prompt or a call id that contains one is stored as
- * JSON with a prefix. Envelopes and the record are already JSON.
+ * Postgres cannot store NUL or a lone surrogate in a string. A system prompt or a call id that contains one is stored
+ * as JSON with a prefix. Envelopes and the record are already JSON.
  *
  * **Gotchas**
  *
@@ -38,7 +38,7 @@ import * as PostgresSearch from "./PostgresSearch.ts"
 
 const mark = "\u0001"
 
-/** Encodes texts that must be preserved byte for byte, including characters that Postgres cannot store. */
+/** Encoding of strings that must be preserved byte for byte, including characters that Postgres cannot store. */
 const exact: SqlStore.SqlPlace["exact"] = {
   encode: (text) =>
     text.includes("\0") || text.startsWith(mark) || !text.isWellFormed() ? `${mark}${JSON.stringify(text)}` : text,
@@ -49,7 +49,7 @@ const exact: SqlStore.SqlPlace["exact"] = {
   }
 }
 
-/** Returns a text in the form used for search. */
+/** Converts a string to the form used for search. */
 const toSearchText = (text: string): string => text.replaceAll("\0", " ").toWellFormed()
 
 /**
@@ -136,8 +136,8 @@ const make = (
     Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
   const write: SqlStore.Run = (operation, effect) =>
     Effect.catchTag(sql.transaction(effect), "SqlError", (error) =>
-      // A nested write is repeated with its outer transaction, so a lost connection must not be reported to the code in
-      // between.
+      // If the connection is lost, the outer transaction is repeated, and with it the nested write. The code between
+      // them must therefore not receive the failure.
       Effect.withFiber((fiber) =>
         sql.isWithin(fiber) && PostgresFailure.isAway(error)
           ? Effect.die(error)
@@ -148,8 +148,8 @@ const make = (
   const xact = sql.literal(PostgresClient.xact)
 
   /**
-   * Returns the SQL condition that this process still owns the session. It is true if this process holds no lease of
-   * the session.
+   * Returns the SQL condition that this process still owns the session. If this process does not hold a lease of the
+   * session, the condition is always true.
    */
   const isOurs = (id: string) => {
     const owner = leases.getOwner(Leases.toSessionName(id))
@@ -248,7 +248,7 @@ const make = (
     made: "made",
     exact,
     append,
-    // `begin` is idempotent, so it needs no separate transaction.
+    // `begin` is idempotent, so it does not need a separate transaction.
     begin: (id, callIds) =>
       Effect.flatMap(
         read(
@@ -262,7 +262,7 @@ const make = (
           )
           SELECT is_ours FROM found`
         ),
-        // A call that another process may have begun must not run here.
+        // A call must not run here if another process may already have begun it.
         ([found]) =>
           found?.is_ours === false
             ? Effect.fail(StoreFailure.makeLostSessionError(id))

@@ -4,8 +4,9 @@
  * **Details**
  *
  * Entries of a step are written in one transaction. A message that the session stores is not stored again in the
- * record: the record's row has its position, and reading joins the two rows. Entries that cannot be written (a full
- * disk, a removed session) cause one warning and are counted; a `Gap` precedes the next entry that can be written.
+ * record: the row of the record contains the position of the message, and reading joins the two rows. Entries that
+ * cannot be written (a full disk, a removed session) cause one warning and are counted; a `Gap` with their number
+ * precedes the next entry that is written.
  *
  * Source: `ARCHITECTURE.md` §8.
  */
@@ -81,7 +82,7 @@ export interface SqlRecord
 
 /** The database of the record, and the writes that each database implements itself. */
 export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
-  /** Adds rows in one transaction. Rows with a content key that their session already has are skipped. */
+  /** Adds rows in one transaction. A row is skipped if its session already has a row with the same content key. */
   readonly keep: (rows: ReadonlyArray<Columns>) => Effect.Effect<void, SessionStoreError>
   /** Runs an Effect after the current transaction, or immediately outside a transaction. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
@@ -138,7 +139,7 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
       // Entries written once per session may belong to an earlier turn.
       ...(turnId === undefined ? [] : [sql`(run_record.turn_id = ${turnId} OR run_record.content_key IS NOT NULL)`]),
       ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`]),
-      // A text inside a message may look the same, so the filter is checked again after decoding.
+      // Text inside a message may look like this field, so the filter is checked again after decoding.
       ...(origins === undefined
         ? []
         : [

@@ -1,6 +1,6 @@
 /**
- * Converts rows of the tables `sessions`, `messages` and `session_model_usage` to the types of the port and back. All
- * SQL databases share it.
+ * Conversions between rows of the tables `sessions`, `messages` and `session_model_usage` and the types of the port.
+ * All SQL databases share them.
  */
 import * as Cost from "../../base/domain/Cost.ts"
 import type { SessionId } from "../../base/domain/Ids.ts"
@@ -111,7 +111,7 @@ export const sum = (before: UsageCounts, last: UsageCounts): UsageCounts => ({
   cost_source: last.cost_source
 })
 
-/** Returns the initial row of a new session. */
+/** Creates the initial row of a new session. */
 export const makeSessionRow = (session: NewSession, title: string | null, now: number): SessionRow => ({
   id: session.id,
   source: session.source,

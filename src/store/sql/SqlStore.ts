@@ -1,5 +1,5 @@
 /**
- * The part of the session store that SQLite and Postgres share. Each database implements its differences as an
+ * The part of the session store that is common to SQLite and Postgres. Each database implements its differences as an
  * {@link SqlPlace}.
  *
  * Source: `ARCHITECTURE.md` §8.
@@ -44,12 +44,12 @@ export interface SqlPlace {
   readonly sql: SqlClient
   /** Runs read-only statements. */
   readonly read: Run
-  /** Runs statements in one transaction, all or none. */
+  /** Runs statements in one transaction: all of them or none. */
   readonly write: Run
   readonly leases: Leases.Service<SessionStoreError>
   /** Column that numbers the rows of a table in insertion order. */
   readonly made: "rowid" | "made"
-  /** Encodes texts that must be preserved byte for byte. */
+  /** Encoding of strings that must be preserved byte for byte. */
   readonly exact: { readonly encode: (text: string) => string; readonly decode: (text: string) => string }
   /**
    * Adds messages in one transaction. Returns the position of the first message, or `undefined` if the session does not
@@ -79,7 +79,7 @@ const encodeMessage = (message: Prompt.Message): Result.Result<SqlRows.NewMessag
       new SessionStoreError({ operation: "append", message: `a message of role ${message.role} ${problem}`, cause })
   })
 
-/** A session with its messages as last read. */
+/** A session with the messages that were last read. */
 interface ReadSession {
   readonly row: number
   readonly startedAt: number
@@ -94,12 +94,12 @@ interface StoredMessage {
 }
 
 /**
- * Maximum number of sessions whose decoded messages are cached, so that a turn of a long session reads only new
+ * Maximum number of sessions whose decoded messages are cached. With the cache, a turn of a long session reads only new
  * messages.
  */
 const maxSessionsRead = 4
 
-/** Maximum number of continuations that are followed, so that cycles in a damaged database end. */
+/** Maximum number of continuations that are followed. The limit ends cycles in a damaged database. */
 const maxContinuations = 10_000
 
 /** Creates the session store in a database. */
@@ -130,7 +130,10 @@ export const make = ({
   const findById = (id: string) => readOne("get", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
   const newestFirst = sql`ORDER BY updated_at DESC, ${sql.literal(made)} DESC`
 
-  /** Checks an update that returns the id of the changed row. If there is no row, the session does not exist. */
+  /**
+   * Checks the result of an update that returns the id of the changed row. Fails if there is no row, because the
+   * session then does not exist.
+   */
   const requireRow = (operation: string, id: string, rows: ReadonlyArray<unknown>) =>
     rows.length === 0 ? Effect.fail(StoreFailure.makeUnknownSessionError(operation, id)) : Effect.void
 
@@ -228,7 +231,7 @@ export const make = ({
     )
     if (row === undefined) return []
     const before = sessionsRead.get(id)
-    // Another session may have reused the id of a removed session.
+    // The id of a removed session may have been reused by another session.
     const isSame =
       before !== undefined &&
       before.row === row.row &&

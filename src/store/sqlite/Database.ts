@@ -3,17 +3,17 @@
  *
  * **Details**
  *
- * Writers wait for another process that holds the lock: one second inside SQLite, then again after a pause of 20 to 150
- * ms, for at most 15 seconds in total. A transaction is short and cannot be interrupted; the pauses can.
+ * If another process holds the lock, a writer waits: one second inside SQLite, then again after a pause of 20 to 150
+ * ms, for at most 15 seconds in total. A transaction is short and cannot be interrupted; a pause can be interrupted.
  *
  * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses
  * nothing. A power failure can lose the latest transactions, but never leaves a partial transaction; a checkpoint,
  * tried every 50 writes, makes all earlier transactions safe. If the file system does not support WAL, a rollback
  * journal is used (`synchronous = FULL`), and a transaction that has returned also survives a power failure.
  *
- * A database for many runs ({@link open} with `within`) commits the writes of a short time together, because each
- * commit writes the same index pages again. Its runs wait for {@link Database.committed} before a tool begins and
- * before their results are written elsewhere.
+ * A database for many runs ({@link open} with `within`) collects the writes of a short time in one commit, because each
+ * commit writes the same index pages again. Runs that use it wait for {@link Database.committed} before a tool begins
+ * and before their results are written elsewhere.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */
@@ -35,20 +35,23 @@ export interface Database {
   /** Runs read-only statements. */
   readonly read: Run
   /**
-   * Runs statements in one transaction, all or none. Inside {@link Database.together}, they are part of its
+   * Runs statements in one transaction: all of them or none. Inside {@link Database.together}, they are part of its
    * transaction.
    */
   readonly write: Run
   /**
-   * Works like `write`, for statements that run directly one after the other, without an Effect for each. It is used
-   * for the writes of every step of a run.
+   * Like `write`, but the statements run directly one after the other, without an Effect for each. It is used for the
+   * writes in each step of a run.
    */
   readonly writeDirectly: <A>(
     operation: string,
     body: SqliteClient.Statements<A>
   ) => Effect.Effect<A, SessionStoreError>
   readonly together: Together
-  /** Waits until all previous writes are in the log file. `undefined` if every write is in the file when it returns. */
+  /**
+   * Waits until all previous writes are in the log file. `undefined` if every write is already in the file when it
+   * returns.
+   */
   readonly committed: Effect.Effect<void, SessionStoreError> | undefined
 }
 
@@ -131,7 +134,7 @@ export const openForReading = (path: string): Effect.Effect<Database, SessionSto
       const sql = yield* SqliteClient.openForReading(path)
       const database = make(path, sql)
       const version = yield* Migrations.readVersion(sql, path, Number.MAX_SAFE_INTEGER)
-      // Tables of an older schema lack columns that are read.
+      // Tables with an older schema lack columns that are read.
       if (version < Migrations.migrations.length) return yield* failure
       yield* Effect.logWarning(`Sessions are opened for reading only: ${failure.message}`)
       return database

@@ -1,6 +1,7 @@
 /**
- * Interprets the bytes of a SQLite database file and of its write-ahead log for a repair, without effects: detects
- * damage before SQLite opens a file, builds a header for a file with a damaged header, and lists the pages in a log.
+ * Pure functions that interpret the bytes of a SQLite database file and of its write-ahead log for a repair. They
+ * detect damage before SQLite opens a file, build a header for a file with a damaged header, and list the pages in a
+ * log.
  *
  * **Details**
  *
@@ -100,7 +101,7 @@ export const makeHeader = (damaged: Uint8Array, pageSize: number, pages: number,
   const view = toView(header)
   header.set(magic)
   view.setUint16(16, pageSize === 65_536 ? 1 : pageSize)
-  // Values for a rollback journal, no reserved bytes, and the payload fractions that the format prescribes.
+  // These values select a rollback journal and no reserved bytes. The payload fractions are prescribed by the format.
   header.set([1, 1, 0, 64, 32, 32], 18)
   view.setUint32(24, 1)
   view.setUint32(28, pages)
@@ -151,12 +152,15 @@ export const readLogHeader = (bytes: Uint8Array): LogHeader | undefined => {
 /** A page in a log. */
 export interface Frame {
   readonly page: number
-  /** Number of pages in the database after the transaction that this frame ends, or 0 if the frame does not end one. */
+  /**
+   * Number of pages in the database after the transaction that this frame ends, or 0 if the frame does not end a
+   * transaction.
+   */
   readonly pagesAfter: number
   readonly checksum: Checksum
 }
 
-/** Reads a frame of a log with its page. Returns `undefined` after the last complete frame. */
+/** Reads a frame of a log with its page. Returns `undefined` if there is no complete frame. */
 export const readFrame = (bytes: Uint8Array, log: LogHeader, before: Checksum): Frame | undefined => {
   if (bytes.length < frameHeaderSize + log.pageSize) return undefined
   const view = toView(bytes)

@@ -1,5 +1,5 @@
 /**
- * Copies a database that SQLite cannot open, so that SQLite can open the copy: it includes the pages of the log, is
+ * Copies a database that SQLite cannot open. SQLite can open the copy, because it includes the pages of the log, is
  * padded to whole pages, and has a repaired header. The original is never written.
  */
 import * as Effect from "effect/Effect"
@@ -43,7 +43,7 @@ const readStart = (path: string, size: number) =>
 /** State of a database and of its log, determined without SQLite. */
 export interface Inspection extends DatabaseBytes.FileState {
   readonly size: number
-  /** True if the log is damaged, so that SQLite would silently ignore it. */
+  /** True if the log is damaged. SQLite would silently ignore such a log. */
   readonly isLogDamaged: boolean
   readonly hasLog: boolean
 }
@@ -61,7 +61,7 @@ export const inspect = Effect.fnUntraced(function* (
       : DatabaseBytes.readLogHeader(yield* readStart(`${path}-wal`, DatabaseBytes.logHeaderSize))
   const state = DatabaseBytes.inspectFile(size === 0 ? empty : yield* readStart(path, sampleSize), size)
   return {
-    // The page size in the log's header is certain, whereas the other one may be a guess.
+    // The page size in the header of the log is certain. The page size found in the file may be a guess.
     pageSize:
       size === 0 || (state.problem !== undefined && log !== undefined)
         ? (log?.pageSize ?? state.pageSize)

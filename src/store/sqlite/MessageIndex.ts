@@ -1,5 +1,5 @@
 /**
- * Indexes of messages that searches fill, so that a run writes only its messages and not the index.
+ * Indexes of messages. Searches add messages to them, so that a run writes only its messages and not the index.
  *
  * **Details**
  *
@@ -39,11 +39,14 @@ export interface AddedMessages {
   readonly added: number
 }
 
-/** An index that searches fill. */
+/** An index to which searches add the missing messages. */
 export interface MessageIndex {
   /** Id up to which messages are in the index. */
   readonly place: Effect.Effect<number, SessionStoreError>
-  /** Adds messages that are missing from the index, until all are added or the amount `most` is reached. */
+  /**
+   * Adds messages that are missing from the index, until all are added or the amount `most` is reached, in the unit of
+   * the index.
+   */
   readonly fill: (most?: number) => Effect.Effect<void, SqlError>
 }
 
@@ -74,8 +77,8 @@ export const make = (
       SELECT coalesce((SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = ${key}), 0) >= coalesce(max(id), 0) AS isFilled FROM messages`,
     ([row]) => row?.isFilled === 1
   )
-  // Unlike writes to a session, this does not wait while another process writes to the file, because missing messages
-  // are scanned instead.
+  // Unlike a write to a session, this write does not wait for another process that is writing to the file, because
+  // missing messages are scanned instead.
   const write = sql.transaction(sql.statements(addSome(key, add)))
   return {
     place: Effect.map(

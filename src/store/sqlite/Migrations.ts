@@ -3,14 +3,15 @@
  *
  * **Details**
  *
- * A migration is a list of statements that is never changed after its release; a change of the tables is a new
+ * A migration is a list of statements that is never changed after its release; a change to the tables is a new
  * migration. All missing migrations run in one transaction, so a database is migrated completely or not at all.
  * `schema_version` lists the migrations that have run; the application id in the file's header identifies the file as a
  * database of this program.
  *
- * `messages.envelope` is the stored message; `content`, `tool_name` and `tool_calls` are its text for search. System
- * prompts are stored after the counters, so that reading the counters does not read them. `run_record.body` is an event
- * without the message that `messages` has at its `position`; a row with a `content_key` is stored once per session.
+ * `messages.envelope` is the stored message; `content`, `tool_name` and `tool_calls` are its text for search. The
+ * column of the system prompt comes after the counters, so that reading the counters does not read it.
+ * `run_record.body` is an event without the message that `messages` has at its `position`; a row with a `content_key`
+ * is stored once per session.
  *
  * Source: `hermes-product.md` §4.1.
  */
@@ -160,7 +161,7 @@ export const migrations: ReadonlyArray<Migration> = [
     name: "index of signs",
     statements: [
       `CREATE VIRTUAL TABLE signs_fts USING fts5(signs, content = '', contentless_delete = 1, tokenize = 'ascii')`,
-      // After the newest messages are removed, their ids are reused.
+      // If the newest messages are removed, later messages reuse their ids.
       `CREATE TRIGGER signs_fts_delete AFTER DELETE ON messages BEGIN
         DELETE FROM signs_fts WHERE rowid = old.id;
         UPDATE state_meta SET value = (SELECT coalesce(max(id), 0) FROM messages)
@@ -199,8 +200,8 @@ export const migrations: ReadonlyArray<Migration> = [
 ]
 
 /**
- * Returns the version of a database, or 0 for an empty one. Fails if the database belongs to another program or a newer
- * version.
+ * Returns the version of a database, or 0 for an empty database. Fails if the database belongs to another program or a
+ * newer version.
  */
 export const readVersion = Effect.fnUntraced(function* (
   sql: SqlClient,

@@ -1,14 +1,15 @@
 /**
- * The character index: finds messages by words of scripts without spaces between words, where the full-text index would
- * treat a whole text as one word.
+ * The character index. It finds messages by words in scripts that do not separate words with spaces. The full-text
+ * index would treat a whole sentence in such a script as one word.
  *
  * **Details**
  *
- * `signs_fts` holds the indexed characters of a message one by one, folded as search compares them: a message without
- * such characters has no row. The characters of a word must be adjacent in the index; a text that only appears to match
- * (`会 a 議` for `会議`) is excluded by reading it.
+ * `signs_fts` holds the indexed characters of a message one by one, folded like a search query. A message without such
+ * characters does not have a row. The characters of a word must be adjacent in the index. A message that only appears
+ * to match (`会 a 議` for `会議`) is excluded by reading its text.
  *
- * It is filled like every {@link MessageIndex}. One search adds at most {@link signsAtOnce} characters.
+ * Like in every {@link MessageIndex}, missing messages are added by searches. One search adds at most
+ * {@link signsAtOnce} characters.
  */
 import type * as SearchQuery from "../SearchQuery.ts"
 import * as SearchWords from "../SearchWords.ts"
@@ -25,7 +26,8 @@ const signsPerWrite = 100_000
 /** Key in `state_meta` of the id up to which messages are in the index. */
 export const placeKey = "signs_until"
 
-// Most texts have one byte per character and therefore contain no indexed characters.
+// Text with one byte per character does not contain indexed characters. This is the case for most messages, which are
+// therefore not read.
 const readTexts = `SELECT id, iif(octet_length(content) + octet_length(tool_name) + octet_length(tool_calls)
     = length(content) + length(tool_name) + length(tool_calls), '', content || char(10) || tool_name || char(10) || tool_calls) AS text
   FROM messages WHERE id > ? ORDER BY id LIMIT ?`

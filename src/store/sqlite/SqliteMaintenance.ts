@@ -44,7 +44,7 @@ export const make = (database: Database.Database, store: SessionStore): Service 
             (SELECT 1 FROM sessions b WHERE b.id = s.continues_session_id)) AS sessions,
           sum(message_count) AS messages, sum(tool_call_count) AS toolCalls
         FROM sessions s GROUP BY source ORDER BY sessions DESC, source`
-        // In each session that begins with messages of another session, record entries refer to the originals.
+        // For a session that begins with messages of another session, record entries refer to the originals.
         const copied = yield* sql<{ readonly source: string; readonly messages: number; readonly toolCalls: number }>`
         WITH copies AS (
           SELECT DISTINCT s.source, m.id, m.role, m.envelope

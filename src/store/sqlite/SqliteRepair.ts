@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A damaged search index is rebuilt from the messages. Other indexes are rebuilt; if that does not help, the file
- * itself is damaged: every readable row is copied to a new file that replaces the damaged one, which is preserved next
- * to it. If SQLite cannot open a file, because its header is damaged or its end is missing, a copy with a repaired
- * header and the pages of the log is opened instead.
+ * A damaged search index is rebuilt from the messages. Other indexes are rebuilt too. If that does not help, the file
+ * itself is damaged: every readable row is copied to a new file that replaces the damaged one, and the damaged file is
+ * preserved next to it. If SQLite cannot open a file, because its header is damaged or its end is missing, a copy with
+ * a repaired header and the pages of the log is opened instead.
  *
  * A message whose stored form is damaged is replaced by its search text, so that its session can be read and continued.
  * A message written by a newer version is not changed.
@@ -49,7 +49,7 @@ const formatSqlError = (error: SqlError): string => {
 
 const formatCount = (count: number, one: string): string => (count === 1 ? `1 ${one}` : `${count} ${one}s`)
 
-/** Returns the problems of the file, and whether any problem concerns the search index. */
+/** Returns the problems found in the file. The result also shows whether one of them concerns the search index. */
 const checkIntegrity = Effect.fnUntraced(function* (sql: Sql) {
   const rows = yield* sql<{ readonly integrity_check: string }>`PRAGMA integrity_check(20)`.pipe(
     Effect.map((found) => found.map((row) => row.integrity_check)),
@@ -85,7 +85,7 @@ const isIndexRight = (sql: SqliteClient.Client) =>
     { onSuccess: () => true, onFailure: () => false }
   )
 
-/** Recreates the table of an index, empty. */
+/** Recreates the table of an index as an empty table. */
 const recreateTable = Effect.fnUntraced(function* (sql: Sql, table: string) {
   yield* sql.unsafe(`DROP TABLE IF EXISTS ${table}`).unprepared
   const create = Migrations.migrations
@@ -95,8 +95,8 @@ const recreateTable = Effect.fnUntraced(function* (sql: Sql, table: string) {
 })
 
 /**
- * Rebuilds the word index, even if its own tables are damaged. The character index is emptied, and searches fill it
- * again.
+ * Rebuilds the word index, even if its own tables are damaged. The character index is emptied, and later searches add
+ * the messages again.
  */
 const rebuildIndex = (sql: SqliteClient.Client) => {
   const fill = Effect.gen(function* () {
@@ -149,7 +149,7 @@ const findDamagedMessages = Effect.fnUntraced(function* (sql: Sql) {
   }
 })
 
-/** Returns a message with the text of a damaged message. */
+/** Creates a message with the search text of a damaged message. */
 const makeReplacement = ({ content, role }: StoredMessage): Prompt.Message => {
   const text = content === "" ? "[This message was damaged.]" : content
   if (role === "user") return Prompt.userMessage({ content: [Prompt.textPart({ text })] })
@@ -174,7 +174,7 @@ const repairRows = Effect.fnUntraced(function* (sql: Sql, damaged: ReadonlyArray
     yield* sql`UPDATE sessions SET message_count = ${next} WHERE id = ${id}`
 })
 
-/** Locks the file exclusively for this connection, if its damage allows that. */
+/** Locks the file exclusively for this connection, if this is possible despite the damage. */
 const takeExclusively = (sql: Sql, path: string) =>
   Effect.andThen(sql.unsafe("PRAGMA journal_mode = DELETE").unprepared, sql.unsafe("BEGIN EXCLUSIVE").unprepared).pipe(
     Effect.catch((error) =>
@@ -187,8 +187,8 @@ const takeExclusively = (sql: Sql, path: string) =>
   )
 
 /**
- * Replaces a database with `made` and renames the old file to `kept`. Its log is moved too, because SQLite would treat
- * it as the log of the new file. If one step fails, all previous steps are undone.
+ * Replaces a database with `made` and renames the old file to `kept`. The log of the old file is moved too, because
+ * SQLite would treat it as the log of the new file. If one step fails, all previous steps are undone.
  */
 const replaceFile = (
   path: string,
@@ -213,7 +213,7 @@ const replaceFile = (
     )
   })
 
-/** Describes the data that was written to the new file. */
+/** Describes the data that was saved to the new file. */
 const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: SqliteSalvage.SalvageReport): string => {
   const saved = `${formatCount(sessions, "session")}, ${formatCount(messages, "message")}`
   if (incomplete.length === 0) return `wrote everything to a new file (${saved})`
@@ -222,8 +222,8 @@ const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: Sqli
 }
 
 /**
- * Replaces a database by a new file with its readable data. Returns the path of the damaged file, and a description of
- * the saved data.
+ * Replaces a database with a new file that contains its readable data. Returns the path of the damaged file, and a
+ * description of the saved data.
  */
 const writeAnew = Effect.fnUntraced(function* (sql: Sql, path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -239,7 +239,7 @@ const writeAnew = Effect.fnUntraced(function* (sql: Sql, path: string) {
 
 const lastVersion = Migrations.migrations.at(-1)?.version ?? 0
 
-/** Refuses the database of another program or of a newer version. A damaged version table is tolerated. */
+/** Rejects the database of another program or of a newer version. A damaged version table is tolerated. */
 const refuseForeign = (sql: Sql, path: string) =>
   Effect.catchIf(
     Migrations.readVersion(sql, path, lastVersion),
@@ -276,7 +276,7 @@ const rescueFile = Effect.fnUntraced(function* (path: string, inspection: Databa
   )
 })
 
-/** Copies a damaged log, because SQLite ignores and overwrites it. */
+/** Saves a copy of a damaged log, because SQLite ignores and overwrites the log. */
 const keepLog = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}-wal`
@@ -310,7 +310,7 @@ export const repair = Effect.fnUntraced(function* (
   }
   const isEmpty = inspection.size === 0 && !inspection.hasLog
   const isUnreadable = inspection.problem !== undefined && !isEmpty
-  // Opening the file would make SQLite remove the damaged log, but a check must not change anything.
+  // If SQLite opened the file, it would remove the damaged log, but a check must not change anything.
   if (checkOnly && inspection.isLogDamaged && !isUnreadable) return { problems, done, keptAt: undefined }
   if (inspection.problem !== undefined) {
     isDamaged = true

@@ -17,7 +17,9 @@ const pruning = "session retention"
 /** Returns the name of the lease of a program that has a session open. */
 export const formatOpenName = (id: string): string => `open session ${id}`
 
-/** Selects the sessions below the root of each conversation. `UNION` ends cycles of parents. */
+/**
+ * Selects the sessions below the root of each conversation. `UNION` ends cycles in the parents of a damaged database.
+ */
 export const selectFamilies = (sql: Database.Database["sql"], root: string | undefined) => sql`
   WITH RECURSIVE family (root, id) AS (
     SELECT id, id FROM sessions
@@ -35,8 +37,8 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
   const leases = Leases.make<SessionStoreError>(sql, (effect) => write("prune", effect))
 
   /**
-   * Selects the roots of conversations that have ended and are old. A sub-agent without an end, whose process was
-   * killed, does not count as active.
+   * Selects the roots of conversations that have ended and are old. A sub-agent whose end is missing because its
+   * process was killed does not count as active.
    */
   const findOldRoots = ({ before, source }: Limit, root?: string) =>
     sql<{ readonly root: string }>`

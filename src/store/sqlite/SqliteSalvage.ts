@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Rows are read from the beginning and from the end of each table. Between the first and the last damaged place, every
- * row number is tried, so that every readable part is found. Far after the last row found, only every
+ * Rows are read from the beginning and from the end of each table. Between the first and the last damaged place, single
+ * row numbers are tried to find the readable parts. If many numbers after the last row found yield nothing, only every
  * {@link coarseStep}th number is tried.
  */
 import * as Effect from "effect/Effect"
@@ -22,10 +22,7 @@ type Sql = SqlClient
 /** Names of the tables that are copied, parents first. */
 const tables = ["sessions", "messages", "session_model_usage", "begun_calls", "run_record", "state_meta"] as const
 
-/**
- * Number of row numbers that are tried one by one after the last row found, and the step between the numbers tried
- * after these.
- */
+/** Number of row numbers that are tried one by one after the last row found, and the step between the later numbers. */
 const [fineSteps, coarseStep] = [4096, 32] as const
 
 /** Maximum number of row numbers that are tried in a table. */
@@ -80,7 +77,7 @@ const readRows = Effect.fnUntraced(function* (
   const isAnyRead = up.at !== -most || down.at !== most
   const seekLimit = !isAnyRead ? 300 : down.at === most ? Math.min(Math.max(1000, pages * 2), maxSeeks / 5) : maxSeeks
   const top = Math.min(down.at, Math.max(up.at, 0) + seekLimit * coarseStep)
-  /** Reads the first row from `number` on, if the pages on the way to it are readable. */
+  /** Reads the first row whose number is at least `number`, if the pages on the way to it are readable. */
   const seekRow = (number: number) => selectRows(`WHERE rowid >= ${number} AND rowid < ${top} ORDER BY rowid LIMIT 1`)
   let gap = Math.max(up.at, 0)
   let seeks = 0
@@ -89,7 +86,7 @@ const readRows = Effect.fnUntraced(function* (
     const found = yield* seekRow(number)
     if (Result.isFailure(found)) continue
     if (found.success.length === 0) return false
-    // Rows skipped by a coarse step.
+    // Rows that a coarse step skipped are read now.
     for (let back = Math.max(number - coarseStep, gap + fineSteps) + 1; back < number; back++) {
       const row = yield* selectRows(`WHERE rowid = ${back}`)
       if (Result.isSuccess(row)) yield* use(dropRowNumbers(row.success))
@@ -164,7 +161,7 @@ export const salvage = Effect.fnUntraced(function* (
       for (const table of ["session_model_usage", "begun_calls", "run_record"]) {
         yield* sql`DELETE FROM ${sql(table)} WHERE session_id NOT IN (SELECT id FROM sessions)`
       }
-      // Renumbers the messages of each session to close the gaps left by lost messages.
+      // The messages of each session are renumbered to close the gaps left by lost messages.
       yield* sql`UPDATE messages SET position = -1 - position`
       yield* sql`
       UPDATE messages SET position = numbered.place FROM (

@@ -1,5 +1,5 @@
 /**
- * Search in an open database, by its full-text index, which ranks the matches. Words in scripts without spaces are not
+ * Search in an open database. Its full-text index finds and ranks the matches. Words in scripts without spaces are not
  * in that index. For these words, the character index finds messages, which are then read and compared. Messages that
  * are missing from an index are added first, or scanned if they cannot be added.
  *
@@ -25,7 +25,7 @@ type Role = SessionSearch.Role
 /** Maximum number of matching messages that are ranked. Older messages become hits only if fewer messages match. */
 export const mostRanked = 2_000
 
-/** Number of messages that are read at once when they are scanned. */
+/** Number of messages that are read at once during a scan. */
 const scannedAtOnce = 200
 
 interface PlaceRow {
@@ -99,7 +99,7 @@ export const make = (database: Database): SessionSearch.Service => {
     ...(options.except === undefined ? [] : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
     ...(options.roles === undefined ? [] : [sql`m.role IN ${sql.in(options.roles)}`])
   ]
-  /** Limits a search of the index to the range of a session's row ids, because these are close together. */
+  /** Limits a search of the index to the range of a session's row ids. These ids are close together. */
   const limitToSession = (index: Fragment, sessionId: SessionId | undefined): ReadonlyArray<Fragment> =>
     sessionId === undefined
       ? []
@@ -146,7 +146,8 @@ export const make = (database: Database): SessionSearch.Service => {
     )
 
   /**
-   * Finds matching messages from one source, in the requested order. `id` is the column by which the source is ordered.
+   * Finds the matching messages that a source query selects, in the requested order. `id` is the column by which they
+   * are ordered.
    */
   const scanMessages = Effect.fnUntraced(function* (
     { from, id }: { readonly from: Fragment; readonly id: Fragment },

@@ -57,7 +57,10 @@ const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, mo
   ON CONFLICT (session_id, provider, model) DO UPDATE SET ${buildCounterUpdates((name) => `excluded.${name}`)}`
 
 const rowPlaces = `(${SqlRecord.columnNames.map(() => "?").join(", ")})`
-/** Insert statements by number of rows. Reusing the same text lets SQLite reuse the prepared statement. */
+/**
+ * Insert statements by number of rows. If the same statement text is used again, SQLite can reuse the prepared
+ * statement.
+ */
 const inserts: Array<string> = []
 const buildInsert = (rows: number): string =>
   (inserts[rows] ??=
@@ -223,7 +226,7 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
     )
 })
 
-/** Opens the store, the search and the run record in a database file, which is closed with the scope. */
+/** Opens the store, the search and the run record in a database file. The file is closed with the scope. */
 export const open = (path: string, readOnly = false, commitsWithin?: Duration.Input) =>
   Effect.map(
     readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin),

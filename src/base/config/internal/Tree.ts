@@ -1,16 +1,16 @@
 /**
  * The tree of settings: the shape that the Schema expects at each place, and the plain values of a file (mappings,
- * lists and scalars). Reads and changes places, and converts texts to the types that their places expect: values of
- * environment variables, and `${VAR}` and `${env:VAR}` in the file. `ConfigFile` handles `${this_file_dir}`.
+ * lists and scalars). Reads and changes values in the tree. Also converts environment variables, and the references
+ * `${VAR}` and `${env:VAR}` in the file, to the expected types. `ConfigFile` handles `${this_file_dir}`.
  *
  * **Details**
  *
  * Booleans are `true`, `1`, `yes`, `on` and their opposites; lists are separated by commas (directories as in `PATH`)
- * or written as JSON; mappings are JSON. A text that cannot be converted remains a text, which the Schema rejects.
+ * or written as JSON; mappings are JSON. Text that cannot be converted remains a string, which the Schema rejects.
  *
- * References are expanded in parsed values, so that a variable cannot change the structure of the file. A text that
- * consists of one reference is converted to the type that its place expects, as an environment variable is. `$${` is a
- * literal `${`. References in shell commands are not expanded.
+ * References are expanded in parsed values, so that a variable cannot change the structure of the file. A string that
+ * consists of one reference is converted to the expected type, like an environment variable. `$${` is a literal `${`.
+ * References in shell commands are not expanded.
  */
 import * as Option from "effect/Option"
 import * as SchemaAST from "effect/SchemaAST"
@@ -42,13 +42,13 @@ interface ListOf {
   readonly facts: FieldRules
 }
 
-/** Shape of a scalar, or of a value with several alternatives. */
+/** Shape of a scalar, or of a value that may have several types. */
 export interface Value {
   readonly _tag: "Value"
   readonly kinds: ReadonlySet<"string" | "number" | "boolean" | "list" | "anything">
   readonly expected: string
   readonly facts: FieldRules
-  /** Shape of the alternative that is a mapping; `undefined` if it is absent. */
+  /** Shape of the value if it is a mapping; `undefined` if no mapping is accepted. */
   readonly section?: Section | undefined
 }
 
@@ -125,7 +125,7 @@ export const getRootShape = (): Section => (cached ??= makeSection(SettingsSchem
 /** Returns the key of a field in the file. `name` is this key or the decoded name of the field. */
 export const findFileKey = ({ keys }: Section, name: string): string => keys.get(name) ?? name
 
-/** Returns the shape at a path of the file, list positions included; `undefined` for an undeclared path. */
+/** Returns the shape at a path of the file, which may contain list positions; `undefined` for an undeclared path. */
 export const findShape = (shape: Shape, path: ReadonlyArray<string | number>): Shape | undefined => {
   let current: Shape | undefined = shape
   for (const key of path) {
@@ -167,7 +167,7 @@ export const findPrototypeKey = (value: unknown, path: Path = []): Path | undefi
   return undefined
 }
 
-/** Returns the shape at a path as users write it; in `<provider>.api_keys` the provider may have any name. */
+/** Returns the shape at a path as users write it. In a path `<provider>.api_keys`, the provider may have any name. */
 export const findShapeOfPath = (path: ReadonlyArray<string>): Shape | undefined => {
   if (findReservedName(path) !== undefined) return undefined
   return (
@@ -259,7 +259,10 @@ export const remove = (tree: unknown, path: ReadonlyArray<string>): unknown => {
 
 const showKey = (key: string): string => (/^[\w<>-]+$/.test(key) ? key : JSON.stringify(key))
 
-/** Converts a path to the path in the file; see `gatherProviderKeys`. */
+/**
+ * Converts a path in the decoded settings to the path in the file. Removes the key under which `gatherProviderKeys`
+ * collects the sections `<provider>.api_keys`.
+ */
 export const toFilePath = (path: Path): Path => (path[0] === providerKeysKey ? path.slice(1) : path)
 
 /** Formats a path for users: `agent.max_turns`, `fallback_providers[0].model`, `providers.x.models."a.b"`. */
@@ -280,7 +283,7 @@ const words: Readonly<Record<string, boolean>> = {
   "0": false
 }
 
-/** Returns the boolean that a word means, ignoring case; `undefined` for other words. */
+/** Returns the boolean that a word represents, ignoring case; `undefined` for any other word. */
 export const parseBoolean = (text: string): boolean | undefined => words[text.trim().toLowerCase()]
 
 const numeric = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
@@ -308,7 +311,7 @@ const coerceScalar = (text: string, { kinds }: Value): unknown => {
   return text
 }
 
-/** Converts a text to the type of its place. */
+/** Converts text to the type that a shape expects. */
 export const coerce = (text: string, shape: Shape): unknown => {
   switch (shape._tag) {
     case "Section":

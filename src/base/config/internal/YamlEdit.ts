@@ -1,12 +1,12 @@
 /**
- * Changes one place of a YAML text and leaves every other byte as it is.
+ * Changes one value in a YAML file and leaves every other byte unchanged.
  *
  * **Details**
  *
- * The place is found in the syntax tree of the text, its lines are rewritten, and the result is parsed again: if the
- * parsed result is not exactly the intended value, the change is discarded. A layout that this module cannot change in
- * place is rejected, and the text remains unchanged. Mappings in braces are rewritten as a whole; a list retains the
- * lines of its remaining items.
+ * The value is found in the syntax tree, its lines are rewritten, and the result is parsed again. If the parsed result
+ * differs from the intended one, the change is discarded. A layout that this module cannot change in place is rejected,
+ * and the text remains unchanged. Mappings in braces are rewritten as a whole; a list retains the lines of its
+ * remaining items.
  */
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
@@ -21,7 +21,7 @@ interface Splice {
   readonly lines: ReadonlyArray<string>
 }
 
-/** A YAML text with its lines and its parser. */
+/** A YAML document with its lines and its parser. */
 interface Source {
   readonly yaml: Yaml
   readonly text: string
@@ -57,7 +57,7 @@ const findEnd = ({ findLine, lines }: Source, start: number, node: ParsedNode | 
   const last = node === null || isEmptyNode(node) ? start : findLine(node.range[1] - 1)
   let end = Math.max(last, start) + 1
   while (end > start + 1 && isBlank(lines[end - 1] ?? "")) end--
-  // The library's range of a block includes comments after its last entry, which are excluded here.
+  // In the library, the range of a block includes comments after its last entry. These are excluded here.
   while (isBlock(node) && end > start + 1 && (isComment(lines[end - 1] ?? "") || isBlank(lines[end - 1] ?? ""))) end--
   return end
 }
@@ -231,7 +231,7 @@ const makeSource = (yaml: Yaml, text: string): Source => {
   }
 }
 
-/** Returns the text with the lines of a splice replaced. Every other line retains its line break. */
+/** Replaces the lines of a splice in the text. Every other line retains its line break. */
 const applySplice = (text: string, { end, lines, start }: Splice): string => {
   const pieces = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
   const eol = pieces[0]?.endsWith("\r\n") === true ? "\r\n" : "\n"
@@ -239,7 +239,7 @@ const applySplice = (text: string, { end, lines, start }: Splice): string => {
   return [...before, ...lines.map((line) => line + eol), ...pieces.slice(end)].join("")
 }
 
-/** Changes a text at a path. Returns `undefined` if the result would not parse as `expected`. */
+/** Changes the value at a path of a YAML document. Returns `undefined` if the result would not parse as `expected`. */
 const changeText = (
   yaml: Yaml,
   marked: string,
@@ -271,7 +271,10 @@ export const set = (yaml: Yaml, text: string, path: Path, value: unknown): strin
     rest.length === 0 ? value : Tree.set(before, rest, value)
   )
 
-/** Returns the path of the outermost mapping that contains only the place, or the place itself. */
+/**
+ * Returns the path of the outermost mapping that contains nothing but the place. If the place has siblings, returns the
+ * place itself.
+ */
 const findEmptiedPath = (tree: unknown, path: Path): Path => {
   const parent = path.slice(0, -1)
   const siblings = Tree.get(tree, parent)
@@ -281,7 +284,8 @@ const findEmptiedPath = (tree: unknown, path: Path): Path => {
 }
 
 /**
- * Returns the text without a place and without the mappings that would become empty; `undefined` as for {@link set}.
+ * Returns the text without a place and without the mappings that would become empty; `undefined` if the text cannot be
+ * changed in place.
  */
 export const unset = (yaml: Yaml, text: string, path: Path): string | undefined => {
   const tree = parseTree(yaml, text)

@@ -40,7 +40,7 @@ const finishes: Readonly<Record<LanguageModelV4FinishReason["unified"], Response
 /** Returns `true` if the stream ended without a finish reason from the provider: the answer is incomplete. */
 export const isCut = ({ unified }: LanguageModelV4FinishReason): boolean => unified === "interrupted"
 
-/** Converts the usage that a model reports, whose counts are not validated. */
+/** Converts the usage that a model reports. The AI SDK does not validate its counts. */
 const toUsage = ({
   inputTokens: { cacheRead, cacheWrite, noCache, total },
   outputTokens
@@ -101,7 +101,7 @@ const toContentParts = (part: LanguageModelV4Content): ReadonlyArray<ContentPart
   }
 }
 
-/** Converts a complete answer, without its raw body. */
+/** Converts a complete answer. The result does not contain the raw body. */
 export const toModelAnswer = ({
   content,
   finishReason,

@@ -5,8 +5,8 @@
  * **Details**
  *
  * A failure without a status (no connection, an incomplete body) is classified by its cause. If the cause is unknown
- * and the AI SDK would retry, the failure is a transient error of the provider. Errors are distinguished by name,
- * because the package is not loaded for its classes, and an application may have several versions of it.
+ * and the AI SDK would retry, the failure is a transient provider error. Errors are distinguished by name and not by
+ * class, because the package is not loaded for this purpose, and an application may have several versions of it.
  */
 import * as AiError from "effect/ai/AiError"
 import * as Json from "../../../base/domain/Json.ts"
@@ -29,7 +29,7 @@ const invalidAnswers = new Set([
   "AI_NoContentGeneratedError"
 ])
 
-/** Converts the failure of an HTTP call. Its body is more specific than its message. */
+/** Converts the failure of an HTTP call. The response body is more specific than the error message. */
 const fromCallError = (error: Error, context: SdkError.TimedContext): AiError.AiError => {
   const { data, isRetryable, responseBody, responseHeaders, statusCode, url } = Json.readFields(error)
   const at = typeof url === "string" && URL.canParse(url) ? new URL(url).origin : context.url

@@ -34,8 +34,8 @@ type Content<Role extends "user" | "assistant" | "tool"> = Extract<
 >["content"][number]
 
 /**
- * Returns the metadata of a part of an earlier answer that must be sent back to its provider (signatures of reasoning,
- * ids).
+ * Returns the metadata (reasoning signatures, ids) that must be sent back to the provider together with a part of an
+ * earlier answer.
  */
 const toProviderOptions = (options: Prompt.ProviderOptions): { readonly providerOptions?: SharedV4ProviderOptions } => {
   const given = Object.entries(options).filter(([, value]) => Json.isFields(value))

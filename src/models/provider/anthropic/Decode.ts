@@ -169,7 +169,7 @@ const encodePart = (part: ContentPart, names: Endpoint.ToolNames): ReadonlyArray
   }
 }
 
-/** Encodes a streamed answer as the equivalent body without streaming. */
+/** Encodes a streamed answer as the body that the API would have sent without streaming. */
 export const encode = (
   answer: {
     readonly parts: ReadonlyArray<ContentPart>

@@ -120,7 +120,7 @@ export const joinBetas = (...lists: ReadonlyArray<string | undefined>): string =
   return [...new Set(names.filter((name) => name !== ""))].join(",")
 }
 
-/** Lists the betas of an endpoint, which precede the betas in the route's own headers. */
+/** Lists the beta features of an endpoint. They precede the beta features in the route's own headers. */
 export const listBetas = (endpoint: Endpoint): ReadonlyArray<string> => {
   switch (endpoint.auth) {
     case "bearer":
@@ -132,7 +132,10 @@ export const listBetas = (endpoint: Endpoint): ReadonlyArray<string> => {
   }
 }
 
-/** Returns the headers of every request to a route. A `null` value prevents the SDK from sending its default header. */
+/**
+ * Returns the headers that are sent with every request of a route. A `null` value prevents the SDK from sending its
+ * default header.
+ */
 export const makeHeaders = (route: Route, endpoint: Endpoint): Record<string, string | null> => {
   const own = Object.fromEntries(
     Object.entries(route.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])
@@ -163,7 +166,7 @@ const productNames: ReadonlyArray<readonly [from: string, to: string]> = [
   ["Nous Research", "Anthropic"]
 ]
 
-/** Replaces product names in the system text by the names in Anthropic's client. */
+/** Replaces product names in the system text with the names that Anthropic's client uses. */
 export const rewriteSystemText = (text: string): string =>
   productNames.reduce((out, [from, to]) => out.replaceAll(from, to), text)
 

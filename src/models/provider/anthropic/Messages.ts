@@ -7,8 +7,8 @@
  *   content to send gets a short placeholder, because the API refuses empty messages.
  * - Pictures, PDFs and text files are sent. A file of any other kind becomes a line with its name, because an error
  *   would also prevent every later request of the conversation.
- * - Signed and redacted thinking is sent back unchanged, unsigned thinking as text.
- * - `options.anthropic_messages.cache_control` of a message or part is a breakpoint of the prompt cache after it; a
+ * - Signed and redacted thinking is sent back unchanged. Unsigned thinking is sent as text.
+ * - `options.anthropic_messages.cache_control` of a message or part sets a prompt cache breakpoint after it. A
  *   message's breakpoint is set on its last block that supports breakpoints. Thinking blocks do not support them.
  *
  * Source: `hermes-llm.md` §4.2, §14.5.
@@ -90,7 +90,7 @@ export const readCacheControl = (options: Prompt.ProviderOptions): CacheControl 
 
 // Parts
 
-/** A text, picture or document. */
+/** A text, image or document block. */
 type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 
 const none: ReadonlyArray<never> = []
@@ -128,7 +128,7 @@ const addMarker = <B extends Exclude<Block, ThinkingBlock | RedactedBlock>>(
   return marker === undefined ? block : { ...block, cache_control: marker }
 }
 
-/** Converts a text or file part to blocks. A blank text is omitted. */
+/** Converts a text or file part to blocks. Blank text is omitted. */
 const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
   if (part.type === "file") return [addMarker(toFileBlock(part), part.options)]
   return part.text.trim() === "" ? none : [addMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]

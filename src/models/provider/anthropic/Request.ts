@@ -57,7 +57,10 @@ const rememberTools = (names: Endpoint.ToolNames) =>
     }))
   )
 
-/** Returns the tool choice in the format of the API, or `undefined` for `none`, which omits the tools. */
+/**
+ * Returns the tool choice in the format of the API, or `undefined` for `none`. In that case the request contains no
+ * tools.
+ */
 const toChoice = (toolChoice: ToolChoice, names: Endpoint.ToolNames): Readonly<Record<string, string>> | undefined => {
   if (typeof toolChoice === "object") return { type: "tool", name: names.toWire(toolChoice.tool) }
   switch (toolChoice) {
@@ -94,8 +97,8 @@ const makeSystemBlocks = (
   })
 
 /**
- * Returns the system prompt as one string, or as blocks if they must remain separate: before a cache breakpoint and
- * after the client's identity.
+ * Returns the system prompt as one string. If it contains a cache breakpoint or the client's identity, returns separate
+ * blocks instead.
  */
 const toSystemField = (
   blocks: ReadonlyArray<Messages.TextBlock>
@@ -151,7 +154,7 @@ const makeOutputConfig = (thinking: ModelAbilities.Thinking, schema: unknown): M
 
 /** Default context window of Claude, in tokens. */
 const claudeWindow = 200_000
-/** Minimum share of the trigger's tokens that must be cleared to justify a new cache prefix. */
+/** Minimum share of the trigger's token count that an edit must clear, so that the new cache prefix is worthwhile. */
 const leastCleared = 0.1
 
 const makeContextManagement = ({ keepResults, threshold }: ContextEdits, window = claudeWindow): ModelRequest => {
@@ -256,5 +259,5 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   }
 }
 
-/** Converts a single call to a request without a cache; see {@link make}. */
+/** Like {@link make}, but converts a single call and caches nothing. */
 export const prepare = (call: ModelCall, route: Route.Route): ModelRequest => make(route)(call)

@@ -1,5 +1,5 @@
 /**
- * Converts the events of a streamed answer to parts, all events of one network read at a time.
+ * Converts the events of a streamed answer to parts. All events of one network read are converted together.
  *
  * **Details**
  *

@@ -143,7 +143,7 @@ const encodePart = (part: ContentPart): ReadonlyArray<unknown> => {
   }
 }
 
-/** Encodes a streamed answer as the equivalent body without streaming. */
+/** Encodes a streamed answer as the body that the API would have sent without streaming. */
 export const encode = (answer: {
   readonly parts: ReadonlyArray<ContentPart>
   readonly stopReason: string

@@ -56,9 +56,9 @@ type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly
 const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
 
 /**
- * Tests whether the credential chain has to find hidden variables in `process.env`. It needs them for a profile that
- * takes its credentials from the environment (`credential_source`), and to request credentials from a container's
- * endpoint.
+ * Tests whether the credential chain needs variables that are otherwise removed from `process.env`. It needs them for a
+ * profile that takes its credentials from the environment (`credential_source`), and to request credentials from a
+ * container's endpoint.
  */
 export const needsEnvironment = (variables: Variables): boolean =>
   hasProfile(variables) ||

@@ -5,8 +5,8 @@
  *
  * - Converse accepts pictures and documents only as inline bytes. Unsupported content (a picture URL, an archive)
  *   becomes a line with its name, because an error would also prevent every later request of the conversation.
- * - Converse refuses tool blocks in a request without tools. For such a request there is a second dialect, which
- *   describes calls and results as text.
+ * - Converse refuses tool blocks in a request without tools. A second dialect for such requests describes calls and
+ *   results as text.
  * - Signed and redacted thinking is sent back unchanged; unsigned thinking is never sent. A message without content to
  *   send becomes a single space.
  *
@@ -53,11 +53,11 @@ interface ToolResultBlock {
     readonly status?: "error"
   }
 }
-/** The end of a prefix that is stored in the prompt cache. */
+/** Marks the end of a prefix that is stored in the prompt cache. */
 interface CachePoint {
   readonly cachePoint: { readonly type: "default"; readonly ttl?: "1h" }
 }
-/** A text, picture or document. */
+/** A text, image or document block. */
 type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 /** A content block of a message. */
 type Block = ContentBlock | ReasoningBlock | ToolUseBlock | ToolResultBlock | CachePoint
@@ -118,7 +118,7 @@ const toFileBlock = (part: Prompt.FilePart): ContentBlock => {
   return { text: `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
 }
 
-/** Converts a text or file part to blocks. A blank text is omitted. */
+/** Converts a text or file part to blocks. Blank text is omitted. */
 const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
   if (part.type === "file") return [toFileBlock(part)]
   return part.text.trim() === "" ? [] : [{ text: part.text.toWellFormed() }]

@@ -62,7 +62,7 @@ const collectSystemBlocks = (messages: ReadonlyArray<Prompt.Message>): ReadonlyA
 
 const defaultMaxTokens = 4_096
 
-/** Parts of the ids of models that refuse tools. */
+/** Substrings of model ids that identify models without tool support. */
 const modelsWithoutTools: ReadonlyArray<string> = [
   "deepseek.r1",
   "deepseek-r1",
@@ -213,7 +213,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   }
 }
 
-/** Converts a single call to a request without a cache; see {@link make}. */
+/** Like {@link make}, but converts a single call and caches nothing. */
 export const prepare = (call: ModelCall, route: Route.Route): ModelRequest => make(route)(call)
 
 // SDK input

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Each content block is one part, grouped by the block's index; a text begins with its first piece, because Converse
- * announces only tool calls. `messageStop` contains the stop reason and `metadata` the usage. The `metadata` event
- * finishes the answer, or the end of the stream if that event is missing.
+ * Each content block is one part, grouped by the block's index; a text part begins with its first piece, because
+ * Converse announces only tool calls. `messageStop` contains the stop reason and `metadata` the usage. The `metadata`
+ * event finishes the answer. If that event is missing, the end of the stream finishes it.
  *
  * The AWS SDK decodes one event after the other without leaving the microtask queue while it has bytes.
  * {@link batchEvents} returns all events that are available without waiting for the network as one array, so that they
@@ -25,7 +25,7 @@ import * as Decode from "./Decode.ts"
 
 // Batches
 
-/** Reader of events in non-empty arrays. */
+/** Reader that returns events in non-empty arrays. */
 interface Batches<A> {
   readonly next: () => Promise<ReadonlyArray<A> | undefined>
 }

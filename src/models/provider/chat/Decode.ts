@@ -32,7 +32,7 @@ export const readDetailText = (detail: unknown): string => {
   return ""
 }
 
-/** Converts blocks, which were parsed from JSON, to metadata. Returns `undefined` if there are no blocks. */
+/** Converts reasoning blocks that were parsed from JSON to metadata. Returns `undefined` if there are no blocks. */
 export const toBlockMetadata = (blocks: ReadonlyArray<unknown>): Schema.Json | undefined =>
   blocks.length === 0 ? undefined : (blocks as Schema.Json)
 
@@ -124,7 +124,10 @@ const readContent = (content: unknown): { readonly text: string; readonly thinki
   return { text, thinking: thinking.join("\n\n") }
 }
 
-/** Separates inline reasoning from a text. The inline reasoning is ignored if the message has structured reasoning. */
+/**
+ * Separates inline reasoning from the text of a message. The inline reasoning is ignored if the message has structured
+ * reasoning.
+ */
 const splitReasoning = (text: string): { readonly text: string; readonly thinking: string } => {
   if (!text.includes("<")) return { text, thinking: "" }
   let visible = ""
@@ -330,8 +333,8 @@ const encodeCalls = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fiel
   })
 
 /**
- * Encodes the parts of a streamed answer as the equivalent body without streaming. {@link decode} converts it back to
- * the same parts.
+ * Encodes the parts of a streamed answer as the body that the API would have sent without streaming. {@link decode}
+ * converts it back to the same parts.
  */
 export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Json.Fields => {
   const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []))

@@ -6,10 +6,10 @@
  * Each message is converted once for each endpoint and cached by the message object, which never changes. Only fields
  * of the protocol are sent, because strict endpoints refuse all others (`hermes-llm.md` §4.1).
  *
- * - Several texts of one message are joined by a blank line; a message of text alone has string content, which every
- *   endpoint understands.
- * - A tool message contains text. Images in tool results follow in a user message after the last result, because a tool
- *   message cannot hold them.
+ * - Several text parts of one message are joined by a blank line. A message that contains only text has string content,
+ *   which every endpoint understands.
+ * - A tool message can contain only text. Images in tool results follow in a user message after the last result,
+ *   because a tool message cannot contain them.
  * - `options.chat_completions.cache_control` of a message marks its last part for the prompt cache.
  * - A reasoning part is sent back as its metadata specifies; see `Decode`.
  *
@@ -31,7 +31,7 @@ import type { Endpoint } from "./Endpoint.ts"
 export type WireMessage = Json.Fields
 type WirePart = Json.Fields
 
-/** Encoded messages of one message; `files` are sent after the last of consecutive tool messages. */
+/** Result of encoding one message. `files` is sent after the last of several consecutive tool messages. */
 interface ConvertedMessage {
   readonly messages: ReadonlyArray<WireMessage>
   readonly files: ReadonlyArray<WirePart>
@@ -204,7 +204,10 @@ const convertMessage = (message: Prompt.Message, endpoint: Endpoint): ConvertedM
   }
 }
 
-/** Encoded messages of a request so far; `files` are sent after the last of consecutive tool messages. */
+/**
+ * The messages of a request that have been encoded so far. `files` is sent after the last of several consecutive tool
+ * messages.
+ */
 interface Wire {
   readonly out: Array<WireMessage>
   files: ReadonlyArray<WirePart>
@@ -215,7 +218,7 @@ const converted = new WeakSet<WireMessage>()
 
 const longestKept = 4_096
 
-/** Number of messages whose JSON is joined to one string. */
+/** Number of messages whose JSON is joined into one string. */
 const together = 16
 
 /**

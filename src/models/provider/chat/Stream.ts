@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * Reasoning and text are separate parts, each ended when another begins; tool calls end with the stream, because the
- * protocol does not signal that a call is complete. Usage is taken from the last chunk that contains it.
+ * Reasoning and text are separate parts. Each ends when another part begins. Tool calls end with the stream, because
+ * the protocol does not signal that a call is complete. Usage is taken from the last chunk that contains it.
  *
- * - A fragment belongs to the call with its index. If the server omits the index, it belongs to the call with its id,
- *   otherwise to the last call. A new id with a name on a used index starts a new call. Names are assigned, arguments
- *   concatenated. A call is announced as soon as its id and name are known; if a call never gets an id, one is derived
- *   at the end of the stream.
+ * - A fragment belongs to the call with the same index. If the server omits the index, it belongs to the call with the
+ *   same id, otherwise to the last call. A new id with a name on a used index starts a new call. Names are assigned,
+ *   arguments concatenated. A call is announced as soon as its id and name are known; if a call never gets an id, one
+ *   is derived at the end of the stream.
  * - Pieces of `reasoning_details` are joined if their type and index are the same, or if they follow each other without
  *   an index. Text, summary and data are concatenated; of every other field the last value is used, so that a signature
  *   that arrives at the end is attached to its text. Blocks that arrive after their reasoning, such as signatures of

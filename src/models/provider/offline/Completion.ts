@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * The body is the only source. The stream is made from the decoded body, so a streamed answer and a whole answer are
+ * The body is the only source. The stream is created from the decoded body, so a streamed answer and a whole answer are
  * the same. The same answer always has the same bytes: they do not depend on time or random numbers.
  */
 import * as Effect from "effect/Effect"
@@ -19,7 +19,7 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 import * as Decode from "../chat/Decode.ts"
 import type * as SdkError from "../SdkError.ts"
 
-/** A tool call. Arguments that are a string are sent unchanged, even if they are invalid JSON. */
+/** A tool call. If the arguments are a string, they are sent unchanged, even if they are invalid JSON. */
 export interface Call {
   readonly id: string
   readonly name: string
@@ -131,11 +131,11 @@ export const nothing: Omit<ModelResponse, "raw"> = {
 export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<ModelResponse, AiError.AiError> =>
   Effect.fromResult(Decode.decode(raw, context))
 
-/** Splits a text into words, each followed by its white space. */
+/** Splits text into words, each followed by its white space. */
 export const splitIntoWords = (text: string): ReadonlyArray<string> =>
   text.match(/(?:^\s+)?\S+\s*/g) ?? (text === "" ? [] : [text])
 
-/** Splits a text into the pieces in which it is streamed. */
+/** Splits text into the pieces in which it is streamed. */
 type Split = (text: string) => ReadonlyArray<string>
 
 const toStreamParts = (part: ContentPart, index: number, split: Split): ReadonlyArray<StreamPart> => {

@@ -1,4 +1,7 @@
-/** Determines the offline model's next message from the conversation alone: further tool calls or the answer. */
+/**
+ * Determines the offline model's next message using only the conversation. The message contains more tool calls or the
+ * answer.
+ */
 import * as Option from "effect/Option"
 import * as Json from "../../../base/domain/Json.ts"
 import type { ModelRequest } from "../../../base/domain/ModelCall.ts"
@@ -6,9 +9,7 @@ import type { Answer, Call } from "./Completion.ts"
 import * as Instructions from "./Instructions.ts"
 import * as ReceivedRequest from "./ReceivedRequest.ts"
 
-/**
- * A tool result; `text` is shown to the user, `exact` is the output returned for the instruction "exactly the output".
- */
+/** A tool result. `text` is shown to the user. `exact` is returned if the instruction asks for "exactly the output". */
 interface Outcome {
   readonly failed: boolean
   readonly text: string
@@ -156,8 +157,8 @@ const isValid = (pattern: string): boolean => {
 }
 
 /**
- * Converts text to a pattern for `search_files`, which accepts regular expressions. Text that does not look like one is
- * escaped.
+ * Converts text to a pattern for `search_files`, which accepts regular expressions. Text that does not look like a
+ * regular expression is escaped.
  */
 const toSearchPattern = (text: string): string =>
   expression.test(text) && isValid(text) ? text : text.replace(/[\\^$*+?()[\]{}|]/g, "\\$&")
@@ -209,7 +210,7 @@ const describeTask = (task: Instructions.Task): string => {
   }
 }
 
-/** Returns a call that is offered and allowed, or the reason why no call is possible. */
+/** Returns a call to a tool that is offered and allowed, or the reason why no call is possible. */
 const chooseWay = (
   possible: ReadonlyArray<Way>,
   offered: ReadonlyArray<string>,

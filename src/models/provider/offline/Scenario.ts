@@ -1,6 +1,6 @@
 /**
- * Plays predefined answers, for demonstrations, tests and exercises. A scenario is a YAML or JSON text with a list of
- * turns.
+ * Plays predefined answers, for demonstrations, tests and exercises. A scenario is a YAML or JSON document with a list
+ * of turns.
  *
  * **Details**
  *
@@ -59,7 +59,7 @@ const Turn = Schema.Struct({
   text: Schema.optional(Schema.String),
   reasoning: Schema.optional(Schema.String),
   tool_calls: Schema.optional(Schema.Array(ToolCall)),
-  /** Failure returned instead of an answer; if there are `chunks`, after they have been streamed. */
+  /** Failure returned instead of an answer. If the turn has `chunks`, they are streamed first. */
   error: Schema.optional(Failure),
   delay_ms: Schema.optional(Schema.Natural),
   /** The pieces in which the text is streamed. */

@@ -140,8 +140,8 @@ const getCodecs = (): ReturnType<typeof makeCodecs> => (made ??= makeCodecs())
 type Batch = ReadonlyArray<StreamPart>
 
 /**
- * Redacts secrets that are split across the deltas of a stream. If a text, reasoning or tool arguments contain a
- * secret, the whole redacted text is moved to the first delta and the other deltas are removed.
+ * Redacts secrets that are split across the deltas of a stream. If text, reasoning or the arguments of a tool call
+ * contain a secret, the whole redacted text is moved to the first delta and the other deltas are removed.
  */
 const redactStream = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
   const texts = new Map<string, string>()

@@ -6,10 +6,10 @@
  *
  * `metadata.codex_responses` (`options.codex_responses` in a prompt) contains the fields of an item that are sent back:
  *
- * - of a reasoning item `encrypted_content`, and `summary` if it has more than one piece;
- * - of a message item `id`, `status` and `phase`: sent back unchanged, they preserve the prompt cache;
- * - of a function call `id`, its `fc_…` name in addition to the call id;
- * - of a compacted conversation `compaction`, its encrypted form.
+ * - of a reasoning item: `encrypted_content`, and `summary` if it has more than one piece;
+ * - of a message item: `id`, `status` and `phase`, which are sent back unchanged to preserve the prompt cache;
+ * - of a function call: `id`, its `fc_…` id, which it has in addition to the call id;
+ * - of a compacted conversation: `compaction`, its encrypted form.
  *
  * | the response | finish reason |
  * | --- | --- |

@@ -7,7 +7,7 @@
  * message is converted once, and the result is cached by the message object, which never changes.
  *
  * Encrypted reasoning is sent back without its id, because the server stores nothing, and only once even if two
- * messages contain it. A message item is sent back with its original id and phase. Reasoning of other protocols is
+ * messages contain it. A message item is sent back with its original id and phase. Reasoning from other protocols is
  * omitted. Reasoning must be followed by another item, so an empty message item is added to a message that ends with
  * reasoning.
  *

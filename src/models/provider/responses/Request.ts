@@ -99,7 +99,7 @@ interface ReasoningFields {
 
 const silent: ReasoningFields = { reasoning: undefined, encrypted: false }
 
-/** Creates the reasoning settings that request an effort from a backend, or no reasoning. */
+/** Creates the reasoning settings that request an effort from a backend, or that disable reasoning. */
 const makeReasoningFields = (
   backend: Endpoint.Backend,
   model: string,

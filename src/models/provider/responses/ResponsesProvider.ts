@@ -1,4 +1,4 @@
-/** Creates providers of the Responses protocol, which send their requests through the SDK's client. */
+/** Creates providers for the Responses protocol. They send their requests through the SDK's client. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
@@ -12,7 +12,7 @@ import * as Endpoint from "./Endpoint.ts"
 import * as Request from "./Request.ts"
 import * as Stream from "./Stream.ts"
 
-/** Creates the provider for a route. Its connections are closed with the scope. */
+/** Creates the provider for a route. Its connections are closed when the scope closes. */
 export const make = Effect.fn("CodexResponses.make")(function* (
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {

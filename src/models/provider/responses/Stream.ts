@@ -6,9 +6,10 @@
  * - An item is identified by its index in the output, or by its id if a server omits the index. Its content is streamed
  *   as deltas. The event that ends an item contains the complete item, from which missing text, the metadata to send
  *   back and the arguments of a call are read.
- * - The response ends with `response.completed`, `response.incomplete` or `response.done`, whose response contains the
- *   usage and the status. If its output is empty, as with ChatGPT's backend, the body is filled from the streamed
- *   items; if no item was streamed, the parts are made from its output. A stream without such an event was cut off.
+ * - The response ends with `response.completed`, `response.incomplete` or `response.done`. The response in this event
+ *   contains the usage and the status. If its output is empty, as with ChatGPT's backend, the body is filled from the
+ *   streamed items; if no item was streamed, the parts are created from its output. A stream without such an event was
+ *   cut off.
  *
  * Source: `hermes-llm.md` §4.3.
  */

@@ -149,8 +149,8 @@ interface Asker {
 }
 
 /**
- * Creates an asker. Requests that continue in the background end with `scope`. Without a memory, the asker uses a
- * memory in the process.
+ * Creates an asker. Requests that continue in the background end with `scope`. Without a memory, the asker stores the
+ * facts only in this process.
  */
 export const makeAsker = (
   endpoints: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined,

@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * A list is cached in memory and, unless its endpoint is on the local machine or network, in `cache/models.json` of the
+ * A list is cached in memory and, unless its endpoint is on the local machine or network, in `cache/models.json` in the
  * home directory. If it does not arrive within five seconds, the last known list is used regardless of its age, or an
  * empty list; the list is not requested again for five minutes. Model lists never cause a call to fail, and never delay
- * it longer.
+ * it by more than these five seconds.
  *
  * The window is searched under ten field names at any depth of an entry, and accepted if it is between 1 024 and 10 000
  * 000 tokens. Prices per token are converted to prices per million tokens; negative prices, which mean that the price
@@ -313,7 +313,7 @@ export const readLmStudioWindow = (body: unknown, model: string): number | undef
   return parseWindow(entry["loaded_context_length"]) ?? parseWindow(entry["max_context_length"])
 }
 
-/** Window of a model on a local server. Ollama requires it in each request. */
+/** Context window of a model on a local server. For Ollama, every request must contain it. */
 export interface ServedWindow {
   readonly tokens: number
   readonly isOllama: boolean

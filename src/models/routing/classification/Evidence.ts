@@ -51,8 +51,8 @@ export const findWrongAddress = (
   const http = "http" in reason ? reason.http : undefined
   if (status === 404) return "not_found"
   if (status !== undefined && status >= 300 && status < 400) return "redirect"
-  // An error page with another 4xx status (from a login page or a firewall) is a refusal because of the key or the
-  // rate, not a wrong address.
+  // An error page with another 4xx status (from a login page or a firewall) is a refusal because of the key or a rate
+  // limit, not a wrong address.
   const mayBePage = status === undefined || status < 400 || status === 405
   return mayBePage && http?.body !== undefined && isPage(http.body) ? "html" : undefined
 }
@@ -107,7 +107,7 @@ export interface Evidence {
   readonly message: string
   /** Message and codes in lower case. */
   readonly text: string
-  /** Wait before a retry that the provider requests. */
+  /** Wait that the provider requests before a retry. */
   readonly retryAfter: Duration.Duration | undefined
   /** True if the request did not reach a provider, or its answer was incomplete. */
   readonly transport: boolean

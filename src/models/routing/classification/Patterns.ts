@@ -13,7 +13,7 @@
 /** Wordings with the same meaning. */
 export type Family = ReadonlyArray<string | RegExp>
 
-/** Tests whether a text in lower case contains one of the wordings. */
+/** Tests whether lower-case text contains one of the wordings. */
 export const hasWording = (family: Family, text: string): boolean =>
   family.some((wording) => (typeof wording === "string" ? text.includes(wording) : wording.test(text)))
 

@@ -2,10 +2,10 @@
 import uPlot from "uplot"
 import { el, make } from "../../trace/page/Elements.ts"
 
-/** A line or the bars of a chart. `value` formats a number. */
+/** A line, or a set of bars, of a chart. `value` formats a number. */
 export interface Series {
   readonly label: string
-  /** Name of a colour in the style sheet. */
+  /** Name of a colour that the style sheet defines. */
   readonly colour: string
   readonly values: ReadonlyArray<number | null>
 }
@@ -31,7 +31,7 @@ const readColour = (name: string): string =>
 /** Returns midnight of a day in the reader's time zone, in seconds since the epoch. */
 const seconds = (day: string): number => new Date(`${day}T00:00:00`).getTime() / 1000
 
-/** Returns the cumulative sums of the series, so that the last one drawn is the lowest. */
+/** Returns the cumulative sums of the series. The last one drawn is the lowest. */
 const stackSeries = (series: ReadonlyArray<Series>): ReadonlyArray<ReadonlyArray<number | null>> => {
   const sums: Array<ReadonlyArray<number | null>> = []
   for (const { values } of series) {
@@ -135,7 +135,7 @@ const renderNumbers = ({ days, series, title, value }: Chart): HTMLElement =>
     )
   )
 
-/** Shows charts that fill the available width. */
+/** Creates charts that fill the available width. */
 export const charts = (all: ReadonlyArray<Chart>): { readonly element: HTMLElement; readonly close: () => void } => {
   const plots: Array<{ readonly chart: Chart; readonly place: HTMLElement; plot: uPlot | undefined }> = []
   const element = make("div", { class: "charts" })

@@ -38,7 +38,10 @@ const measures: ReadonlyArray<Measure> = [
   { name: "Errors", of: ({ errors }) => errors, text: exact }
 ]
 
-/** Shows the difference from the left to the right side, with its percentage of the left value. */
+/**
+ * Creates an element that shows the difference between the left and the right value, also as a percentage of the left
+ * one.
+ */
 const change = ({ text }: Measure, left: number | undefined, right: number | undefined): HTMLElement => {
   if (left === undefined || right === undefined || left === right)
     return el("td", "dim", left === right && left !== undefined ? "=" : "")
@@ -135,7 +138,7 @@ const renderFirstDifference = ({ first, left, right }: Comparison, makeRoom: () 
   )
 }
 
-/** Shows the comparison in the address. */
+/** Creates the page that shows the comparison given by the address. */
 export const comparePage = (): {
   readonly element: HTMLElement
   readonly close: () => void

@@ -17,11 +17,11 @@ const window = 150
 /** Maximum distance from the end, in pixels, at which the view follows the end. */
 const near = 60
 
-/** Actions available in the conversation. */
+/** Actions that the reader can start in the conversation. */
 export interface Actions {
   /** Shows the row of a message in the timeline. */
   readonly toRow: (row: number) => void
-  /** Opens the form of a replay; `note` opens the form of a note. Both are absent if the server is read-only. */
+  /** Opens the form for a replay; `note` opens the form for a note. Both are absent if the server is read-only. */
   readonly replay?: ((message: Message, result?: ResultPart) => void) | undefined
   readonly note?: ((position: number) => void) | undefined
 }
@@ -32,7 +32,7 @@ export interface ConversationView {
   readonly update: (tail: Tail<Message>) => void
   /** Highlights the message of a row and scrolls it into view. Does nothing for a row without a message. */
   readonly mark: (row: number) => void
-  /** Scrolls to the end, and follows it. */
+  /** Scrolls to the end, and follows it as messages are added. */
   readonly toEnd: () => void
 }
 
@@ -81,7 +81,7 @@ const isGood = (status: string): boolean => !isFailed({ status })
 const oneLine = (text: string): string => text.slice(0, 300).replace(/\s+/gu, " ")
 
 const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
-  // Images of other servers are not loaded, because a request would reveal that this page was read.
+  // Images on other servers are not loaded, because a request would reveal that this page was read.
   if (!local || !url.startsWith("/api/"))
     return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
   const image = make("img", {
@@ -166,7 +166,7 @@ export const conversation = (actions: Actions): ConversationView => {
       card.append(result)
     }
     card.addEventListener("toggle", show)
-    // The result is shown after the arguments, which the same event creates.
+    // The result is shown after the arguments. Opening the card creates both.
     show()
     card.classList.toggle("failed", !isGood(part.status))
     if (state instanceof HTMLElement) {

@@ -14,7 +14,7 @@ export interface FeedbackEntries {
 /** Explanation shown if the server is read-only. */
 export const readOnly = "Read-only: start hermes trace serve --write to replay from a step, to score and to take notes."
 
-/** Parses a value that a user typed: a number, yes or no, otherwise a text. */
+/** Parses a value that a user typed. It becomes a number, a boolean for yes or no, or otherwise a string. */
 const parseScoreValue = (text: string): number | string | boolean => {
   const typed = text.trim()
   if (/^(yes|true)$/iu.test(typed)) return true
@@ -60,7 +60,7 @@ const form = (
 
 const of = (run: string): { readonly run?: string } => (run === "" ? {} : { run })
 
-/** Shows scores and notes. `changed` is called after one is added or removed. */
+/** Creates the view of scores and notes. `changed` is called after one of them is added or removed. */
 export const feedback = (
   session: string,
   { notes, runs, scores }: FeedbackEntries,

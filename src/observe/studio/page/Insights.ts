@@ -35,7 +35,7 @@ const percentiles = (given: Percentiles | undefined, name: string): ReadonlyArra
         `${name}, p50 / p90 / p99`
       )
 
-/** Returns one line per model or tool with the most errors. */
+/** Returns the chart lines of the models or tools with the most errors. */
 const errorLines = (days: ReadonlyArray<Day>, shares: ReadonlyArray<Share>): Chart["series"] =>
   shares
     .filter(({ errors }) => errors > 0)
@@ -231,7 +231,7 @@ const tables = (sums: Aggregates): ReadonlyArray<HTMLElement> => [
   ...renderTableUnlessEmpty("Busiest hours", peakHours(sums), callColumns("Hour"))
 ]
 
-/** Shows the totals for the filters in the address. */
+/** Creates the page that shows the totals for the filters in the address. */
 export const insights = (filters: SessionFilters): { readonly element: HTMLElement; readonly close: () => void } => {
   const aborter = new AbortController()
   const element = make("section", { class: "panel insights" }, notice("Adding up …"))

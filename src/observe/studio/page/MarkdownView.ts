@@ -1,19 +1,19 @@
 /**
- * Renders Markdown of models and users as elements. The text is untrusted: it is parsed into tokens, and only known
- * tokens become elements. HTML is shown as text, images are shown by name and never loaded, and only web and mail links
- * are followed.
+ * Renders Markdown written by models and users as elements. The text is untrusted: it is parsed into tokens, and only
+ * known tokens become elements. HTML is shown as text, images are shown by name and never loaded, and only web and mail
+ * links are followed.
  */
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked"
 import { renderFoldedText } from "../../trace/page/DetailText.ts"
 import { el, make } from "../../trace/page/Elements.ts"
 
 /**
- * Maximum length of a text that is parsed as Markdown, in characters. The parsing time of some texts is quadratic in
- * their length.
+ * Maximum length of text that is parsed as Markdown, in characters. For some input, the parsing time is quadratic in
+ * its length.
  */
 const longest = 40_000
 
-/** Long runs of blanks, for which parsing is slowest. */
+/** Long sequences of blanks, for which parsing is slowest. */
 const blanks = /[ \t]{500}/u
 
 /** Maximum depth of nested tokens that are rendered as elements. */
@@ -29,7 +29,7 @@ const entities: Readonly<Record<string, string>> = {
   "&#39;": "'"
 }
 
-/** Returns the characters of a token's text, without escapes. */
+/** Returns the text of a token with its HTML escapes decoded. */
 const plain = (text: string): string =>
   text.replace(/&(?:amp|lt|gt|quot|#39);/gu, (entity) => entities[entity] ?? entity)
 
@@ -149,8 +149,7 @@ const renderToken = (token: Token, depth: number): ReadonlyArray<Node | string> 
 }
 
 /**
- * Parses a text. Returns `undefined` for a text that is too long, or nested so deeply that the parser's stack
- * overflows.
+ * Parses Markdown. Returns `undefined` if the text is too long, or nested so deeply that the parser's stack overflows.
  */
 const parseTokens = (text: string): ReadonlyArray<Token> | undefined => {
   if (text.length > longest || blanks.test(text)) return undefined
@@ -162,7 +161,7 @@ const parseTokens = (text: string): ReadonlyArray<Token> | undefined => {
   }
 }
 
-/** Renders Markdown. A text that cannot be parsed is shown unchanged. */
+/** Renders Markdown. Text that cannot be parsed is shown unchanged. */
 export const markdown = (text: string): HTMLElement => {
   const tokens = parseTokens(text)
   return make(
@@ -172,7 +171,7 @@ export const markdown = (text: string): HTMLElement => {
   )
 }
 
-/** Shows a unified diff with coloured lines. */
+/** Renders a unified diff with coloured lines. */
 export const diffLines = (text: string): HTMLElement => {
   const pre = make("pre", { class: "lines", tabindex: "0" })
   for (const line of text.replace(/\n$/u, "").split("\n")) {

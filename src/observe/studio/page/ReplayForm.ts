@@ -1,6 +1,6 @@
 /**
- * The form of a replay: from a message with a different prompt or model, or after a step with a different result of a
- * call.
+ * The form for a replay. It starts from a message, with a different prompt or model, or after a step, with a different
+ * result of a call.
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import type { Message, ReplayRequest, ResultPart } from "../StudioApi.ts"

@@ -8,7 +8,7 @@ import { el } from "../../trace/page/Elements.ts"
 /** A page and its parameters. */
 export interface Route {
   readonly page: string
-  /** Id on a session's page; empty on other pages. */
+  /** Id of the session on a session's page. Empty on other pages. */
   readonly id: string
   readonly parameters: URLSearchParams
 }
@@ -50,7 +50,7 @@ export const go = (to: string, replace = false): void => {
   } else location.hash = to
 }
 
-/** Changes query parameters of the address without navigating. A parameter with an empty value is removed. */
+/** Changes query parameters in the address without navigating. A parameter with an empty value is removed. */
 export const remember = (changes: Readonly<Record<string, string>>): void => {
   const { id, page, parameters } = route()
   for (const [name, value] of Object.entries(changes)) {

@@ -1,10 +1,10 @@
-/** Filters of sessions: a form for the query in the address, shared by the list and the insights. */
+/** Filters for sessions: a form that edits the query in the address. The list and the insights share it. */
 import { el, make } from "../../trace/page/Elements.ts"
 import type { SessionList, Sort, Status } from "../StudioApi.ts"
 import { address, go, route } from "./Router.ts"
 import { button, choice, field } from "./Widgets.ts"
 
-/** Names of the filters in an address, the same as in the server's query. */
+/** Names of the filters in an address. They are the same as in the server's query. */
 const names = ["q", "status", "model", "tool", "source", "days", "minCost", "children", "sort", "order"] as const
 
 const statuses: ReadonlyArray<readonly [Status | "", string]> = [
@@ -54,7 +54,7 @@ const filtersIn = (parameters: URLSearchParams): number =>
   names.filter((name) => name !== "q" && name !== "sort" && name !== "order" && (parameters.get(name) ?? "") !== "")
     .length
 
-/** Returns the parameters that are passed to another page with the same filters. */
+/** Returns the parameters that must be passed to another page so that it uses the same filters. */
 export const selectFilterParameters = (parameters: URLSearchParams): URLSearchParams => {
   const found = new URLSearchParams()
   for (const name of names) for (const value of parameters.getAll(name)) if (value !== "") found.append(name, value)
@@ -138,7 +138,7 @@ export const sessionFilters = (sorted: boolean): SessionFilters => {
   let waiting: ReturnType<typeof setTimeout> | undefined
   words.addEventListener("input", () => {
     clearTimeout(waiting)
-    // A search adds one entry to the history, not one per letter, and no entry if the reader has left the page.
+    // A search adds one entry to the history, not one per letter. No entry is added if the reader has left the page.
     waiting = setTimeout(() => {
       if (form.isConnected) apply(true)
     }, 250)

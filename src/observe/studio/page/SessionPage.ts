@@ -140,7 +140,7 @@ const modelsTable = (models: ReadonlyArray<ModelTotals>): HTMLElement =>
     { head: "p99", cell: ({ latency }) => duration(latency?.p99 ?? 0) }
   ])
 
-/** Creates links to the sessions that this session was derived from, and to sessions derived from it. */
+/** Creates links to the sessions from which this session was derived, and to the sessions derived from it. */
 const kinship = ({ id, parent, replayOf, replays }: SessionSummary): ReadonlyArray<Node | string> => [
   ...(parent === undefined ? [] : ["sub-agent of ", link(parent, toSession(parent))]),
   ...(replayOf === undefined
@@ -161,7 +161,7 @@ const kinship = ({ id, parent, replayOf, replays }: SessionSummary): ReadonlyArr
   ])
 ]
 
-/** Shows a session. `about` describes the capabilities of the server. */
+/** Creates the page of a session. `about` describes the capabilities of the server. */
 export const sessionPage = (
   id: string,
   about: About
@@ -284,7 +284,7 @@ export const sessionPage = (
 
   const drawSides = (shown: SessionDetail): void => {
     const { agents, models, runs } = shown
-    // The runs being selected must stay selected.
+    // The totals are not redrawn while the reader is selecting runs, because this would clear the selection.
     if (!panels.totals.contains(document.activeElement))
       panels.totals.replaceChildren(
         make(
@@ -295,7 +295,7 @@ export const sessionPage = (
           ...(models.length === 0 ? [] : [modelsTable(models)])
         )
       )
-    // Updates of an active run must not discard text that is being typed.
+    // An update of an active run must not discard text that is being typed.
     if (!panels.feedback.contains(document.activeElement)) drawFeedback(shown)
   }
   const drawFeedback = (shown: SessionDetail): void =>

@@ -12,7 +12,9 @@ import { button, choice, formatCost, field, describeFailure, notice, statusChip,
 
 const pageSize = 50
 
-/** Time in which changes of sessions outside the list are collected before the list is read again, in milliseconds. */
+/**
+ * Time, in milliseconds, during which changes to sessions outside the list are collected before the list is read again.
+ */
 const together = 1000
 
 const formats: ReadonlyArray<readonly [ExportFormat, string]> = [
@@ -57,7 +59,7 @@ export interface SessionTable {
   readonly close: () => void
 }
 
-/** Shows the sessions for the filters in the address. */
+/** Creates the list of the sessions that match the filters in the address. */
 export const sessionTable = (filters: SessionFilters): SessionTable => {
   const { parameters } = route()
   const query = toServerQuery(parameters)
@@ -151,7 +153,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     drawActions()
   }
 
-  /** Updates the rows of changed sessions. Requests the list again if a new session may belong in it. */
+  /** Updates the rows of changed sessions. Requests the list again if a new session may belong to it. */
   const applyChanges = (sessions: ReadonlyArray<SessionSummary>, removed: ReadonlyArray<string>): void => {
     const news = new Map(sessions.map((session) => [session.id, session]))
     const isNew = sessions.some(({ id }) => !shown.some((one) => one.id === id))

@@ -1,10 +1,10 @@
 /**
- * Entry point of the studio's script: the frame, and the page that the address selects.
+ * Entry point of the studio's script. It shows the frame and the page that the address selects.
  *
  * **Details**
  *
- * The timeline, the details and the differences are shared with the one-file page (`trace/page`). Texts are displayed
- * as text: markup never becomes an element, and Markdown is rendered from its tokens (`MarkdownView`).
+ * The timeline, the details and the differences are shared with the one-file page (`trace/page`). All text is displayed
+ * literally: markup never becomes an element, and Markdown is rendered from its tokens (`MarkdownView`).
  * `npm run build:page` bundles these modules into `dist/pages/studio.js`.
  */
 import { el, make } from "../../trace/page/Elements.ts"

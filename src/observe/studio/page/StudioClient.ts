@@ -1,4 +1,4 @@
-/** Requests from the studio's page to its server, and the event streams from the server. */
+/** Requests from the studio's page to its server, and the event streams that the server sends. */
 import type {
   About,
   Comparison,
@@ -21,7 +21,7 @@ export class RequestFailed extends Error {}
 
 const readProblem = async (response: Response): Promise<string> => {
   try {
-    // The server reports failures with this type. A response of another program is handled by the `catch` below.
+    // The server reports failures with this type. The `catch` below handles a response from another program.
     const { error }: Problem = await response.json()
     return error
   } catch {

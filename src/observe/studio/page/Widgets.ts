@@ -1,4 +1,4 @@
-/** Small parts that the studio's pages share: figures, states, notices, fields of forms, tables. */
+/** Small elements that the studio's pages share: figures, states, notices, form fields and tables. */
 import { el, make } from "../../trace/page/Elements.ts"
 import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
 import type { Status, Tokens, Totals } from "../StudioApi.ts"
@@ -8,7 +8,7 @@ import { RequestFailed } from "./StudioClient.ts"
 export const allTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number =>
   input + output + cacheRead + cacheWrite
 
-/** Formats token counts as prompt → answer. */
+/** Formats token counts as `prompt → answer`. */
 export const tokenFlow = (tokens: Tokens): string => {
   const prompt = tokens.input + tokens.cacheRead + tokens.cacheWrite
   return prompt + tokens.output === 0 ? "" : `${short(prompt)} → ${short(tokens.output)}`
@@ -35,7 +35,10 @@ export const formatCost = ({
 const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
 const clock = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false })
 
-/** Shows a time: the time of day for today, the date for other days. The title has the full date and time. */
+/**
+ * Creates an element that shows a time: the time of day for today, the date for other days. Its tooltip has the full
+ * date and time.
+ */
 export const time = (at: number): HTMLElement => {
   const date = new Date(at)
   const isToday = date.toDateString() === new Date().toDateString()
@@ -58,14 +61,14 @@ const statusWords: Readonly<Record<Status, string>> = {
   running: "running"
 }
 
-/** Shows the status of a run. */
+/** Creates an element that shows the status of a run. */
 export const statusChip = (status: Status): HTMLElement => el("span", `state ${status}`, statusWords[status])
 
-/** Shows a number with its unit or name. */
+/** Creates elements that show a number with its unit or name. */
 export const figure = (value: string, name: string, isBad = false): ReadonlyArray<HTMLElement> =>
   value === "" ? [] : [make("span", { class: isBad ? "sum bad" : "sum" }, el("b", "", value), ` ${name}`)]
 
-/** Shows the figures of totals. */
+/** Creates elements that show the figures of totals. */
 export const figures = (totals: Totals & { readonly duration?: number }): ReadonlyArray<HTMLElement> => [
   ...figure(exact(totals.modelCalls), totals.modelCalls === 1 ? "model call" : "model calls"),
   ...figure(exact(totals.toolCalls), totals.toolCalls === 1 ? "tool call" : "tool calls"),
@@ -80,7 +83,7 @@ export const figures = (totals: Totals & { readonly duration?: number }): Readon
 export const notice = (text: string, kind: "info" | "bad" = "info"): HTMLElement =>
   make("p", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, text)
 
-/** Returns the text of a failure for the user. */
+/** Returns the message of a failure, for the user. */
 export const describeFailure = (error: unknown): string =>
   error instanceof RequestFailed
     ? error.message
@@ -90,7 +93,7 @@ export const describeFailure = (error: unknown): string =>
 export const field = <Control extends HTMLElement>(label: string, control: Control): HTMLElement =>
   make("label", { class: "field" }, el("span", "", label), control)
 
-/** Creates a list of choices. The first choice is selected unless `chosen` names another. */
+/** Creates a list of choices. The first choice is selected unless `chosen` is another one. */
 export const choice = (
   values: ReadonlyArray<readonly [value: string, label: string]>,
   chosen = "",
@@ -118,7 +121,7 @@ export const button = (
 }
 
 /**
- * A column of a table: its head, and a function that returns the cell of an entry. `left` aligns texts to the left;
+ * A column of a table: its head, and a function that returns the cell of an entry. `left` aligns text to the left;
  * numbers are aligned to the right.
  */
 export interface Column<A> {
@@ -158,7 +161,7 @@ export const table = <A>(
   )
 }
 
-/** Runs an action of the user. If it fails, shows the reason in `place`. */
+/** Runs an action that the user started. If it fails, shows the reason in `place`. */
 export const attempt = async (place: HTMLElement, what: () => Promise<void>): Promise<void> => {
   place.replaceChildren()
   try {

@@ -1,6 +1,6 @@
 /**
- * The details pane: shows the selected row or change, or else the totals. On narrow screens it covers a part of the
- * timeline.
+ * The details pane. It shows the selected row or change, or the totals if nothing is selected. On narrow screens it
+ * covers a part of the timeline.
  */
 import { changeDetails } from "./DiffView.ts"
 import { el } from "./Elements.ts"
@@ -25,7 +25,8 @@ export const drawDetails = (): void => {
   const change = isDiff() ? changes[state.selected] : undefined
   const row = rows()[state.selected]
   const shown = change ?? row
-  // Updates of an active run repeat the same rows. Redrawing only changes keeps expanded details open.
+  // Updates of an active run repeat the same rows. Details are redrawn only if they changed, so that expanded parts
+  // stay open.
   if (shown !== undefined && JSON.stringify(shown) === drawn) return
   drawn = shown && JSON.stringify(shown)
   const at = detail.scrollTop

@@ -1,26 +1,26 @@
-/** Texts in the details pane: JSON as a tree, long texts collapsed, and a copy button. */
+/** Text in the details pane: JSON as a tree, long text collapsed, and a copy button. */
 import { el } from "./Elements.ts"
 import { exact } from "./Figures.ts"
 import { holdsQuery, appendMarked, query } from "./PageSearch.ts"
 
-/** Length from which a text is collapsed, in lines and characters. */
+/** Length from which text is collapsed, in lines and in characters. */
 const longLines = 24
 const longText = 3000
 
 /** Length from which a string in a JSON tree is shown as a block, in characters. */
 const longString = 160
 
-/** Maximum length of a text that is parsed as JSON, in characters. */
+/** Maximum length of a string that is parsed as JSON, in characters. */
 const longestJson = 400_000
 
 /**
- * Maximum number of entries of a JSON value that are shown, and maximum number of entries of a value that is expanded
- * at first.
+ * Maximum number of entries of a JSON value that are shown, and maximum number of entries of a value that is initially
+ * expanded.
  */
 const mostEntries = 500
 const openEntries = 30
 
-/** Parses a text as a JSON object or array, if it is one. */
+/** Parses a string as JSON. Returns `undefined` if it is not an object or array. */
 export const parseJsonText = (text: string): unknown => {
   if (text.length > longestJson || !/^\s*[[{]/u.test(text)) return undefined
   try {
@@ -30,7 +30,7 @@ export const parseJsonText = (text: string): unknown => {
   }
 }
 
-/** Shows a text. A button reveals the rest of a long text. */
+/** Renders text. If it is long, only its beginning is shown and a button reveals the rest. */
 export const renderFoldedText = (text: string): HTMLElement => {
   const lines = text.split("\n")
   const pre = el("pre")
@@ -69,7 +69,7 @@ const scalarLine = (key: string | undefined, value: unknown): HTMLElement => {
   return line
 }
 
-/** Shows a JSON value as a tree. Collapsed parts are created when they are opened. */
+/** Renders a JSON value as a tree. Collapsed parts are created when they are opened. */
 const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLElement => {
   if (value === null || typeof value !== "object") return scalarLine(key, value)
   const [open, close] = Array.isArray(value) ? (["[", "]"] as const) : (["{", "}"] as const)
@@ -102,13 +102,13 @@ const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLE
   return box
 }
 
-/** Shows a text, as a tree if it is JSON. */
+/** Renders text, as a tree if it is JSON. */
 export const shownText = (text: string): HTMLElement => {
   const value = parseJsonText(text)
   return value === undefined ? renderFoldedText(text) : jsonTree(undefined, value, 0)
 }
 
-/** Creates a button that copies a text. */
+/** Creates a button that copies the given text. */
 export const copier = (text: string): HTMLElement => {
   const button = el("button", "copy", "copy")
   const copy = async (): Promise<void> => {

@@ -1,4 +1,4 @@
-/** Details of a change: the row in both runs, with their texts compared line by line. */
+/** Details of a change: the row in both runs, with its text compared line by line. */
 import type { Change } from "../Diff.ts"
 import type { Detail, Row } from "../Row.ts"
 import { renderFoldedText } from "./DetailText.ts"
@@ -7,17 +7,21 @@ import { data, sides } from "./PageState.ts"
 import { facts } from "./RowDetails.ts"
 import { renderKind } from "./Timeline.ts"
 
-/** Maximum number of cells in the comparison table. Beyond it, both texts are shown without a comparison. */
+/** Maximum number of cells in the comparison table. For longer text, both versions are shown without a comparison. */
 const mostCells = 4e6
 
 type Line = readonly [sign: " " | "-" | "+", text: string]
 
-/** Merges the lines of two texts into one list, paired by their longest common subsequence. */
+/**
+ * Merges the lines of two strings into one list, paired by their longest common subsequence. Returns `undefined` if
+ * they are too long.
+ */
 const lineDiff = (left: string, right: string): ReadonlyArray<Line> | undefined => {
   const a = left.split("\n")
   const b = right.split("\n")
   if (a.length * b.length > mostCells) return undefined
-  // Length of the longest common subsequence of `a` from index `i` and `b` from index `j`.
+  // A cell of the table contains the length of the longest common subsequence of `a` from index `i` and `b` from index
+  // `j`.
   const width = b.length + 1
   const table = new Uint32Array((a.length + 1) * width)
   const common = (i: number, j: number): number => table[i * width + j] ?? 0
@@ -50,7 +54,7 @@ const joinDetailText = (one: Detail | undefined): string =>
 
 const classes: Readonly<Record<Line[0], string>> = { " ": "", "-": "minus", "+": "plus" }
 
-/** Shows the comparison of two texts, or one text after the other if they are too long. */
+/** Renders the comparison of two strings. If they are too long, shows one after the other. */
 const comparison = (left: string, right: string): ReadonlyArray<HTMLElement> => {
   const lines = lineDiff(left, right)
   if (lines === undefined) return [renderFoldedText(left), renderFoldedText(right)]
@@ -59,7 +63,7 @@ const comparison = (left: string, right: string): ReadonlyArray<HTMLElement> => 
   return [pre]
 }
 
-/** Shows the comparison of all details of two rows. Equal details come last, collapsed. */
+/** Renders the comparison of all details of two rows. Equal details come last and are collapsed. */
 const renderComparison = (left: Row | undefined, right: Row | undefined): HTMLElement => {
   const box = el("div")
   const same = el("div")
@@ -83,7 +87,7 @@ const renderComparison = (left: Row | undefined, right: Row | undefined): HTMLEl
   return box
 }
 
-/** Shows both sides of a change. */
+/** Renders both sides of a change. */
 export const changeDetails = (change: Change): HTMLElement => {
   const [left, right] = sides(change)
   const box = el("div")

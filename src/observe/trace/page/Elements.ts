@@ -16,7 +16,7 @@ export const el = <Tag extends keyof HTMLElementTagNameMap>(
   return made
 }
 
-/** Creates an element with attributes and contents. Texts are never interpreted as markup. */
+/** Creates an element with attributes and contents. Strings are never interpreted as markup. */
 export const make = <Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Readonly<Record<string, string>> = {},
@@ -67,7 +67,7 @@ const read = (): Colours => {
   }
 }
 
-/** CSS colours of the current colour scheme, light or dark. */
+/** Colours of the current colour scheme, light or dark, as CSS values. */
 export let colours = read()
 
 /** Reads the colours again after the colour scheme has changed. */

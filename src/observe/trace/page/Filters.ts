@@ -1,4 +1,4 @@
-/** Filters: select the entries of the view to show, and the toolbar that controls them. */
+/** Filters: the selection of the entries that the view shows, and the toolbar that controls it. */
 import type { Kind, Row } from "../Row.ts"
 import { el, glyphs, kinds, rowHeight, setPressed } from "./Elements.ts"
 import { exact, short } from "./Figures.ts"
@@ -25,7 +25,7 @@ const shownChanges = (passes: (row: Row) => boolean): ReadonlyArray<number> =>
   )
 
 /**
- * Returns the keys of rows that pass the filters. Rows inside collapsed rows are left out, unless a query or the
+ * Returns the keys of rows that pass the filters. Rows inside collapsed rows are excluded, unless a query or the
  * failure filter is active.
  */
 const shownRows = (passes: (row: Row) => boolean): ReadonlyArray<number> => {
@@ -116,8 +116,8 @@ export const fold = (row: Row, closed: boolean): void => {
 }
 
 /**
- * Expands all rows. If no row is collapsed, collapses all rows below the top level, or the top-level rows if no other
- * row has children.
+ * Expands all rows. If all are already expanded, collapses all rows below the top level, or the top-level rows if no
+ * other row has children.
  */
 const foldAll = (): void => {
   const inside = state.folded.size > 0 ? [] : rows().filter(isParent)
@@ -126,7 +126,7 @@ const foldAll = (): void => {
   choose()
 }
 
-/** Shows the state of filters and query after another module changed them. */
+/** Updates the toolbar after another module changed the filters or the query. */
 export const drawChoice = (): void => {
   search.value = state.query
   for (const { chip, kind } of chips) setPressed(chip, !state.hidden.has(kind))
@@ -134,7 +134,7 @@ export const drawChoice = (): void => {
   byId("scale").textContent = `by ${state.scale}`
 }
 
-/** Fills the toolbar, and listens to its events. */
+/** Creates the contents of the toolbar, and listens to its events. */
 export const startFilters = (): void => {
   byId("kinds").append(...chips.map(({ chip }) => chip))
   byId("clear").addEventListener("click", clearFilters)

@@ -1,6 +1,6 @@
 /**
  * The map above the timeline. It always shows the whole run, with parallel rows in lanes and the zoomed part
- * highlighted. Dragging sets or moves the zoomed part.
+ * highlighted. Dragging selects or moves the zoomed part.
  */
 import type { Row } from "../Row.ts"
 import { colours, el } from "./Elements.ts"
@@ -18,7 +18,7 @@ const lanes = 10
 /** Width reserved for a tick of the axis, in pixels. */
 const tickWidth = 52
 
-/** Movement from which a click counts as a drag, in pixels. */
+/** Distance from which a mouse movement counts as a drag and not as a click, in pixels. */
 const dragFrom = 6
 
 /** Returns round amounts between 0 and the length of an interval, approximately `most` of them. */
@@ -46,7 +46,7 @@ const drawAxis = (): void => {
   )
 }
 
-/** Tests whether a row has its own bar. The bar of the top agent would span the whole map. */
+/** Tests whether a row has a bar on the map. The top agent does not, because its bar would span the whole map. */
 const isOnMap = (row: Row): boolean => row.kind !== "agent" || row.depth > 0
 
 const computeLane = (row: Row): number => Math.min(row.depth - 1 + row.lane, lanes - 1)
@@ -117,7 +117,7 @@ const drawZoom = (pen: CanvasRenderingContext2D, zoom: Extent, width: number, he
   pen.fillRect(to - 1, 0, 2, height)
 }
 
-/** Draws the map and the axis. The difference view has neither. */
+/** Draws the map and the axis. In the difference view, both are hidden. */
 export const drawMinimap = (): void => {
   viewer.classList.toggle("diff", isDiff())
   byId("unzoom").hidden = isDiff() || state.zoom === undefined

@@ -1,9 +1,9 @@
 /**
- * Entry point of the script of the one-file page: shows the runs that are embedded in it.
+ * Entry point of the script of the one-file page. It shows the runs that are embedded in the page.
  *
  * **Details**
  *
- * Text of a run is shown as text, never as markup. `npm run build:page` bundles these modules into
+ * Text from a run is shown as text, never as markup. `npm run build:page` bundles these modules into
  * `dist/pages/trace.js`; `test/tsconfig.page.json` checks them against the types of a browser.
  */
 import type { Data } from "../PageData.ts"
@@ -16,7 +16,7 @@ const embedded = document.getElementById("data")
 if (embedded === null) throw new Error("the page has no data")
 document.body.append(viewer)
 start()
-// `JSON.parse` returns `any`, but `TraceView` wrote this element from a value of the type.
+// `JSON.parse` returns `any`, but `TraceView` wrote this element from a value of type `Data`.
 const data: Data = JSON.parse(embedded.textContent)
 load(data)
 restore()

@@ -8,7 +8,7 @@ import { byId, detail, help, list, search, viewer } from "./Skeleton.ts"
 
 const hasModifier = (event: KeyboardEvent): boolean => event.ctrlKey || event.metaKey || event.altKey
 
-/** Returns the index that a key moves the selection to, before it is clamped to the list. */
+/** Returns the index to which a key moves the selection. It is not yet clamped to the bounds of the list. */
 const computeTarget = (key: string, from: number, last: number): number | undefined => {
   const page = Math.max(1, Math.floor(list.clientHeight / rowHeight) - 1)
   switch (key) {

@@ -1,12 +1,12 @@
-/** Search: finds the rows that contain the query, and highlights its matches in texts. */
+/** Search: finds the rows that contain the query, and highlights its matches in the displayed text. */
 import type { Row } from "../Row.ts"
 import { el } from "./Elements.ts"
 import { data, state } from "./PageState.ts"
 
-/** Maximum number of matches that are highlighted in one text. */
+/** Maximum number of matches that are highlighted in one string. */
 const mostMarks = 100
 
-/** Returns the query in lower case, or an empty text if it is absent. */
+/** Returns the query in lower case. It is an empty string if there is no query. */
 export const query = (): string => state.query.trim().toLowerCase()
 
 const haystacks = new WeakMap<Row, string>()
@@ -37,7 +37,7 @@ export const matcher = (): ((row: Row) => boolean) => {
 export const holdsQuery = (value: unknown): boolean =>
   query() !== "" && JSON.stringify(value).toLowerCase().includes(query())
 
-/** Appends a text to an element, with the matches of the query highlighted, and returns the element. */
+/** Appends text to an element, with the matches of the query highlighted, and returns the element. */
 export const appendMarked = <E extends HTMLElement>(node: E, text: string): E => {
   const asked = query()
   const lower = asked === "" ? "" : text.toLowerCase()

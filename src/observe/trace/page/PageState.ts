@@ -12,7 +12,7 @@ import type { Data, Run } from "../PageData.ts"
 import type { Kind, Row } from "../Row.ts"
 import { duration, short } from "./Figures.ts"
 
-/** The runs that are shown. Set by {@link load}. */
+/** The data that is shown. Set by {@link load}. */
 export let data: Data = { runs: [], pool: [] }
 
 /** An interval on the current scale: milliseconds since the epoch, or tokens used so far. */
@@ -63,11 +63,11 @@ const signal = () => {
 
 /** Signals that rows, selection or zoom must be drawn again. */
 export const redraw = signal()
-/** Signals that another entry was selected. */
+/** Signals that a different entry was selected. */
 export const selected = signal()
-/** Signals that another view was opened. */
+/** Signals that a different view was opened. */
 export const viewed = signal()
-/** Signals that other data was loaded, or the same run with more rows. */
+/** Signals that new data was loaded: other runs, or the same run with more rows. */
 export const loaded = signal()
 
 export const isDiff = (): boolean => state.view === data.runs.length
@@ -163,7 +163,7 @@ const take = (given: Data): void => {
   insides = given.runs.map(computeRunExtents)
 }
 
-/** Returns the keys of rows that are collapsed at first: model calls with earlier attempts. */
+/** Returns the keys of rows that are initially collapsed: model calls with earlier attempts. */
 const foldedFirst = (): Set<number> => new Set(inside()?.retries.keys())
 
 /** Opens a view at its beginning. */
@@ -182,11 +182,12 @@ export const load = (given: Data): void => {
 }
 
 /**
- * Identifies a row in two states of an active run. Its id is its index and changes when rows are inserted before it.
+ * Returns a key that identifies the same row in two states of an active run. The id of a row cannot be used, because it
+ * is an index and changes when rows are inserted before it.
  */
 const identity = (row: Row): string => `${row.kind} ${row.start} ${row.depth} ${row.lane}`
 
-/** Shows the run in view with more rows. The selection, collapsed rows, filters and the zoom are preserved. */
+/** Updates the run in view with more rows. The selection, collapsed rows, filters and zoom are preserved. */
 export const update = (given: Data): void => {
   const before = rows()
   const known = new Set(inside()?.retries.keys())

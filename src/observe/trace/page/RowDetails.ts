@@ -18,7 +18,10 @@ const summarizeMessage = (text: string, index: number): string => {
   return `${role ? String(role) : `message ${index + 1}`}${begin === "" ? "" : `: ${begin}`}`
 }
 
-/** Shows a message of a request. Its content is created when it is opened; the last message is open. */
+/**
+ * Creates a collapsible box for a message of a request. Its content is created when it is opened. With `isOpen`, it is
+ * open from the start.
+ */
 const messageBox = (text: string, index: number, isOpen: boolean): HTMLElement => {
   const box = el("details", "message")
   box.append(el("summary", "", summarizeMessage(text, index)))
@@ -61,7 +64,7 @@ const formatCachedTokens = (row: Row): string =>
     ? `${exact(row.cachedTokens)} (${Math.round((row.cachedTokens / Math.max(1, row.promptTokens)) * 100)} % of the prompt)`
     : ""
 
-/** Shows the known figures of a row. */
+/** Creates an element with the known figures of a row. */
 export const facts = (row: Row): HTMLElement => {
   const start = row.start > 0 ? new Date(row.start).toISOString().replace("T", " ").replace("Z", " UTC") : ""
   const found: ReadonlyArray<readonly [name: string, value: string]> = [
@@ -102,7 +105,7 @@ const inside = (row: Row): ReadonlyArray<Row> => {
   return all.slice(row.id + 1, end < 0 ? all.length : end)
 }
 
-/** Shows all details of a row. */
+/** Creates an element with all details of a row. */
 export const rowDetails = (row: Row): HTMLElement => {
   const box = el("div")
   if (row.parent >= 0) box.append(trail(row))

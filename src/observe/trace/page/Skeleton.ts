@@ -18,7 +18,7 @@ const part = <Tag extends keyof HTMLElementTagNameMap>(
   return made
 }
 
-/** Returns the part of the viewer with an id. */
+/** Returns the part of the viewer that has the given id. */
 export const byId = (id: string): HTMLElement => {
   const found = parts.get(id)
   if (found === undefined) throw new Error(`the viewer has no part with the id ${id}`)
@@ -75,7 +75,7 @@ export const search = part("input", "search", {
   spellcheck: "false"
 })
 export const map = part("canvas", "map", { "aria-hidden": "true" })
-/** Container of the drawn rows, with the height of all rows. */
+/** Container of the drawn rows. Its height is the height of all rows. */
 export const room = part("div", "room", { role: "presentation" })
 /** Scroll container of the timeline. */
 export const list = part(

@@ -47,7 +47,7 @@ const add = (to: Sums, row: Row): void => {
   to.cost += row.cost
 }
 
-/** Returns the totals of each agent's own calls, in tree order. */
+/** For each agent, returns the totals of its own calls. The agents are in tree order. */
 const ofAgents = (rows: ReadonlyArray<Row>): ReadonlyArray<Sums> => {
   const agents = new Map<number, Sums>()
   /** Agent of each row, by row id. Rows come after their parents. */
@@ -147,7 +147,7 @@ export const totalTables = (rows: ReadonlyArray<Row>): ReadonlyArray<HTMLElement
   )
 ]
 
-/** Shows the totals of a run. */
+/** Creates an element that shows the totals of a run. */
 export const totals = (rows: ReadonlyArray<Row>): HTMLElement => {
   const box = el("div")
   box.append(

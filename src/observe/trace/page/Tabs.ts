@@ -1,4 +1,4 @@
-/** Tabs: the runs and their difference, the totals of the current run, and the state in the page's address. */
+/** The tabs for the runs and their difference, the totals of the current run, and the state in the page's address. */
 import { el } from "./Elements.ts"
 import { data, enter, isDiff, state, total, viewed } from "./PageState.ts"
 import { go } from "./Selection.ts"
@@ -61,7 +61,7 @@ export const address = {
     try {
       history.replaceState(null, "", `#${place}`)
     } catch {
-      // A page whose address cannot be changed works without it.
+      // Some pages do not allow their address to be changed. They work without it.
     }
   }
 }
@@ -75,7 +75,10 @@ export const remember = (): void => {
 
 const readNumber = (place: URLSearchParams, name: string): number => Number(place.get(name) ?? NaN)
 
-/** Shows the view and the entry in the address. Returns false if the address does not identify a view of this page. */
+/**
+ * Opens the view and selects the entry that the address specifies. Returns false if the address does not identify a
+ * view of this page.
+ */
 export const restore = (): boolean => {
   const place = address.read()
   const view = readNumber(place, "view")

@@ -24,7 +24,7 @@ import { list, room } from "./Skeleton.ts"
 /** Number of rows that are drawn above and below the visible ones. */
 const margin = 8
 
-/** Maximum depth at which rows are indented further. */
+/** Maximum depth that increases the indentation of a row. */
 const deepest = 24
 
 /** Returns the colour of a row's bar. */

@@ -1,6 +1,6 @@
 /**
- * The question whether a tool call may run, as text. Any reply that is not a clear yes is a denial; other text of the
- * user is sent to the model as the reason.
+ * Asks the user, in plain text, whether a tool call may run. Any reply that is not a clear yes is a denial. Other text
+ * from the user is sent to the model as the reason.
  *
  * Source: `hermes-product.md` §1.10.
  */
@@ -90,7 +90,10 @@ const words: ReadonlyMap<string, Choice> = new Map([
   ["deny", "deny"]
 ])
 
-/** Parses a reply as a choice. A choice that was not offered is a denial, and a typed word never selects the prefix. */
+/**
+ * Parses a reply as a choice. A choice that was not offered is a denial, and typed text never selects the approval of a
+ * command prefix.
+ */
 const readReply = (question: OfferedQuestion, answer: string): Reply => {
   const offer = listOffers(question).find(({ label }) => label === answer)
   const word = words.get(answer.trim().toLowerCase())

@@ -1,9 +1,9 @@
 /**
  * Files that a message names with `@path`, or `@path:10-20` for a range of lines: their contents follow the message,
  * and images are attached. A word that does not name a file stays text; a file that is too large is named in a note,
- * and the agent can read it. Files that the file tools refuse to read (credentials) are not attached, and secrets in a
- * text are masked as in tool results. A picture dragged into the terminal, or pasted as an absolute path, is attached
- * without `@`. A file counts as an image only if its first bytes identify it as one.
+ * and the agent can read it. Files that the file tools refuse to read (credentials) are not attached, and secrets in
+ * attached text are masked as in tool results. A picture dragged into the terminal, or pasted as an absolute path, is
+ * attached without `@`. A file counts as an image only if its first bytes identify it as one.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */

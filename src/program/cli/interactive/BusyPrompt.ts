@@ -65,7 +65,10 @@ type WorkResult<A, E> =
   | { readonly _tag: "Ended"; readonly exit: Exit.Exit<A, E>; readonly stopped: boolean }
   | { readonly _tag: "Leave"; readonly code: number }
 
-/** Creates the view above the typed text, which is a line for the session or the answer to a question. */
+/**
+ * Creates the view of the typed text and the lines above it. The typed text is a line for the session, or the answer to
+ * a question.
+ */
 const makeView =
   (
     dialog: Dialog,

@@ -16,7 +16,7 @@ import * as FuzzyMatch from "./FuzzyMatch.ts"
 import type { Choice } from "./PromptLine.ts"
 import { type ArgumentWord, listNames } from "./SlashCommands.ts"
 
-/** A text that replaces a part of the line. */
+/** Text that replaces a part of the line. */
 export interface Completion {
   readonly from: number
   readonly text: string
@@ -27,9 +27,9 @@ export interface Completion {
 /** Word at the cursor that can be completed. */
 export interface Token {
   readonly kind: "argument" | "command" | "file"
-  /** Offset of the sign before the word. */
+  /** Offset at which the word begins, including a leading `/` or `@`. */
   readonly from: number
-  /** Text after the sign. */
+  /** Text of the word without a leading `/` or `@`. */
   readonly query: string
   /** Name of the command whose argument is completed; `undefined` for other words. */
   readonly name?: string

@@ -82,18 +82,18 @@ export interface InteractiveOptions {
   readonly input: Omit<RunInput, "prompt" | "sessionId" | "onEvent" | "cwd">
   /** Adds the content that the user selected for all sessions to the first prompt of each session. */
   readonly preload?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined
-  /** Directories of the user and of the agent, whose credentials are not attached to messages. */
+  /** Directories of the user and the agent. Credentials in them are not attached to messages. */
   readonly places?: Places | undefined
-  /** Commands of plugins, listed after the program's own commands. */
+  /** Commands from plugins, listed after the program's own commands. */
   readonly commands?: ReadonlyArray<DialogCommand> | undefined
   /** Custom commands of the user (`quick_commands`). */
   readonly quickCommands?: Values["quickCommands"] | undefined
   /**
-   * Passes text printed by plugins and libraries to a function while the session lasts, without secrets and split at
-   * arbitrary positions.
+   * While the session lasts, passes text printed by plugins and libraries to a function. The text contains no secrets,
+   * and is split at arbitrary positions.
    */
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
-  /** Opens a text in the user's editor; `undefined` if no editor is available. */
+  /** Opens text in the user's editor; `undefined` if no editor is available. */
   readonly editText?: ((text: string) => Effect.Effect<string, Failure>) | undefined
   /** The initial mode. Default: the mode of the approvals. */
   readonly mode?: PermissionMode | undefined
@@ -101,9 +101,9 @@ export interface InteractiveOptions {
   readonly program?: ProgramCall | undefined
   /** The agent's home directory, in which commands write files. */
   readonly home?: string | undefined
-  /** Stores a note of the user in the memory and returns its location. */
+  /** Stores a note from the user in the memory and returns the location of the note. */
   readonly remember?: ((text: string) => Effect.Effect<string, ConfigError | MemoryRefused>) | undefined
-  /** The clipboard of this machine. */
+  /** The clipboard on this machine. */
   readonly clipboard?: Clipboard | undefined
   /** Available themes; `undefined` for only the dark theme. */
   readonly theme?: ThemeOptions | undefined
@@ -154,7 +154,7 @@ export interface Dialog {
   readonly themes: ThemeChoice | undefined
   /** State of the vi keys; `undefined` with Emacs keys. */
   vi: ViState | undefined
-  /** Shell commands of the user with their output, sent with the next message. */
+  /** Shell commands run by the user, with their output, sent with the next message. */
   shared: ReadonlyArray<string>
   /** The plan that waits for the user's decision. */
   plan: Extract<OpenQuestion, { readonly _tag: "Plan" }> | undefined
@@ -174,12 +174,12 @@ export interface Dialog {
   asked: Pending | undefined
 }
 
-/** Shows a line of the program. While an answer is being written, the line appears between its parts. */
+/** Shows a line from the program. While an answer is being written, the line appears between its parts. */
 export const showNote = ({ feed }: Pick<Dialog, "feed">, line: string): void =>
   feed.put({ _tag: "Lines", text: `${line}\n`, place: "turn" })
 
 /**
- * Maximum length of a text that the history stores completely, in characters. A longer text is stored with its paste
+ * Maximum length of a line that the history stores completely, in characters. A longer line is stored with its paste
  * marks.
  */
 const mostRemembered = 10_000

@@ -1,13 +1,13 @@
 /**
- * Fuzzy search in a list: a text matches if it contains the characters of the query in order, ignoring case. Matches
- * that are contiguous, at the start of a word, or in the last part of a path rank higher. Pure.
+ * Fuzzy search in a list: an item matches if its text contains the characters of the query in order, ignoring case.
+ * Matches that are contiguous, at the start of a word, or in the last part of a path rank higher. Pure.
  *
  * Source: `hermes-product.md` §1.8.
  */
 
 const isBoundary = (text: string, index: number): boolean => index === 0 || /[\s/._-]/.test(text.charAt(index - 1))
 
-/** Scores a text against a query, both in lower case; returns `undefined` if the text does not match. */
+/** Scores text against a query, both in lower case. Returns `undefined` if the text does not match. */
 const scoreMatch = (query: string, text: string): number | undefined => {
   if (query === "") return 0
   const base = text.lastIndexOf("/") + 1

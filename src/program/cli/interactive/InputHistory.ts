@@ -1,8 +1,8 @@
 /**
  * History of sent lines, kept from session to session in a file that only the user can read.
  *
- * Each text is stored as one line of JSON, so that it may contain line breaks. Lines are appended, so that concurrent
- * sessions do not overwrite each other. Secrets recognized by their format are not stored, and the same text is not
+ * Each entry is stored as one line of JSON, so that it may contain line breaks. Lines are appended, so that concurrent
+ * sessions do not overwrite each other. Secrets recognized by their format are not stored, and the same entry is not
  * stored twice in a row. The file is reduced to its newest {@link maxEntries} entries when it has twice as many.
  *
  * A file that cannot be read or written is reported in one warning; the session continues without it.
@@ -18,15 +18,15 @@ import * as Json from "../../../base/domain/Json.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import * as SafeText from "../render/SafeText.ts"
 
-/** Maximum number of stored texts. */
+/** Maximum number of stored entries. */
 export const maxEntries = 1000
 
 const ownerOnly = 0o600
 
 export interface History {
-  /** Texts of the history, newest last. */
+  /** Entries of the history, newest last. */
   readonly entries: () => ReadonlyArray<string>
-  /** Adds a text. If `keep` is false, the text is remembered only for this session. */
+  /** Adds an entry. If `keep` is false, the entry is remembered only for this session. */
   readonly add: (text: string, options: { readonly keep: boolean }) => Effect.Effect<void>
 }
 

@@ -5,7 +5,7 @@
  *   message), with `#` (a note for the memory) or is a command (`/name`). A line that begins with a space is always a
  *   message.
  * - Ctrl+C stops the current work; the output so far and the session remain. A second Ctrl+C within two seconds exits
- *   with 130; at the prompt it clears the line. Ctrl+D exits with 0.
+ *   with code 130. At the prompt, Ctrl+C clears the line. Ctrl+D exits with code 0.
  * - Log lines of the runtime are written between the lines of the session, never inside them.
  * - On every exit, `on_session_finalize` is emitted and the command that resumes the session is shown.
  *
@@ -121,7 +121,7 @@ const keepStatus = (
     Effect.asVoid
   )
 
-/** Opens the live session and starts to show it. */
+/** Creates the dialog: opens the live session and starts to show it. */
 const make = Effect.fnUntraced(function* (
   options: InteractiveOptions,
   screen: Transcript.Transcript,
@@ -225,7 +225,7 @@ const sendMessage = ({ echoed, live }: Dialog, message: LiveSession.NewMessage):
     return undefined
   })
 
-/** Stores a note of the user in the memory. */
+/** Stores a note from the user in the memory. */
 const storeNote = (
   dialog: Dialog,
   text: string,

@@ -5,7 +5,7 @@
  * (bracketed paste) is a single key, so that its line ends do not send the line. Keys with several encodings (xterm,
  * rxvt, the Linux console, the kitty protocol, `modifyOtherKeys`) have one name.
  *
- * A report of the terminal about itself (OSC) is not a key; the decoder passes it to a callback.
+ * A report from the terminal about itself (OSC) is not a key; the decoder passes it to a callback.
  *
  * **Gotchas**
  *
@@ -13,7 +13,7 @@
  * {@link Decoder.flush} returns it as a key if no input followed.
  */
 
-/** Typed input: characters, a pasted text, or the name of a key, prefixed with `ctrl-` and `alt-` for modifiers. */
+/** Typed input: characters, pasted text, or the name of a key, prefixed with `ctrl-` and `alt-` for modifiers. */
 export type Key =
   | { readonly _tag: "Text"; readonly text: string }
   | { readonly _tag: "Paste"; readonly text: string }
@@ -102,7 +102,7 @@ const rxvt: Readonly<Record<string, number>> = { "^": 5, $: 2, "@": 6 }
 /** Consumes input and returns the complete keys. */
 interface Decoder {
   readonly push: (input: string) => ReadonlyArray<Key>
-  /** True while a lone escape waits for further input. */
+  /** True while a lone escape waits for more input. */
   readonly isEscape: () => boolean
   /** Returns the waiting escape as a key if no input follows it. */
   readonly flush: () => ReadonlyArray<Key>
@@ -114,7 +114,7 @@ interface Step {
   readonly report?: string
 }
 
-/** Matches a report of the terminal, or the beginning of one. Longer text is not a report. */
+/** Matches a report from the terminal, or the beginning of one. Longer text is not a report. */
 const report = new RegExp(String.raw`^\](\d[^\u0007\u001b]*)(?:\u0007|\u001b\\)`, "u")
 const reportBegun = new RegExp(String.raw`^\](?:\d[^\u0007\u001b]*\u001b?)?$`, "u")
 const longestReport = 200
@@ -158,7 +158,7 @@ const decodeStep = (input: string): Step | undefined => {
   return input.charCodeAt(0) >= 0x80 ? { key: undefined, length: 1 } : makeKeyStep(formatControlName(first), 1)
 }
 
-/** Creates a decoder. `told` receives the reports of the terminal. */
+/** Creates a decoder. `told` is called with each report from the terminal. */
 export const make = (told: (report: string) => void = () => undefined): Decoder => {
   let input = ""
   let pasted: string | undefined

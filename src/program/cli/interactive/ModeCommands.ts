@@ -1,6 +1,6 @@
 /**
- * `/mode` and `/approve`: the mode of the next turns, and the end of planning. After each answer in the mode `plan`,
- * the user is asked whether to carry out the plan, and in which mode. Other text is the next message, and planning
+ * `/mode` and `/approve`: set the mode of the next turns, and end planning. After each answer in the mode `plan`, the
+ * user is asked whether to carry out the plan, and in which mode. Other text is the next message, and planning
  * continues.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §7 (approvals).

@@ -1,5 +1,5 @@
 /**
- * `/model` and `/effort`: the model and the reasoning effort of the next turns.
+ * `/model` and `/effort`: set the model and the reasoning effort of the next turns.
  *
  * Source: `hermes-product.md` §1.8.
  */

@@ -65,7 +65,7 @@ export const makeSequence = (method: Method, text: string): string => {
 const makeTitleSequence = (text: string): string => `\u001b]2;${toPlainText(text)}${bell}`
 
 /**
- * Formats the text of a question, shortened; returns `undefined` for a plan, which is reported at the end of its turn.
+ * Formats the shortened text of a question. Returns `undefined` for a plan, which is reported at the end of its turn.
  */
 const formatQuestion = (question: OpenQuestion): string | undefined => {
   if (question._tag === "Plan") return undefined

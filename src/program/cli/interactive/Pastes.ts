@@ -1,5 +1,5 @@
 /**
- * Pasted texts of many lines, folded to a mark in the typed line: `[paste #1, 200 lines]`. The text replaces the mark
+ * Pasted text of many lines, folded into a mark in the typed line: `[paste #1, 200 lines]`. The text replaces the mark
  * when the line is sent. An edited mark is treated as ordinary text. Pure.
  *
  * Source: `hermes-product.md` §1.8.
@@ -27,7 +27,7 @@ export const fold = (
   return { text: formatMark(all, all.length - 1), pastes: all }
 }
 
-/** Returns the line with its marks replaced by the pasted texts. */
+/** Returns the line with its marks replaced by the pasted text. */
 export const expand = (line: string, pastes: ReadonlyArray<string>): string => {
   const texts = new Map(pastes.map((text, index) => [formatMark(pastes, index), text]))
   return line.replaceAll(/\[paste #\d+, \d+ lines\]/g, (mark) => texts.get(mark) ?? mark)

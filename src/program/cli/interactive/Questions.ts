@@ -100,7 +100,7 @@ export const readAnswer = ({ choices, multiple }: Question, line: string): Reado
   return isChoice ? [...new Set(chosen)] : [words]
 }
 
-/** Prefixes each line of a text with a mark and wraps it to the width. */
+/** Prefixes each line of the text with a mark and wraps it to the width. */
 const prefixLines = (
   mark: string,
   indent: number,

@@ -51,13 +51,13 @@ export const toExchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyAr
   return found
 }
 
-/** Returns the beginning of a text with secrets masked, because user messages are stored as typed. */
+/** Returns the beginning of the text with secrets masked, because user messages are stored as typed. */
 const cutText = (text: string, chars: number): string => {
   const all = Array.from(Redaction.redactText(text))
   return all.length > chars ? `${all.slice(0, chars).join("").trimEnd()}…` : all.join("")
 }
 
-/** Wraps a text to the given width, up to a maximum number of lines. */
+/** Wraps text to the given width, up to a maximum number of lines. */
 const wrapLines = (text: string, columns: number, most: number, paint: Paint): ReadonlyArray<string> => {
   const all = text
     .split("\n")

@@ -118,7 +118,7 @@ const expand = makeCommandAction(
         ""
       )
     const { asidePaint, size } = dialog.screen
-    // If the first answer's question was not compacted, a mark is shown in its place.
+    // If the compacted messages begin with an answer, a mark is shown in place of its question.
     const shown =
       found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
     const filter = isFiltered

@@ -1,5 +1,5 @@
 /**
- * Switches between sessions and leaves the last one, as shown on the terminal.
+ * Switches between sessions and closes the last one, and shows the changes on the terminal.
  *
  * Source: `hermes-product.md` §1.7.
  */

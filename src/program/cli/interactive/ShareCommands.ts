@@ -1,7 +1,7 @@
 /**
  * `/copy` and `/fork`: copies an answer to the clipboard, and copies the conversation to a new session.
  *
- * The text is written to the terminal (OSC 52), which also sets the clipboard over ssh, and to the clipboard program of
+ * The text is written to the terminal (OSC 52), which also sets the clipboard over ssh, and to the clipboard program on
  * this machine, if available.
  *
  * Source: `hermes-product.md` §1.8.
@@ -16,7 +16,7 @@ import * as Title from "../../../store/Title.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { type Dialog, type DialogCommand, makeCommandAction, printLines } from "./Dialog.ts"
 
-/** Returns the texts of answers, newest first. Messages that only call tools are skipped. */
+/** Returns the text of each answer, newest first. Messages that only call tools are skipped. */
 const listAnswers = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =>
   messages
     .flatMap((message) => {
@@ -29,7 +29,7 @@ const listAnswers = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<str
     })
     .toReversed()
 
-/** Returns the last code block of a text. */
+/** Returns the last code block in the text. */
 const findCodeBlock = (text: string): string | undefined =>
   Array.from(text.matchAll(/^(`{3,}|~{3,})[^\n]*\n([\s\S]*?)^\1[ \t]*$/gm)).at(-1)?.[2]
 
@@ -37,7 +37,7 @@ const findCodeBlock = (text: string): string | undefined =>
 const mostForTerminal = 74_994
 
 /**
- * Creates the sequence that copies a text to the clipboard. In `tmux` the sequence is wrapped so that it reaches the
+ * Creates the sequence that copies text to the clipboard. In `tmux` the sequence is wrapped so that it reaches the
  * outer terminal.
  */
 const makeClipboardSequence = (text: string, isInTmux: boolean): string => {

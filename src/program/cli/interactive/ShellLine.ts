@@ -1,10 +1,10 @@
 /**
- * `!command`: a command of the user, run in the shell without the model. Its output and its exit code are shown.
+ * `!command`: a command that the user runs in the shell, without the model. Its output and its exit code are shown.
  *
- * It does not receive input. Its output is sent with the next message, so that the model can answer questions about it;
- * with `!!` it is not sent. Secrets in its output are masked, as everywhere. Ctrl+C ends it and all processes that it
- * started. It does not need an approval, because the user typed it; commands that are always blocked are also blocked
- * here.
+ * The command does not receive input. Its output is sent with the next message, so that the model can answer questions
+ * about it; with `!!` it is not sent. Secrets in its output are masked, as everywhere. Ctrl+C ends it and all processes
+ * that it started. It does not need an approval, because the user typed it; commands that are always blocked are also
+ * blocked here.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -25,7 +25,9 @@ import * as Dialogs from "./Dialog.ts"
 import type { Dialog, SessionServices } from "./Dialog.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 
-/** Maximum number of characters of a shared output, taken from its beginning and its end. */
+/**
+ * Maximum number of characters of command output that are shared with the model, taken from its beginning and its end.
+ */
 const mostShared = 20_000
 
 /** Number of characters stored from each end of an output, and maximum number of stored outputs. */

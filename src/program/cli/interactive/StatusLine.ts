@@ -15,8 +15,8 @@ import * as Width from "../render/Width.ts"
 export interface StatusLine {
   readonly status: LiveStatus
   /**
-   * Part of the context window, from 0 to 1, at which a conversation is compacted; `undefined` if it is compacted only
-   * after a model rejects it.
+   * Fraction of the context window, from 0 to 1, at which a conversation is compacted; `undefined` if it is compacted
+   * only after a model rejects it.
    */
   readonly compactAt: number | undefined
   /** The user's home directory, which is written as `~`. */
@@ -30,7 +30,7 @@ interface Segment {
   readonly look: Attribute
 }
 
-/** Part of the compaction threshold above which the context is highlighted. */
+/** Fraction of the compaction threshold above which the context is highlighted. */
 const nearlyFull = 0.8
 
 const separator = " · "

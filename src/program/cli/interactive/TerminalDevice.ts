@@ -48,7 +48,10 @@ export interface Keyboard {
   readonly pending: () => boolean
 }
 
-/** Reads the keys of a terminal. `told` receives the terminal's reports about itself. */
+/**
+ * Creates a keyboard that returns the keys typed at a terminal. `told` is called with the terminal's reports about
+ * itself.
+ */
 export const makeKeyboard = ({ events }: Pick<Terminal, "events">, told?: (report: string) => void): Keyboard => {
   const decoder = Keys.make(told)
   const keys: Array<Keys.Key> = []

@@ -30,7 +30,7 @@ export interface ThemeChoice {
   readonly name: () => string
   /** Selects the theme with this name; returns `false` if it does not exist. */
   readonly choose: (name: string) => boolean
-  /** Processes a report of the terminal; returns `true` if it changes the appearance. */
+  /** Processes a report from the terminal; returns `true` if it changes the appearance. */
   readonly report: (text: string) => boolean
 }
 
@@ -48,7 +48,7 @@ export const make = (
     current.value = found.success
     return true
   }
-  // An unknown name is reported as a warning of the settings.
+  // An unknown name is already reported as a warning about the settings.
   if (!chooseTheme(settings.theme)) chooseTheme("auto")
   return {
     names: [

@@ -178,7 +178,7 @@ export const show = Effect.fnUntraced(function* (
     Dialog.printLines(dialog, "")
     return worked.code
   }
-  // If the live session is closed, its event stream ends without the end of the turn.
+  // If the live session is closed, its event stream ends without an event for the end of the turn.
   const line = Exit.isSuccess(worked.exit) ? renderLastLine(screen, worked.exit.value) : undefined
   if (line !== undefined) Dialog.showNote({ feed: printer }, line)
   Dialog.printLines(dialog, "")

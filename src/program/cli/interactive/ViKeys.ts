@@ -29,7 +29,7 @@ export interface ViState {
   readonly mode: "insert" | "normal"
   /** Keys of an incomplete command: a number, an operator, or a key that needs a character. */
   readonly keys: string
-  /** Texts before changes in normal mode, most recent last. */
+  /** Editor states before changes in normal mode, most recent last. */
   readonly before: ReadonlyArray<Editor.State>
 }
 
@@ -197,7 +197,7 @@ const findLowerEnd = (state: Editor.State, times: number): number =>
     cursor >= state.text.length ? cursor : findLineEnd({ ...state, cursor: cursor + 1 })
   )
 
-/** Returns the range of an operator, or `undefined` if its motion is invalid. */
+/** Returns the range to which an operator applies, or `undefined` if its motion is invalid. */
 const findRange = (operator: string, keys: string, state: Editor.State, times: number): Range | undefined => {
   if (keys === operator)
     return [

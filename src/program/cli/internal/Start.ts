@@ -9,8 +9,8 @@
  * that reads `process.env` cannot see them.
  *
  * The process stays alive until the command has ended. If the event loop has been empty for 5 s, the command is waiting
- * for code that never settles: it is interrupted, and the exit code is not 0. An unhandled rejection (of a plugin) is
- * reported as one warning; an uncaught error is reported in one line and ends the program.
+ * for code that never settles: it is interrupted, and the exit code is not 0. An unhandled rejection (for example in a
+ * plugin) is reported as one warning; an uncaught error is reported in one line and ends the program.
  *
  * Source: `hermes-product.md` §1.3.
  */

@@ -46,7 +46,7 @@ interface OpenOutput {
   kind: Kind
   text: Markdown.Renderer | undefined
   reasoning: RunText.ReasoningText | undefined
-  /** Lines of the program that are held until the end of a text that they would interrupt. */
+  /** Lines from the program that are held because they would interrupt text that is being written. */
   notes: ReadonlyArray<string>
 }
 
@@ -69,7 +69,7 @@ export const makeOutput = (screen: Screen.Screen, look: Look): AnswerOutput => (
   makeRenderer: undefined
 })
 
-/** Returns true if a text is being written or held. */
+/** Returns true if text is being written or held. */
 const hasOpenText = ({ answer, open }: AnswerOutput): boolean => open.text !== undefined || answer.pending !== ""
 
 /** Writes a blank line between output of different kinds, if both are visible. */
@@ -142,7 +142,7 @@ export const beginStep = (output: AnswerOutput, step: number): void => {
   output.answer.starts.set(step, output.answer.shown.length)
 }
 
-/** Writes lines between texts of the answer. Text above them can no longer be erased. */
+/** Writes lines between parts of the answer. Text above the lines can no longer be erased. */
 export const printLines = (output: AnswerOutput, lines: ReadonlyArray<string>): void => {
   if (lines.length === 0) return
   closeText(output)
@@ -152,7 +152,7 @@ export const printLines = (output: AnswerOutput, lines: ReadonlyArray<string>): 
   output.screen.say(lines.map((line) => `${line}\n`).join(""))
 }
 
-/** Writes a line like {@link printLines}, but after the end of an open text. */
+/** Writes a line like {@link printLines}, but waits for the end of text that is being written. */
 export const printNote = (output: AnswerOutput, line: string): void => {
   if (hasOpenText(output)) output.open.notes = [...output.open.notes, line]
   else printLines(output, [line])
@@ -164,7 +164,7 @@ export const printAside = (output: AnswerOutput, line: string, attribute: "dim" 
   const columns = screen.asideColumns()
   const all = Redaction.redactText(SafeText.toLine(line))
   const painted = screen.asidePaint.text(columns === undefined ? all : Width.cut(all, columns), attribute)
-  // The text may continue: a connection lost in the middle of a text does not end the text.
+  // The text may continue, because a connection that is lost in the middle of it does not end it.
   if (!hasOpenText(output)) printLines(output, [painted])
   else if (screen.joined) open.notes = [...open.notes, painted]
   else screen.say(`${painted}\n`)

@@ -13,13 +13,13 @@ import type { ToolStatus } from "../../../base/domain/RunEvent.ts"
 import type { Usage } from "../../../base/domain/Usage.ts"
 import type { EventOf } from "./ToolFeed.ts"
 
-/** A message of the user, as it was typed. */
+/** A message from the user, as it was typed. */
 export interface UserBlock {
   readonly _tag: "User"
   readonly text: string
 }
 
-/** Text of the model in one step, as Markdown. */
+/** Text that the model wrote in one step, as Markdown. */
 export interface TextBlock {
   readonly _tag: "Text"
   readonly step: number
@@ -87,7 +87,7 @@ export interface QuestionBlock {
 }
 
 /**
- * Lines of the program, already safe to print and styled by `Paint`. Each line ends with a line break, except a line
+ * Lines from the program, already safe to print and styled by `Paint`. Each line ends with a line break, except a line
  * that continues.
  */
 export interface LinesBlock {

@@ -33,7 +33,7 @@ export interface Look {
   readonly previewLength: number
 }
 
-/** Maximum number of lines shown of a file's difference, and of files shown for one call. */
+/** Maximum number of lines shown for a file's difference, and maximum number of files shown for one call. */
 const diffLines = 12
 const verboseDiffLines = 200
 const shownFiles = 5

@@ -4,7 +4,7 @@
  *
  * A block is emitted when it is complete. The state contains unfinished parts: the text or the reasoning being written,
  * running calls and sub-agents, and the current activity; {@link renderLive} renders them as lines. A notice that
- * arrives in the middle of a text is emitted after the text, because a lost connection does not end the text.
+ * arrives while text is being written is emitted after the text, because a lost connection does not end the text.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
  */
@@ -90,7 +90,7 @@ const closeOpen = (state: State): Step => {
   return { state: { ...state, open: undefined, waiting: [] }, changes: [...written, ...waiting].map(toPutChange) }
 }
 
-/** Closes the open block and emits further blocks. */
+/** Closes the open block and emits the given blocks after it. */
 const putBlocks = (state: State, ...blocks: ReadonlyArray<Block.Block>): Step => {
   if (blocks.length === 0) return { state, changes: [] }
   const before = closeOpen(state)
@@ -274,7 +274,7 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
   }
 }
 
-/** Emits a block of the program: below the shown blocks, or after the text that is being written. */
+/** Emits a block from the program: below the shown blocks, or after the text that is being written. */
 export const addNote = (state: State, block: Block.Block): Step => addNotice(state, block)
 
 /** Closes the text that is being written, because no more output follows. */

@@ -12,8 +12,8 @@ import * as Languages from "@speed-highlight/core/languages"
 import { type Attribute, plainStyle, type Span, type Style } from "./Paint.ts"
 
 /**
- * Maximum numbers of characters of highlighted code, and of one of its lines: the tokenizer's expressions may be slow
- * on longer text.
+ * Maximum number of characters of highlighted code, and maximum number in one line. The tokenizer's expressions may be
+ * slow on longer text.
  */
 const mostCharacters = 20_000
 const longestLine = 1000

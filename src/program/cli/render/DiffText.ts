@@ -78,7 +78,9 @@ export const renderFile = (
   more?: string
 ): ReadonlyArray<string> => [renderTitle(change, name, room), ...renderLines(change.diff, room, more)]
 
-/** Maximum numbers of lines of a file's difference, and of files of one call, shown below the call. */
+/**
+ * Maximum number of lines shown for a file's difference below a call, and maximum number of files shown for one call.
+ */
 const callLines = 12
 const verboseCallLines = 200
 const callFiles = 5

@@ -37,7 +37,9 @@ export interface Options extends ToolFeed.Options, AnswerOutput.Look {
 /** Prints the events of one run. */
 export interface Printer {
   readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  /** Writes a line of the program between the other lines. It must be safe to print, and no wider than the terminal. */
+  /**
+   * Writes a line from the program between the other lines. It must be safe to print, and no wider than the terminal.
+   */
   readonly note: (line: string) => void
   /** Writes all held output and ends the line. Nothing may be written afterwards. */
   readonly close: Effect.Effect<void>

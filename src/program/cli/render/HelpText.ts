@@ -1,4 +1,4 @@
-/** Layout of help texts: rows of two columns and paragraphs, wrapped at words to the usual width of a terminal. */
+/** Layout of help text: rows of two columns and paragraphs, wrapped at words to the usual width of a terminal. */
 import * as CliOutput from "effect/cli/CliOutput"
 import type { HelpDoc } from "effect/cli/HelpDoc"
 import * as Paint from "./Paint.ts"
@@ -14,7 +14,7 @@ const indented = 6
 
 const measureWidth = (text: string): number => Width.measure(Paint.strip(text))
 
-/** Wraps a text at spaces; a word that is too long is not divided. */
+/** Wraps text at spaces; a word that is too long is not divided. */
 const wrapWords = (text: string, room: number): ReadonlyArray<string> => {
   const lines: Array<string> = []
   let line = ""
@@ -55,7 +55,10 @@ const fitHelp = (help: string): string => {
   return lines.join("\n")
 }
 
-/** Flags shared by every command are described by `hermes --help` and by the help of the command that uses them. */
+/**
+ * The flags that all commands share are described only by `hermes --help` and by the help of the command that uses
+ * them.
+ */
 const makeFormatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
   CliOutput.defaultFormatter({ colors, inheritedFlags: command === "chat" ? "full" : "summary", globalFlags: "none" })
 

@@ -3,7 +3,7 @@
  * sequence, nothing is redrawn, and no escape sequences are written.
  *
  * The only live line shown is the one with the cursor, which contains the typed text: added characters are appended,
- * removed characters are erased with backspaces, and a different text starts a new line. The activity of a run is not
+ * removed characters are erased with backspaces, and different text starts a new line. The activity of a run is not
  * shown; lines about tools are written when they end. Lines are not wrapped; the terminal or the screen reader wraps
  * them.
  *

@@ -2,11 +2,11 @@
  * Markdown inside of a line as styled text: emphasis, code, links.
  *
  * The rules of emphasis follow CommonMark, but are stricter to preserve text that is not Markdown: between ASCII
- * letters and digits a run is text (`2*3*4`, `x**2 + y**2`), a run next to a path separator or a dot needs white space
- * on its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`). The rules
- * are less strict next to characters of scripts written without spaces. A backslash escapes only `*`, `_`, ``
+ * letters and digits a run of marks is text (`2*3*4`, `x**2 + y**2`), a run next to a path separator or a dot needs
+ * white space on its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`).
+ * The rules are less strict next to characters of scripts written without spaces. A backslash escapes only `*`, `_`, ``
  * ` ``, `~` and `#`, so that paths, patterns and formulas keep their backslashes. An opening mark without a closing
- * mark within {@link reach} characters is text. Emphasis ends with its line; link texts cannot contain brackets;
+ * mark within {@link reach} characters is text. Emphasis ends with its line; link text cannot contain brackets;
  * references, footnotes and HTML are text.
  */
 import { type Attribute, isSafeLink, type Paint, plainStyle, type Span, type Style } from "./Paint.ts"
@@ -28,8 +28,8 @@ const addressLink = /^<((?:https?:\/\/|mailto:)[^\s<>]*)>/
 const stripScheme = (url: string): string => url.replace(/^(?:https?:\/\/|mailto:)/i, "").replace(/\/$/, "")
 
 /**
- * Returns the text of a link. The address is a terminal link if the terminal supports links and the text does not look
- * like another address. Otherwise the address follows the text, unless both are equal.
+ * Returns the styled text of a link. The text links to the address if the terminal supports links and the text does not
+ * look like another address. Otherwise the address follows the text, unless both are equal.
  */
 const makeLinkSpans = ({ label, url }: Link, paint: Paint): ReadonlyArray<Span> => {
   const shown = label.map(({ text }) => text).join("")
@@ -61,7 +61,10 @@ const isPunctuation = (char: string): boolean => /[\p{P}\p{S}]/u.test(char)
 const isAsciiWord = (char: string): boolean => /[A-Za-z0-9]/.test(char)
 const isWord = (char: string): boolean => /[\p{L}\p{N}]/u.test(char)
 
-/** Returns true if the character on the other side of a run next to punctuation allows the run to be a delimiter. */
+/**
+ * Tests the character on one side of a run that has punctuation on its other side. Returns true if the run can be a
+ * delimiter.
+ */
 const isSeparator = (char: string): boolean =>
   isSpace(char) || (isPunctuation(char) ? !/[/\\.=:@&%$]/.test(char) : char > "\u007f")
 

@@ -1,5 +1,5 @@
 /**
- * Colours and links of a terminal, if supported. Every view uses a `Paint` for them, and only `Paint` adds escape
+ * Colours and links on a terminal, if supported. Every view uses a `Paint` for them, and only `Paint` adds escape
  * sequences to text.
  *
  * A view names roles (`muted`, `error`), and the theme defines their appearance. Each piece of text has its own start
@@ -20,7 +20,7 @@ const colours = {
   cyan: "accent"
 } as const
 
-/** Attribute of a text's appearance: a shape, a colour, or a role of the theme. */
+/** Attribute of the appearance of text: a shape, a colour, or a role of the theme. */
 export type Attribute = keyof typeof shapes | keyof typeof colours | Theme.Role
 
 const isShape = (attribute: Attribute): attribute is keyof typeof shapes => Object.hasOwn(shapes, attribute)
@@ -29,7 +29,7 @@ const isColour = (attribute: Attribute): attribute is keyof typeof colours => Ob
 const findCode = (attribute: Attribute, { codes }: Theme.Theme): string =>
   isShape(attribute) ? shapes[attribute] : codes[isColour(attribute) ? colours[attribute] : attribute]
 
-/** Style and link of a text. */
+/** Style and link of a piece of text. */
 export interface Style {
   readonly attributes: ReadonlyArray<Attribute>
   /** Target address of the link. */
@@ -41,7 +41,7 @@ export interface Style {
 /** Text without any style. */
 export const plainStyle: Style = { attributes: [] }
 
-/** A text in one style. */
+/** A piece of text in one style. */
 export interface Span {
   readonly text: string
   readonly style: Style
@@ -91,12 +91,12 @@ export const plain: Paint = make({ color: false, hyperlinks: false })
 
 const sequences = new RegExp(String.raw`\u001b(?:\[[\d;]*m|\]8;;[^\u001b]*\u001b\\)`, "g")
 
-/** Removes the escape sequences that `Paint` added to a text. */
+/** Removes the escape sequences that `Paint` added to text. */
 export const strip = (painted: string): string => painted.replace(sequences, "")
 
 const sequence = new RegExp(String.raw`\u001b(?:\[([\d;]*)m|\]8;;([^\u001b]*)\u001b\\)`, "g")
 
-/** Parses a text painted by `Paint` into pieces with their styles. */
+/** Parses text painted by `Paint` into pieces with their styles. */
 export const parseSpans = (painted: string): ReadonlyArray<Span> => {
   const found: Array<Span> = []
   let codes: string | undefined

@@ -21,11 +21,11 @@ const toPicture = (char: string): string => {
   return code < 0xa0 || (code >= 0xd800 && code < 0xe000) ? "\ufffd" : ""
 }
 
-/** Sanitises a text with any number of lines. */
+/** Sanitises text with any number of lines. */
 export const sanitise = (value: string): string =>
   harmful.test(value) ? value.replaceAll("\r\n", "\n").replace(harmfulAll, toPicture) : value
 
-// The bodies end at the next introducer, so that a text full of introducers is still parsed in linear time.
+// The bodies end at the next introducer, so that text full of introducers is still parsed in linear time.
 const sequences = new RegExp(
   [
     String.raw`(?:\u001b\[|\u009b)[\u0030-\u003f]*[\u0020-\u002f]*[\u0040-\u007e]`,
@@ -53,10 +53,10 @@ export const toJson = (value: unknown, indent?: number): string =>
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
   )
 
-/** Sanitises a text to one line: runs of white space, including line breaks, become one space. */
+/** Sanitises text and reduces it to one line: runs of white space, including line breaks, become one space. */
 export const toLine = (value: string): string => sanitise(value).replace(/\s+/gu, " ").trim()
 
-/** Sanitizes a text that arrives in chunks. */
+/** Sanitizes text that arrives in chunks. */
 interface Stream {
   /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string

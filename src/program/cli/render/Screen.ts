@@ -30,7 +30,7 @@ export interface Size {
   readonly rows: number
 }
 
-/** Destination streams of text. */
+/** Streams to which text is written. */
 export interface Streams {
   readonly answer: Sink
   /** Stream of messages about the answer. */
@@ -120,14 +120,11 @@ export interface Screen {
    * written again.
    */
   readonly repaint: (rows: number, text: string) => void
-  /**
-   * Stops drawing live lines while another view uses the terminal, until it is returned. No text may be written in the
-   * meantime.
-   */
+  /** Stops drawing live lines while another view uses the terminal. No text may be written in the meantime. */
   readonly lend: (isLent: boolean) => void
 }
 
-/** Number of rows that a text advances, and the column of the cursor after it. */
+/** Number of rows by which text moves the cursor, and the column of the cursor after it. */
 interface CursorAdvance {
   readonly rows: number
   readonly column: number
@@ -150,7 +147,7 @@ const measureLineAdvance = (from: number, line: string, columns: number): Cursor
   return { rows, column }
 }
 
-/** Computes the cursor position after a text. Rows are counted only if marks are in use. */
+/** Computes the cursor position after text is written. Rows are counted only if marks are in use. */
 const measureAdvance = (from: number, text: string, columns: number, counting: boolean): CursorAdvance => {
   if (!counting) {
     const line = text.slice(text.lastIndexOf("\n") + 1)

@@ -1,7 +1,7 @@
 /**
  * Renders a stored conversation as a Markdown document, or as an HTML page without scripts and network requests.
  *
- * Secrets and control sequences are removed from the texts.
+ * Secrets and control sequences are removed from all text.
  *
  * Source: `hermes-product.md` §1.7 (`export --format md|html`).
  */
@@ -19,7 +19,7 @@ export interface Conversation {
 
 interface Block {
   readonly kind: "text" | "reasoning" | "call" | "result"
-  /** Name of the tool; empty for a text. */
+  /** Name of the tool; empty for text. */
   readonly name: string
   readonly text: string
 }

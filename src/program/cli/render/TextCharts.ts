@@ -59,7 +59,7 @@ export interface Point {
   readonly value: number
 }
 
-/** Adds adjacent points, so that at most `count` points remain. A sum has the name of its first point. */
+/** Adds up adjacent points, so that at most `count` points remain. A sum has the name of its first point. */
 const mergePoints = (points: ReadonlyArray<Point>, count: number): ReadonlyArray<Point> => {
   const size = Math.ceil(points.length / count)
   return size <= 1

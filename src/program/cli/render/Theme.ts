@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * The dark theme uses the sixteen colours of the terminal, as chosen by the user. The light theme uses fixed colours
- * instead of those that are illegible on a light background, and the high-contrast theme does not dim text. `auto`
+ * The dark theme uses the sixteen colours of the terminal, as chosen by the user. The light theme replaces the colours
+ * that are illegible on a light background with fixed colours, and the high-contrast theme does not dim text. `auto`
  * chooses by the terminal's background: its answer to a query (OSC 11), else `COLORFGBG`, else dark.
  *
  * A colour is one of the sixteen names (`red`, `bright-red`), a number from the 256-colour palette, or `#rrggbb`;

@@ -6,8 +6,8 @@
  *   `verbose` also shows all arguments and the beginning of the result.
  * - Concurrent calls have one live line each. Each call is added to the feed when it ends.
  * - A call that was refused before it ran, or was cut off, also has a line.
- * - Lines of sub-agents are indented one step more than lines of the agent's own tools. `new` shows only sub-agents
- *   that did not complete.
+ * - Lines about sub-agents are indented one step more than lines about the agent's own tools. `new` shows only
+ *   sub-agents that did not complete.
  *
  * Source: `hermes-product.md` §1.8 and §3.5.
  */
@@ -34,7 +34,7 @@ export interface Options {
 /** Maximum number of lines of a result shown by `verbose`. */
 const resultLines = 12
 
-/** Maximum number of live lines; further calls are only counted. */
+/** Maximum number of live lines. Calls beyond it are only counted. */
 const liveLines = 6
 
 /** Width of a line without a terminal, in columns. */

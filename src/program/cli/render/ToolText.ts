@@ -36,7 +36,7 @@ const looked = 2000
 const toSafeText = (text: string): string =>
   Redaction.redactText(SafeText.sanitise(Redaction.takeBeginning(text, looked))).slice(0, looked)
 
-/** Returns the first non-empty line of a text, with the number of further non-empty lines. */
+/** Returns the first non-empty line of the text, with the number of other non-empty lines. */
 const readFirstLine = (text: string): string => {
   const lines = toSafeText(text)
     .split("\n")
@@ -79,7 +79,7 @@ export const describeOutcome = (status: ToolStatus, output: string): string => {
   return said === "" ? status : said
 }
 
-/** Returns the readable part of a result: the longest multi-line text of a record, otherwise the whole result. */
+/** Returns the readable part of a result: the longest multi-line string in a record, otherwise the whole result. */
 const selectReadable = (output: string): string => {
   const texts = Object.values(parseOutput(output) ?? {}).filter(
     (value) => typeof value === "string" && value.includes("\n")

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * - A block is laid out and written once, when it is complete. While a text is being written, its final part is written
+ * - A block is laid out and written once, when it is complete. While text is being written, its final part is written
  *   and the rest is drawn above the live lines; the cost of an event does not depend on the number of blocks.
  * - After a change of the terminal's width or of the theme, the blocks that are (partly) on the screen are laid out
  *   again and replaced, at most two screens of lines. Lines that have scrolled away stay unchanged in the terminal's
@@ -46,11 +46,11 @@ export interface Transcript extends Pick<
   Screen.Screen,
   "asidePaint" | "size" | "live" | "refresh" | "redraw" | "clear" | "endLine"
 > {
-  /** Adds lines of the program; the text may end in the middle of a line. */
+  /** Adds lines from the program; the text may end in the middle of a line. */
   readonly say: (text: string) => void
   /** Adds a block. An open block is completed with the added block. */
   readonly put: (block: Block.Block) => void
-  /** Shows a text or reasoning that is being written. Each call passes the same text with more content. */
+  /** Shows text or reasoning that is being written. Each call passes the same text with more content. */
   readonly write: (open: Block.TextBlock | Block.ReasoningBlock) => void
   /**
    * Retracts the text of a step and of later steps of this turn. If the text has scrolled away, a line reports the
@@ -247,7 +247,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     blocks[blocks.length - 1] = next
     if (lent) return
     last = next
-    // An unfinished line is continued; further lines are wrapped as in any block.
+    // An unfinished line is continued. The lines after it are wrapped as in any block.
     const end = before.text.endsWith("\n") ? 0 : text.indexOf("\n") + 1 || text.length
     const rest = text.slice(end)
     screen.say(

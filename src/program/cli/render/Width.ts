@@ -45,7 +45,7 @@ export interface Grapheme {
   readonly width: number
 }
 
-/** Splits a text into its graphemes. */
+/** Splits text into its graphemes. */
 export function* splitGraphemes(text: string): Generator<Grapheme> {
   if (ascii.test(text)) {
     for (let index = 0; index < text.length; index++) yield { text: text.charAt(index), width: 1 }
@@ -55,7 +55,7 @@ export function* splitGraphemes(text: string): Generator<Grapheme> {
   for (const { segment } of segmenter.segment(text)) yield { text: segment, width: measureGrapheme(segment) }
 }
 
-/** Returns the width of a one-line text in columns. */
+/** Returns the width of one line of text in columns. */
 export const measure = (text: string): number => {
   if (ascii.test(text)) return text.length
   let width = 0
@@ -63,7 +63,7 @@ export const measure = (text: string): number => {
   return width
 }
 
-/** Splits a text into the longest beginning that fits the given columns, and the rest. */
+/** Splits text into the longest beginning that fits the given number of columns, and the rest. */
 export const split = (text: string, columns: number): readonly [head: string, rest: string] => {
   if (text.length <= columns && ascii.test(text)) return [text, ""]
   let width = 0
@@ -76,14 +76,14 @@ export const split = (text: string, columns: number): readonly [head: string, re
   return [text.slice(0, length), text.slice(length)]
 }
 
-/** Cuts a text to the given number of columns. A cut text ends with an ellipsis. */
+/** Cuts text to the given number of columns. Text that was cut ends with an ellipsis. */
 export const cut = (text: string, columns: number): string => {
   const [whole, rest] = split(text, columns)
   if (rest === "") return whole
   return columns < 1 ? "" : `${split(text, columns - 1)[0].trimEnd()}…`
 }
 
-/** Pads a text with spaces to the given number of columns. */
+/** Pads text with spaces to the given number of columns. */
 export const pad = (text: string, columns: number, align: "left" | "right" | "center" = "left"): string => {
   const missing = Math.max(0, columns - measure(text))
   if (align === "left") return text + " ".repeat(missing)

@@ -214,7 +214,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
   }
 }
 
-/** Wraps a complete text into lines. */
+/** Wraps complete text into lines. */
 export const wrapLines = (spans: ReadonlyArray<Span>, columns: number, paint: Paint): ReadonlyArray<string> => {
   const wrap = make({ columns, first: "", rest: "", indent: 0, longWords: "cut" }, paint)
   let out = ""

@@ -1,16 +1,16 @@
 /**
- * The Agent Client Protocol: an agent for editors (Zed, JetBrains, Neovim, …) over two streams of lines.
+ * Serves an agent to editors (Zed, JetBrains, Neovim, …) with the Agent Client Protocol, over two streams of lines.
  *
  * **Details**
  *
- * The host opens the sessions. This module implements the protocol: versions and capabilities, requests about sessions,
- * prompts, modes and options. Several sessions can be active, each with one prompt at a time. A failed request is
- * answered with a protocol error and does not affect other requests. When the client disconnects, every session is
- * closed.
+ * An `AcpHost` opens the sessions. This module implements the protocol: versions and capabilities, and requests about
+ * sessions, prompts, modes and options. Several sessions can be active, each with one prompt at a time. A failed
+ * request is answered with a protocol error and does not affect other requests. When the client disconnects, every
+ * session is closed.
  *
  * **Gotchas**
  *
- * The output is reserved for the protocol: nothing else may be written to it.
+ * The output stream is reserved for the protocol. Nothing else may be written to it.
  *
  * **Example** (A host that uses one runtime for all sessions)
  *
@@ -93,7 +93,7 @@ const toRequestError = ({ RequestError }: Sdk, cause: Cause.Cause<Failure>): unk
   return new RequestError(codes[reason], message)
 }
 
-/** Makes the function that answers requests. A cancelled request interrupts its work. */
+/** Makes the function that answers requests. If a request is cancelled, its work is interrupted. */
 const makeAnswer = Effect.fnUntraced(function* (sdk: Sdk) {
   const context = yield* Effect.context<Path.Path>()
   return <A>(work: Effect.Effect<A, Failure, Path.Path>, signal: AbortSignal): Promise<A> =>

@@ -6,9 +6,9 @@
  * If the client refuses a question or does not support it, the answer is empty and the reason is logged. Interrupting a
  * question cancels its request. The client has ten seconds to return a file.
  *
- * Terminals of the client are never used, even if it offers them: the agent's environment, sandbox, fences and
- * credential proxy restrict commands, and a process of the editor would bypass them. Commands run here, and the client
- * receives their output, in terminals if it shows terminals of the agent (`AcpTerminals`).
+ * Terminals of the client are never used, even if the client offers them, because a process started by the editor would
+ * bypass the agent's sandbox and credential proxy. Commands run in the agent's environment, and the client receives
+ * their output. If the client can display terminals of the agent, the output is shown in them (`AcpTerminals`).
  *
  * Source: Agent Client Protocol, methods of the client.
  */
@@ -26,7 +26,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Json from "../../../base/domain/Json.ts"
 
-/** Error raised when the client does not carry out a request. */
+/** Error raised when the client refuses or cannot carry out a request. */
 export class ClientRefused extends Schema.TaggedError<ClientRefused>("hermes-effect/server/ClientRefused")(
   "ClientRefused",
   { method: Schema.String, cause: Schema.Defect() }
@@ -104,12 +104,12 @@ export const make = ({ capabilities, client, methods, sessionId }: Options): Ses
     )
 })
 
-/** Time to wait for a file from the client. After it, the file on this machine is used. */
+/** Maximum time to wait for a file from the client. After that time, the file on this machine is used. */
 const fileWait = Duration.seconds(10)
 
 /**
- * Time in which no further file is requested from a client that did not answer. A turn therefore waits once, and not
- * for each file.
+ * Time during which no more files are requested from a client that did not answer. A turn therefore waits only once,
+ * not for each file.
  */
 const silenceMillis = 60_000
 

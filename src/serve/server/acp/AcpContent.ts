@@ -1,6 +1,6 @@
 /**
- * Texts, outputs, differences and lists as content of ACP updates. Data in, data out. Secrets and images that a client
- * would load from elsewhere are removed from texts. Pieces of an answer must already be free of both.
+ * Converts text, outputs, differences and lists to the content of ACP updates. Pure. Secrets, and images that a client
+ * would load from another host, are removed from text. Pieces of an answer must already be free of both.
  *
  * Source: Agent Client Protocol, content and tool calls.
  */
@@ -38,7 +38,7 @@ export const makeMessageChunk = (value: string): SessionUpdate => ({
   content: { type: "text", text: value }
 })
 
-/** Returns an update that shows a text besides the answer, as a thought of the agent. */
+/** Returns an update that shows text that is not part of the answer, as a thought of the agent. */
 export const makeThoughtChunk = (value: string): SessionUpdate => ({
   sessionUpdate: "agent_thought_chunk",
   content: makeTextBlock(value)
@@ -81,7 +81,7 @@ const telling = [
   "prompt"
 ]
 
-/** Returns a one-line title for a call: its tool and its main argument. */
+/** Returns a one-line title for a call, consisting of its tool and its main argument. */
 export const renderCallTitle = (name: string, params: unknown): string => {
   const fields = Json.readFields(params)
   const key = telling.find((key) => fields[key] !== undefined)
@@ -111,7 +111,7 @@ export const describeInput = (
   return { rawInput: Redaction.redactValue(params), ...(locations.length === 0 ? {} : { locations }) }
 }
 
-/** Returns the changed lines of a unified diff with their context lines, one part for each hunk. */
+/** Returns the hunks of a unified diff, each with its changed lines and their context lines. */
 export const parseDifferences = ({
   diff,
   path
@@ -169,7 +169,9 @@ export const toAcpUsage = (usage: Usage.Usage): AcpUsage => ({
 export const makeOutputContent = (value: string): Array<ToolCallContent> =>
   value === "" ? [] : [{ type: "content", content: makeTextBlock(TextCut.cutMiddle(value, mostOutput)) }]
 
-/** Returns the raw output of a call without secrets, shortened: its JSON value, or its text if it is not JSON. */
+/**
+ * Returns the raw output of a call, shortened and without secrets. JSON is parsed; other output is returned as text.
+ */
 export const toRawOutput = (output: string): unknown =>
   Redaction.redactValue(Json.parseOrKeep(TextCut.cutMiddle(output, mostOutput)))
 
@@ -195,8 +197,8 @@ export const readCommandEnd = (result: string): CommandEnd | undefined => {
 export const isCommand = (name: string): boolean => classifyTool(name) === "execute"
 
 /**
- * Returns the text that a command wrote. For other tools, and for a command whose result was cut, returns the whole
- * result.
+ * Returns the text that a command wrote. Returns the whole result if the tool does not run commands or if the result
+ * was cut.
  */
 export const extractReadableOutput = (name: string, result: string): string => {
   const written = isCommand(name) ? Json.readFields(Json.parseOrKeep(result))["output"] : undefined

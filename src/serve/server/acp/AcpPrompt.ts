@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * An embedded file follows the text as `<file path="…">`. Its secrets are masked as in results of the file tools. A
+ * An embedded file follows the text as `<file path="…">`. Its secrets are masked, as in results of the file tools. A
  * link is replaced by its path or address, so that the agent can read it. A prompt with unsupported content (audio,
  * bytes that are not an image) is refused, and nothing is sent.
  *

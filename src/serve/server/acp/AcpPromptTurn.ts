@@ -1,10 +1,11 @@
 /**
- * Runs the prompts of an ACP session one at a time: a slash command, or a turn of the live session.
+ * Runs the prompts of an ACP session one at a time. A prompt is a slash command, or a message that starts a turn of the
+ * live session.
  *
  * **Details**
  *
- * A cancelled prompt stops its own turn, removes its message from the queue, or aborts its command. A prompt whose
- * request is cancelled does the same. If a turn ended with a plan, its prompt stays open until the user decides.
+ * Cancelling a prompt stops its own turn, removes its message from the queue, or aborts its command. Cancelling the
+ * request of a prompt has the same effect. If a turn ended with a plan, its prompt stays open until the user decides.
  *
  * Source: Agent Client Protocol, prompt turn.
  */
@@ -28,9 +29,9 @@ import * as AcpPrompt from "./AcpPrompt.ts"
 export interface AcpCommand {
   readonly name: string
   readonly description: string
-  /** Description of the command's argument. Without it, the command takes no argument. */
+  /** Description of the command's argument. If absent, the command takes no argument. */
   readonly hint?: string | undefined
-  /** Runs the command. It returns a text to show or a prompt for the agent. Fails with a message for the user. */
+  /** Runs the command. Returns text to show (`say`) or a prompt for the agent. Fails with a message for the user. */
   readonly run: (argument: string) => Effect.Effect<{ readonly say: string } | { readonly prompt: string }, string>
 }
 
@@ -89,19 +90,19 @@ export interface PromptTurns {
   readonly cancel: Effect.Effect<void>
   /** Handles an event of the live session, in order to detect the end of the prompt's turn. */
   readonly follow: (event: HostEvent) => Effect.Effect<void>
-  /** Ends the prompt as interrupted, because no further events will arrive. */
+  /** Ends the prompt as interrupted, because no more events will arrive. */
   readonly abandon: Effect.Effect<void>
   /** Cancels the prompt and waits for the end of its turn. */
   readonly finish: Effect.Effect<void>
 }
 
-/** The session of the prompts, and the active prompt. */
+/** The session to which the prompts belong, and the active prompt. */
 interface PromptContext {
   readonly live: LiveSession
   readonly client: SessionClient
   readonly commands: ReadonlyArray<AcpCommand>
   current: OpenPrompt | undefined
-  /** Notices that the user must see before the first answer. */
+  /** Notices that are not shown yet and that the user must see before the first answer. */
   unsaid: ReadonlyArray<string>
 }
 

@@ -1,12 +1,12 @@
 /**
- * Questions of the agent as requests of an ACP client: approvals and plans as permissions, clarifications as forms.
+ * Sends the agent's questions to an ACP client: approvals and plans as permission requests, clarifications as forms.
  *
  * **Details**
  *
- * A client without forms shows the choices of a clarification as a permission request. A question that the client
- * cannot show, or does not answer, gets an empty answer, so that no turn hangs; for an approval that is a denial. If a
- * question is closed elsewhere, its request is cancelled. Hidden characters are marked in all shown questions, and an
- * answer contains the original choice.
+ * A client without forms shows the choices of a clarification as a permission request. If the client cannot show a
+ * question or does not answer it, the answer is empty, so that no turn hangs. An empty answer to an approval is a
+ * denial. If a question is closed elsewhere, its request is cancelled. Hidden characters are marked in all shown
+ * questions, and an answer contains the original choice.
  *
  * Source: Agent Client Protocol, `session/request_permission` and elicitation.
  */
@@ -29,7 +29,7 @@ export interface AcpQuestions {
   readonly ask: (question: OpenQuestion) => Effect.Effect<void>
   /** Cancels the request of a question that was answered elsewhere or withdrawn with its turn. */
   readonly withdraw: (id: OpenQuestion["id"]) => Effect.Effect<void>
-  /** Removes an answered question without cancelling its request, because that request may be the one that answers. */
+  /** Removes an answered question without cancelling its request, because the answer may come from that request. */
   readonly forget: (id: OpenQuestion["id"]) => void
 }
 
@@ -72,7 +72,7 @@ const listOffers = ({
     ]
   })
 
-/** Returns the reply for an option. An option that was not offered is a denial. */
+/** Converts the option that the client chose to a reply. An option that was not offered counts as a denial. */
 const toReply = (question: QuestionContent<"Approval">, option: string | undefined) => {
   const offered = listOffers(question).find(({ optionId }) => optionId === option)
   const [choice, prefix] = offered?.optionId.split(":") ?? []
@@ -83,7 +83,7 @@ const toReply = (question: QuestionContent<"Approval">, option: string | undefin
 }
 
 const renderPreview = ({ command, description, preview }: QuestionContent<"Approval">): Array<ToolCallContent> => [
-  // A title is one line, in which a script is hard to read, so the script is shown as content.
+  // A script is hard to read in a one-line title, so it is shown as content.
   ...(command.includes("\n") ? [{ type: "content" as const, content: { type: "text" as const, text: command } }] : []),
   { type: "content", content: { type: "text", text: description } },
   ...(preview === undefined
@@ -118,7 +118,7 @@ const readAnswers = (
     content?.["words"]
   ].filter((one): one is string => typeof one === "string" && one.trim() !== "")
 
-/** The session that asks, and the client that shows the questions. */
+/** The session that asks questions, and the client that shows them. */
 interface QuestionContext {
   readonly live: LiveSession
   readonly client: SessionClient
@@ -209,7 +209,7 @@ const handleQuestion = (context: QuestionContext, asked: OpenQuestion) => {
   }
 }
 
-/** Makes the questions of a session, which are withdrawn when the scope closes. */
+/** Makes the operations on the questions of a session. Open questions are withdrawn when the scope closes. */
 export const make = Effect.fnUntraced(function* (
   live: LiveSession,
   client: SessionClient

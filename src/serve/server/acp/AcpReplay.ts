@@ -1,5 +1,5 @@
 /**
- * Converts a stored conversation to updates of an ACP session, for a client that loads it. Data in, data out.
+ * Converts a stored conversation to updates of an ACP session, for a client that loads the conversation. Pure.
  *
  * Source: Agent Client Protocol, `session/load`.
  */
@@ -13,7 +13,7 @@ import * as AcpContent from "./AcpContent.ts"
 import { makeTurnUpdates, type TurnUpdates, type UpdateContext } from "./AcpUpdates.ts"
 import * as RemoteImages from "./RemoteImages.ts"
 
-/** Facts about a stored conversation that its updates need. */
+/** Facts about a stored conversation that are needed to convert it to updates. */
 export interface ReplayContext extends Pick<UpdateContext, "resolve" | "hasTerminals"> {
   /** Id of the session that contains the messages. */
   readonly sessionId: string
@@ -22,8 +22,8 @@ export interface ReplayContext extends Pick<UpdateContext, "resolve" | "hasTermi
 }
 
 /**
- * Returns the file changes of a call whose result is at the given position. If several runs have a call with this id,
- * the run at that position is used.
+ * Returns the files that a call changed. `at` is the position of the call's result. If several runs have a call with
+ * this id, the run at that position is used.
  */
 const findChanges = (callId: string, at: number, { changes, sessionId }: ReplayContext): ReadonlyArray<FileChanged> => {
   const runs = changes.filter((run) => run.changes.some((one) => one.callId === callId))
@@ -66,8 +66,7 @@ const toUserBlock = (part: Prompt.UserMessagePart): ContentBlock =>
   part.type === "text" ? AcpContent.makeTextBlock(part.text) : AcpContent.makeTextBlock(`[${part.mediaType}]`)
 
 /**
- * Returns the updates that show a stored conversation to a client that opens it. Calls appear as they did when they
- * ended.
+ * Returns the updates that show a stored conversation to a client that opens it. Calls are shown in their final state.
  */
 export const replayMessages = (
   messages: ReadonlyArray<Prompt.Message>,

@@ -33,7 +33,7 @@ export interface OpenRequest {
   readonly files: AcpClient.ClientFiles
 }
 
-/** The program or application that provides the sessions of a connection. */
+/** The program or application that provides the sessions for a connection. */
 export interface AcpHost {
   readonly open: (request: OpenRequest) => Effect.Effect<AcpSession.OpenedSession, Failure, Scope.Scope>
   /** Lists the stored conversations, newest first. */
@@ -100,7 +100,7 @@ const requireAbsolute = Effect.fnUntraced(function* (cwd: string): Effect.fn.Ret
   return paths.normalize(cwd)
 })
 
-/** Closes the open sessions of a conversation, given any of its session ids. */
+/** Closes the open session `id`, and every open session that currently uses the stored session `stored`. */
 const closeAll = Effect.fnUntraced(function* (
   { sessions }: RequestContext,
   id: string,
@@ -111,7 +111,7 @@ const closeAll = Effect.fnUntraced(function* (
     if (stored !== undefined && (yield* session.stored) === stored) yield* sessions.close(other)
 })
 
-/** Opens a session. If it is open already, it is closed first, because the client starts over with it. */
+/** Opens a session. An already open session is closed first, because the client loads it again. */
 const openSession = Effect.fnUntraced(function* (
   context: RequestContext,
   client: AgentContext,
@@ -169,7 +169,8 @@ const reopenSession = Effect.fnUntraced(function* (
 })
 
 /**
- * Announces the commands of a session after the response was sent, because the client does not know the session before.
+ * Announces the commands of a session after the response was sent, because the client does not know the session before
+ * that.
  */
 const announceLater = ({ connection }: RequestContext, session: AcpSession.AcpSession) =>
   Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), connection.scope)
@@ -195,7 +196,7 @@ const listSessions = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the request handlers of a connection. Its sessions are closed with its scope. */
+/** Makes the request handlers of a connection. The sessions are closed when the scope of the connection closes. */
 export const make = Effect.fnUntraced(function* (
   host: AcpHost,
   connection: ConnectionFacts

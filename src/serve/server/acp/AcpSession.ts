@@ -1,16 +1,17 @@
 /**
- * One session of an ACP client over a live session: prompts in, updates out.
+ * A session of an ACP client. It passes the client's prompts to a live session, and sends the events of the live
+ * session to the client as updates.
  *
  * **Details**
  *
- * A prompt ends when its turn has ended and all earlier updates were sent. While a prompt is running, other prompts are
- * refused. The session retains its id across compactions; the agent continues in the stored session that replaced the
- * compacted one.
+ * A prompt ends when its turn has ended and all updates of the turn were sent. While a prompt is running, other prompts
+ * are refused. The session retains its id across compactions; the agent continues in the stored session that replaced
+ * the compacted one.
  *
- * A cancelled prompt stops its own turn, removes its message from the queue if another client's turn is before it, or
- * aborts its command. A prompt whose request is cancelled does the same, and fails with the protocol's error. A prompt
- * whose session is closed is answered as cancelled. A cancellation without an active prompt stops a turn that was
- * started by a background report.
+ * Cancelling a prompt stops its own turn, removes its message from the queue if another client's turn comes first, or
+ * aborts its command. Cancelling the request of a prompt has the same effect, but the request fails with the protocol's
+ * error. If the session is closed, its prompt is answered as cancelled. A cancellation without an active prompt stops a
+ * turn that was started by a background report.
  *
  * Source: Agent Client Protocol, sessions.
  */
@@ -52,8 +53,8 @@ export interface OpenedSession {
   /** Context window of the model in tokens, or undefined if unknown. */
   readonly window: Effect.Effect<number | undefined>
   /**
-   * Files that the runs of the conversation changed. A loaded session shows them with its calls. Without this member no
-   * changes are shown.
+   * Files that the runs of the conversation changed. When a session is loaded, they are shown with the calls that made
+   * them. If absent, no changes are shown.
    */
   readonly changes?: Effect.Effect<ReadonlyArray<ChangeSet>, SessionStoreError> | undefined
   /** Notices that the user should see before the first prompt. */
@@ -75,7 +76,10 @@ export interface AcpSession {
   readonly announce: Effect.Effect<void>
 }
 
-/** Time that closing waits for the cancelled turn of a prompt. It is longer than the wait for a hanging tool call. */
+/**
+ * Time to wait for a cancelled turn when a session is closed. It is longer than the time that a turn waits for a
+ * hanging tool call.
+ */
 const closeGrace = "7 seconds"
 
 /** A session, its client, and the filters and updates of its current turn. */
@@ -100,7 +104,7 @@ const sendUpdates = Effect.fnUntraced(function* (
   for (const one of events) for (const update of updates?.of(one) ?? []) yield* client.update(update)
 })
 
-/** Sends the end of a turn: text that the filters hold back, and the ends of open calls. */
+/** Sends the end of a turn: the text that the filters held back, and updates that end the open calls. */
 const sendTurnEnd = (context: SessionContext): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { client, images, secrets } = context
@@ -190,7 +194,7 @@ const replayConversation = Effect.fnUntraced(function* ({ client, opened, resolv
   for (const update of AcpReplay.replayMessages(messages, context)) yield* client.update(update)
 })
 
-/** Sends the commands of the session, if it has any. */
+/** Sends the list of slash commands of the session, if it has any. */
 const announceCommands = ({ client, opened: { commands } }: SessionContext): Effect.Effect<void> =>
   commands.length === 0
     ? Effect.void
@@ -230,7 +234,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.andThen(sendTurnEnd(context), prompts.abandon)
     )
   )
-  // An active prompt is cancelled, and answered after the last updates of its turn.
+  // An active prompt is cancelled. Its request is answered after the last updates of its turn.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       yield* Effect.timeoutOption(Effect.interruptible(prompts.finish), closeGrace)

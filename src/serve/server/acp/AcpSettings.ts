@@ -1,5 +1,5 @@
 /**
- * Settings of a live session as modes and options of ACP: the mode, the model, the reasoning effort.
+ * Presents the settings of a live session as ACP modes and options: the mode, the model, the reasoning effort.
  *
  * Source: Agent Client Protocol, session modes and session config options.
  */

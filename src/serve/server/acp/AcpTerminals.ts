@@ -1,6 +1,6 @@
 /**
- * Terminals that a client only displays. Commands run in the agent's environment, and their output is sent to the
- * client piece by piece, in `_meta` of the updates of their calls.
+ * Display-only terminals of a client. Commands run in the agent's environment. Their output is sent to the client piece
+ * by piece, in the field `_meta` of updates.
  *
  * **Details**
  *
@@ -11,8 +11,8 @@
  * | the last `tool_call_update` | `terminal_exit: { terminal_id, exit_code, signal }` |
  *
  * This is an extension of the protocol, which a client announces with `_meta.terminal_output: true` in its
- * capabilities. A running command repeatedly reports the end of its output. The new part is appended, after a mark if
- * some output is missing.
+ * capabilities. A running command repeatedly reports the end of its output. Only the new part is sent. If some output
+ * in between is missing, a mark is inserted before it.
  *
  * Source: Agent Client Protocol, extensibility; Zed, display-only terminals.
  */
@@ -21,13 +21,13 @@ import type { ClientCapabilities } from "@agentclientprotocol/sdk/unstable"
 /** Returns true if the client displays terminals of the agent. */
 export const isShown = ({ _meta }: ClientCapabilities): boolean => _meta?.["terminal_output"] === true
 
-/** Maximum number of characters sent while a command runs. Further output is sent when the command ends. */
+/** Maximum number of characters sent while a command runs. The rest is sent when the command ends. */
 const mostLive = 256_000
 
-/** Number of characters retained from the end of the sent output to locate the next piece. */
+/** Number of characters at the end of the sent output that are remembered to locate the next piece. */
 const remembered = 4_000
 
-/** Minimum number of characters that two texts must share to count as continuous. */
+/** Minimum number of characters that two pieces of output must share to count as continuous. */
 const leastShared = 16
 
 /** Number of characters from the end of the sent output that are searched for in the whole output. */
@@ -64,10 +64,10 @@ export interface CommandEnd {
 
 /** The terminal of one call. */
 export interface AcpTerminal {
-  /** Accepts the current end of a running command's output, and returns the metadata to send, if any. */
+  /** Processes the current end of a running command's output. Returns the metadata to send, if any. */
   readonly goesOn: (end: string) => Readonly<Record<string, unknown>> | undefined
   /**
-   * Accepts the whole output and the exit code of a finished command, or `undefined` if they are unknown. Returns the
+   * Processes the end of a command. `end` contains the whole output and the exit code, if they are known. Returns the
    * metadata to send.
    */
   readonly ended: (end: CommandEnd | undefined) => Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 /**
- * Converts events of a run to updates of an ACP session. Data in, data out. Pieces of an answer must already be free of
- * secrets (`StreamSecrets`) and of images that a client would load from elsewhere (`RemoteImages`). `AcpContent`
- * removes both from other texts.
+ * Converts events of a run to updates of an ACP session. Pure. Pieces of an answer must already be free of secrets
+ * (`StreamSecrets`) and of images that a client would load from another host (`RemoteImages`). `AcpContent` removes
+ * both from other text.
  *
  * **Details**
  *
@@ -15,8 +15,8 @@
  * | usage | `usage_update` |
  * | a warning, another route, a wait | `agent_thought_chunk` |
  *
- * This protocol cannot retract shown text: a replacement follows the text that it replaces. A difference contains the
- * changed lines and their context lines, not the whole file.
+ * The protocol cannot retract text that was shown, so a replacement is shown after the text that it replaces. A
+ * difference contains the changed lines and their context lines, not the whole file.
  *
  * Source: Agent Client Protocol, `session/update`.
  */
@@ -31,7 +31,7 @@ import { makeStreamedText } from "../../host/StreamedText.ts"
 import * as AcpContent from "./AcpContent.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 
-/** Facts about the session that updates need. */
+/** Facts about the session that are needed to make updates. */
 export interface UpdateContext {
   /** Converts a path to an absolute path. */
   readonly resolve: (path: string) => string
@@ -60,7 +60,7 @@ type SubagentEvent = EventWithTag<"SubagentFinished" | "SubagentProgress" | "Sub
 
 type TextEvent = EventWithTag<"ReasoningDelta" | "RunFinished" | "StepStarted" | "TextDelta" | "TextReplaced">
 
-/** State of a turn that is needed to make its updates. */
+/** State of a turn for the conversion of its events to updates. */
 interface TurnState {
   readonly context: UpdateContext
   readonly shown: ReturnType<typeof makeStreamedText>
@@ -78,7 +78,7 @@ interface TurnState {
 const toMessageChunks = (piece: string): ReadonlyArray<SessionUpdate> =>
   piece === "" ? [] : [AcpContent.makeMessageChunk(piece)]
 
-/** Returns the first update of a call, or a change of a call that was already announced. */
+/** Returns the update that announces a call, or an update with changes if the call was already announced. */
 const announceCall = (
   { announced, context, terminals }: TurnState,
   callId: string,
@@ -144,7 +144,7 @@ const finishCall = (
   )
   changes.delete(callId)
   open.delete(callId)
-  // A call that was refused before it started has only the arguments written by the model.
+  // If a call was refused before it started, only the arguments written by the model are known.
   const asked = Json.parseOrKeep(written.get(callId) ?? "")
   written.delete(callId)
   const first = announced.has(callId) ? [] : [announceCall(state, callId, name, { title: name, status: "pending" })]
@@ -304,7 +304,7 @@ const endOpenCalls = ({ open, terminals, written }: TurnState): ReadonlyArray<Se
   return left
 }
 
-/** Makes the converter for a turn's events. Without `live`, text is shown when it is final. */
+/** Makes the converter for a turn's events. If `live` is false, text is shown only when it is final. */
 export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpdates => {
   const state: TurnState = {
     context,

@@ -1,15 +1,15 @@
 /**
- * Removes images that an editor would load from elsewhere from a model's text. Displaying such an image sends the
- * contents of its address to another host, without an approval for that host.
+ * Removes remote images from a model's text. When an editor displays such an image, it sends a request to another host
+ * without an approval, and the address of the image may contain any data.
  *
  * **Details**
  *
  * A Markdown image whose address is not a path or a data URL becomes a link, which contacts the other host only when
  * the user follows it: `![plan](https://example.com/a.png)` is sent as `[plan](https://example.com/a.png)`. The same
- * applies to images by reference (`![plan][1]`, with `[1]: https://…` before or after). Text may arrive in pieces: a
+ * applies to reference-style images (`![plan][1]`, with `[1]: https://…` before or after). Text may arrive in pieces: a
  * possible image is held until it can be identified, up to {@link maxHeld} characters.
  *
- * Apart from the state of a stream, the functions are pure. They take linear time and never throw.
+ * Apart from the state of a filter, the functions are pure. They take linear time and never throw.
  *
  * **Gotchas**
  *
@@ -25,8 +25,8 @@ const maxHeld = 4_096
 const [opening, backslash, closing] = [0x5b, 0x5c, 0x5d]
 
 /**
- * Returns the text of a bracket that opens at `at`, and the position after it. Returns `undefined` if the closing
- * bracket has not arrived or is too far away.
+ * Returns the text in the brackets that open at `at`, and the position after the closing bracket. Returns `undefined`
+ * if the closing bracket has not arrived or is too far away.
  */
 const readBracket = (text: string, at: number): { readonly label: string; readonly end: number } | undefined => {
   let depth = 0
@@ -56,7 +56,7 @@ type ImageLink =
 
 const pending: ImageLink = { _tag: "Pending" }
 
-/** Reads the image at `![`. Its address ends at white space or at the closing bracket. */
+/** Reads the image whose `![` is at a position. The address of an inline image ends at white space, `)` or `>`. */
 const readImage = (text: string, at: number, isWhole: boolean): ImageLink => {
   const alt = readBracket(text, at + 1)
   if (alt === undefined) return isWhole ? { _tag: "Inline", isRemote: true } : pending
@@ -74,12 +74,12 @@ const readImage = (text: string, at: number, isWhole: boolean): ImageLink => {
   return { _tag: "Inline", isRemote: !isLocal(address) }
 }
 
-/** Start of a line that may define an address, also inside a list or a quotation. */
+/** Matches the start of a line that may define an address, also inside a list or a quotation. */
 const beforeDefinition = /^[ \t>*+.)\d-]{0,40}(?:\[|$)/
 /** Maximum number of characters in a label. */
 const maxLabel = 1_000
 
-/** Definition of the address for a label. */
+/** A definition line, which assigns an address to a label. */
 interface Definition {
   readonly label: string
   readonly isRemote: boolean
@@ -100,15 +100,15 @@ const readDefinition = (text: string, at: number, isWhole: boolean): Definition 
   return { label: normalizeLabel(bracket.label), isRemote: address === "" || !isLocal(address.replace(/>$/, "")) }
 }
 
-/** Filter for one text that arrives in pieces. */
+/** Filter for text that arrives in pieces. */
 interface ImageFilter {
   /** Accepts a piece, and returns the text that can be released. */
   readonly push: (piece: string) => string
-  /** Ends the text, and returns the held part. */
+  /** Ends the text, and returns the part that was held back. */
   readonly end: () => string
 }
 
-/** Makes a filter for one text. */
+/** Makes a filter for the pieces of one continuous text. */
 export const make = (): ImageFilter => {
   let held = ""
   let isLineStart = true
@@ -185,17 +185,17 @@ export const make = (): ImageFilter => {
   }
 }
 
-/** Returns a whole text without remote images. */
+/** Removes remote images from a complete text. */
 export const replaceRemoteImages = (text: string): string => {
   if (!text.includes("![")) return text
   const filter = make()
   return filter.push(text) + filter.end()
 }
 
-/** Removes remote images from the texts of consecutive turns' events. */
+/** Removes remote images from the text in the events of consecutive turns. */
 interface EventFilter {
   readonly of: (events: ReadonlyArray<RunEvent>) => ReadonlyArray<RunEvent>
-  /** Ends the turn, and returns events with the text held back. */
+  /** Ends the turn, and returns events with the text that was held back. */
   readonly end: () => ReadonlyArray<RunEvent>
 }
 
@@ -207,7 +207,7 @@ export const makeEventFilter = (): EventFilter => {
     piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]
   const makeThoughtPiece = (piece: string): ReadonlyArray<RunEvent> =>
     piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }]
-  /** Releases held text. The next piece starts another text. */
+  /** Releases the held text. The next piece begins a new text. */
   const end = (): ReadonlyArray<RunEvent> => {
     const rest = [...makeThoughtPiece(reasoning.end()), ...makeTextPiece(text.end())]
     text = make()

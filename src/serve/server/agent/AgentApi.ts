@@ -4,12 +4,12 @@
  *
  * **Details**
  *
- * The OpenAI endpoints work with any OpenAI client: `model` is `hermes` or one of `/v1/models`. Calls of the caller's
- * tools are returned to the caller, and the agent's tools run on the server. Sampling parameters are accepted and have
- * no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields`. `/v1/sessions` adds
- * live events, approvals and steering. A request continues a session by the header `x-hermes-session-id`, by
- * `previous_response_id`, or by the messages that it sends. `/openapi.json` describes all endpoints but `/mcp`, which
- * uses a separate protocol: it offers the agent as a tool over MCP.
+ * The OpenAI endpoints work with any OpenAI client: `model` is `hermes` or one of `/v1/models`. Calls of tools that the
+ * caller defined are returned to the caller; the agent's own tools run on the server. Sampling parameters are accepted
+ * but have no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields`.
+ * `/v1/sessions` adds live events, approvals and steering. The header `x-hermes-session-id`, `previous_response_id`, or
+ * the messages of a request determine the session that the request continues. `/openapi.json` describes all endpoints
+ * except `/mcp`, which uses another protocol: it offers the agent as a tool over MCP.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -26,7 +26,7 @@ import { ChatRequest, describeKeys, errors, EventStream, Fields, health, id, Mod
 /** Header that names a session, in requests and responses. */
 export const sessionHeader = "x-hermes-session-id"
 
-/** A request for a response. */
+/** A request to the responses API. */
 const ResponseRequest = Schema.StructWithRest(
   Schema.Struct({
     input: Schema.Union([Schema.String, Schema.Array(Fields)]),
@@ -47,8 +47,8 @@ export const NewMessage = Schema.Struct({
 })
 
 /**
- * An answer to a question: a choice for an approval, answers for a clarification, the next mode for a plan (`plan`:
- * continue planning).
+ * An answer to a question: the choice for an approval, the answers to a clarification, or the next mode for a plan
+ * (`plan` continues planning).
  */
 export const NewAnswer = Schema.Union([
   Schema.Struct({
@@ -76,7 +76,7 @@ const SessionView = Schema.Struct({
   questions: Schema.Array(Schema.String)
 })
 
-/** Result of a stop: whether a turn was running, and the messages that were not sent. */
+/** Result of stopping a session: whether a turn was running, and the messages that were not sent. */
 const Stopped = Schema.Struct({
   stopped: Schema.Boolean,
   returned: Schema.Array(Schema.Struct({ message_id: Schema.String, prompt: Schema.String }))

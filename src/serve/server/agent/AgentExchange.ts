@@ -1,12 +1,12 @@
 /**
- * One exchange with the agent in a session: the caller's message or the results of its tools, and the pieces of the
- * answer.
+ * One exchange with the agent in a session. The caller sends a message or the results of its tools, and receives the
+ * pieces of the answer.
  *
  * **Details**
  *
- * An exchange ends with its turn, or with calls of the client's tools. The turn then waits for the results, which the
- * next exchange supplies. If the client disconnects, its turn is stopped, or its message is removed if another turn is
- * running before it.
+ * An exchange ends when its turn ends or calls tools of the client. In the second case the turn waits for the results,
+ * which the next exchange supplies. If the client disconnects, its turn is stopped. If its turn has not started yet,
+ * its message is removed from the queue.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -32,11 +32,11 @@ import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
 
 /** A request to the agent. */
 export interface Request {
-  /** Id of the session to continue. If absent, the session is found by `history`, or a new one begins. */
+  /** Id of the session to continue. If absent, the session is found by `history`, or a new session begins. */
   readonly session: string | undefined
   /** Position of the turn after which the session continues. Defaults to the end of the session. */
   readonly position?: number | undefined
-  /** The caller's instructions, which follow the agent's instructions and apply to this turn only. */
+  /** The caller's instructions, which are added after the agent's instructions and apply only to this turn. */
   readonly system: string | undefined
   /** Conversation before the prompt, for clients that store the messages themselves. */
   readonly history: ReadonlyArray<Prompt.Message>
@@ -62,7 +62,7 @@ export interface Options {
   readonly route: Route | undefined
   /** Model name in the settings. */
   readonly model: string
-  /** Remembers the conversation for a client that sends all of its messages again. */
+  /** Remembers the session in which the conversation ended, for a client that sends all messages again. */
   readonly remember: (said: string, left: Session) => void
 }
 
@@ -73,7 +73,7 @@ const finishes: Partial<Record<RunResult["exit"], AnswerPieces.Ending["finish"]>
   content_filtered: "content_filter"
 }
 
-/** Time to wait for another call of the same answer. */
+/** Time to wait for more calls in the same answer. */
 const settling = "30 millis"
 
 const toFinishReason = (
@@ -128,13 +128,16 @@ interface OpenExchange {
   readonly session: ExchangeSession
   readonly request: Request
   readonly options: Options
-  /** Id of the message after it was sent. An exchange with tool results sends no message. */
+  /** Id of the message, after it was sent. `undefined` if the exchange sends tool results instead of a message. */
   message: string | undefined
   isEnded: boolean
   failure: ApiError.ApiError | undefined
 }
 
-/** Releases the session, because the next request may arrive before the connection of this one is closed. */
+/**
+ * Releases the session at the end of an exchange. It does not wait for the connection to close, because the next
+ * request may arrive before.
+ */
 const releaseSession = (exchange: OpenExchange): Effect.Effect<void> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const { session } = exchange
@@ -144,7 +147,7 @@ const releaseSession = (exchange: OpenExchange): Effect.Effect<void> =>
     return session.freed
   })
 
-/** Stops the answer of a disconnected client. If the session is already closed, nothing is stopped. */
+/** Stops the answer for a disconnected client. Has no effect if the session is already closed. */
 const leaveExchange = (exchange: OpenExchange): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (exchange.isEnded) return Effect.void
@@ -158,7 +161,10 @@ const leaveExchange = (exchange: OpenExchange): Effect.Effect<void> =>
     return Effect.andThen(Effect.exit(stopped), releaseSession(exchange))
   })
 
-/** Sends the prompt of a request, or the results of its calls. Returns the position of the turn in the session. */
+/**
+ * Sends the prompt of a request, or the results of its calls. Returns the position in the session at which the turn
+ * begins.
+ */
 const sendRequest = Effect.fnUntraced(function* (
   exchange: OpenExchange
 ): Effect.fn.Return<number, ApiError.ApiError, ToolRegistry> {
@@ -188,7 +194,7 @@ const endAnswer = Effect.fnUntraced(function* (
   const { options, request, session } = exchange
   const rest = answer.end()
   const waiting = finish === "tool_calls" ? session.calls.waiting() : []
-  // The whole conversation is sent only by a client that does not name its session.
+  // Only a client that does not name its session sends the whole conversation.
   if (waiting.length === 0 && request.session === undefined) {
     const left = yield* Effect.mapError(session.live.known, toStoreError)
     if (left !== undefined) options.remember(answer.said(), left)
@@ -199,7 +205,7 @@ const endAnswer = Effect.fnUntraced(function* (
 
 const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, event: HostEvent): Pieces => {
   const { message } = exchange
-  /** Fails the answer, after the remaining text was sent. */
+  /** Fails the answer after the text that was held back is sent. */
   const failAnswer = (error: ApiError.ApiError) =>
     Effect.sync(() => {
       exchange.failure = error
@@ -215,7 +221,7 @@ const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, 
     : Effect.sync(() => answer.of(event))
 }
 
-/** Waits for the next pieces of an answer: from an event, or from a call that the client must carry out. */
+/** Waits for the next pieces of an answer. They come from an event or from a call that the client must carry out. */
 const takePieces = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, reader: Reader): Pieces =>
   Effect.suspend((): Pieces => {
     const { calls } = exchange.session

@@ -1,5 +1,5 @@
 /**
- * The handlers of {@link AgentApi}. This module is loaded when a server of an agent starts (`AgentServer`).
+ * The handlers of {@link AgentApi}. This module is loaded when a server for an agent starts (`AgentServer`).
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -43,7 +43,7 @@ import * as SessionHandlers from "./SessionHandlers.ts"
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
-/** The client of a request: its request counts by status, and its MCP handler. */
+/** Service for the client that sent a request: the counts of its requests by status, and its MCP handler. */
 class RequestClient extends Context.Service<
   RequestClient,
   { readonly requests: Map<string, number>; readonly mcp: (request: Request) => Effect.Effect<Response> }
@@ -178,8 +178,8 @@ const makeMcpHandler = Effect.fnUntraced(function* (
       const answer = HttpServerResponse.fromWeb(
         yield* Effect.promise((signal) => handle(new globalThis.Request(web, { signal })))
       )
-      // The server manages the connection. With the MCP handler's header, a client that asked to close the connection
-      // would wait in vain.
+      // The server manages the connection. The header set by the MCP handler would keep a connection open although the
+      // client asked to close it.
       return HttpServerResponse.removeHeader(answer, "connection")
     }).pipe(
       Effect.catch(() =>
@@ -188,7 +188,10 @@ const makeMcpHandler = Effect.fnUntraced(function* (
     )
 })
 
-/** Serves the API for the lifetime of the scope: `own` for the server's key, each of `named` for its key. */
+/**
+ * Serves the API for the lifetime of the scope. Clients with the server's own key use `own`; clients with a named key
+ * use its entry in `named`.
+ */
 export const serve = (
   options: Options,
   own: ServedClient,
@@ -207,7 +210,7 @@ export const serve = (
     const makeEndpoints = ({ mcpTools, sessions }: ServedClient) =>
       Effect.map(makeMcpHandler(mcpTools), (mcp): Endpoints => {
         const requests = new Map<string, number>()
-        // Excludes the server's scope, so that resources opened by a request are closed with the request.
+        // Does not include the server's scope, so that resources opened by a request are closed when the request ends.
         const services = Context.make(SessionStore, store).pipe(
           Context.add(AgentSessions, sessions),
           Context.add(RequestClient, { requests, mcp })
@@ -223,14 +226,14 @@ export const serve = (
     const useAllSessions = (use: (sessions: AgentSessions["Service"]) => Effect.Effect<void>) =>
       Effect.forEach([own, ...named], ({ sessions }) => use(sessions), { concurrency: "unbounded", discard: true })
     const ending = yield* Deferred.make<void>()
-    // Clients that were not answered in time receive the reason before connections are closed.
+    // Clients whose requests were not answered in time receive the reason before their connections are closed.
     const giveUp = Effect.andThen(
       Effect.sleep(options.maxGrace ?? grace),
       useAllSessions(({ closeAll }) => closeAll)
     )
     yield* Effect.forkScoped(Effect.andThen(Deferred.await(ending), giveUp))
     const running = yield* serveRoutes(options, yield* makeEndpoints(own), ofKeys)
-    // Runs before the wait for open requests, because clients that only listen would never finish.
+    // Runs before the server waits for open requests, because event streams would never end.
     yield* Effect.addFinalizer(() =>
       Effect.andThen(
         useAllSessions(({ drain }) => drain),

@@ -4,16 +4,16 @@
  *
  * **Details**
  *
- * Bodies, connections, requests and sessions are bounded. Every client sends a key. A server without a configured key
- * generates one and returns it. Additional keys have names, and each has separate sessions and limits. Their mode is no
- * looser than the server's mode or the key's `maxMode`. Clients with named keys can approve one call at a time, and
- * cannot approve commands outside the sandbox. When the scope closes, open requests have ten seconds to finish; then
- * runs are interrupted and keep their stored state.
+ * The number of connections, requests and sessions and the size of bodies are limited. Every client must send a key. A
+ * server without a configured key generates one and returns it. Additional keys have names. Each named key has separate
+ * sessions and limits, and its mode permits no more than the server's mode and the key's `maxMode`. A client with a
+ * named key can approve only one call at a time, and cannot approve commands outside the sandbox. When the scope
+ * closes, open requests have ten seconds to finish; then runs are interrupted and keep their stored state.
  *
  * **Gotchas**
  *
  * A client with a key has the rights of the agent, whose tools run on the server. An `open` server grants these rights
- * to every user and process of the machine.
+ * to every user and process on the machine.
  *
  * **Example** (Checking that a server is running)
  *
@@ -56,8 +56,8 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
   /** Additional client keys besides `key`, each with separate sessions. */
   readonly keys?: ReadonlyArray<ServerKeys.NamedKey> | undefined
   /**
-   * Tools offered by `/mcp`, or a function that selects them by the name of the caller's API key (`undefined` for the
-   * server's own key). Without this option no tools are offered.
+   * Tools offered by `/mcp`, or a function that selects them. The function receives the name of the caller's key, or
+   * `undefined` for the server's own key. If absent, no tools are offered.
    */
   readonly mcpTools?:
     | ReadonlyArray<OfferedTool>
@@ -65,7 +65,7 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
     | undefined
 }
 
-/** Applies a client's approval limits to the runs of a tool, and the client's mode, if any. */
+/** Applies the approval limits of a client to the runs that a tool starts, and the client's mode, if it has one. */
 const limitTool =
   (mode: PermissionMode.PermissionMode | undefined) =>
   (tool: OfferedTool): OfferedTool => ({
@@ -77,8 +77,8 @@ const limitTool =
   })
 
 /**
- * Serves the agent in the context for the lifetime of the scope. Fails with a reason if these options are not allowed
- * or the port cannot be used.
+ * Serves the agent in the context for the lifetime of the scope. Fails with a reason if the options are not allowed or
+ * the port cannot be used.
  */
 export const serve = (
   options: Options

@@ -1,16 +1,16 @@
 /**
- * Runs requests to the agent, each in its session.
+ * Runs requests to the agent, each in the session that it continues or in a new session.
  *
  * **Details**
  *
- * A request names the session of its conversation, or the session is recognised: a client that stores the messages
- * itself and sends all of them continues the session with the same messages, if the session ends with them. Other
- * messages (unknown, shared by several sessions, or from a session that has continued since) start a new session.
+ * A request names its session, or the session is recognized by the messages. If a client stores the messages itself and
+ * sends all of them, it continues the session that ends with the same messages. A new session starts if the messages
+ * are unknown, if several sessions have them, or if their session has continued since.
  *
  * A request that follows a response continues its session if nothing follows that response and the session is not
- * answering another request. Otherwise it continues in a fork: several requests after one response are all answered,
- * independently of each other. Of two concurrent requests that name a session, one is refused, because both would write
- * to the same conversation.
+ * answering another request. Otherwise it continues in a fork, so that several requests after one response are answered
+ * independently of each other. If two concurrent requests name the same session, one is refused, because both would
+ * write to the same conversation.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -53,7 +53,7 @@ export interface Service {
   /** Opens a session, or returns the open one. Without an id, begins a new session. */
   readonly open: (id?: string) => Effect.Effect<ServedSessions.ServedSession, ApiError.ApiError>
   readonly close: ServedSessions.ServedSessions["close"]
-  /** Name of the key that owns the sessions, or `undefined` for the server's own key. */
+  /** Name of the key to which the sessions belong, or `undefined` for the server's own key. */
   readonly client: string | undefined
   readonly models: Options["models"]
   readonly counts: ServedSessions.ServedSessions["counts"]
@@ -118,7 +118,7 @@ const beginWithHistory = Effect.fnUntraced(function* (
   return yield* served.begin(id)
 })
 
-/** Starts a session with the messages of a stored session up to the end of a turn. */
+/** Starts a new session with the messages of a stored session, up to the end of a turn. */
 const forkSession = Effect.fnUntraced(function* (
   { served, store }: SessionContext,
   session: Session,
@@ -151,14 +151,14 @@ const continueAfterTurn = Effect.fnUntraced(function* (
     Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
     Option.getOrElse(() => newest)
   )
-  // A session that was compacted since the response continues from its summary.
+  // If the session was compacted after the response, the conversation continues from the summary.
   const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
   if (findTurnEnd(history, position) < history.length) return yield* forkSession(context, named, position)
   const found = yield* served.find(newest.id)
   return found.isBusy ? yield* forkSession(context, named, position) : found
 })
 
-/** Finds the session that ends with the given messages. */
+/** Finds the known session that ends with the given messages and is not answering another request. */
 const recogniseSession = Effect.fnUntraced(function* (
   { known, served }: SessionContext,
   history: ReadonlyArray<Prompt.Message>
@@ -204,7 +204,7 @@ const chooseSession = Effect.fnUntraced(function* (
   return (yield* recogniseSession(context, history)) ?? (yield* beginWithHistory(context, history))
 })
 
-/** Returns the route of the model that a request names, or `undefined` for the model of the settings. */
+/** Returns the route of the model that a request names, or `undefined` for the model in the settings. */
 const chooseRoute = Effect.fnUntraced(function* (
   models: Options["models"],
   model: string | undefined
@@ -220,7 +220,10 @@ const chooseRoute = Effect.fnUntraced(function* (
   )
 })
 
-/** Makes the sessions of a server, none of them open. All open sessions are closed with the scope. */
+/**
+ * Makes the service for the sessions of a server. At first no session is open. All open sessions are closed with the
+ * scope.
+ */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Service, never, Needs | Scope.Scope> {

@@ -1,9 +1,9 @@
 /**
- * Converts events of a live session to the pieces of an answer. Secrets are removed from the texts.
+ * Converts events of a live session to the pieces of an answer. Secrets are removed from the text.
  *
  * **Details**
  *
- * Another client's turn may precede the turn that answers. It produces no pieces, and its usage is not counted.
+ * A turn of another client may run first. It produces no pieces, and its usage is not counted.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -30,10 +30,10 @@ export type Piece =
   | { readonly _tag: "Reasoning"; readonly text: string }
   | { readonly _tag: "Ended"; readonly ending: Ending }
 
-/** Converter for one answer, with the state received so far. */
+/** Converts the events of one answer, and collects its text, usage and model. */
 export interface AnswerPieces {
   readonly of: (event: HostEvent) => ReadonlyArray<Piece>
-  /** Returns the text held back, when the answer ends or waits for its caller. */
+  /** Returns the text that was held back. Called when the answer ends or waits for its caller. */
   readonly end: () => ReadonlyArray<Piece>
   readonly said: () => string
   readonly usage: () => Usage.Usage
@@ -44,8 +44,8 @@ export interface AnswerPieces {
 }
 
 /**
- * Reads the answer to `message`. If `message` is `undefined`, reads the answer of the current turn. `turn` is the
- * current turn.
+ * Makes the converter for the answer to `message`, or for the answer of the current turn if `message` is `undefined`.
+ * `turn` is the current turn.
  */
 export const make = (
   message: Message["id"] | undefined,

@@ -1,17 +1,17 @@
 /**
- * Tools that a caller of the server defines and runs itself: a call is returned to the caller, and the run waits for
- * its result.
+ * Tools that a caller of the server defines and runs itself. A call of such a tool is returned to the caller, and the
+ * run waits for the result.
  *
  * **Details**
  *
- * The client tools of a session form a separate toolset that precedes all others. It is available only to runs of this
- * session, and not to their sub-agents. Calls of one answer are made concurrently. If a result does not arrive in time,
- * the model receives a failure.
+ * The client tools of a session form a separate toolset that takes precedence over all others. It is available only to
+ * runs of this session, and not to their sub-agents. Calls of one answer are made concurrently. If a result does not
+ * arrive in time, the model receives a failure.
  *
  * **Gotchas**
  *
- * The caller decides what its tools may do: they require no approval here. A script of `execute_code` cannot call them,
- * because a script waits for each of its calls, but the caller receives a call only when the model waits for nothing
+ * The caller decides what its tools may do: they require no approval here. A script run by `execute_code` cannot call
+ * them. The script would wait for the result, but the caller receives a call only when the model waits for nothing
  * else.
  *
  * Source: `ARCHITECTURE.md` §3.
@@ -39,7 +39,10 @@ export interface ClientTool {
 
 /** A call that waits for a result from the caller. */
 export interface ClientCall {
-  /** Id of the call for the caller, unique on the server. Ids chosen by models may repeat between conversations. */
+  /**
+   * Id under which the caller knows the call, unique on the server. Ids chosen by models may repeat between
+   * conversations.
+   */
   readonly id: string
   /** Id of the call in the run. */
   readonly callId: string
@@ -48,7 +51,7 @@ export interface ClientCall {
   readonly arguments: string
 }
 
-/** Time in which the caller must supply a result. */
+/** Time within which the caller must supply a result. */
 const patience = Duration.minutes(10)
 
 /** The caller's tool calls in one session. */
@@ -89,7 +92,7 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
     ({ name }: ClientTool): BoundTool["run"] =>
     (params, callId) =>
       Effect.gen(function* () {
-        // The caller receives calls through the model's answers, which are not sent while a script waits.
+        // The caller receives calls together with the model's answer, which is not sent while a script waits.
         if ((yield* ConversationHistory) === undefined)
           return yield* makeToolFailure(
             name,

@@ -1,13 +1,13 @@
 /**
- * Events of a live session for readers over HTTP. Events are numbered and retained for a while, so that a reader can
- * resume after losing its connection.
+ * Provides the events of a live session to readers over HTTP. Events are numbered and retained for a while, so that a
+ * reader can resume after a lost connection.
  *
  * **Details**
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`; this module defines the
  * fields of other events. A reader passes the number of the last event that it received, or 0 for all retained events.
- * If the following events are no longer available, or the number is unknown to this feed, the reader receives `gap`
- * first and should read the session's messages.
+ * If the events after that number are no longer available, or the number is not from this feed, the reader first
+ * receives `gap`. It should then read the session's messages.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -132,14 +132,14 @@ const describeFailure = <A>(exit: Exit.Exit<A, { readonly message: string }>): s
 
 /**
  * Returns the number after which a feed created at `now` (milliseconds since 1970) begins. It is greater than all
- * numbers of an earlier feed, because no session has a thousand events in a millisecond.
+ * numbers of an earlier feed, because a session never has a thousand events per millisecond.
  */
 export const computeStartNumber = (now: number): number => now * 1000
 
 /** The numbered events of one session. */
 export interface EventFeed {
   readonly publish: (event: HostEvent) => void
-  /** Returns the events after a number, and all future events. The stream ends with the feed. */
+  /** Returns a stream of the events after a number, including future events. The stream ends when the feed ends. */
   readonly after: (id: number) => Stream.Stream<NumberedEvent>
   /** Returns the current number of readers. */
   readonly readers: () => number
@@ -193,7 +193,8 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
 
   const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
     const id = given === 0 ? begin : given
-    // A number that this feed has not reached belongs to another feed, so it is unknown which events the reader has.
+    // A number that this feed has not reached comes from another feed. The events that the reader already has are
+    // therefore unknown.
     if (id > last) return [makeGap(begin, last)]
     const first = kept[0]?.id ?? last + 1
     const found = sliceFrom(Math.max(0, id - first + 1))

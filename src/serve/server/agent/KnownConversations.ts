@@ -1,10 +1,11 @@
 /**
- * Recognises conversations by their messages, for clients that store the messages and name no session.
+ * Recognizes conversations by their messages, for clients that store the messages themselves and do not name a session.
  *
  * **Details**
  *
- * Only texts of the user and of the agent are compared, not calls and results. A conversation is returned once, and not
- * at all if several sessions have the same texts. Only a limited number of the newest conversations is remembered.
+ * Only the text of the user and of the agent is compared, not calls and results. A conversation is returned only once.
+ * It is not returned if several sessions have the same text. Only a limited number of the newest conversations is
+ * remembered.
  *
  * **Gotchas**
  *
@@ -16,7 +17,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Digest from "../../../base/platform/Digest.ts"
 import * as ConversationTexts from "../../../store/ConversationTexts.ts"
 
-/** A stored session at the point where a conversation ended. */
+/** A stored session, and the point in it at which a conversation ended. */
 export interface LeftSession {
   readonly id: string
   readonly messages: number
@@ -26,7 +27,7 @@ export interface LeftSession {
 export interface KnownConversations {
   /**
    * Remembers the session in which a conversation ended. If another session is known for the same messages, neither
-   * session is returned any more.
+   * session is returned from then on.
    */
   readonly remember: (messages: ReadonlyArray<Prompt.Message>, left: LeftSession) => void
   /**

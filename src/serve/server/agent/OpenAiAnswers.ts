@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Reasoning is `reasoning_content` of chat completions, and an item `reasoning` of responses. Usage counts all model
- * calls of the exchange. The id of a response names its session and its turn, so that a conversation can continue after
- * it or after an earlier response.
+ * Reasoning is the field `reasoning_content` in chat completions, and an item of type `reasoning` in responses. Usage
+ * counts all model calls of the exchange. The id of a response names its session and its turn, so that a conversation
+ * can continue after it or after an earlier response.
  *
  * Source: OpenAI API reference, chat completions and responses.
  */
@@ -16,7 +16,7 @@ import * as ApiError from "../ApiError.ts"
 import type { Exchange } from "./AgentExchange.ts"
 import type { Ending, Piece } from "./AnswerPieces.ts"
 
-/** Facts that an answer contains in every format. */
+/** Values that an answer contains in every format. */
 export interface Frame {
   readonly id: string
   /** Creation time in seconds since 1970. */
@@ -24,7 +24,7 @@ export interface Frame {
   readonly model: string
 }
 
-/** A text and its reasoning, collected from the pieces. */
+/** The text and the reasoning of an answer, collected from its pieces. */
 interface GatheredAnswer {
   readonly text: string
   readonly reasoning: string
@@ -80,7 +80,7 @@ const formatEvent = (value: unknown, name?: string): string =>
 
 const ended = "data: [DONE]\n\n"
 
-/** Returns the chunks of a chat completion, as the text of an event stream. */
+/** Returns the chunks of a chat completion, encoded as an event stream. */
 export const streamCompletion = (
   { created, id, model }: Frame,
   { pieces }: Exchange,
@@ -132,7 +132,7 @@ const toResponseUsage = (usage: Usage.Usage) => ({
   total_tokens: Usage.countTotalTokens(usage)
 })
 
-/** Request fields that are repeated in the response. */
+/** Request fields whose values are repeated in the response. */
 export interface RepeatedFields {
   readonly instructions: string | null
   readonly previous_response_id: string | null
@@ -336,7 +336,7 @@ const renderPiece = (state: ResponseStream, piece: Piece): string => {
   }
 }
 
-/** Returns the events of a response, as the text of a stream. */
+/** Returns the events of a response, encoded as an event stream. */
 export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces }: Exchange): Stream.Stream<string> => {
   const state: ResponseStream = { frame, repeated, sequence: 0, text: "", reasoning: "", textIndex: undefined }
   const started = makeResponseBody(frame, repeated, "in_progress", [])

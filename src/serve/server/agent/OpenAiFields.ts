@@ -1,12 +1,12 @@
 /**
- * Request fields of OpenAI's APIs that the server does not support. They are refused by name, so that no client
- * misinterprets an answer.
+ * Request fields of OpenAI's APIs that the server does not support. A request with such a field is refused with an
+ * error that names the field, so that the client does not misinterpret an answer.
  *
  * **Details**
  *
  * A field is accepted if it is absent, `null` or has its default value. Hints are accepted with any value and have no
  * effect: sampling (`temperature`, `top_p`, `seed`, penalties), token limits, `user`, `metadata`, `store`,
- * `service_tier`, `truncation`, `prediction`, cache names, and fields that these APIs do not define.
+ * `service_tier`, `truncation`, `prediction`, cache keys, and fields that these APIs do not define.
  *
  * Source: OpenAI API reference, chat completions and responses.
  */
@@ -18,7 +18,7 @@ import * as ApiError from "../ApiError.ts"
 export interface Field {
   /** Path of the field in the request, with dots between its names. */
   readonly name: string
-  /** Returns true if a value that is neither absent nor `null` is supported. */
+  /** Returns true if a value is supported. Not called for `null` or an absent field. */
   readonly isServed: (value: unknown) => boolean
   /** Advice to the client about an alternative. */
   readonly advice: string

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * Supports text, images (by data or by address), tool calls and tool results. A part of another kind is refused by
- * name. Messages with the role `system` or `developer` are instructions of the caller.
+ * Supports text, images (by data or by address), tool calls and tool results. A part of any other kind is refused with
+ * an error that names it. Messages with the role `system` or `developer` are instructions from the caller.
  *
  * Source: OpenAI API reference, chat completions and responses.
  */
@@ -263,7 +263,10 @@ export const readChatRequest = Effect.fnUntraced(function* (
   }
 })
 
-/** Reads a request for a response. `previous` is the session and the position that `previous_response_id` refers to. */
+/**
+ * Reads a request for a response. `previous` contains the session and the position to which `previous_response_id`
+ * refers.
+ */
 export const readResponseRequest = Effect.fnUntraced(function* (
   body: Json.Fields,
   previous: { readonly session: string; readonly position: number } | undefined

@@ -1,6 +1,6 @@
 /**
- * Live sessions of a server: opened on request and closed when unused. Their state is in the store, so that the next
- * request reopens them.
+ * Live sessions of a server. They are opened on request and closed when they are unused. Their state is stored, so that
+ * the next request can reopen them.
  *
  * **Details**
  *
@@ -9,7 +9,7 @@
  * ones are closed earlier, except sessions with an open question or background work. The mode and the model that a
  * client chose are restored with the session.
  *
- * Questions are sent to readers of the session's events. Without a reader they are denied.
+ * Questions are sent to the readers of the session's events. If there are no readers, questions are denied.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -43,12 +43,12 @@ import * as EventFeed from "./EventFeed.ts"
 
 /** Options that all sessions share. */
 export interface Options {
-  /** Name of the key that owns the sessions. Without it, the server's own key owns them. */
+  /** Name of the key to which the sessions belong. If absent, they belong to the server's own key. */
   readonly client?: string | undefined
   /** Tools that the agent offers. */
   readonly tools: Selection
   readonly mode: PermissionMode
-  /** Loosest mode that clients may choose. Without it, every mode is allowed. */
+  /** Least strict mode that clients may choose. If absent, every mode is allowed. */
   readonly maxMode?: PermissionMode | undefined
   /** Working directory of the tools. */
   readonly cwd: string
@@ -69,7 +69,7 @@ export interface ServedSession {
   readonly calls: ClientTools.ClientCalls
 }
 
-/** An open session with the state that its exchanges share. */
+/** An open session, with the state that all of its exchanges share. */
 export interface ExchangeSession extends ServedSession {
   readonly scope: Scope.Scope
   readonly input: {
@@ -81,7 +81,7 @@ export interface ExchangeSession extends ServedSession {
   /** True while an exchange is in progress. A session has at most one exchange at a time. */
   isBusy: boolean
   usedAt: number
-  /** Announces that the session may now be unused. */
+  /** Signals that the session may now be unused, so that it can be closed. */
   readonly freed: Effect.Effect<void>
 }
 
@@ -97,7 +97,7 @@ export interface Counts {
 export interface ServedSessions {
   /** Source tag of sessions that begin on this server. */
   readonly source: string
-  /** Opens a stored session at the newest part of its conversation, or returns the open one. */
+  /** Opens the newest session of the conversation with the given id, or returns the session if it is already open. */
   readonly find: (id: string) => Effect.Effect<ExchangeSession, ApiError.ApiError>
   /** Opens a session with a new id. */
   readonly begin: (id: Ids.SessionId) => Effect.Effect<ExchangeSession, ApiError.ApiError>
@@ -116,7 +116,7 @@ export interface ServedSessions {
 /** Services that sessions require. */
 export type Needs = Agent | BackgroundWork | Hooks | RunRecord | SessionStore
 
-/** Answers to the questions of a session that has no readers of its events. */
+/** Answers that are given automatically if a session's events have no reader. */
 const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _tag: Kind }> } = {
   Approval: {
     _tag: "Approval",
@@ -129,7 +129,7 @@ const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _t
 /** Default number of unused sessions that stay open. */
 export const mostUnused = 64
 
-/** Maximum number of closed sessions whose non-default settings are remembered. */
+/** Maximum number of closed sessions for which settings other than the defaults are remembered. */
 const mostSettings = 10_000
 
 /** Converts an error of the store to an error for the client. */
@@ -181,7 +181,7 @@ const listUnused = Effect.fnUntraced(function* ({ sessions }: SessionPool) {
   return found.sort((one, other) => one.usedAt - other.usedAt)
 })
 
-/** Closes sessions that were unused for too long, and those beyond the maximum number. */
+/** Closes sessions that were unused for too long, and the oldest unused sessions if there are too many. */
 const releaseUnused = Effect.fnUntraced(function* (pool: SessionPool) {
   const { idle = Duration.minutes(10), maxUnused = mostUnused } = pool.options
   const now = yield* Clock.currentTimeMillis
@@ -232,7 +232,7 @@ const openLive = Effect.fnUntraced(function* (
       source: pool.source,
       platform: "api-server",
       maxIterations,
-      // Read for each turn, because each request supplies its own tools.
+      // A getter, because each request supplies its own tools and the value is read for each turn.
       get tools() {
         return input.tools
       },
@@ -270,7 +270,7 @@ const makeSession = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
   const { freed, options, secrets } = pool
   const scope = yield* Effect.scope
-  // This scope closes after the live session, so that the last events of the stopped turn are still read.
+  // This scope is closed after the live session, so that the last events of a stopped turn are still read.
   const reading = yield* Scope.fork(scope)
   const input: ExchangeSession["input"] = {
     tools: ClientTools.excludeClients(options.tools),
@@ -280,7 +280,7 @@ const makeSession = Effect.fnUntraced(function* (
   }
   const live = yield* openLive(pool, id, input)
   const now = yield* Clock.currentTimeMillis
-  // Numbers are above all numbers of an earlier feed, so that its readers learn which events they missed.
+  // The numbers are greater than all numbers of an earlier feed, so that its readers can detect missed events.
   const feed = EventFeed.make(EventFeed.computeStartNumber(now), secrets)
   const session: ExchangeSession = {
     id,
@@ -319,8 +319,8 @@ const findStored = ({ options, store }: SessionPool, id: string): Effect.Effect<
   )
 
 /**
- * Returns the open session that currently uses this session of a conversation. An open session retains its first id
- * after a compaction.
+ * Returns the open session whose current stored session has the given id. An open session retains its first id after a
+ * compaction.
  */
 const findOpenPart = Effect.fnUntraced(function* ({ sessions }: SessionPool, id: Ids.SessionId) {
   const byId = sessions.get(id)
@@ -329,7 +329,10 @@ const findOpenPart = Effect.fnUntraced(function* ({ sessions }: SessionPool, id:
   return undefined
 })
 
-/** Makes the sessions of a server, none of them open. All open sessions are closed with the scope. */
+/**
+ * Makes the operations on the sessions of a server. At first no session is open. All open sessions are closed with the
+ * scope.
+ */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
@@ -347,7 +350,7 @@ export const make = Effect.fnUntraced(function* (
     freed: yield* Queue.sliding<void>(1),
     sums
   }
-  /** Opens one session at a time, so that the limit holds and no session is opened twice. */
+  /** Only one session is opened at a time, so that the limit is observed and a session is never opened twice. */
   const opening = yield* Semaphore.make(1)
   yield* Effect.forkScoped(
     Effect.forever(
@@ -359,7 +362,8 @@ export const make = Effect.fnUntraced(function* (
     id: Ids.SessionId
   ): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     yield* makeRoom(pool)
-    // The session is made outside the context of the request, which would otherwise be retained as long as the session.
+    // The session is made outside the context of the request. Otherwise that context would be retained for as long as
+    // the session is open.
     const opened = sessions.open(id, makeSession(pool, id))
     return yield* Effect.updateContext(opened, (_: Context.Context<never>) => services)
   }, Effect.uninterruptible)

@@ -1,5 +1,6 @@
 /**
- * Handlers of the requests about sessions: list, open, change and close, and read their messages, events and questions.
+ * Handlers for requests about sessions. Clients can list, open, change and close sessions, and read their messages,
+ * events and questions.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -37,7 +38,7 @@ const describeSession = Effect.fnUntraced(function* ({ id, live }: ServedSession
   }
 })
 
-/** Changes all requested settings, or none of them. */
+/** Changes the requested settings. Changes nothing if one of them is invalid. */
 const changeSettings = Effect.fnUntraced(function* ({ live }: ServedSession, { mode, model }: typeof NewSettings.Type) {
   const models = model === undefined ? [] : yield* (yield* AgentSessions).models
   const found = models.find(({ id }) => id === model)

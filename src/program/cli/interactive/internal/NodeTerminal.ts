@@ -29,7 +29,7 @@ const makeProcessWrites = (): Writes => {
   return { stdout: stdout.write.bind(stdout), stderr: stderr.write.bind(stderr) }
 }
 
-/** Acquires the terminal until the scope closes. */
+/** Acquires the terminal, and releases it when the scope closes. */
 export const make = Effect.fnUntraced(function* (
   { isLinear = false, ...writes }: Writes & { readonly isLinear?: boolean | undefined } = makeProcessWrites()
 ): Effect.fn.Return<Terminal, never, Scope.Scope> {
@@ -78,7 +78,7 @@ export const make = Effect.fnUntraced(function* (
     [stdin, "data", onData],
     [stdin, "end", onEnd],
     [stdin, "close", onEnd],
-    // A disconnected terminal cannot be read; the error contains no further information.
+    // A disconnected terminal cannot be read; the error contains no additional information.
     [stdin, "error", onEnd],
     [screen, "error", onEnd],
     [screen, "resize", onResize]
