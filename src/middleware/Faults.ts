@@ -94,16 +94,18 @@ export const make = (): Faults => {
     isSetAside: ({ kind, name }, turn) => runs.size > 0 && (runs.get(turn)?.get(`${kind}|${name}`) ?? 0) >= mostFaults,
     report: ({ consequence, error, kind, name, turn }) => {
       const text = describeError(error)
-      if (turn !== undefined && count({ kind, name }, turn, error))
-        return Effect.logWarning(
-          `${kind} middleware "${name}" failed (${text}); ${consequence}, and it is set aside for the rest of the run`
-        )
+      const isLast = turn !== undefined && count({ kind, name }, turn, error)
       const key = `${kind}|${name}|${consequence}|${text.slice(0, 200)}`
       const line = `${kind} middleware "${name}" failed (${text}); ${consequence}`
-      if (seen.has(key)) return Effect.logDebug(line)
-      if (seen.size >= remembered) seen.clear()
+      const isKnown = seen.has(key)
+      if (!isKnown && seen.size >= remembered) seen.clear()
       seen.add(key)
-      return Effect.logWarning(line)
+      const reported = isKnown ? Effect.logDebug(line) : Effect.logWarning(line)
+      if (!isLast) return reported
+      return Effect.andThen(
+        reported,
+        Effect.logInfo(`${kind} middleware "${name}" is set aside for the rest of the run`)
+      )
     }
   }
 }

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
@@ -33,12 +34,16 @@ const play = (entry: Middleware.Any, runs = 1) =>
         // The list differs from case to case.
       } as never) as Layer.Layer<Agent.Agent>
       const began = yield* Clock.currentTimeMillis
+      const notices: Array<string> = []
+      const collector = Logger.make(({ logLevel, message }) => {
+        if (logLevel === "Info" && String(message).includes("set aside")) notices.push(String(message))
+      })
       const fiber = yield* Effect.forkChild(
         Effect.exit(
           Effect.provide(
             Effect.forEach(Array.from({ length: runs }), () => Agent.run({ prompt: "go" })),
             layer
-          )
+          ).pipe(Effect.provide(Logger.layer([collector], { mergeWithExisting: true })))
         ),
         { startImmediately: true }
       )
@@ -47,7 +52,7 @@ const play = (entry: Middleware.Any, runs = 1) =>
         yield* TestClock.adjust("5 seconds")
       }
       const exit = yield* Fiber.join(fiber)
-      return { exit, seconds: ((yield* Clock.currentTimeMillis) - began) / 1_000 }
+      return { exit, notices, seconds: ((yield* Clock.currentTimeMillis) - began) / 1_000 }
     })
   )
 
@@ -67,9 +72,9 @@ describe("middleware that hangs at each step", () => {
         const { value, warnings } = yield* play(make({ name: "stuck" }))
         assert.isTrue(Exit.isSuccess(value.exit), String(value.exit))
         assert.isAtMost(value.seconds, 1_500, "a deadline of a model call is 20 minutes at most")
-        const notices = warnings.filter((line) => line.includes("and it is set aside for the rest of the run"))
-        assert.lengthOf(notices, 1, warnings.join("\n"))
-        assert.match(notices[0] ?? "", /"stuck" failed \(no answer within /)
+        assert.lengthOf(warnings, 1, warnings.join("\n"))
+        assert.match(warnings[0] ?? "", /"stuck" failed \(no answer within /)
+        assert.deepStrictEqual(value.notices, [`${kind} middleware "stuck" is set aside for the rest of the run`])
       })
     )
   }
@@ -123,10 +128,10 @@ describe("middleware that fails at each step", () => {
             return Effect.die("oops")
           })
       })
-      const { value, warnings } = yield* play(broken)
+      const { value } = yield* play(broken)
       assert.isTrue(Exit.isSuccess(value.exit), String(value.exit))
       assert.strictEqual(calls, 5)
-      assert.match(warnings.join("\n"), /"broken" failed \(oops\); .*, and it is set aside for the rest of the run/)
+      assert.deepStrictEqual(value.notices, ['tool_execution middleware "broken" is set aside for the rest of the run'])
     })
   )
 })
