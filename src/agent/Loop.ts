@@ -85,7 +85,7 @@ const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
     content: [
       Prompt.textPart({
         text:
-          `About ${seconds} seconds are left for this request. Bring it to an end: finish or undo what is half done, ` +
+          `About ${seconds} seconds are left for this request. Finish up: complete or undo what is half done, ` +
           "and give your answer."
       })
     ]

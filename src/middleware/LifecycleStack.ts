@@ -120,18 +120,18 @@ const toUserMessage = (message: Prompt.Message, index: number): Prompt.Message =
  * also accepted as a message.
  */
 const readMessage = (value: unknown, index: number): Prompt.Message => {
-  if (!Predicate.isObject(value)) throw new TypeError(`messages[${index}] is not a message: give { role, content }`)
+  if (!Predicate.isObject(value)) throw new TypeError(`messages[${index}] is not a message: return { role, content }`)
   const known = getMessages.get(value)
   if (known !== undefined) return known
   const role = value["role"]
   const content = value["content"]
   if (Prompt.isMessage(value)) return toUserMessage(Frozen.accept(value), index)
-  if (typeof content !== "string") throw new TypeError(`messages[${index}] is not a message: give { role, content }`)
+  if (typeof content !== "string") throw new TypeError(`messages[${index}] is not a message: return { role, content }`)
   const text = [Prompt.textPart({ text: content })]
   if (role === "assistant") return Prompt.assistantMessage({ content: text })
   if (role === "system" && index === 0) return Prompt.systemMessage({ content })
   if (role === "system" || role === "user" || role === "framework") return Prompt.userMessage({ content: text })
-  throw new TypeError(`messages[${index}] has the role ${JSON.stringify(role)}: give system, user or assistant`)
+  throw new TypeError(`messages[${index}] has the role ${JSON.stringify(role)}: use system, user or assistant`)
 }
 
 /**
@@ -425,7 +425,7 @@ export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
           // The typed constructors checked the shape of a wrapper. A wrapper in plain code is checked here.
           const wrapped = wrap(next, info)
           if (!Predicate.isFunction(wrapped))
-            return Effect.die(new TypeError(`${wire} takes (next, context) and gives a function of the request`))
+            return Effect.die(new TypeError(`${wire} must take (next, context) and return a function of the request`))
           const answer: unknown = wrapped(request)
           // A rejected promise is a fault of the wrapper. Only typed code has intended failures.
           const settled = Effect.isEffect(answer) ? answer : Effect.promise(async () => answer)

@@ -189,5 +189,5 @@ export const fromExport = (
     const made = yield* Effect.fromResult(toMiddleware(exported, name))
     return params === undefined || Object.keys(params).length === 0
       ? made
-      : yield* Effect.fail(toProblem("it takes no params: remove them, or export a function that gets them"))
+      : yield* Effect.fail(toProblem("it takes no params: remove them, or export a function that accepts them"))
   })

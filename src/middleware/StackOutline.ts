@@ -80,7 +80,7 @@ const isWrapper = (phase: string): boolean => phase.startsWith("wrap_") || phase
 /** Renders the outline as lines of text. */
 export const renderText = ({ phases, stack }: Outline): string => {
   if (stack.length === 0)
-    return "No middleware. Add some under middlewares in config.yaml, or enable a plugin that brings it."
+    return "No middleware. Add some under middlewares in config.yaml, or enable a plugin that provides it."
   const width = Math.max(...stack.map(({ name }) => name.length))
   const from = Math.max(...stack.map(({ source }) => source.length))
   return [

@@ -72,11 +72,11 @@ const checkTrajectory = (document: Atif.Trajectory, path: string, ids: Set<strin
   if (id === "") say("error", joinPath(path, "trajectory_id"), "an id is not empty")
   if (document.session_id === "") say("error", joinPath(path, "session_id"), "an id is not empty")
   if (path === "" && !document.session_id) {
-    say("warning", "session_id", "a trajectory should name its session; versions before 1.7 must")
+    say("warning", "session_id", "a trajectory should name its session (required before version 1.7)")
   }
   if (id) {
     if (ids.has(id))
-      say("error", joinPath(path, "trajectory_id"), `${id} is the id of another trajectory of this document`)
+      say("error", joinPath(path, "trajectory_id"), `${id} is the id of another trajectory in this document`)
     ids.add(id)
   }
   document.steps.forEach((one, index) => {
@@ -108,7 +108,8 @@ const checkStep = (one: Atif.Step, path: string, say: IssueReporter): void => {
   }
   if (one.source === "agent" && one.llm_call_count === 0) {
     for (const key of ["metrics", "reasoning_content"] as const) {
-      if (hasValue(one[key])) say("error", `${path}.${key}`, "a step without a model call (llm_call_count 0) has none")
+      if (hasValue(one[key]))
+        say("error", `${path}.${key}`, "a step without a model call (llm_call_count 0) must not have it")
     }
   }
   const { cached_tokens: cached, prompt_tokens: prompt } = one.metrics ?? {}
@@ -122,7 +123,7 @@ const checkCalls = (one: Atif.Step, path: string, say: IssueReporter): void => {
   const open = new Map<string, number>()
   one.tool_calls?.forEach(({ tool_call_id: id }, index) => {
     if (open.has(id))
-      say("error", `${path}.tool_calls[${index}].tool_call_id`, `${id} is the id of another call of this step`)
+      say("error", `${path}.tool_calls[${index}].tool_call_id`, `${id} is the id of another call in this step`)
     open.set(id, 0)
   })
   one.observation?.results.forEach((result, index) => {
@@ -131,7 +132,7 @@ const checkCalls = (one: Atif.Step, path: string, say: IssueReporter): void => {
     if (hasValue(id)) {
       const answers = open.get(id ?? "")
       if (answers === undefined)
-        say("error", `${where}.source_call_id`, `no call of this step is named ${JSON.stringify(id)}`)
+        say("error", `${where}.source_call_id`, `no call in this step has the id ${JSON.stringify(id)}`)
       else if (answers > 0) say("warning", `${where}.source_call_id`, `${id} has another result`)
       open.set(id ?? "", (answers ?? 0) + 1)
     }
@@ -151,8 +152,7 @@ const checkTimes = (steps: ReadonlyArray<Atif.Step>, path: string, say: IssueRep
   steps.forEach(({ timestamp }, index) => {
     if (!timestamp) return
     const where = joinPath(path, `steps[${index}].timestamp`)
-    if (!withOffset.test(timestamp))
-      say("warning", where, "a time without an offset means different instants in different places")
+    if (!withOffset.test(timestamp)) say("warning", where, "a time without an offset is ambiguous: add Z or an offset")
     const now = Date.parse(timestamp)
     if (now < last) say("warning", where, "it is earlier than the step before")
     last = Number.isNaN(now) ? last : now
@@ -196,7 +196,7 @@ const checkTotals = (
     say(
       "error",
       joinPath(path, "final_metrics.total_steps"),
-      `there are ${steps.length} steps, not ${total}, and no notes that explain it`
+      `there are ${steps.length} steps, not ${total}, and no notes explain the difference`
     )
   }
 }

@@ -30,7 +30,7 @@ export const bundled: ReadonlyArray<Bundled> = [
     key: "observability/trace",
     version: "0.1.0",
     description:
-      "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",
+      "Writes ATOF events and ATIF trajectories, configured by HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_*",
     load: Effect.map(
       Effect.promise(() => import("./TracePlugin.ts")),
       ({ plugin }) => plugin
@@ -39,7 +39,8 @@ export const bundled: ReadonlyArray<Bundled> = [
   {
     key: "observability/nemo_relay",
     version: "0.1.0",
-    description: "Shows sessions, model calls and tool calls to NeMo Relay, and writes what HERMES_NEMO_RELAY_* say",
+    description:
+      "Shows sessions, model calls and tool calls to NeMo Relay, and writes the files that HERMES_NEMO_RELAY_* configure",
     load: Effect.map(
       Effect.promise(() => import("./NemoRelayPlugin.ts")),
       ({ plugin }) => plugin

@@ -183,7 +183,8 @@ export const open = (
 
 const details = {
   name: "observability/nemo_relay",
-  description: "Shows sessions, model calls and tool calls to NeMo Relay, and writes what HERMES_NEMO_RELAY_* say"
+  description:
+    "Shows sessions, model calls and tool calls to NeMo Relay, and writes the files that HERMES_NEMO_RELAY_* configure"
 }
 
 /** Creates the plugin with the settings of an application. */

@@ -53,7 +53,7 @@ export const parse = (text: string): Result.Result<Trace, NoTrace> => {
           new NoTrace({
             message:
               `it is not an ATIF trajectory: ` +
-              `${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything`
+              `${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` lists every problem`
           })
         )
   }

@@ -246,7 +246,8 @@ export const openExporters = (
 
 const details = {
   name: "observability/trace",
-  description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say"
+  description:
+    "Writes ATOF events and ATIF trajectories, configured by HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_*"
 }
 
 /** Creates the plugin with the settings of an application. */

@@ -269,7 +269,7 @@ export const spawn = Effect.fnUntraced(function* (
             "NotFound",
             command,
             report.what === "program"
-              ? `${command.command} is not installed there`
+              ? `${command.command} is not installed in this environment`
               : `there is no directory ${options.cwd}`
           )
         )

@@ -31,7 +31,7 @@ const makeReplacedError = (path: string): PlatformError =>
     module: "FileSystem",
     method: "rename",
     pathOrDescriptor: path,
-    description: "its directory was replaced meanwhile"
+    description: "its directory was replaced in the meantime"
   })
 
 /** Runs an operation in a held directory, if it is still the directory at its path. */

@@ -101,7 +101,7 @@ const describeFailure = ({ host, key, port, user }: Options, errors: string): st
 /** Describes the other machine for the model that works on it. */
 export const describeHost = ({ directory = "the user's home directory there", host }: Options): string =>
   `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are ` +
-  "started on are not there."
+  "started are not there."
 
 /**
  * Creates the environment on another machine. Fails if `ssh` is not installed on this machine. The first command opens
@@ -201,7 +201,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     refused: (errors) => describeFailure(options, errors),
     notices: {
       lost:
-        `The connection to ${host} broke while the command ran: it may run on there. The next command ` +
+        `The connection to ${host} broke while the command ran: it may still be running there. The next command ` +
         "connects again.",
       again: (reason) =>
         reason === "idle"

@@ -150,7 +150,7 @@ const make = (
     return Effect.logWarning(
       `The session store in memory is full (${bounds.sessions} sessions, ${bounds.characters} characters): the ` +
         "oldest conversations are dropped. " +
-        "Use SessionStore.layerSqlite to keep them, or SessionStore.layerMemoryWith for other bounds."
+        "Use SessionStore.layerSqlite to keep them, or SessionStore.layerMemoryWith to set other limits."
     )
   }
 

@@ -157,7 +157,7 @@ export const decode = (stored: string): Result.Result<Prompt.Message, Problem> =
   return Result.fail({
     message:
       typeof version === "number" && version > currentVersion
-        ? `was written in format ${version} by a newer version: update to read it, nothing is lost`
+        ? `was written in format ${version} by a newer version: update hermes to read it (nothing is lost)`
         : "is damaged: run `hermes sessions repair`, or go on in a new session",
     cause: decoded.failure
   })

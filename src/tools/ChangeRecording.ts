@@ -107,7 +107,7 @@ const storeFileState = Effect.fnUntraced(function* (
   const notKept = isPlainSecret(path.toLowerCase())
     ? "it may hold credentials"
     : contents === undefined
-      ? "this runtime keeps no contents"
+      ? "this runtime stores no file contents"
       : yield* contents.keep(hash, content)
   return { type, mode, size, hash, ...(notKept === undefined ? {} : { notKept }) }
 })
@@ -123,7 +123,7 @@ const describeChange = Effect.fnUntraced(function* (
   const diff = isSecret
     ? `${name} is not shown: it may hold credentials\n`
     : isDirectory
-      ? `Empty directory ${name} ${after === undefined ? "deleted" : "made"}\n`
+      ? `Empty directory ${name} ${after === undefined ? "deleted" : "created"}\n`
       : FileChange.makeUnifiedDiff(name, readStateText(before), readStateText(after))
   const [one, other] = [yield* storeFileState(path, before), yield* storeFileState(path, after)]
   return {
@@ -226,7 +226,7 @@ const reportSnapshotChanges = Effect.fnUntraced(function* (
 const findUndoGaps = Effect.fnUntraced(function* (directory: string, places: ReadonlyArray<TreeSnapshot.NamedPlace>) {
   const snapshots = yield* Snapshots
   const contents = yield* ChangeContents.ChangeContents
-  if (snapshots === undefined || contents === undefined) return ["this runtime keeps no changes"]
+  if (snapshots === undefined || contents === undefined) return ["this runtime stores no changes"]
   const named = yield* snapshots.named(directory, places)
   if (named.gaps.length > 0) return named.gaps
   const states = yield* Effect.forEach(named.files, ([path, state]) =>

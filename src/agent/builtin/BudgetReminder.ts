@@ -46,7 +46,7 @@ const renderIterationHint = (left: number): string =>
       : `${left} iterations are left.`
 
 const renderTokenHint = (left: number, desired: number): string =>
-  left < desired * 3 ? `Only ${left} tokens are left: come to an end now.` : `${left} tokens are left.`
+  left < desired * 3 ? `Only ${left} tokens are left: finish now.` : `${left} tokens are left.`
 
 const buildMiddleware = ({ desiredMaxTokens = 16_384, maxContextTokens }: Options): Middleware.LifecycleMiddleware =>
   Middleware.lifecycle({

@@ -128,7 +128,7 @@ const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefi
   if (model === undefined || baseUrl === undefined || apiKey === undefined) {
     return failParameter(
       "summaryLlmConfig",
-      `${missing.join(", ")} missing: nothing is inherited, so give model, base_url and api_key`
+      `${missing.join(", ")} missing: nothing is inherited, so set model, base_url and api_key`
     )
   }
   const apiMode = apiTypes[apiType ?? "openai_chat_completion"]
@@ -179,7 +179,7 @@ const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefine
         ).pipe(
           Effect.catch((error) =>
             Effect.as(
-              Effect.logWarning(`${path} cannot be read, the engine's own instructions are used: ${error.message}`),
+              Effect.logWarning(`${path} cannot be read, so the engine's own instructions are used: ${error.message}`),
               plan
             )
           ),

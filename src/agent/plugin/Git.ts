@@ -130,7 +130,7 @@ export const updateCheckout = Effect.fnUntraced(function* (subject: string, dire
     const path = foreign.slice(foreign.indexOf("\t") + 1)
     return yield* new PluginError({
       plugin: subject,
-      message: `its new version has a symbolic link or a submodule, "${path}": not updated`
+      message: `its new version has a symbolic link or a submodule, "${path}", so it was not updated`
     })
   }
   yield* runInCheckout("reset", "--quiet", "--hard", "FETCH_HEAD")

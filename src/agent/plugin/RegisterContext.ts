@@ -335,7 +335,7 @@ const registerMemoryProvider = ({ memoryProviders, warn }: Registrations, provid
   const read = PlainMemory.readMemoryProvider(provider)
   if (read === undefined)
     warn(
-      "registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, " +
+      "registerMemoryProvider must be given { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, " +
         "on_memory_write?, on_session_end? }; it is ignored"
     )
   else memoryProviders.push(read)
@@ -345,10 +345,10 @@ const registerContextEngine = ({ contextEngines, warn }: Registrations, engine: 
   const read = ContextEngines.readEngine(engine, PlainMemory.runPlain)
   if (read === undefined)
     warn(
-      "registerContextEngine expects { name, compress, threshold? } with a threshold above 0 and up to 1; " +
+      "registerContextEngine must be given { name, compress, threshold? } with a threshold above 0 and up to 1; " +
         "it is ignored"
     )
-  else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin has one`)
+  else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin can have only one`)
   else contextEngines.push(read)
 }
 

@@ -168,7 +168,7 @@ const ofServer = ["command", "args", "env", "url", "headers", "timeout", "sandbo
 /** Keys described in the lifecycle document that are not supported, each with a remedy for the user. */
 const unsupported: Readonly<Record<string, string>> = {
   plugins: "enable them with `hermes plugins enable`",
-  skills: "install them with `hermes skills install`, or name their folders below skills.external_dirs in config.yaml",
+  skills: "install them with `hermes skills install`, or list their folders in skills.external_dirs in config.yaml",
   sandbox_config: "set terminal.backend in config.yaml, which is the user's decision",
   stop_tools: "a run ends with an answer that calls no tool; remove it",
   tracers: "enable an exporter in config.yaml or as a plugin",
@@ -181,7 +181,7 @@ const unsupported: Readonly<Record<string, string>> = {
     ])
   ),
   ...Object.fromEntries(
-    ["context", "initial_context"].map((key) => [key, "write it into system_prompt, by ${variables.…}"])
+    ["context", "initial_context"].map((key) => [key, "put it in system_prompt with ${variables.…}"])
   ),
   ...Object.fromEntries(
     ["global_storage", "initial_config", "initial_state"].map((key) => [key, "keep state in a middleware (stateKey)"])

@@ -94,7 +94,7 @@ const holdByNumber: Hold = (flags) => (path) =>
         module: "FileSystem",
         method: "open",
         pathOrDescriptor: path,
-        description: "it was replaced meanwhile"
+        description: "it was replaced in the meantime"
       })
     return { at: `/.vol/${held.dev}/${held.ino}`, real }
   })

@@ -88,7 +88,7 @@ export const holdProcess = Effect.fnUntraced(function* (
     })
   )
   yield* hold.pipe(
-    Effect.catchCause((cause) => Effect.logDebug("acquiring the lock of this process again", cause)),
+    Effect.catchCause((cause) => Effect.logDebug("reacquiring the lock of this process", cause)),
     Effect.repeat(reacquisitions),
     Effect.forkScoped
   )

@@ -90,7 +90,7 @@ const eraseVariables = (names: ReadonlySet<string>): void => {
       readSync(memory, block, 0, block.length, start) !== block.length ||
       !block.equals(shown)
     ) {
-      throw new Error("the environment of this process is not where /proc/self/stat says")
+      throw new Error("the environment of this process is not at the address in /proc/self/stat")
     }
     for (let at = 0; at < block.length;) {
       const zero = block.indexOf(0, at)

@@ -285,7 +285,7 @@ const toRunInput = (
 }
 
 const makeDisposedError = (): HermesError =>
-  new HermesError("Disposed", "this runtime was disposed: make another one for further runs")
+  new HermesError("Disposed", "this runtime was disposed: create another one for more runs")
 
 type OnEvent = NonNullable<RunInput["onEvent"]>
 

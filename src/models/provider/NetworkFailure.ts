@@ -75,7 +75,7 @@ const describeNetworkError = (code: string | undefined, name: string, error: Err
   if (describe !== undefined) return describe(name, error)
   if (code !== undefined && /CERT|SIGNATURE|UNABLE_TO_|TLS|SSL/.test(code)) {
     return (
-      `the certificate of ${name} is not accepted (${code}): correct the host or trust its authority by ` +
+      `the certificate of ${name} is not accepted (${code}): correct the host or trust its authority with ` +
       "NODE_EXTRA_CA_CERTS"
     )
   }

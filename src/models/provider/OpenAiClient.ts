@@ -134,7 +134,7 @@ export const make = Effect.fnUntraced(function* (
   if (route.baseUrl === undefined && route.provider.trim().toLowerCase() !== "openai") {
     return yield* new ConfigError({
       path: "model.base_url",
-      message: `provider ${route.provider} has no address here: set model.base_url`
+      message: `provider ${route.provider} has no address: set model.base_url`
     })
   }
   const baseUrl = route.baseUrl ?? defaultBaseUrl

@@ -37,7 +37,7 @@ export const requireWindow = (
           path: "model.context_length",
           message:
             `${model} holds ${tokens} tokens, and an agent needs ${minimum}: choose another model,` +
-            " or set model.context_length if it holds more or this is meant"
+            " or set model.context_length if it holds more or this is intended"
         })
       )
 

@@ -220,7 +220,7 @@ const byStatus: ReadonlyArray<Rule> = [
           ? "billing"
           : undefined
     },
-    matchWording("429, an overload of everybody", Patterns.overload, "overloaded"),
+    matchWording("429, a general overload", Patterns.overload, "overloaded"),
     { name: "429", judge: () => "rate_limit" }
   ]),
   ...guardRules(hasStatus(400, 422), [

@@ -180,7 +180,7 @@ const decodeReply = <A>(
         Schema.decodeUnknownEffect(schema)(body),
         () =>
           new LoginError({
-            message: `the answer to ${what} cannot be read: the login service has changed; update hermes`
+            message: `the answer to ${what} cannot be read because the login service has changed: update hermes`
           })
       )
     : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): ${again}` }))
@@ -200,7 +200,7 @@ export const make = (
   ) {
     const { access_token, expires_in, refresh_token } = yield* decodeReply(GrantedTokens, reply, what)
     const refresh = refresh_token === undefined ? previous?.refresh : Redacted.make(refresh_token)
-    if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: ${again}` })
+    if (refresh === undefined) return yield* new LoginError({ message: `${what} returned no refresh token: ${again}` })
     const now = yield* Clock.currentTimeMillis
     const life = expires_in === undefined ? defaultLife : expires_in * 1_000
     const { issuer } = previous ?? endpoints
@@ -272,7 +272,7 @@ export const make = (
       yield* show({ page: endpoints.page, code: code.user_code })
       const { authorization_code, code_verifier } = yield* Effect.timeoutOrElse(waitForUser(code), {
         duration: deadline,
-        orElse: () => Effect.fail(new LoginError({ message: `the code was not typed within 15 minutes: ${again}` }))
+        orElse: () => Effect.fail(new LoginError({ message: `the code was not entered within 15 minutes: ${again}` }))
       })
       const reply = yield* form(endpoints.token, {
         grant_type: "authorization_code",

@@ -246,7 +246,7 @@ const isTooLong = ({ hasNext }: RouteCallState, delay: Duration.Duration): boole
   hasNext && Duration.isGreaterThan(delay, shortWait)
 
 const makeQueueError = ({ route }: RouteCallState, delay: Duration.Duration): AiError.AiError =>
-  makeRateLimitError(delay, `${route.info.provider} asked others to wait, and they still do`)
+  makeRateLimitError(delay, `${route.info.provider} asked other requests to wait, and they are still waiting`)
 
 const describeLimit = ({ admission: { refused }, route: { info } }: RouteCallState): string =>
   refused ? `${info.provider}: rate_limit` : `the rate limit of ${info.provider}`

@@ -80,7 +80,7 @@ const findKeyFault = (publicKey: string | undefined, secretKey: string | undefin
     ...(secretKey === undefined ? [`${prefix}SECRET_KEY`] : [])
   ]
   if (missing.length > 0)
-    return `set ${missing.join(" and ")}, or disable observability/langfuse: nothing is traced without`
+    return `set ${missing.join(" and ")}, or disable observability/langfuse: until then, nothing is traced`
   const wrong = [
     ...(publicKey?.startsWith(publicPrefix) === false
       ? [`${prefix}PUBLIC_KEY must begin with ${publicPrefix} (it is "${maskKey(publicKey)}")`]
@@ -113,7 +113,9 @@ export const fromVariables = (get: (name: string) => string | undefined): Loaded
   if (baseUrl !== undefined && !isUrl(baseUrl)) {
     return {
       settings: undefined,
-      warnings: [`${prefix}BASE_URL must be an http or https address without credentials: nothing is traced without`]
+      warnings: [
+        `${prefix}BASE_URL must be an http or https address without credentials: until then, nothing is traced`
+      ]
     }
   }
   const warnings: Array<string> = []
@@ -127,7 +129,9 @@ export const fromVariables = (get: (name: string) => string | undefined): Loaded
   }
   const environment = readVariable("ENV")
   if (environment !== undefined && !environmentName.test(environment)) {
-    warnings.push(`${prefix}ENV must be up to 40 of a-z, 0-9, - and _, and must not begin with langfuse: it is ignored`)
+    warnings.push(
+      `${prefix}ENV must be up to 40 characters from a-z, 0-9, - and _, and must not begin with langfuse; it is ignored`
+    )
   }
   const settings = complete({
     publicKey,

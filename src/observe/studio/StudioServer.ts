@@ -161,7 +161,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       const comparison = SessionDetails.compare(world, yield* readSide("left"), yield* readSide("right"))
       return comparison === undefined
         ? yield* makeNotFound(
-            "One of the sessions has no such run: leave out leftRun and rightRun to compare whole sessions."
+            "One of the sessions has no such run: omit leftRun and rightRun to compare whole sessions."
           )
         : StudioResponses.makeJsonResponse(comparison)
     })
@@ -378,7 +378,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         return yield* new StudioRequests.Refusal({
           status: 403,
           message:
-            `This server answers to http://127.0.0.1:${port} only: ` +
+            `This server answers only at http://127.0.0.1:${port}: ` +
             `open the address that hermes trace serve printed.`
         })
       }

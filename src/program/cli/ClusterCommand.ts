@@ -39,7 +39,7 @@ const status = Command.make(
     json
   },
   (flags) => Effect.flatMap(loadRuns, ({ showStatus }) => showStatus(flags))
-).pipe(Command.withDescription("Show runners, runs by batch, and the used budget"))
+).pipe(Command.withDescription("Show runners, runs by batch, and the budget used"))
 
 const drain = Command.make(
   "drain",

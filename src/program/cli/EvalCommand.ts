@@ -15,7 +15,7 @@ const run = {
   judge: Flags.makeTexts("judge", "MODEL", "Judge model, or provider=NAME,model=NAME"),
   criteria: Flags.makeText("criteria", "TEXT", "Rules for judges"),
   runs: Flags.makeInteger("runs", "N", "Attempts per row (1)"),
-  k: Flags.makeText("k", "1,5", "Values of pass@k (powers of two)"),
+  k: Flags.makeText("k", "1,5", "Values of k for pass@k (default: powers of two)"),
   name: Flags.makeText("name", "NAME", "Name of the configuration (its model)"),
   outputDir: Flags.makeText("output-dir", "PATH", "Directory of results (eval-results/NAME)"),
   agent: Flags.makeText("agent", "FILE", "Agent file, or its name"),
@@ -38,7 +38,7 @@ const run = {
 export type RunFlags = Flags.Parsed<Omit<typeof run, "dataset">> & { readonly dataset: string }
 
 const makeResultsArgument = (name: string) =>
-  Argument.String(name).pipe(Argument.withDescription("Directory of results, or its name in eval-results/"))
+  Argument.String(name).pipe(Argument.withDescription("Results directory, or its name in eval-results/"))
 
 const loadRuns = Effect.promise(() => import("./EvalRuns.ts"))
 const loadResults = Effect.promise(() => import("./EvalResults.ts"))
@@ -47,7 +47,7 @@ const runCommand = Command.make("run", run, (flags) => Effect.flatMap(loadRuns, 
   Command.withDescription("Evaluate a configuration; the same command resumes it"),
   Command.withExamples([
     { command: "hermes eval run questions.jsonl --scorer number", description: "One attempt at each row" },
-    { command: "hermes eval run tasks.jsonl --scorer judge --runs 5 --name base", description: "pass@k by a judge" }
+    { command: "hermes eval run tasks.jsonl --scorer judge --runs 5 --name base", description: "pass@k with a judge" }
   ])
 )
 

@@ -249,7 +249,7 @@ const reportSummary = Effect.fnUntraced(function* (
   yield* RunnerCommand.printFirstWarnings(
     failures.map(({ id, message }) => `attempt ${id} failed: ${message}`),
     shownFailures,
-    (count) => `${count} further attempts failed`
+    (count) => `${count} more attempts failed`
   )
   const { all: attempts } = yield* EvalResults.readAttempts(journal, evaluation, failures)
   const report = EvalReport.make(name, attempts, passCounts)

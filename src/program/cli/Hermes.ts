@@ -103,7 +103,7 @@ const entries = [
     "Run on several machines over one Postgres database: runner, status, drain, submit",
     () => import("./ClusterCommand.ts")
   ),
-  makeEntry("trace", "Convert, validate, summarise and view traces of runs", () => import("./TraceCommand.ts")),
+  makeEntry("trace", "Convert, validate, summarise and view run traces", () => import("./TraceCommand.ts")),
   makeEntry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
   makeEntry("doctor", "Check the installation and explain how to fix problems", () => import("./DoctorCommand.ts"))
 ] as const

@@ -53,7 +53,7 @@ const configured = Effect.gen(function* () {
   return service
 })
 
-const none = "No shell hooks. Add them below `hooks` in config.yaml."
+const none = "No shell hooks. Add them under `hooks` in config.yaml."
 
 const toHookFacts = ({ consent, hook }: ShellHooks.ListedHook) => ({
   event: hook.event,
@@ -131,7 +131,11 @@ const test = Command.make(
 /** Removes the approval of a hook command. */
 const revoke = Command.make(
   "revoke",
-  { command: Argument.String("command").pipe(Argument.withDescription("Command as written in the configuration")) },
+  {
+    command: Argument.String("command").pipe(
+      Argument.withDescription("Command, exactly as written in the configuration")
+    )
+  },
   Effect.fn("hermes hooks revoke")(function* ({ command }) {
     const service = yield* configured
     const count = yield* service.revoke(command)

@@ -107,7 +107,7 @@ const toColumns = (row: ReturnType<typeof toListRow>): ReadonlyArray<string> =>
 const listFlags = {
   enabled: Flags.makeSwitch("enabled", "Only enabled plugins"),
   user: Flags.makeSwitch("user", "Only plugins in your plugins directory"),
-  withoutBundled: Flags.makeSwitch("no-bundled", "Without built-in plugins"),
+  withoutBundled: Flags.makeSwitch("no-bundled", "Exclude built-in plugins"),
   plain: Flags.makeSwitch("plain", "One line per plugin, columns separated by tabs"),
   json
 }
@@ -202,7 +202,7 @@ const enable = Command.make(
     yield* findPlugin(name)
     yield* enablePlugin(name)
   }, Effect.provide(surroundings))
-).pipe(Command.withDescription("Enable a plugin from the next session on"))
+).pipe(Command.withDescription("Enable a plugin from the next session"))
 
 /** Disables the plugin with the given name. */
 const disable = Command.make(
@@ -276,7 +276,7 @@ const create = Command.make(
     Effect.scoped,
     Effect.provide(surroundings)
   )
-).pipe(Command.withDescription("Write a new typed plugin into your plugins directory"))
+).pipe(Command.withDescription("Create a new typed plugin in your plugins directory"))
 
 /** Updates a plugin that is a Git checkout. */
 const update = Command.make(

@@ -98,7 +98,11 @@ export const check = Effect.fn("hermes rl check")(function* ({
               const client = yield* Atropos.make(atropos)
               yield* client.check
               const { current_step: step, queue_size: waiting } = yield* client.status
-              return { what: "atropos", isFine: true, text: `${client.url} is at step ${step}, ${waiting} groups wait` }
+              return {
+                what: "atropos",
+                isFine: true,
+                text: `${client.url} is at step ${step}, ${waiting} groups are waiting`
+              }
             })
           ).pipe(Effect.catch(({ message }) => Effect.succeed({ what: "atropos", isFine: false, text: message })))
         ]

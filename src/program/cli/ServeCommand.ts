@@ -33,7 +33,7 @@ const captures = ["auto", "token_ids", "logprobs", "none"] as const
 const divergences = ["refuse", "branch"] as const
 
 const flags = {
-  host: Flags.makeText("host", "ADDRESS", "Address; default: 127.0.0.1 (others need a key)"),
+  host: Flags.makeText("host", "ADDRESS", "Address; default: 127.0.0.1 (other addresses need a key)"),
   port: Flags.takeLast(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port; default: 8642 (0: any free port)"),
   maxSessions: Flags.takeLast(
     Flag.Int("max-sessions").pipe(Flag.withMetavar("N")),
@@ -45,7 +45,7 @@ const flags = {
   weightsVersion: Flags.makeText("weights-version", "TEXT", "Rollouts: version of the weights, stored with each"),
   onDivergence: Flags.makeText("on-divergence", "DO", "Rollouts: if the history differs, refuse (default) or branch"),
   allowHost: Flags.makeTexts("allow-host", "NAME", "Name that clients may use; repeatable"),
-  allowOrigin: Flags.makeTexts("allow-origin", "ORIGIN", "Origin of web pages that may call; repeatable"),
+  allowOrigin: Flags.makeTexts("allow-origin", "ORIGIN", "Origin of web pages that may call the API; repeatable"),
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }
 
@@ -138,7 +138,7 @@ const namedKeys = Effect.gen(function* () {
 })
 
 const asked = {
-  auto: "token ids where its server returns them",
+  auto: "token ids if its server returns them",
   token_ids: "token ids",
   logprobs: "log probabilities only",
   none: "no tokens"

@@ -215,7 +215,7 @@ const importCommand = Command.make(
   "import",
   {
     file: Argument.String("file").pipe(
-      Argument.withDescription("File of `hermes sessions export`: one session per line, or a .tar.gz of such files")
+      Argument.withDescription("File from `hermes sessions export`: one session per line, or a .tar.gz of such files")
     ),
     newIds: Flags.makeSwitch("new-ids", "Import sessions with existing ids under new ids; default: skip them")
   },

@@ -11,16 +11,16 @@ import * as RunLimits from "./RunLimits.ts"
 
 const tasks = {
   promptsFile: Flags.makeText("prompts-file", "PATH", "Prompts, SWE-bench instances, or task folders"),
-  cwd: Flags.makeText("cwd", "DIRECTORY", "Directory of tasks without one (empty)"),
+  cwd: Flags.makeText("cwd", "DIRECTORY", "Directory for tasks without one (default: empty)"),
   workspace: Flags.takeLast(
     Flag.Literals("workspace", ["clone", "copy"]),
     "Use the last commit of a directory, or copy it"
   ),
   repos: Flags.makeText("repos", "DIRECTORY", "Directory of repositories named owner/name"),
   env: Flags.takeLast(Flag.Literals("env", ["local", "sandbox", "docker", "ssh"]), "Where commands run"),
-  image: Flags.makeText("image", "NAME", "Container image of tasks without one"),
-  setup: Flags.makeText("setup", "COMMAND", "Runs before the agent and before the evaluation"),
-  evalCommand: Flags.makeText("eval-command", "COMMAND", "Evaluation of tasks without one"),
+  image: Flags.makeText("image", "NAME", "Container image for tasks without one"),
+  setup: Flags.makeText("setup", "COMMAND", "Command to run before the agent and before the evaluation"),
+  evalCommand: Flags.makeText("eval-command", "COMMAND", "Evaluation command for tasks without one"),
   evalTimeout: Flags.makeInteger("eval-timeout", "N", "Seconds for a setup or an evaluation (600)"),
   workers: Flags.makeInteger("workers", "N", "Tasks at a time (4)"),
   limit: Flags.makeInteger("limit", "N", "Only the first N tasks"),

@@ -196,7 +196,7 @@ const reportRun = Effect.fnUntraced(function* (
   yield* RunnerCommand.printFirstWarnings(
     failures.map(({ id, message }) => `task ${id} failed: ${message}`),
     shownFailures,
-    (count) => `${count} further tasks failed`
+    (count) => `${count} more tasks failed`
   )
   yield* RunnerCommand.printResult(
     flags.json,

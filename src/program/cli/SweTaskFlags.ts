@@ -95,7 +95,7 @@ export const loadTasks = Effect.fnUntraced(function* (
   const { problems, tasks } = yield* (isFolder ? TaskFolder.read(path, defaults) : SweTask.read(path, defaults)).pipe(
     Effect.mapError(({ message }: Dataset.DatasetError) => makeUsageFailure(message))
   )
-  yield* RunnerCommand.printFirstWarnings(problems, shownProblems, (count) => `${count} further lines like these`)
+  yield* RunnerCommand.printFirstWarnings(problems, shownProblems, (count) => `${count} more such problems`)
   if (tasks.length === 0) return yield* makeUsageFailure(`${path} has no task that can be run`)
   return tasks.slice(0, flags.limit)
 })

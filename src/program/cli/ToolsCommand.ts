@@ -104,7 +104,7 @@ const listAll = Effect.fn("hermes tools")(function* ({
 }, CommandSettings.provide)
 
 const list = Command.make("list", listFlags, listAll).pipe(
-  Command.withDescription("List toolsets and tools (same as without a command)")
+  Command.withDescription("List toolsets and tools (default command)")
 )
 
 /** Toolsets that were changed. */
@@ -202,7 +202,7 @@ const disable = Command.make(
     const still = names.find((name) => hasAllTools(rest, name))
     if (still !== undefined) {
       return yield* makeUsageFailure(
-        `${still} comes with ${rest.join(", ")}: list others in platform_toolsets.${changed.platform}, or ` +
+        `${still} is included in ${rest.join(", ")}: list other toolsets in platform_toolsets.${changed.platform}, or ` +
           "disable it for all"
       )
     }

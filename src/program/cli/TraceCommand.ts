@@ -340,7 +340,7 @@ const validate = Command.make(
     }
     if (!all.every(({ issues }) => AtifCheck.isSound(issues))) return yield* makeSilentFailure(failed)
   })
-).pipe(Command.withDescription("Validate files against their format"))
+).pipe(Command.withDescription("Check files against their format"))
 
 const formatDuration = (millis: number): string =>
   millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
@@ -418,6 +418,6 @@ const serve = Command.make(
       Effect.promise(() => import("./TraceServe.ts")),
       ({ serve }) => serve(flags)
     )
-).pipe(Command.withDescription("Serve the studio: all sessions live in a local browser, until Ctrl+C"))
+).pipe(Command.withDescription("Serve the studio, which shows all sessions live in a local browser, until Ctrl+C"))
 
 export const command = Command.make("trace").pipe(Command.withSubcommands([serve, convert, validate, stats, view]))

@@ -156,7 +156,7 @@ const reportChanges = Effect.fnUntraced(function* (
     )
   }
   for (const key of ["distribution", "seed", "model", "batch_size"] as const) {
-    const current = key === "batch_size" ? `it too, and not ${now[key]}` : now[key]
+    const current = key === "batch_size" ? `this value too, not ${now[key]}` : now[key]
     if (before[key] !== now[key])
       yield* onNote(`The run began with ${key.replace("_", " ")} ${before[key]}; rows from now on have ${current}.`)
   }
@@ -203,8 +203,8 @@ const prepareToolsets = Effect.fnUntraced(function* (options: Options, { distrib
   if (missing.length === Object.keys(found).length) {
     return yield* new BatchError({
       message:
-        `distribution ${distribution}: none of its toolsets has tools here (${missing.join(", ")}): ` +
-        "choose another, see --list-distributions",
+        `distribution ${distribution}: none of its toolsets has tools in this version (${missing.join(", ")}): ` +
+        "choose another from --list-distributions",
       isInput: true
     })
   }
@@ -312,9 +312,9 @@ const makeProgressReport = ({ onNote, onProgress, runName }: Options): Options["
     isMentioned = true
     return Effect.andThen(
       onNote(
-        `The first ${progress.discarded} rows are discarded: no turn has reasoning. ` +
+        `The first ${progress.discarded} rows were discarded because no turn has reasoning. ` +
           "Keep such rows with --keep-without-reasoning; " +
-          `\`hermes batch merge ${runName} --keep-without-reasoning\` brings those so far back.`
+          `\`hermes batch merge ${runName} --keep-without-reasoning\` restores the rows discarded so far.`
       ),
       onProgress(progress)
     )

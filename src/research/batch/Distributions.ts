@@ -56,13 +56,13 @@ export const table: Readonly<Record<string, DescribedDistribution>> = {
     toolsets: { web: 80, browser: 70, vision: 60, image_gen: 60, moa: 50 }
   },
   balanced: { description: "Each toolset in half of the rows", toolsets: makeUniform(50) },
-  minimal: { description: "The web alone", toolsets: { web: 100 } },
+  minimal: { description: "Only the web", toolsets: { web: 100 } },
   terminal_only: { description: "Terminal and files", toolsets: { terminal: 100, file: 100 } },
   terminal_web: { description: "Terminal, files and the web", toolsets: { terminal: 100, file: 100, web: 100 } },
   creative: { description: "Image generation and vision", toolsets: { image_gen: 90, vision: 90, web: 30 } },
   reasoning: { description: "Hard questions, few tools", toolsets: { moa: 90, web: 30, terminal: 20 } },
-  browser_use: { description: "Browser with the web beside it", toolsets: { browser: 100, web: 80, vision: 70 } },
-  browser_only: { description: "The browser alone", toolsets: { browser: 100 } },
+  browser_use: { description: "Browser together with the web", toolsets: { browser: 100, web: 80, vision: 70 } },
+  browser_only: { description: "Only the browser", toolsets: { browser: 100 } },
   browser_tasks: {
     description: "Browser, now and then with vision or terminal",
     toolsets: { browser: 97, vision: 12, terminal: 15 }

@@ -37,7 +37,7 @@ const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
   return {
     from: "system",
     value: [
-      "You can call functions. Their signatures stand between <tools> and </tools>. " +
+      "You can call functions. Their signatures are between <tools> and </tools>. " +
         "Call one or more of them where they help, with values that the",
       "conversation gives and not with guesses. Results come back between <tool_response> and </tool_response>.",
       wrapBlock("tools", JSON.stringify(listed)),

@@ -53,7 +53,7 @@ export const findScript = Effect.fnUntraced(function* ({ scripts }: Places, name
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const missing = new JobBlocked({
-    message: `script "${name}" not found below ${scripts}: put it there, or change the job`
+    message: `script "${name}" not found in ${scripts}: put it there, or change the job`
   })
   const root = yield* Effect.mapError(fs.realPath(scripts), () => missing)
   const path = yield* Effect.mapError(fs.realPath(paths.join(scripts, name)), () => missing)
@@ -62,7 +62,7 @@ export const findScript = Effect.fnUntraced(function* ({ scripts }: Places, name
     onSuccess: ({ type }) => type === "File"
   })
   if (!path.startsWith(`${root}${paths.sep}`)) {
-    return yield* new JobBlocked({ message: `the script "${name}" lies outside of ${scripts}: move it there` })
+    return yield* new JobBlocked({ message: `the script "${name}" is outside ${scripts}: move it there` })
   }
   return isFile ? path : yield* missing
 })

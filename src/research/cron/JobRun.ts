@@ -85,7 +85,7 @@ const renderHeading = ({ name, schedule }: Job, meant: number, now: number): str
   return (
     `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will ` +
     "be answered: decide by yourself, " +
-    "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, " +
+    "and answer with the result, which is shown as it is. If there is nothing worth reporting, " +
     "answer with " +
     `${silentMarker} and nothing else.]`
   )
@@ -157,7 +157,7 @@ const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray
   Effect.forEach(job.skills, (name) =>
     skills === undefined
       ? Effect.fail(
-          new JobBlocked({ message: `there are no skills here: take "${name}" from the job by \`hermes cron edit\`` })
+          new JobBlocked({ message: `there are no skills: remove "${name}" from the job with \`hermes cron edit\`` })
         )
       : Effect.mapBoth(skills.view(name), {
           onFailure: ({ message }) =>

@@ -94,7 +94,7 @@ export const listFacts = (report: Report): ReadonlyArray<readonly [name: string,
 
 /** Describes the result of a comparison in a sentence. */
 export const describeComparison = ({ better, commonItems, difference, test, worse }: Comparison): string => {
-  if (difference === undefined || test === undefined) return "The two have no row in common."
+  if (difference === undefined || test === undefined) return "The two results have no row in common."
   const formatPoints = (value: number): string => `${value >= 0 ? "+" : "-"}${Math.abs(value * 100).toFixed(1)}`
   const method = test.method === "mcnemar" ? "exact McNemar test" : "paired bootstrap"
   return (

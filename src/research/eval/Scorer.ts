@@ -91,7 +91,7 @@ const findOptionProblem = ({ kind, option }: Spec): string | undefined => {
         : undefined
     case "number":
       return option !== undefined && !(Number(option) >= 0)
-        ? `number:${option} is not a valid tolerance: write one such as number:0.01`
+        ? `number:${option} is not a valid tolerance: use one such as number:0.01`
         : undefined
     case "command":
       return option === undefined ? "command needs a command line: --scorer 'command:python3 check.py'" : undefined

@@ -72,7 +72,7 @@ export const findProblems = (episode: ScoredEpisode): ReadonlyArray<string> => {
   return [
     ...(episode.tokens.length === 0 ? ["it has no tokens"] : []),
     ...findUnevenLists(episode),
-    ...(wrong === -1 ? [] : [`the mask of token ${wrong} is neither ${masked} nor the token`]),
+    ...(wrong === -1 ? [] : [`the mask at token ${wrong} is neither ${masked} nor the token id`]),
     ...(episode.masks.every((mask) => mask === masked) ? ["no token of it is trained"] : []),
     ...(Number.isFinite(episode.score) ? [] : ["its score is not a number"])
   ]
@@ -92,7 +92,7 @@ export const toScoredEpisode = (episode: Episode): Result.Result<ScoredEpisode, 
   const node = nodes.at(-1)
   const why = findObstacle(episode)
   if (node?.tokens === undefined || why !== undefined) return refuseExport(id, why ?? "token ids are missing")
-  if (finished?.reward === undefined) return refuseExport(id, "it has no reward yet: finish it with one")
+  if (finished?.reward === undefined) return refuseExport(id, "it has no reward yet: finish it with a reward")
   const hasLogprobs = node.answers.every(({ logprobs, tokens }) => logprobs?.length === tokens?.length)
   const last = node.answers.at(-1)
   const { advantage, reference } = episode

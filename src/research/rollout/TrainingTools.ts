@@ -108,7 +108,7 @@ const toolkit = Toolkit.make(
     "Shows the state of a training run. It answers once in 30 minutes for each run: do other work in between.",
     runId
   ),
-  makeChangeTool("rl_stop_training", "Stops a training run; what it recorded stays.", runId),
+  makeChangeTool("rl_stop_training", "Stops a training run and keeps its records.", runId),
   makeReadTool("rl_get_results", "Shows the rewards of all steps of a training run, and its evaluation.", runId),
   makeReadTool("rl_list_runs", "Lists the training runs of this program.", none)
 )

@@ -195,7 +195,7 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
         )
       )
     ).pipe(
-      Effect.catchCause((cause) => Effect.logDebug("the listener for marks begins again", cause)),
+      Effect.catchCause((cause) => Effect.logDebug("the listener for marks is restarting", cause)),
       Effect.repeat(listenAgain),
       Effect.forkScoped
     )

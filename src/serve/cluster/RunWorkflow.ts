@@ -289,7 +289,7 @@ export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | Wo
           id,
           Exit.isFailure(exit)
             ? makeBrokenOutcome(exit.cause)
-            : makeFailedOutcome("the run ended, and its outcome was lost", true)
+            : makeFailedOutcome("the run ended, but its outcome was lost", true)
         )
       },
       Effect.provideService(WorkflowEngine, engine)

@@ -130,7 +130,7 @@ export const provideKey = Effect.fnUntraced(function* (
   const paths = yield* Path.Path
   const path = paths.join(home, fileName)
   const directory = yield* Effect.mapError(fs.stat(home), toConfigError(home))
-  const remedy = "they could put a key there. Take their right to write with `chmod go-w`"
+  const remedy = "they could put a key there. Remove their write permission with `chmod go-w`"
   yield* checkPlace(home, directory, writableByOthers, remedy)
   const found = yield* readKey(path)
   if (found !== undefined) return { path, key: found, isNew: false }

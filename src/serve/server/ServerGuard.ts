@@ -79,12 +79,12 @@ const readBearerToken = (headers: HttpServerRequest["headers"]): string =>
 const notMeant = ApiError.make(
   403,
   "forbidden_host",
-  "This server does not answer to that name. Use its address, or start it with --allow-host NAME."
+  "This server does not answer to that host name. Use its address, or start it with --allow-host NAME."
 )
 const otherPage = ApiError.make(
   403,
   "forbidden_origin",
-  "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one."
+  "Pages from other sites must not call this server. Start it with --allow-origin ORIGIN to allow one."
 )
 const wrongKey = ApiError.make(
   401,

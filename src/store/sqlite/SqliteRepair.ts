@@ -180,7 +180,9 @@ const takeExclusively = (sql: Sql, path: string) =>
     Effect.catch((error) =>
       error.reason._tag === "LockTimeoutError"
         ? Effect.fail(
-            makeFailure(`${path} is damaged and open in another program: end every hermes process, then repair it`)
+            makeFailure(
+              `${path} is damaged and open in another program: end every hermes process, then repair the database`
+            )
           )
         : Effect.void
     )

@@ -48,7 +48,7 @@ const makeTextListField = (description: string) =>
 export const Parameters = Schema.Struct({
   action: Schema.Literals(["create", "list", "update", "pause", "resume", "run", "remove"]).annotate({
     description:
-      "run: let it run at the next tick. update: change what is given, keep the rest. list with job_id: that one."
+      "run: let it run at the next tick. update: change what is given, keep the rest. list with job_id: only that job."
   }),
   job_id: makeTextField("Its id, the beginning of it, or its name. Needed by all but create and list."),
   name: makeTextField("What people call it"),
@@ -59,7 +59,7 @@ export const Parameters = Schema.Struct({
   repeat: Schema.optionalKey(
     Schema.Int.annotate({ description: "Runs until it is done. Default: 1 for a single time, else no end." })
   ),
-  skills: makeTextListField("Names of skills that the job follows"),
+  skills: makeTextListField("Skills that the job follows"),
   script: makeTextField(
     "A file below the scripts directory of the home directory; what it prints is given to the agent."
   ),

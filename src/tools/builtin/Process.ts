@@ -32,7 +32,7 @@ const Parameters = Schema.Struct({
   action: Schema.Literals(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]).annotate({
     description:
       "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of " +
-      "the output. wait: until it ends or the timeout is over. kill: end it and everything it started. write: " +
+      "the output. wait: until it ends or times out. kill: end it and everything it started. write: " +
       "data to its stdin as it is. submit: data and a newline. close: end of its stdin."
   }),
   session_id: Schema.optionalKey(
@@ -50,12 +50,12 @@ const Parameters = Schema.Struct({
   ),
   offset: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
-      description: "First line that log shows, counted from 0. Left out: the last lines are shown."
+      description: "First line that log shows, counted from 0. Default: the last lines."
     })
   ),
   limit: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `Lines that log shows at most. Default ${defaultLines}.`
+      description: `Maximum lines that log shows. Default ${defaultLines}.`
     })
   )
 })
@@ -110,7 +110,7 @@ const description = [
   "Follows the background processes that terminal(background=true) started in this session.",
   "Use poll for a quick look and log to read the output in full; wait when you have nothing else to do until " +
     "the process ends; kill for servers that are no longer needed. write, submit and close talk to the stdin of " +
-    "a program that asks something. Do not poll in a loop: wait, or start the process with notify_on_complete. " +
+    "a program that asks for input. Do not poll in a loop: wait, or start the process with notify_on_complete. " +
     "Results of processes that have ended stay for a while."
 ].join("\n\n")
 

@@ -168,7 +168,7 @@ const renderHint = (
   const hints = [
     window.totalLines === 0 ? "The file is empty." : undefined,
     last < window.totalLines && window.shown > 0
-      ? `Lines ${offset} to ${last} of ${window.totalLines}. Read on with offset ${last + 1} and limit ${limit}.`
+      ? `Lines ${offset} to ${last} of ${window.totalLines}. Continue with offset ${last + 1} and limit ${limit}.`
       : undefined,
     window.cut.length > 0
       ? `Cut at ${maxLineChars} characters: line ${window.cut.slice(0, 10).join(", ")}.`

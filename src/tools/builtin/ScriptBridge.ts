@@ -172,7 +172,7 @@ export const make = Effect.fnUntraced(function* (
       return { error: "a script runs commands in the foreground only" }
     }
     if (made >= maxCalls)
-      return { error: `the limit of ${maxCalls} tool calls is reached: print what you have and end` }
+      return { error: `the limit of ${maxCalls} tool calls is reached: print what you have and finish` }
     if (run === undefined) return { error: "there are no tools in this run" }
     made++
     const call = Prompt.makePart("tool-call", {

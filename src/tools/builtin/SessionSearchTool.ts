@@ -64,7 +64,7 @@ const Role = Schema.Literals(["user", "assistant", "tool", "system"])
 /** The tool `session_search`. */
 export const tool = Tool.make("session_search", {
   description:
-    "Recall earlier conversations. query: full-text search over other sessions (all words must fit; OR, NOT, " +
+    "Recall earlier conversations. query: full-text search over other sessions (all words must match; OR, NOT, " +
     '"phrases" and prefix* work), one hit per session. session_id with around_message_id: the messages around one. ' +
     "session_id alone: the beginning and the end of that session. Without arguments: the latest sessions.",
   parameters: Schema.Struct({
@@ -316,8 +316,8 @@ const discoverSessions = Effect.fnUntraced(function* (
     })),
     hint:
       results.length === 0
-        ? "nothing fits: use fewer or other words, OR between alternatives, or a prefix*"
-        : "session_id with around_message_id shows more of one"
+        ? "no match: use fewer or other words, OR between alternatives, or a prefix*"
+        : "use session_id with around_message_id to see more of one"
   }
 })
 

@@ -164,10 +164,10 @@ const insertCommandOutputs = Effect.fnUntraced(function* ({ file, skill, text }:
 /** The tool `skill_manage`. */
 export const manage = Tool.make("skill_manage", {
   description:
-    "Keep a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md " +
+    "Save a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md " +
     "with frontmatter (name, description: what it does and when to use it) and then the steps, pitfalls and " +
-    "how to check the result. patch replaces old_string by new_string, in SKILL.md or in file_path; prefer it " +
-    "over edit, which replaces all of SKILL.md by content. write_file and remove_file are for files below " +
+    "how to check the result. patch replaces old_string with new_string, in SKILL.md or in file_path; prefer it " +
+    "over edit, which replaces all of SKILL.md with content. write_file and remove_file are for files below " +
     "references/, templates/, scripts/ and assets/. delete removes the skill with its files. Save what took " +
     "trial and error to find out, in general terms; not what is true of one task only, and no credentials.",
   parameters: Schema.Struct({
@@ -175,7 +175,7 @@ export const manage = Tool.make("skill_manage", {
     name: Schema.String.annotate({
       description: "Name of the skill: at most 64 lower-case letters, digits and hyphens"
     }),
-    content: Schema.optionalKey(Schema.String.annotate({ description: "The whole SKILL.md, to create and to edit" })),
+    content: Schema.optionalKey(Schema.String.annotate({ description: "The whole SKILL.md, for create and edit" })),
     category: Schema.optionalKey(Schema.String.annotate({ description: "Category of a new skill, such as devops" })),
     old_string: Schema.optionalKey(
       Schema.String.annotate({ description: "The text to replace, exactly as it stands there" })
@@ -184,7 +184,7 @@ export const manage = Tool.make("skill_manage", {
       Schema.String.annotate({ description: "The text in its place; empty to remove it" })
     ),
     replace_all: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Replace each occurrence; else there must be exactly one" })
+      Schema.Boolean.annotate({ description: "Replace each occurrence; otherwise there must be exactly one" })
     ),
     file_path: Schema.optionalKey(
       Schema.String.annotate({ description: "A file of the skill, relative to its directory" })
@@ -302,7 +302,7 @@ const handlers = toolkit.toLayer(
               success: true as const,
               name: skill.name,
               status: "unchanged" as const,
-              message: "You have this text already: it is in an earlier result, and has not changed."
+              message: "You already have this text: it is in an earlier result and has not changed."
             }
           : viewed
       }),

@@ -178,7 +178,7 @@ export const Parameters = Schema.Struct({
   background: Schema.optionalKey(
     Schema.Boolean.annotate({
       description:
-        "true: start the command, return its session_id at once, and let it run on. For servers, watchers and work " +
+        "true: start the command, return its session_id at once, and let it continue. For servers, watchers and work " +
         "that takes longer than 10 minutes. Never combine with '&', nohup or setsid. Default false."
     })
   ),

@@ -97,7 +97,7 @@ export const tool = Tool.make("todo", {
     "Your task list for this session. Use it for work of three steps or more: write the steps down first, set " +
     "one item to in_progress while you work on it, and set it to completed as soon as it is done. Without " +
     "todos it returns the list. With todos the list is replaced; with merge: true the given items are changed " +
-    "or added and the others stay. Returns the whole list and how many items have each status. At most 256 " +
+    "or added and the others kept. Returns the whole list and how many items have each status. At most 256 " +
     "items of 4000 characters.",
   parameters: Schema.Struct({
     todos: Schema.optionalKey(Schema.Array(Given).annotate({ description: "Items, most important first" })),

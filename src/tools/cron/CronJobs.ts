@@ -157,7 +157,7 @@ export const make = (file: JobFile.JobFile): Service => {
         Result.mapError(
           Result.gen(function* () {
             if (jobs.filter(({ state }) => state !== "completed").length >= maxJobs) {
-              return yield* Result.fail(`there are ${maxJobs} jobs already: remove some`)
+              return yield* Result.fail(`there are already ${maxJobs} jobs: remove some`)
             }
             const whole = yield* resolveContext(jobs, draft)
             const job = yield* JobDraft.create(whole, id, {
@@ -191,7 +191,7 @@ export const make = (file: JobFile.JobFile): Service => {
       if (job.state === "scheduled") return Result.succeed(job)
       const next = JobSchedule.findNextAfter(job.schedule, now)
       return next === undefined || job.state === "completed"
-        ? Result.fail(`${job.name} has nothing left to do: give it a new schedule by \`hermes cron edit\``)
+        ? Result.fail(`${job.name} has nothing left to do: give it a new schedule with \`hermes cron edit\``)
         : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(next) })
     })
 

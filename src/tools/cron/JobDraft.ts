@@ -78,7 +78,7 @@ const findProblem = (draft: Draft): string | undefined => {
   if (times !== undefined && !(Number.isInteger(times) && times > 0))
     return "repeat is a number of runs, 1 or more: leave it out for no end"
   if (skills.length > maxItems || contextFrom.length > maxItems)
-    return `a job takes ${maxItems} skills and ${maxItems} other jobs at most`
+    return `a job can have at most ${maxItems} skills and ${maxItems} other jobs`
   const strange = skills.find((skill) => !isSkill(skill))
   if (strange !== undefined) return `"${removeControls(strange)}" is no name of a skill`
   if (script !== undefined && !isInside(script)) {
@@ -144,7 +144,7 @@ const scheduleFirstRun = (written: string, reading: JobSchedule.Reading) =>
   Result.flatMap(JobSchedule.parse(written, reading), (schedule) => {
     const at = JobSchedule.findFirst(schedule, reading.now)
     return at === undefined
-      ? Result.fail(`"${written}" never comes: ${JobSchedule.forms}`)
+      ? Result.fail(`"${written}" never occurs: ${JobSchedule.forms}`)
       : Result.succeed({ schedule, next_run_at: JobSchedule.toIso(at) })
   })
 

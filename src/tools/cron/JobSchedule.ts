@@ -125,7 +125,7 @@ const parseCron = (text: string, timezone: string): Result.Result<Schedule, stri
   if (Result.isFailure(parsed))
     return Result.fail(`"${text}" is not a valid cron expression (${parsed.failure.message}): ${forms}`)
   return findNextAfter(schedule, 0) === undefined
-    ? Result.fail(`"${text}" never comes: no calendar has that day`)
+    ? Result.fail(`"${text}" never occurs: that date does not exist`)
     : Result.succeed(schedule)
 }
 
@@ -157,7 +157,7 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
     const at = parseMoment(text, timezone)
     if (at === undefined) return Result.fail(`"${written}" is no time of the calendar: ${forms}`)
     return at < now - lateMillis
-      ? Result.fail(`${written} is in the past (it is ${toIso(now)} now): give a later time`)
+      ? Result.fail(`${written} is in the past (it is now ${toIso(now)}): give a later time`)
       : Result.succeed({ kind: "once", at: toIso(at), timezone })
   }
   const fields = text.split(/\s+/).length

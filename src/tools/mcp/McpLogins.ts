@@ -76,7 +76,7 @@ const makeFileLogins = (home: string): Effect.Effect<Service, never, FileSystem.
         server,
         reason: "config",
         message:
-          `${stored.path}: cannot be ${what}: correct it, or remove it and log in again by \`hermes mcp login ` +
+          `${stored.path}: cannot be ${what}: correct it, or remove it and log in again with \`hermes mcp login ` +
           `${server}\``,
         cause
       })
@@ -330,7 +330,7 @@ export const logIn = Effect.fn("McpLogin.login")(function* (
 ): Effect.fn.Return<void, McpError> {
   const { name } = config
   const sdk = yield* Effect.mapError(
-    OptionalPackage.load("logins at MCP servers need the package", ["@modelcontextprotocol/client"], () =>
+    OptionalPackage.load("MCP server logins need the package", ["@modelcontextprotocol/client"], () =>
       import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)
     ),
     ({ message }) => new McpError({ server: name, reason: "config", message })
@@ -374,7 +374,7 @@ export const logIn = Effect.fn("McpLogin.login")(function* (
   if (error !== null)
     return yield* makeRefusal(name, `the login was refused (${answer.get("error_description") ?? error})`)
   const code = answer.get("code")
-  if (code === null) return yield* makeRefusal(name, "the login brought no code: try again")
+  if (code === null) return yield* makeRefusal(name, "the login returned no code: try again")
   const iss = answer.get("iss")
   yield* authorize({ authorizationCode: code, ...(iss === null ? {} : { iss }) })
   yield* keepHosts

@@ -87,7 +87,7 @@ const makeSizeLimit = (maxBytes: number, perEvent: boolean): TransformStream<Uin
       }
       if (bytes > maxBytes) {
         controller.error(
-          new Error(`the answer is larger than ${maxBytes / 1024 / 1024} MB and was not kept: ask for less`)
+          new Error(`the answer is larger than ${maxBytes / 1024 / 1024} MB and was not kept: request less`)
         )
       } else {
         controller.enqueue(chunk)

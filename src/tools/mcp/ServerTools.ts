@@ -151,7 +151,7 @@ const makeDynamicTool = (
       Annotations.ApprovalRemedy,
       isClaimed
         ? `to believe its server, set mcp_servers.${config.name}.trust to annotations`
-        : `to run it unasked, list ${own} in mcp_servers.${config.name}.trust.tools`
+        : `to run it without asking, list ${own} in mcp_servers.${config.name}.trust.tools`
     )
     // Results of a server are always data, never instructions.
     .annotate(Tool.OpenWorld, true)
@@ -280,7 +280,7 @@ export const makeUtilities = (
           "read_resource",
           "Reads one resource",
           {
-            properties: { uri: { type: "string", description: "Its uri, as list_resources gives it" } },
+            properties: { uri: { type: "string", description: "Its uri, as given by list_resources" } },
             required: ["uri"]
           },
           (params) => {
@@ -311,7 +311,7 @@ export const makeUtilities = (
               arguments: {
                 type: "object",
                 additionalProperties: { type: "string" },
-                description: "Its arguments; all are texts"
+                description: "Its arguments; all strings"
               }
             },
             required: ["name"]
@@ -433,7 +433,7 @@ export const makeSearchTool = (
 ): Entry => ({
   tool: Tool.dynamic(formatToolName(config.name, "search_tools"), {
     description:
-      `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those that fit some words ` +
+      `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those matching some words ` +
       "(or exact names) and makes them available: call the ones that you need in your next step.",
     parameters: {
       type: "object",
@@ -453,7 +453,7 @@ export const makeSearchTool = (
     if (isNew) yield* offer(entries.filter(({ tool }) => wanted.has(tool.name)))
     return JSON.stringify({
       available: hits.map(({ tool }) => ({ name: tool.name, description: Tool.getDescription(tool) })),
-      ...(hits.length === 0 ? { hint: "nothing fits: try other words" } : {})
+      ...(hits.length === 0 ? { hint: "no tool matches: try other words" } : {})
     })
   })
 })

@@ -102,7 +102,7 @@ const makeTooLargeError = (id: unknown): unknown => ({
   id,
   error: {
     code: -32603,
-    message: `the answer is larger than ${maxMessageBytes / 1024 / 1024} MB and was not kept: ask for less`
+    message: `the answer is larger than ${maxMessageBytes / 1024 / 1024} MB and was not kept: request less`
   }
 })
 
@@ -193,7 +193,7 @@ export const open = Effect.fnUntraced(function* (
     (line) => {
       strays++
       if (!spoke && strays >= maxStrayLines)
-        close("protocol", `does not speak MCP; it said ${JSON.stringify(toOneLine(line))}`)
+        close("protocol", `does not speak MCP; it sent ${JSON.stringify(toOneLine(line))}`)
     }
   )
   const errors = yield* Stream.runForEach(handle.stderr, (chunk) =>

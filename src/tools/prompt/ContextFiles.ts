@@ -223,7 +223,7 @@ export const renderProjectContext = ({ files, nested }: ProjectContext): string 
     ...(nested.length === 0
       ? []
       : [
-          "Further instructions are in the files below. Read one before you work in its directory.\n" +
+          "More instructions are in the files below. Read one before you work in its directory.\n" +
             `${nested.map((name) => `- ${name}`).join("\n")}`
         ])
   ].join("\n\n")

@@ -70,7 +70,7 @@ const planChange = Effect.fnUntraced(function* (
   if (change.action === "delete") {
     return (yield* toSkillRefusal(skill.directory)(fs.exists(paths.join(skill.directory, ".pinned"))))
       ? yield* refuseRequest(
-          `the skill "${skill.name}" is pinned: only the user deletes it, after removing its file .pinned`
+          `the skill "${skill.name}" is pinned: only the user may delete it, after removing its file .pinned`
         )
       : { path: skill.directory }
   }

@@ -276,7 +276,7 @@ export const planInstallation = Effect.fn("SkillInstaller.planInstallation")(fun
     : mains.map(({ path }) => path.slice(0, -SkillFile.fileName.length - 1))
   if (roots.length === 0) return yield* refuseInstallation(`${request.source} has no ${SkillFile.fileName}`)
   if (roots.length > maxSkills)
-    return yield* refuseInstallation(`${request.source} has more than ${maxSkills} skills: name a folder with fewer`)
+    return yield* refuseInstallation(`${request.source} has more than ${maxSkills} skills: pass a folder with fewer`)
   const looked = yield* Effect.forEach(roots, (root) =>
     Effect.result(
       inspectSkill(
@@ -309,7 +309,7 @@ export const installSkill = Effect.fn("SkillInstaller.installSkill")(function* (
     return yield* refuseInstallation(`"${category}" is no name of a category`)
   const target = replaces ?? paths.join(directory, ...(category === undefined ? [] : [category]), name)
   if (replaces === undefined && (yield* toSkillRefusal(target)(fs.exists(target))))
-    return yield* refuseInstallation(`there is ${target} already: remove it first`)
+    return yield* refuseInstallation(`${target} already exists: remove it first`)
   yield* toSkillRefusal(target)(
     Effect.uninterruptible(
       Effect.gen(function* () {

@@ -135,7 +135,7 @@ export const viewSkill = Effect.fnUntraced(function* (
   if (Option.isNone(info) || info.value.type !== "File") {
     return yield* refuseRequest(
       `the skill "${skill.name}" has no file "${shown}": it has ` +
-        `${files.length === 0 ? "no files beside SKILL.md" : files.join(", ")}`
+        `${files.length === 0 ? "no files except SKILL.md" : files.join(", ")}`
     )
   }
   if (info.value.size > SkillFile.maxBytes)

@@ -60,8 +60,8 @@ export const renderIndex = (
     ]
   })
   return [
-    "# Skills\n\nA skill says how a kind of task is done here. Before you begin, look for one below that fits " +
-      "the task, also in part: load it with `skill_view`, and follow it. The user's own words hold above it.",
+    "# Skills\n\nA skill says how a kind of task is done here. Before you start, look for one below that fits " +
+      "the task, even partly: load it with `skill_view` and follow it. The user's own words override it.",
     `<available_skills>\n${lines.join("\n")}\n</available_skills>`
   ].join("\n\n")
 }

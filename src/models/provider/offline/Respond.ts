@@ -104,7 +104,7 @@ const readOutcome = (result: string): Outcome => {
     return error === undefined ? readKnownResult(value) : makeFailure(output === "" ? error : `${error}\n${output}`)
   }
   if (failureText.test(result)) return makeFailure(result)
-  return makeSuccess(result === "" ? "The tool gave an empty result." : stripLineNumbers(result))
+  return makeSuccess(result === "" ? "The tool returned an empty result." : stripLineNumbers(result))
 }
 
 const remedy = "run `hermes model`, or set model.provider and model.default in config.yaml, to use a real model"
@@ -136,7 +136,7 @@ const readOutcomes = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>): Reado
     const isStub = isStubResult(made.result)
     if (!isStub) whole.push(made)
     const before = isStub ? whole.findLast((earlier) => isSame(earlier, made)) : undefined
-    return { made, outcome: readOutcome((before ?? made).result ?? "Error: it gave no result") }
+    return { made, outcome: readOutcome((before ?? made).result ?? "Error: it returned no result") }
   }
   return exchanges.map(({ steps }) => steps.map((step) => step.map(readMadeCall)))
 }

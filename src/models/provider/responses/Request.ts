@@ -229,7 +229,7 @@ export const findUnknownField = (request: ModelRequest, context: SdkError.Contex
         method: context.method,
         reason: new AiError.InvalidRequestError({
           parameter,
-          description: "the Responses API has no such field: put endpoint-specific fields into extra_body"
+          description: "the Responses API has no such field: put endpoint-specific fields in extra_body"
         })
       })
 }

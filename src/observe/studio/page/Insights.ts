@@ -234,7 +234,7 @@ const tables = (sums: Aggregates): ReadonlyArray<HTMLElement> => [
 /** Creates the page that shows the totals for the filters in the address. */
 export const insights = (filters: SessionFilters): { readonly element: HTMLElement; readonly close: () => void } => {
   const aborter = new AbortController()
-  const element = make("section", { class: "panel insights" }, notice("Adding up …"))
+  const element = make("section", { class: "panel insights" }, notice("Calculating …"))
   let close = (): void => undefined
   const load = async (): Promise<void> => {
     const query = toServerQuery(route().parameters)

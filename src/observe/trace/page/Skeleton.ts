@@ -21,13 +21,13 @@ const part = <Tag extends keyof HTMLElementTagNameMap>(
 /** Returns the part of the viewer that has the given id. */
 export const byId = (id: string): HTMLElement => {
   const found = parts.get(id)
-  if (found === undefined) throw new Error(`the viewer has no part with the id ${id}`)
+  if (found === undefined) throw new Error(`the viewer has no element with the id ${id}`)
   return found
 }
 
 const keys: ReadonlyArray<readonly [keys: string, what: string]> = [
   ["↑ ↓", "previous row, next row"],
-  ["← →", "fold and unfold; to the row around, to the first row inside"],
+  ["← →", "fold and unfold; go to the parent row, go to the first child row"],
   ["Home End", "first row, last row"],
   ["Enter", "to the details; Escape goes back"],
   ["/", "search"],

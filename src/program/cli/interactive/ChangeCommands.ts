@@ -290,7 +290,7 @@ const checkpoints = makeHeldAction(
   })
 )
 
-const parts = { files: "the files alone", conversation: "the messages alone" }
+const parts = { files: "only the files", conversation: "only the messages" }
 
 export const commands: ReadonlyArray<DialogCommand> = [
   {
@@ -303,7 +303,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "undo",
     usage: "[files|conversation] [N]",
-    help: "Undo the last turn: its files, its messages, or both",
+    help: "Undo the last turn's files, messages, or both",
     words: makeArgumentWords(parts),
     run: undo
   },

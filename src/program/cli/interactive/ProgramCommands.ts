@@ -77,7 +77,7 @@ const exportSession = Effect.fnUntraced(function* (argument: string, dialog: Dia
   const named = format === undefined ? [first, ...rest] : rest
   const [path = ""] = named
   if (named.length > 1 || (format === undefined && first !== "" && !formats.some((one) => first.endsWith(`.${one}`)))) {
-    return printLines(dialog, "/export takes md, jsonl or html, and a file: /export html session.html", "")
+    return printLines(dialog, "Use /export with md, jsonl or html, and a file: /export html session.html", "")
   }
   const stored = yield* Effect.orElseSucceed(dialog.live.known, () => undefined)
   if (stored === undefined) return printLines(dialog, "Nothing to export: the session has no messages yet.", "")
@@ -167,7 +167,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "config",
     usage: "[get|set|unset KEY]",
-    help: "Show or change the settings, from the next start on",
+    help: "Show or change the settings, effective from the next start",
     words: makeWords("show", "get", "set", "unset", "check", "edit", "path"),
     run: makeProgramCommand("config", ["show"])
   },

@@ -121,7 +121,7 @@ export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpM
     if (mode === undefined)
       return yield* makeFailure(
         "invalid_params",
-        `Unknown mode "${wanted}". The modes are ${PermissionMode.all.join(", ")}.`
+        `Unknown mode "${wanted}". Use one of ${PermissionMode.all.join(", ")}.`
       )
     yield* Effect.mapError(live.setMode(mode), ({ message }) => makeFailure("invalid_params", message))
   })

@@ -254,7 +254,7 @@ const toTextUpdates = ({ shown }: TurnState, event: TextEvent): ReadonlyArray<Se
 }
 
 const renderRouteChange = ({ from, reason, to }: EventWithTag<"RouteChanged">): string =>
-  `${from.model} (${from.provider}) failed: ${reason}. Going on with ${to.model} (${to.provider}).\n`
+  `${from.model} (${from.provider}) failed: ${reason}. Continuing with ${to.model} (${to.provider}).\n`
 
 const toUpdates = (state: TurnState, event: RunEvent): ReadonlyArray<SessionUpdate> => {
   switch (event._tag) {

@@ -109,8 +109,12 @@ const returned = ApiError.make(
   "interrupted",
   "The session was stopped before this message was sent. Send it again."
 )
-const closed = ApiError.make(503, "session_closed", "The session was closed. Ask again.")
-const lagged = ApiError.make(503, "reader_lagged", "The answer was not read for too long, and was cut off. Ask again.")
+const closed = ApiError.make(503, "session_closed", "The session was closed. Send the request again.")
+const lagged = ApiError.make(
+  503,
+  "reader_lagged",
+  "The answer was not read for too long and was cut off. Send the request again."
+)
 
 const makeBusyError = (id: string): ApiError.ApiError =>
   ApiError.make(

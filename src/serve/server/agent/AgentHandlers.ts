@@ -113,13 +113,13 @@ const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: Rea
     renderMetric(
       "hermes_requests_total",
       "counter",
-      "Requests that were answered, by status.",
+      "Answered requests, by status.",
       Array.from(requests, ([status, count]) => [`{status="${status}"}`, count])
     ) +
     renderMetric("hermes_sessions_open", "gauge", "Sessions that are open.", [["", open]]) +
     renderMetric("hermes_event_readers", "gauge", "Readers of the events of sessions.", [["", readers]]) +
     renderMetric("hermes_turns_total", "counter", "Turns that were begun.", [["", turns]]) +
-    renderMetric("hermes_tokens_total", "counter", "Tokens of models, by kind.", [
+    renderMetric("hermes_tokens_total", "counter", "Model tokens, by kind.", [
       [`{kind="input"}`, usage.inputTokens],
       [`{kind="cache_read"}`, usage.cacheReadTokens],
       [`{kind="cache_write"}`, usage.cacheWriteTokens],

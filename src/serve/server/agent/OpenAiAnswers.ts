@@ -38,7 +38,7 @@ const gatherAnswer = ({ pieces }: Exchange): Effect.Effect<GatheredAnswer, ApiEr
     const last = all.at(-1)
     return last?._tag === "Ended"
       ? Effect.succeed({ text: joinTexts("Text"), reasoning: joinTexts("Reasoning"), ending: last.ending })
-      : Effect.fail(ApiError.make(503, "session_closed", "The session was closed. Ask again."))
+      : Effect.fail(ApiError.make(503, "session_closed", "The session was closed. Send the request again."))
   })
 
 const toChatUsage = (usage: Usage.Usage) => ({

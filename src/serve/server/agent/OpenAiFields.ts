@@ -37,7 +37,7 @@ const isTextFormat = (value: unknown): boolean => Json.readFields(value)["type"]
 
 const leaveOut = "Leave it out."
 
-const structured = "Answers are text: ask for JSON in the message and leave this out."
+const structured = "Answers are text: ask for JSON in the message and omit this."
 
 const ownEffort = "The agent has its own reasoning effort, which the owner of the server sets. Leave it out."
 
@@ -57,7 +57,7 @@ const shared: ReadonlyArray<Field> = [
   {
     name: "background",
     isServed: isAmong(false),
-    advice: "Answers are given while the client waits: use POST /v1/sessions for work behind it."
+    advice: "Answers are given while the client waits: use POST /v1/sessions for background work."
   },
   {
     name: "modalities",

@@ -157,7 +157,7 @@ export const judgeWrite = (path: string, places: PathRootsService): Denial | und
   if (isCredential(key, places)) return { reason: "it holds credentials", advice: "Ask the user to change it." }
   for (const home of places.homes.map(foldHome)) {
     if (credentialDirectories.some((name) => isWithin(key, `${home}/${name}`))) {
-      return { reason: "it decides how credentials are used", advice: "Ask the user to change it." }
+      return { reason: "it controls how credentials are used", advice: "Ask the user to change it." }
     }
     if (startupFiles.some((name) => key === `${home}/${name}`)) {
       return { reason: "it runs whenever a shell starts", advice: useTerminal }
@@ -169,7 +169,7 @@ export const judgeWrite = (path: string, places: PathRootsService): Denial | und
   if (places.agentHomes.some((home) => isWithin(key, foldHome(home)))) {
     return {
       reason: "it is in the home directory of hermes, which only its own commands and tools change",
-      advice: "Use the tool that keeps it (memory, skills, cronjob), or tell the user which `hermes` command to run."
+      advice: "Use the tool that manages it (memory, skills, cronjob), or tell the user which `hermes` command to run."
     }
   }
   if (places.safeRoots.length > 0 && !places.safeRoots.some((root) => isWithin(key, root.toLowerCase()))) {

@@ -40,14 +40,14 @@ export const decodeText = (given: string, bytes: Uint8Array): Effect.Effect<Bina
 
 const failHunk = (given: string, refused: V4A.HunkRefusal): Effect.Effect<never, Problem.Problem> => {
   const { hunk } = refused
-  const where = `the hunk at line ${hunk.at} of the patch`
+  const where = `the hunk at patch line ${hunk.at}`
   switch (refused._tag) {
     case "NotFound": {
       const expected = hunk.lines.find(({ kind, text }) => kind !== "add" && text.trim() !== "")?.text ?? ""
       return Problem.fail(`${where} does not match ${given}: its lines were not found there`, {
         hint: refused.above
           ? "They stand above the place of the hunk before it: give the hunks in the order of the file."
-          : `It was looked for from ${JSON.stringify(Problem.clip(expected.trim(), 120))} on. Read the file ` +
+          : `The search started at ${JSON.stringify(Problem.clip(expected.trim(), 120))}. Read the file ` +
             "again with read_file and copy the context lines exactly."
       })
     }
@@ -82,7 +82,7 @@ const refuseLink = Effect.fnUntraced(function* ({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
   const link = yield* Effect.result(fs.readLink(path))
   if (link._tag === "Success") {
-    return yield* Problem.fail(`${given} is a symbolic link`, { hint: "Remove or move links with the terminal." })
+    return yield* Problem.fail(`${given} is a symbolic link`, { hint: "Use the terminal to remove or move links." })
   }
 })
 
