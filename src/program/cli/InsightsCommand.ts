@@ -181,7 +181,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
         [
           "Tokens",
           `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ` +
-            `${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in total`
+            `${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in all`
         ],
         ["Cache hits", `${formatPercent(cacheHit)} of the prompt tokens`],
         [
