@@ -116,7 +116,7 @@ const display = F.optionalSection({
   notifyAfterSeconds: F.withDefault(F.number({ least: 0 }), 10),
   /** Shows the folder and the state of the session in the title of the terminal window. */
   terminalTitle: F.withDefault(F.flag, true),
-  /** Key bindings of the conversation prompt. */
+  /** Keys of the prompt of a conversation. */
   editingMode: F.withDefault(F.choice(["emacs", "vi"]), "emacs"),
   /** `auto` (chosen by the terminal's background), `dark`, `light`, `high-contrast`, or the name of one of `themes`. */
   theme: F.withDefault(F.text, "auto"),
