@@ -173,7 +173,7 @@ export const handleOverlongAnswer = Effect.fnUntraced(function* (
   if (!ofCalls) {
     return {
       _tag: "Endless",
-      text: text === "" ? `No answer: the model exceeded ${AnswerText.describeBound(overflow)}.` : text
+      text: text === "" ? `No answer: the model went beyond ${AnswerText.describeBound(overflow)}.` : text
     }
   }
   const output = describeOverflow(overflow)

@@ -60,7 +60,7 @@ export const describeUnknownToolset = (
   if (unknown === undefined) return undefined
   const meant =
     unknown.nearest === undefined
-      ? "omit toolsets to give the child all of yours"
+      ? "leave toolsets out to give the child all of yours"
       : `did you mean "${unknown.nearest}"?`
   return `there is no toolset "${unknown.name}": ${meant}`
 }

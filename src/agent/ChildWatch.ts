@@ -122,7 +122,7 @@ const makeTimeoutEnding = ({ lastTool, steps, text, usage }: ChildProgress): Chi
   const at = lastTool === undefined ? `in model call ${steps}` : `after ${lastTool}`
   const why =
     usage.requestCount === 0
-      ? "the child ran out of time before its model gave its first answer: check the provider of delegated work, or raise " +
+      ? "the child ran out of time before its model answered once: check the provider of delegated work, or raise " +
         "delegation.child_timeout_seconds"
       : `the child ran out of time (${at})`
   return { status: "timeout", exit: "timeout", summary: text, error: why }

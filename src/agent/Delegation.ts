@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function* (
   /** Rejects invalid tasks before any child is started. */
   const admitTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<Delegator.Task>) {
     if (depth >= maxSpawnDepth) {
-      return yield* refuseDelegation(`delegation is limited to depth ${maxSpawnDepth}: do this work yourself`)
+      return yield* refuseDelegation(`delegation ends at depth ${maxSpawnDepth}: do this work yourself`)
     }
     if (yield* children.isPaused) {
       return yield* refuseDelegation(

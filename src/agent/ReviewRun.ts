@@ -91,7 +91,7 @@ const aims: Readonly<Record<Subject, string>> = {
     "project and its tools that will still be true next week. Save it with `memory`. Replace entries that turned out wrong, merge those that say the " +
     "same. Do not save progress, results or to-dos.",
   skills:
-    "SKILLS. Look for a way of working that was found by trial and error, or that the user corrected, and that will be needed again. Look at " +
+    "SKILLS. Look for a way of working that took trial and error to find out, or that the user corrected, and that will be needed again. Look at " +
     "the skills that there are first (`skills_list`, `skill_view`): patch the one that should have known it, and create one only where none fits. " +
     "Write general steps, pitfalls and checks, nothing that is true of this conversation alone."
 }
@@ -258,7 +258,9 @@ export const reviewAfterRun = Effect.fnUntraced(function* (
   const recorder = yield* makeRecorder(given)
   const presence = yield* InteractiveMode
   const work = conductReview(given, about, tools, messages).pipe(
-    Effect.catch((error) => Effect.as(Effect.logDebug(`the background review failed: ${error.message}`), undefined)),
+    Effect.catch((error) =>
+      Effect.as(Effect.logDebug(`the background review came to nothing: ${error.message}`), undefined)
+    ),
     Effect.ensuring(recorder === undefined ? Effect.void : recorder.flush),
     Effect.provideService(RunRecorder.RunRecorder, recorder),
     Effect.provideService(Budget.OwnAccount, makeCharge(given, store)),

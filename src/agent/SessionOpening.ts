@@ -157,7 +157,7 @@ export const openSession = Effect.fnUntraced(function* (
   if (Option.isSome(known)) {
     if (history.length > 0)
       return yield* new InvalidInput({
-        message: `session "${id}" is already stored and has its own messages: omit history, or start a new session`
+        message: `session "${id}" is stored already and has its own messages: leave history out, or begin a new session`
       })
     const stored = yield* store.messages(id)
     const conversationId = yield* Effect.provideService(SessionChain.findFirstId(known.value), SessionStore, store)

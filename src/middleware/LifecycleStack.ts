@@ -425,7 +425,7 @@ export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
           // The typed constructors checked the shape of a wrapper. A wrapper in plain code is checked here.
           const wrapped = wrap(next, info)
           if (!Predicate.isFunction(wrapped))
-            return Effect.die(new TypeError(`${wire} must take (next, context) and return a function of the request`))
+            return Effect.die(new TypeError(`${wire} takes (next, context) and gives a function of the request`))
           const answer: unknown = wrapped(request)
           // A rejected promise is a fault of the wrapper. Only typed code has intended failures.
           const settled = Effect.isEffect(answer) ? answer : Effect.promise(async () => answer)

@@ -232,7 +232,7 @@ export const make = (
         return PlainReturn.call(() => (MiddlewareDefinition.isClass(given) ? new given(facts) : given(facts))).pipe(
           Effect.mapError(({ error }) => error),
           Effect.map((made) => {
-            if (!Predicate.isObject(made)) throw new TypeError("it returned no object with methods")
+            if (!Predicate.isObject(made)) throw new TypeError("it gave no object with methods")
             return toLifecycleMethods(name, made)
           })
         )

@@ -76,7 +76,7 @@ const checkTrajectory = (document: Atif.Trajectory, path: string, ids: Set<strin
   }
   if (id) {
     if (ids.has(id))
-      say("error", joinPath(path, "trajectory_id"), `${id} is the id of another trajectory in this document`)
+      say("error", joinPath(path, "trajectory_id"), `${id} is the id of another trajectory of this document`)
     ids.add(id)
   }
   document.steps.forEach((one, index) => {
@@ -108,8 +108,7 @@ const checkStep = (one: Atif.Step, path: string, say: IssueReporter): void => {
   }
   if (one.source === "agent" && one.llm_call_count === 0) {
     for (const key of ["metrics", "reasoning_content"] as const) {
-      if (hasValue(one[key]))
-        say("error", `${path}.${key}`, "a step without a model call (llm_call_count 0) must not have it")
+      if (hasValue(one[key])) say("error", `${path}.${key}`, "a step without a model call (llm_call_count 0) has none")
     }
   }
   const { cached_tokens: cached, prompt_tokens: prompt } = one.metrics ?? {}
@@ -123,7 +122,7 @@ const checkCalls = (one: Atif.Step, path: string, say: IssueReporter): void => {
   const open = new Map<string, number>()
   one.tool_calls?.forEach(({ tool_call_id: id }, index) => {
     if (open.has(id))
-      say("error", `${path}.tool_calls[${index}].tool_call_id`, `${id} is the id of another call in this step`)
+      say("error", `${path}.tool_calls[${index}].tool_call_id`, `${id} is the id of another call of this step`)
     open.set(id, 0)
   })
   one.observation?.results.forEach((result, index) => {
@@ -132,7 +131,7 @@ const checkCalls = (one: Atif.Step, path: string, say: IssueReporter): void => {
     if (hasValue(id)) {
       const answers = open.get(id ?? "")
       if (answers === undefined)
-        say("error", `${where}.source_call_id`, `no call in this step has the id ${JSON.stringify(id)}`)
+        say("error", `${where}.source_call_id`, `no call of this step is named ${JSON.stringify(id)}`)
       else if (answers > 0) say("warning", `${where}.source_call_id`, `${id} has another result`)
       open.set(id ?? "", (answers ?? 0) + 1)
     }
@@ -196,7 +195,7 @@ const checkTotals = (
     say(
       "error",
       joinPath(path, "final_metrics.total_steps"),
-      `there are ${steps.length} steps, not ${total}, and no notes explain the difference`
+      `there are ${steps.length} steps, not ${total}, and no notes that explain it`
     )
   }
 }

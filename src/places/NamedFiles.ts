@@ -309,7 +309,7 @@ export const read = Effect.fnUntraced(function* (
       listing === undefined
         ? Effect.succeed([start])
         : Effect.map(listed(listing, start), (names) => {
-            if (names === undefined) gaps.add("files not tracked by git")
+            if (names === undefined) gaps.add("files that git does not list")
             return (names ?? []).map((name) => path.join(tree, name))
           })
     const roots = (yield* Effect.forEach(starts, (start) =>

@@ -79,7 +79,7 @@ export const make = (
     const allows = otherProcess.test(place) ? "nothing" : (rule?.allows ?? "read")
     if (allows === "nothing") return Effect.fail(makeDenial(method, place, "the sandbox hides it"))
     if (access === "read") return Effect.void
-    if (runByGit.test(place)) return Effect.fail(makeDenial(method, place, "git runs programs named there"))
+    if (runByGit.test(place)) return Effect.fail(makeDenial(method, place, "git runs programs that are named there"))
     if (rule?.keeps === "program") return Effect.fail(makeDenial(method, place, SandboxProgram.remedy))
     // File tools ask the user before they write a file that other programs run later.
     const isOpen = allows === "write" || rule?.keeps === "later"

@@ -247,7 +247,7 @@ const makeReadingObserver = (
             })),
           more: Math.max(0, names.length - maxChanges),
           unseen: [
-            ...(after.isCut ? [`more than ${scanned.files} files in ${tree} (install git to track them)`] : []),
+            ...(after.isCut ? [`more than ${scanned.files} files of ${tree} (install git to see them)`] : []),
             ...(before.left > 0 ? [`the contents of ${before.left} large files (install git to keep them)`] : []),
             ...(after.unread > 0 ? [`the contents of ${after.unread} files that cannot be read`] : []),
             ...(after.unreadable > 0 ? [`${after.unreadable} directories that cannot be read`] : [])

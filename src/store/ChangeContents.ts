@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
       yield* fs.remove(file, { force: true })
       left -= size
     }
-  }).pipe(Effect.catch((error) => Effect.logDebug("stored file contents could not be pruned", error)))
+  }).pipe(Effect.catch((error) => Effect.logDebug("contents of changes could not be pruned", error)))
   const begun = yield* Effect.cached(
     Effect.uninterruptible(Effect.andThen(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), prune))
   )

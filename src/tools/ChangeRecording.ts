@@ -107,7 +107,7 @@ const storeFileState = Effect.fnUntraced(function* (
   const notKept = isPlainSecret(path.toLowerCase())
     ? "it may hold credentials"
     : contents === undefined
-      ? "this runtime stores no file contents"
+      ? "this runtime keeps no contents"
       : yield* contents.keep(hash, content)
   return { type, mode, size, hash, ...(notKept === undefined ? {} : { notKept }) }
 })
@@ -226,7 +226,7 @@ const reportSnapshotChanges = Effect.fnUntraced(function* (
 const findUndoGaps = Effect.fnUntraced(function* (directory: string, places: ReadonlyArray<TreeSnapshot.NamedPlace>) {
   const snapshots = yield* Snapshots
   const contents = yield* ChangeContents.ChangeContents
-  if (snapshots === undefined || contents === undefined) return ["this runtime stores no changes"]
+  if (snapshots === undefined || contents === undefined) return ["this runtime keeps no changes"]
   const named = yield* snapshots.named(directory, places)
   if (named.gaps.length > 0) return named.gaps
   const states = yield* Effect.forEach(named.files, ([path, state]) =>

@@ -188,7 +188,7 @@ export interface Keeper {
 
 /** Current {@link Keeper}. By default, nothing is stored. */
 export const ResultKeeper = Context.Reference<Keeper>("hermes-effect/tool/ResultKeeper", {
-  defaultValue: () => ({ keep: () => Effect.fail("results are not stored in this runtime") })
+  defaultValue: () => ({ keep: () => Effect.fail("results are not kept in this runtime") })
 })
 
 /** A result before its limit is applied. */

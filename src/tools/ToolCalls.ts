@@ -521,7 +521,7 @@ export const runOne = (
   return Effect.map(Effect.provideService(ran, ConversationHistory, undefined), ({ messages }) => {
     const part = messages[0]?.content.find((part) => part.type === "tool-result")
     return part === undefined
-      ? { output: { error: "the call returned no result" }, isFailure: true }
+      ? { output: { error: "the call gave no result" }, isFailure: true }
       : { output: part.result, isFailure: part.isFailure }
   })
 }

@@ -185,7 +185,7 @@ const saveText = (directory: string, tool: string, callId: string, text: string)
   }).pipe(
     Effect.catch((error) =>
       Effect.as(
-        Effect.logWarning(`The full result of ${tool} could not be saved in ${directory}: ${error.message}`),
+        Effect.logWarning(`The whole result of ${tool} could not be saved in ${directory}: ${error.message}`),
         undefined
       )
     ),

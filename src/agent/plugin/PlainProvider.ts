@@ -80,7 +80,7 @@ const adaptProvider = (name: string, plain: PlainProvider, route: Route, base: S
           (value) =>
             isResponse(value)
               ? Effect.succeed(value)
-              : Effect.fail(toProviderError(name, "decode", "it returned no answer with parts and usage"))
+              : Effect.fail(toProviderError(name, "decode", "it gave no answer with parts and usage"))
         )
   return {
     info: toInfo(route),

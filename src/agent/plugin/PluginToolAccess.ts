@@ -64,7 +64,7 @@ const readTextOption = (extra: unknown, ...names: ReadonlyArray<string>): string
 const refuseCall: Dispatcher = () =>
   Effect.succeed({
     output: JSON.stringify({
-      error: "there is no agent yet: call tools from hooks, commands and tools, not during registration"
+      error: "there is no agent yet: call tools from hooks, commands and tools, not while you register"
     }),
     isFailure: true
   })
@@ -111,7 +111,7 @@ export const make = (): PluginToolAccess => {
     complete: async (prompt, options) => {
       const question = buildQuestion(prompt, options)
       if (services === undefined)
-        throw new Error("there is no model yet: call it from hooks, commands and tools, not during registration")
+        throw new Error("there is no model yet: ask it from hooks, commands and tools, not while you register")
       return await services.complete(question)
     },
     call: async (name, args, extra) => {

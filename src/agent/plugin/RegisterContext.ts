@@ -348,7 +348,7 @@ const registerContextEngine = ({ contextEngines, warn }: Registrations, engine: 
       "registerContextEngine must be given { name, compress, threshold? } with a threshold above 0 and up to 1; " +
         "it is ignored"
     )
-  else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin can have only one`)
+  else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin has one`)
   else contextEngines.push(read)
 }
 

@@ -181,7 +181,7 @@ const unsupported: Readonly<Record<string, string>> = {
     ])
   ),
   ...Object.fromEntries(
-    ["context", "initial_context"].map((key) => [key, "put it in system_prompt with ${variables.…}"])
+    ["context", "initial_context"].map((key) => [key, "write it into system_prompt, by ${variables.…}"])
   ),
   ...Object.fromEntries(
     ["global_storage", "initial_config", "initial_state"].map((key) => [key, "keep state in a middleware (stateKey)"])

@@ -67,7 +67,7 @@ const look = Schema.String.check(
     /^\s*(?:default|(?:(?:bold|dim|italic|underline)\s+)*(?:bold|dim|italic|underline|(?:bright-)?(?:black|red|green|yellow|blue|magenta|cyan|white)|#[0-9a-f]{6}|1?\d?\d|2[0-4]\d|25[0-5]))\s*$/i,
     {
       expected:
-        "a colour (red, bright-red, 0 to 255 or #rrggbb) optionally preceded by bold, dim, italic or underline, or default"
+        "a colour (red, bright-red, 0 to 255 or #rrggbb) with bold, dim, italic or underline before it, or default"
     }
   )
 )

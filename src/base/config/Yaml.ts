@@ -62,7 +62,7 @@ const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: 
   [/^BLOCK_AS_IMPLICIT_KEY Nested|^BLOCK_IN_FLOW/, "a colon in the value: put the value into quotes", "colon"],
   [/block-seq-ind/, "a list entry where none can stand: begin the list on the line below its key"],
   [/^BAD_INDENT|^BLOCK_AS_IMPLICIT_KEY/, "the indentation fits no line above: align the line with its neighbours"],
-  [/lock scalar/, "text after the | or >: begin the text on the next line"],
+  [/lock scalar/, "text behind the | or >: begin the text on the next line"],
   [/followed by map values|^MULTILINE_IMPLICIT_KEY/, 'no "key: value": add the colon and a space, or remove the line'],
   [/^RESOURCE_EXHAUSTION|Excessive alias/, "too many aliases (*): write the values out"],
   [

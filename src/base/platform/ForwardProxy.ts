@@ -176,7 +176,7 @@ export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<numb
       const target = parseAuthority(request.url ?? "")
       const caller = readCaller(request)
       const refuse = (refused: ProxyRefusal): void => void client.end(renderRefusal(refused, caller))
-      if (target === undefined) return refuse("the target is not a host with a port")
+      if (target === undefined) return refuse("the target is no host with a port")
       requestAdmission(
         client,
         { caller, ...target },

@@ -31,7 +31,7 @@ const listenOnPort = (server: Server, preferred: number): Effect.Effect<number, 
       resume(
         typeof address === "object" && address !== null
           ? Effect.succeed(address.port)
-          : Effect.fail("the system assigned no port")
+          : Effect.fail("the system gave no port")
       )
     }
     const onError = ({ message }: Error): void => resume(Effect.fail(message))

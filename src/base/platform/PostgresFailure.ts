@@ -58,7 +58,7 @@ export const describe = (url: Redacted.Redacted, error: SqlError): string => {
   if (code.startsWith("28")) return `${name} refuses the login: correct user and password of ${setting}`
   if (code === "3D000") return `${name}: no such database; create it, or correct ${setting}`
   if (code === "42501") return `${name}: the user may not do this; grant it the rights on its database`
-  if (code === "53100") return `${name} has no free disk space: free some (no stored data is lost)`
+  if (code === "53100") return `${name} has no free disk space: free some, nothing stored is lost`
   if (isAway(error)) return `${name} does not answer (${code === "" ? "connection lost" : code})`
   return `${name}: ${(readProperty(error.reason.cause, "message") ?? error.message).toString().replace(/\s+/gu, " ")}`
 }

@@ -21,7 +21,7 @@ const describeSqliteCode = (code: number | undefined): string | undefined => {
     case 14: // CANTOPEN
       return "cannot be opened: check that its directory is there and writable, or set another HERMES_HOME"
     case 13: // FULL
-      return "cannot grow because the disk is full: free some space and try again (no stored data is lost)"
+      return "cannot grow because the disk is full: free some space and try again, nothing stored is lost"
     case 10: // IOERR
       return "cannot be read or written: check the disk and its free space and try again"
     case 11: // CORRUPT

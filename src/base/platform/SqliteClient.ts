@@ -463,7 +463,7 @@ const openClient = Effect.fnUntraced(function* (
   const { committed = Effect.void } = client
   yield* Scope.addFinalizer(
     scope,
-    Effect.catch(committed, ({ message }) => Effect.logWarning(`The last writes were lost: ${message}`))
+    Effect.catch(committed, ({ message }) => Effect.logWarning(`The last writes are not kept: ${message}`))
   )
   return client
 })

@@ -102,7 +102,7 @@ const listWarnings = (options: LanguageModelV4CallOptions): ReadonlyArray<Shared
         {
           type: "unsupported",
           feature: "tools",
-          details: "the agent runs its own tools: pass yours to createHermes"
+          details: "the agent runs its own tools: give yours to createHermes"
         } as const
       ]),
   ...(options.reasoning === "max"

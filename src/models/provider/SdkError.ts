@@ -348,7 +348,7 @@ const classifyPlainError = (error: Error, context: Context): AiError.AiErrorReas
   if (/invalid header value|header content|Headers\.(append|set)|ByteString/i.test(message)) {
     return new AiError.InvalidRequestError({
       description:
-        "the API key or a header contains a character that HTTP does not allow, such as a line break: set it again"
+        "the API key or a header has a character that HTTP does not allow, such as a line break: set it again"
     })
   }
   return NetworkFailure.makeNetworkReason(error, context.url)

@@ -200,7 +200,7 @@ export const make = (
   ) {
     const { access_token, expires_in, refresh_token } = yield* decodeReply(GrantedTokens, reply, what)
     const refresh = refresh_token === undefined ? previous?.refresh : Redacted.make(refresh_token)
-    if (refresh === undefined) return yield* new LoginError({ message: `${what} returned no refresh token: ${again}` })
+    if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: ${again}` })
     const now = yield* Clock.currentTimeMillis
     const life = expires_in === undefined ? defaultLife : expires_in * 1_000
     const { issuer } = previous ?? endpoints

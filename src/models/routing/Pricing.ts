@@ -153,7 +153,7 @@ export const estimateCost = (usage: Usage, pricing: Pricing | undefined, billing
   const parts: { -readonly [K in keyof Parts]: Parts[K] } = {}
   for (const [name, kind, tokens, rate] of buckets) {
     if (tokens === 0) continue
-    if (rate === undefined) return makeUnknown(`there is no price for ${name} tokens`)
+    if (rate === undefined) return makeUnknown(`there are ${name} tokens, and no price for them`)
     const cost = divideByMillion(BigDecimal.multiply(BigDecimal.fromBigInt(BigInt(tokens)), rate))
     amount = BigDecimal.sum(amount, cost)
     parts[kind] = BigDecimal.toNumberUnsafe(cost)

@@ -68,7 +68,7 @@ const adaptCall = (state: RouteCallState, change: Change): Step => {
   if (known.has(change)) return impossible
   known.add(change)
   const what = Recovery.describeRecovery({ _tag: "Adapt", change })
-  const message = `${formatRouteName(route)} does not accept the request as it is: ${what}`
+  const message = `${formatRouteName(route)} cannot take the request as it is: ${what}`
   return Effect.andThen(emitNotice(state, message), possible)
 }
 

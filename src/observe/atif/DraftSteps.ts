@@ -58,7 +58,7 @@ export const makeUnansweredStep = (
 ): Draft.Step =>
   makeSystemStep(
     reason === undefined
-      ? "The model call was interrupted before it was answered."
+      ? "The model call was interrupted before an answer."
       : `The model could not be asked: ${reason}`,
     timestamp,
     extra

@@ -33,7 +33,7 @@ const formatWarning = (trouble: Trouble, place: string): string => {
     case "Late":
       return `langfuse: some traces were not sent to ${place} in time: ${unreachable}`
     case "TooMany":
-      return "langfuse: traces arrive faster than they can be sent, so some are dropped"
+      return "langfuse: traces come faster than they can be sent, and some are dropped"
     case "Partial":
       return `langfuse: ${trouble.rejected} spans were rejected: ${trouble.message}`
   }

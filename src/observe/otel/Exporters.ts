@@ -35,7 +35,7 @@ const describeTrouble = (trouble: Transport.Trouble, place: string): string => {
     case "Late":
       return `${place} did not answer in time`
     case "TooMany":
-      return `${place} is too slow to accept it`
+      return `${place} takes it too slowly`
     case "Partial":
       return `${place} rejected ${trouble.rejected} items: ${trouble.message}`
   }

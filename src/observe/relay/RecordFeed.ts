@@ -76,7 +76,7 @@ export const open = Effect.fnUntraced(function* ({
     Effect.sync(() => Queue.endUnsafe(queue)).pipe(
       Effect.andThen(Effect.timeoutOption(Fiber.await(worker), flushDeadline)),
       Effect.flatMap((done) =>
-        Option.isSome(done) ? Effect.void : tell("NeMo Relay did not receive all events: sending took too long")
+        Option.isSome(done) ? Effect.void : tell("NeMo Relay was not told everything: it took too long")
       )
     )
   )

@@ -161,7 +161,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       const comparison = SessionDetails.compare(world, yield* readSide("left"), yield* readSide("right"))
       return comparison === undefined
         ? yield* makeNotFound(
-            "One of the sessions has no such run: omit leftRun and rightRun to compare whole sessions."
+            "One of the sessions has no such run: leave out leftRun and rightRun to compare whole sessions."
           )
         : StudioResponses.makeJsonResponse(comparison)
     })

@@ -130,7 +130,7 @@ const makeBuiltinCommands = (
   return [
     {
       name: "compact",
-      description: "Summarise the conversation so far to free context space",
+      description: "Summarise the conversation so far, to make room",
       hint: "subject to keep",
       run: (focus) =>
         live.compact(focus === "" ? {} : { focus }).pipe(

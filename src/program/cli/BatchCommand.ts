@@ -15,7 +15,7 @@ import * as RunLimits from "./RunLimits.ts"
 /** Flags of `hermes batch run`. */
 export const runFlags = {
   datasetFile: Flags.makeText("dataset-file", "PATH", "JSONL, JSON, CSV or Parquet file, or a folder of them"),
-  batchSize: Flags.makeInteger("batch-size", "N", "Rows per batch, which run one after another"),
+  batchSize: Flags.makeInteger("batch-size", "N", "Rows per batch; they run one after another"),
   runName: Flags.makeText("run-name", "NAME", "Name of the run and of its directory in data/"),
   distribution: Flags.makeText("distribution", "NAME", "Random toolsets: a name, or terminal=90,web=40"),
   listDistributions: Flags.makeSwitch("list-distributions", "Print the distributions and exit"),
@@ -45,7 +45,7 @@ export const runFlags = {
   providersOrder: Flags.makeText("providers-order", "A,B", "OpenRouter: providers in this order"),
   providerSort: Flags.makeChoice("provider-sort", ["price", "throughput", "latency"], "OpenRouter: order of providers"),
   agent: Flags.makeText("agent", "FILE", "Agent file, or its name"),
-  image: Flags.makeText("image", "NAME", "Container image for rows without one"),
+  image: Flags.makeText("image", "NAME", "Container image of rows without one"),
   idField: Flags.makeText("id-field", "NAME", "Field with the id of a row (id, row_id, task_id, …)"),
   promptField: Flags.makeText("prompt-field", "NAME", "Field with the prompt (prompt)"),
   split: Flags.makeText("split", "NAME", "Split of a folder (train)"),
@@ -121,7 +121,7 @@ export const compressFlags = {
   output: Flags.makeText(
     "output",
     "PATH",
-    "File or directory to write; default: next to the input, with -compressed",
+    "File or directory to write; default: beside the input, with -compressed",
     "o"
   ),
   targetTokens: Flags.makeInteger("target-tokens", "N", "Tokens of a trajectory (15250)"),

@@ -75,7 +75,7 @@ export const checkClusterFlags = Effect.fnUntraced(function* (flags: RunFlags, {
   const row = rows.find((one) => findRowImage(one) !== undefined)
   if (flags.image === undefined && row === undefined) return
   return yield* makeUsageFailure(
-    `${flags.image !== undefined ? "--image" : `row ${row?.id}: image`}: rows with --cluster run on the machines of ` +
+    `${flags.image !== undefined ? "--image" : `row ${row?.id}: image`}: rows of --cluster run on the machines of ` +
       "the runners: set terminal.docker_image there, or leave out --cluster"
   )
 })

@@ -164,7 +164,7 @@ const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
   const { format, mode, model, oneshotPrompt: query, provider } = flags
   if (query === undefined) return flags
   if (flags.query !== undefined || flags.queryFile !== undefined)
-    return makeUsageFailure("-z already has the prompt: omit --query and --query-file")
+    return makeUsageFailure("-z already has the prompt: leave out --query and --query-file")
   if (format === "stream-json")
     return makeUsageFailure("-z prints only the final text: for events, use -q with --format stream-json")
   if (provider !== undefined && provider !== Offline.route.provider && model === undefined)
@@ -185,7 +185,7 @@ export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
   if (flags.outputLastMessage !== undefined && flags.outputSchema === undefined)
     return yield* makeUsageFailure("--output-last-message also needs --output-schema")
   if (flags.outputSchema !== undefined && flags.format === "stream-json")
-    return yield* makeUsageFailure("--output-schema prints only the answer: omit --format stream-json")
+    return yield* makeUsageFailure("--output-schema prints only the answer: leave out --format stream-json")
   const { terminal } = yield* Output
   const input = yield* readPipedInput(flags)
   if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {

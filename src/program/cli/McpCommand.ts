@@ -77,7 +77,7 @@ const serverFlags = {
   arg: Flags.makeTexts("arg", "TEXT", "Argument of the command; repeatable"),
   env: Flags.makeTexts("env", "NAME=VALUE", "Environment variable of the command; repeatable; ${NAME} is expanded"),
   url: Flags.makeText("url", "URL", "Address of a running server"),
-  header: Flags.makeTexts("header", "NAME=VALUE", "Header for every request; repeatable")
+  header: Flags.makeTexts("header", "NAME=VALUE", "Header of every request; repeatable")
 }
 
 const readSection = Effect.fnUntraced(function* ({ arg, command, env, header, url }: Flags.Parsed<typeof serverFlags>) {

@@ -145,7 +145,7 @@ const explainDecision = (
   if (asked !== undefined)
     return {
       decision: "ask",
-      reason: `${formatRule(asked)}${asked.list === "deny" ? ", which may be the one you meant" : ""}`
+      reason: `${formatRule(asked)}${asked.list === "deny" ? ", which may be the one you mean" : ""}`
     }
   const found = Danger.selectAskedFindings(verdict, approvals.unknownCommands)
   const entry = found.length === 0 ? undefined : findAllowEntry(commandAllowlist, target, found)

@@ -25,11 +25,11 @@ const rollout = Command.make(
       Argument.withDescription("Name, dataset file, or module (./env.ts#name)")
     ),
     groups: Flags.makeInteger("groups", "N", "Groups at most (8)"),
-    groupSize: Flags.makeInteger("group-size", "N", "Rollouts per item (4)"),
+    groupSize: Flags.makeInteger("group-size", "N", "Rollouts of each item (4)"),
     concurrency: Flags.makeInteger("concurrency", "N", "Rollouts at once (4)"),
     maxTurns: Flags.makeInteger("max-agent-turns", "N", "Model calls of one rollout (30)"),
     temperature: Flags.takeLast(Flag.Finite("temperature").pipe(Flag.withMetavar("N")), "Sampling temperature (1.0)"),
-    distribution: Flags.makeText("distribution", "NAME", "Toolset distribution for each group"),
+    distribution: Flags.makeText("distribution", "NAME", "Toolset distribution of each group"),
     parser: Flags.makeText("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
     evaluateEvery: Flags.makeInteger("evaluate-every", "N", "Groups between two evaluations"),
     weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, stored with every episode"),
@@ -95,7 +95,7 @@ const train = Command.make(
       Effect.promise(() => import("./TrainerChat.ts")),
       (module) => module.train(flags)
     )
-).pipe(Command.withDescription("Let an agent prepare, start and evaluate training runs"))
+).pipe(Command.withDescription("Let an agent prepare, start and judge training runs"))
 
 /** `hermes rl`: rollouts, their environments, exports and training runs. */
 export const command = Command.make("rl").pipe(

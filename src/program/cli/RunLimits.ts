@@ -21,7 +21,7 @@ export const makeFlags = (row: string, seed: string) => ({
   rowTimeout: Flags.makeNumber("row-timeout", "SECONDS", `Time limit of one attempt at a ${row}`),
   rowTokens: Flags.makeInteger("row-tokens", "N", `Token limit of a ${row}; no model call starts after it`),
   rowCost: Flags.makeNumber("row-cost", "DOLLARS", `Cost limit of a ${row}`),
-  maxCost: Flags.makeNumber("max-cost", "DOLLARS", `Cost limit of the run; stops running ${row}s`),
+  maxCost: Flags.makeNumber("max-cost", "DOLLARS", `Cost limit of the run; stops ${row}s in flight`),
   maxTotalTokens: Flags.makeInteger("max-total-tokens", "N", "Token limit of the run"),
   maxTime: Flags.makeNumber("max-time", "SECONDS", "Time limit of the run"),
   seed: Flags.makeText("seed", "TEXT", seed)

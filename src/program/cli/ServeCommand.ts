@@ -138,7 +138,7 @@ const namedKeys = Effect.gen(function* () {
 })
 
 const asked = {
-  auto: "token ids if its server returns them",
+  auto: "token ids where its server returns them",
   token_ids: "token ids",
   logprobs: "log probabilities only",
   none: "no tokens"

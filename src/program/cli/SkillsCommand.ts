@@ -197,7 +197,7 @@ const check = Command.make(
     )
     const lines = [...broken, ...found.flat()]
     yield* printLine(
-      lines.length === 0 ? `${all.length} checked, no problems found` : lines.map(SafeText.toLine).join("\n")
+      lines.length === 0 ? `${all.length} checked, nothing found` : lines.map(SafeText.toLine).join("\n")
     )
     if (broken.length > 0) return yield* makeSilentFailure(1)
   }, CommandSettings.provide)

@@ -104,7 +104,7 @@ const listAll = Effect.fn("hermes tools")(function* ({
 }, CommandSettings.provide)
 
 const list = Command.make("list", listFlags, listAll).pipe(
-  Command.withDescription("List toolsets and tools (default command)")
+  Command.withDescription("List toolsets and tools (same as without a command)")
 )
 
 /** Toolsets that were changed. */

@@ -203,7 +203,7 @@ const prepareToolsets = Effect.fnUntraced(function* (options: Options, { distrib
   if (missing.length === Object.keys(found).length) {
     return yield* new BatchError({
       message:
-        `distribution ${distribution}: none of its toolsets has tools in this version (${missing.join(", ")}): ` +
+        `distribution ${distribution}: none of its toolsets has tools here (${missing.join(", ")}): ` +
         "choose another from --list-distributions",
       isInput: true
     })
@@ -312,7 +312,7 @@ const makeProgressReport = ({ onNote, onProgress, runName }: Options): Options["
     isMentioned = true
     return Effect.andThen(
       onNote(
-        `The first ${progress.discarded} rows were discarded because no turn has reasoning. ` +
+        `The first ${progress.discarded} rows are discarded: no turn has reasoning. ` +
           "Keep such rows with --keep-without-reasoning; " +
           `\`hermes batch merge ${runName} --keep-without-reasoning\` restores the rows discarded so far.`
       ),

@@ -61,7 +61,7 @@ export const table: Readonly<Record<string, DescribedDistribution>> = {
   terminal_web: { description: "Terminal, files and the web", toolsets: { terminal: 100, file: 100, web: 100 } },
   creative: { description: "Image generation and vision", toolsets: { image_gen: 90, vision: 90, web: 30 } },
   reasoning: { description: "Hard questions, few tools", toolsets: { moa: 90, web: 30, terminal: 20 } },
-  browser_use: { description: "Browser together with the web", toolsets: { browser: 100, web: 80, vision: 70 } },
+  browser_use: { description: "Browser with the web beside it", toolsets: { browser: 100, web: 80, vision: 70 } },
   browser_only: { description: "Only the browser", toolsets: { browser: 100 } },
   browser_tasks: {
     description: "Browser, now and then with vision or terminal",

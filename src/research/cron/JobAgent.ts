@@ -56,7 +56,7 @@ export const selectTools = (
     if (names.length === 0)
       return Effect.fail(new JobBlocked({ message: `the toolset ${unknowns} is unknown: \`hermes tools\` lists them` }))
     const told =
-      unknown.length === 0 ? Effect.void : Effect.logWarning(`the job's toolset ${unknowns} is unknown and was skipped`)
+      unknown.length === 0 ? Effect.void : Effect.logWarning(`the job's toolset ${unknowns} is unknown and left out`)
     return Effect.as(told, selection)
   })
 

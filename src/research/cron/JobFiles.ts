@@ -62,7 +62,7 @@ export const findScript = Effect.fnUntraced(function* ({ scripts }: Places, name
     onSuccess: ({ type }) => type === "File"
   })
   if (!path.startsWith(`${root}${paths.sep}`)) {
-    return yield* new JobBlocked({ message: `the script "${name}" is outside ${scripts}: move it there` })
+    return yield* new JobBlocked({ message: `the script "${name}" lies outside of ${scripts}: move it there` })
   }
   return isFile ? path : yield* missing
 })

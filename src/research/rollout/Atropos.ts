@@ -205,7 +205,7 @@ const registerOnce = (connected: Connected, facts: EnvironmentFacts): Effect.Eff
 export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Return<Client, AtroposError, Scope.Scope> {
   const url = address.replace(/\/+$/u, "")
   if (!URL.canParse(url) || !/^https?:/u.test(url))
-    return yield* makeError("unreachable", `"${address}" is not an address: use one such as http://127.0.0.1:8000`)
+    return yield* makeError("unreachable", `"${address}" is not an address: give one such as http://127.0.0.1:8000`)
   const transport = yield* Effect.promise(() => import("../../base/platform/HttpTransport.ts"))
   const fetch = yield* Effect.acquireRelease(
     Effect.sync(() => transport.make()),

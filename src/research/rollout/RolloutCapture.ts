@@ -95,7 +95,7 @@ export const make = (options: Options = {}): Effect.Effect<Capture, never, Episo
             return Effect.fail(
               makeBlockedError(
                 `rollouts need a model behind chat completions, and this one speaks ${apiMode}: ` +
-                  "set model.api_mode, or choose another model"
+                  "set model.api_mode or another model"
               )
             )
           return Effect.gen(function* () {

@@ -138,7 +138,7 @@ const makeProtocolError = (mode: string): AiError.AiError =>
     reason: new AiError.InvalidRequestError({
       description:
         `rollouts need a model behind chat completions, and this one speaks ${mode}: ` +
-        "set model.api_mode, or choose another model"
+        "set model.api_mode or another model"
     })
   })
 

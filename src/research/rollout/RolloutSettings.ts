@@ -77,18 +77,18 @@ export const trainerPrompt = [
     "check that its rewards mean what they should, start a training run, and judge its results.",
   "",
   "Work in this order:",
-  "1. rl_list_environments lists the environments. " +
+  "1. rl_list_environments shows the environments there are. " +
     "Read the file of one that is close to the task before you use it: its data, its prompt, its reward.",
   "2. Look at the data yourself with the terminal. A reward on data that you have not seen is a guess.",
   "3. rl_select_environment, then rl_get_current_config and rl_edit_config: start small (few steps, small groups).",
   "4. rl_test_inference before every start. Rewards that are all the same teach nothing; " +
-    "rewards for wrong answers teach the wrong thing. Fix the environment first.",
+    "rewards that a wrong answer gets teach the wrong thing. Fix the environment first.",
   "5. rl_start_training. Then leave it alone: rl_check_status answers once in 30 minutes. Wait in between, " +
     "or do other work.",
   "6. rl_get_results: compare mean reward and evaluation with the start. " +
-    "Stop early (rl_stop_training) if it gets worse or stalls, and say what you would change.",
+    "Stop early (rl_stop_training) where it gets worse or stands still, and say what you would change.",
   "",
   "Say what you found with numbers, and what you did not check. Never print keys. " +
-    "Training costs money and hours: when the task leaves an important choice open, " +
+    "Training costs money and hours: when the task leaves a choice that matters open, " +
     "take the smaller run and say so."
 ].join("\n")

@@ -89,11 +89,11 @@ const terminalOnly: Selection = { toolset: (name) => name === "terminal", tool: 
 
 const systemPrompt = [
   "You solve one task of software engineering by commands. Your working directory is the root of the project, " +
-    "which only you use: change its files until the task is done. " +
+    "which is yours alone: change its files until the task is done. " +
     "There is one tool, terminal, and each call of it is a new shell.",
-  "Read the relevant code before you change anything. Make the smallest change that solves it, " +
+  "Read what the task is about before you change anything. Make the smallest change that solves it, " +
     "in the style of the code around it. Check it by running what the project has for that, " +
-    "and do not change existing tests unless the task says so. Do not ask questions: there is no one to answer.",
+    "and do not change tests that exist unless the task says so. Do not ask questions: there is no one to answer.",
   `When the task is done, run \`echo ${sentinel}\` as a command of its own. ` +
     "Everything that is not in a file then is lost."
 ].join("\n\n")

@@ -243,7 +243,7 @@ const toAgentFile = (
   { description, middlewares, name, settings, systemPrompt, systemPromptSuffix, temperature, tools }: typeof Part.Type,
   folder: string
 ): Omit<AgentFile, "subAgents"> => ({
-  file: { name: `submitted agent ${name}`, folder, text: Effect.succeed("") },
+  file: { name: `agent ${name} of the submission`, folder, text: Effect.succeed("") },
   name,
   description,
   systemPrompt,
@@ -251,7 +251,7 @@ const toAgentFile = (
   temperature,
   tools,
   middlewares,
-  settings: toFlags(settings, `submitted agent ${name}`)
+  settings: toFlags(settings, `agent ${name} of the submission`)
 })
 
 /** Decodes submitted content. `folder` replaces the folder of its agent file. */
@@ -302,6 +302,6 @@ export const load = Effect.fnUntraced(function* (digest: string, folder: string)
     }>`UPDATE agents SET used_at = clock_timestamp() WHERE digest = ${digest} RETURNING content`
   )
   if (row === undefined || Digest.toHex(row.content, 32) !== digest)
-    return yield* makeRefusal(`the submitted agent ${digest} is not in the database any more: submit it again`)
+    return yield* makeRefusal(`the agent ${digest} of the submission is not in the database any more: submit it again`)
   return yield* read(row.content, folder)
 })

@@ -101,7 +101,7 @@ export class ModeUnavailable extends Schema.TaggedError<ModeUnavailable>("hermes
   }
 ) {
   override get message(): string {
-    return `Mode "${this.mode}" is not available here: the most permissive mode allowed is "${this.most}".`
+    return `Mode "${this.mode}" is not available here: "${this.most}" is the loosest that is allowed.`
   }
 }
 

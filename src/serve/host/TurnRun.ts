@@ -44,7 +44,7 @@ const planningLabel = "hermes-effect/host/planning"
 /** Instruction of the mode `plan`, sent with each message and not stored. */
 const planning =
   "[Plan mode: read only. Look at what you need, then answer with your plan: which edits you will make, in which " +
-  "order, and how you will check them. The user will approve the plan or ask for another.]"
+  "order, and how you will check them. The user approves the plan, or asks for another.]"
 
 /**
  * Registers a hook that sends the instruction of the mode `plan` with each message in this mode, for the lifetime of

@@ -80,7 +80,7 @@ export const fromError = (error: unknown): ApiError => {
       "model_failed",
       Redaction.redactText(`The model did not answer: ${error.reason.message}`)
     )
-  return make(500, "internal_error", "The server failed to handle this request. See its log for the cause.")
+  return make(500, "internal_error", "The server failed at this request. Its log says why.")
 }
 
 /** Converts a cause to an {@link ApiError}: its first failure, or an internal server error. */

@@ -65,7 +65,7 @@ export const makeBodyReader =
               ApiError.make(
                 400,
                 "invalid_json",
-                value === undefined ? "The body is not JSON." : "The body is JSON but not an object."
+                value === undefined ? "The body is not JSON." : "The body is JSON, but no object."
               )
             )
       })

@@ -84,7 +84,7 @@ const notMeant = ApiError.make(
 const otherPage = ApiError.make(
   403,
   "forbidden_origin",
-  "Pages from other sites must not call this server. Start it with --allow-origin ORIGIN to allow one."
+  "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one."
 )
 const wrongKey = ApiError.make(
   401,

@@ -180,9 +180,7 @@ const takeExclusively = (sql: Sql, path: string) =>
     Effect.catch((error) =>
       error.reason._tag === "LockTimeoutError"
         ? Effect.fail(
-            makeFailure(
-              `${path} is damaged and open in another program: end every hermes process, then repair the database`
-            )
+            makeFailure(`${path} is damaged and open in another program: end every hermes process, then repair it`)
           )
         : Effect.void
     )

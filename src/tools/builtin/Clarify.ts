@@ -56,7 +56,7 @@ const AnswerResult = Schema.Struct({
 /** The tool `clarify`. */
 export const tool = Tool.make("clarify", {
   description:
-    "Ask the user when the task cannot continue without something only they know: which of several meanings, " +
+    "Ask the user when the task cannot go on without something that only they know: which of several meanings, " +
     "which trade-off, a missing value. Do not ask what you can find out, and not for permission to run a tool.",
   parameters: Schema.Struct({
     question: Schema.optionalKey(Schema.String),

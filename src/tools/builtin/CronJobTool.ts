@@ -59,7 +59,7 @@ export const Parameters = Schema.Struct({
   repeat: Schema.optionalKey(
     Schema.Int.annotate({ description: "Runs until it is done. Default: 1 for a single time, else no end." })
   ),
-  skills: makeTextListField("Skills that the job follows"),
+  skills: makeTextListField("Names of skills that the job follows"),
   script: makeTextField(
     "A file below the scripts directory of the home directory; what it prints is given to the agent."
   ),

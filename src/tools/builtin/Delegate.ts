@@ -51,7 +51,7 @@ const fields = {
   ),
   role: Schema.optionalKey(
     Delegator.Role.annotate({
-      description: "leaf (default) works alone; orchestrator may delegate further if the depth allows it."
+      description: "leaf (default) works alone; orchestrator may delegate further, where the depth allows it."
     })
   )
 }
@@ -94,7 +94,7 @@ const description = [
     "tasks, for several independent pieces of work at once. Do not use it for a single tool call that you can " +
     "make yourself.",
   "Say everything that the child must know in goal and context. status and exit_reason of each result say " +
-    "whether its work is complete: partial work is never called completed."
+    "whether its work is whole: partial work is never called completed."
 ].join("\n\n")
 
 /** The tool `delegate_task`. */

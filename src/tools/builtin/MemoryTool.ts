@@ -59,7 +59,7 @@ export const tool = Tool.make("memory", {
     "holds who the user is and how they want things done. Save what will still be true and useful later: " +
     "preferences, corrections, conventions, lessons. Not progress, not results, not what can be looked up. add " +
     "needs content; replace needs old_text and content; remove needs old_text. old_text is a part of one " +
-    "entry. Give operations to make several changes at once, all or none, for instance to free space. What you " +
+    "entry. Give operations to make several changes at once, all or none, for instance to make room. What you " +
     "save shows in the prompts of later sessions, not of this one.",
   parameters: Schema.Struct({
     action: Schema.optionalKey(Schema.Literals(["add", "replace", "remove"])),

@@ -55,7 +55,7 @@ export const tool = Tool.make("patch", {
       Schema.String.annotate({ description: 'replace: text that takes its place; "" removes it' })
     ),
     replace_all: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "replace: change every occurrence (default false: must occur once)" })
+      Schema.Boolean.annotate({ description: "replace: change every occurrence (default false: there must be one)" })
     ),
     patch: Schema.optionalKey(Schema.String.annotate({ description: "patch: the V4A patch" }))
   }),
@@ -180,7 +180,7 @@ const patience = 3
 
 const renderUrgentHint = (times: number): string =>
   `This is failure ${times} in a row. Do not guess again: read the file with read_file now, use a short ` +
-  "old_string that occurs only once, or replace the whole file with write_file."
+  "old_string that stands only once, or replace the whole file with write_file."
 
 /** Creates the handler from the services of the toolset. */
 export const make = Effect.gen(function* () {

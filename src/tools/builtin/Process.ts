@@ -32,7 +32,7 @@ const Parameters = Schema.Struct({
   action: Schema.Literals(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]).annotate({
     description:
       "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of " +
-      "the output. wait: until it ends or times out. kill: end it and everything it started. write: " +
+      "the output. wait: until it ends or the timeout is over. kill: end it and everything it started. write: " +
       "data to its stdin as it is. submit: data and a newline. close: end of its stdin."
   }),
   session_id: Schema.optionalKey(
@@ -50,12 +50,12 @@ const Parameters = Schema.Struct({
   ),
   offset: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
-      description: "First line that log shows, counted from 0. Default: the last lines."
+      description: "First line that log shows, counted from 0. Left out: the last lines are shown."
     })
   ),
   limit: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `Maximum lines that log shows. Default ${defaultLines}.`
+      description: `Lines that log shows at most. Default ${defaultLines}.`
     })
   )
 })

@@ -112,7 +112,7 @@ export const tool = Tool.make("search_files", {
     'Search the content of files with a regular expression (target "content", default), or find files by name ' +
     '(target "files"). Use this instead of grep, rg, find and ls. Searches the working directory and below ' +
     "unless path says otherwise; leaves out what .gitignore names, node_modules, version control and binary " +
-    "files. Patterns match within single lines and are case-sensitive; start with (?i) to ignore case. For " +
+    "files. Patterns match within single lines and are case-sensitive; begin with (?i) to ignore case. For " +
     'target "files" the pattern is a glob such as *.ts or src/**/*.test.ts, or a part of the name; * lists ' +
     "everything.",
   parameters: Schema.Struct({
@@ -124,7 +124,7 @@ export const tool = Tool.make("search_files", {
       Schema.String.annotate({ description: "Directory or file to search (default: the working directory)" })
     ),
     file_glob: Schema.optionalKey(
-      Schema.String.annotate({ description: "content: search only files matching this glob, such as *.py" })
+      Schema.String.annotate({ description: "content: search only files that fit this glob, such as *.py" })
     ),
     limit: Schema.optionalKey(
       Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Results to return (default 50)" })

@@ -302,7 +302,7 @@ const handlers = toolkit.toLayer(
               success: true as const,
               name: skill.name,
               status: "unchanged" as const,
-              message: "You already have this text: it is in an earlier result and has not changed."
+              message: "You have this text already: it is in an earlier result, and has not changed."
             }
           : viewed
       }),

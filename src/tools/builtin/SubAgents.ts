@@ -37,7 +37,7 @@ export const make = (agents: ReadonlyArray<AgentDescription>) => {
   const tool = Tool.make(toolName, {
     description: [
       "Gives a message to one of your agents, which works on it with its own tools and a conversation of its " +
-        "conversation, and returns its report.",
+        "own, and returns its report.",
       `Your agents:\n${agents.map(describeAgent).join("\n")}`
     ].join("\n\n"),
     parameters: Schema.Struct({

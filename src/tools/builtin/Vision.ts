@@ -73,7 +73,7 @@ const tooLarge = Problem.fail(`the image is larger than ${maxBytes / 1024 / 1024
 const fromUrl = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
   Fetch.download(url, maxBytes).pipe(
     Effect.matchEffect({
-      onFailure: ({ message }) => Problem.fail(message, { hint: "pass the address of the image itself" }),
+      onFailure: ({ message }) => Problem.fail(message, { hint: "give the address of the image itself" }),
       onSuccess: ({ body, truncated }) => (truncated ? tooLarge : Effect.succeed(body))
     })
   )

@@ -160,7 +160,7 @@ export const make = (settings: Settings): LoopGuard => {
       ? {
           _tag: "Warn",
           message:
-            `This exact call of ${name} has now returned the same result ${times} times. You already have it: use ` +
+            `This exact call of ${name} has now returned the same result ${times} times. You have it already: use ` +
             "it, or ask for something else."
         }
       : fine

@@ -219,7 +219,7 @@ const recordRunEnd = (job: Job, { error, output, sessionId, status }: FinishedRu
   }
 }
 
-const died = "its process ended before the run did"
+const died = "the process that ran it ended before the run did"
 
 /**
  * Updates a job after a time without a scheduler: a run whose process died is recorded as failed, and a due time too

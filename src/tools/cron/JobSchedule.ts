@@ -125,7 +125,7 @@ const parseCron = (text: string, timezone: string): Result.Result<Schedule, stri
   if (Result.isFailure(parsed))
     return Result.fail(`"${text}" is not a valid cron expression (${parsed.failure.message}): ${forms}`)
   return findNextAfter(schedule, 0) === undefined
-    ? Result.fail(`"${text}" never occurs: that date does not exist`)
+    ? Result.fail(`"${text}" never comes: no calendar has that day`)
     : Result.succeed(schedule)
 }
 

@@ -330,7 +330,7 @@ export const logIn = Effect.fn("McpLogin.login")(function* (
 ): Effect.fn.Return<void, McpError> {
   const { name } = config
   const sdk = yield* Effect.mapError(
-    OptionalPackage.load("MCP server logins need the package", ["@modelcontextprotocol/client"], () =>
+    OptionalPackage.load("logins at MCP servers need the package", ["@modelcontextprotocol/client"], () =>
       import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)
     ),
     ({ message }) => new McpError({ server: name, reason: "config", message })

@@ -131,7 +131,7 @@ const failConfig = (server: string, what: string): Effect.Effect<never, McpError
 const parseTransport = (name: string, section: Section): Effect.Effect<Stdio | Http, McpError> => {
   const { args, command, cwd, env, headers, oauth, sandbox, url } = section
   if (command !== undefined && url !== undefined) {
-    return failConfig(name, "has both a command and a url: keep only the one that reaches the server")
+    return failConfig(name, "has a command and a url: keep the one that reaches the server")
   }
   if (command !== undefined) {
     return command.trim() === ""
@@ -148,7 +148,7 @@ const parseTransport = (name: string, section: Section): Effect.Effect<Stdio | H
         headers,
         oauth: oauth === true ? {} : oauth === false ? undefined : oauth
       })
-    : failConfig(name, `the url begins with ${parsed.protocol}//: only http:// and https:// are supported`)
+    : failConfig(name, `the url begins with ${parsed.protocol}//: only http:// and https:// reach a server`)
 }
 
 const untrusted: ToolTrust = { isTrusted: false, hints: {} }

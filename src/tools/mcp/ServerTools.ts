@@ -433,7 +433,7 @@ export const makeSearchTool = (
 ): Entry => ({
   tool: Tool.dynamic(formatToolName(config.name, "search_tools"), {
     description:
-      `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those matching some words ` +
+      `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those that fit some words ` +
       "(or exact names) and makes them available: call the ones that you need in your next step.",
     parameters: {
       type: "object",

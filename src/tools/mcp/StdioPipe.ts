@@ -193,7 +193,7 @@ export const open = Effect.fnUntraced(function* (
     (line) => {
       strays++
       if (!spoke && strays >= maxStrayLines)
-        close("protocol", `does not speak MCP; it sent ${JSON.stringify(toOneLine(line))}`)
+        close("protocol", `does not speak MCP; it said ${JSON.stringify(toOneLine(line))}`)
     }
   )
   const errors = yield* Stream.runForEach(handle.stderr, (chunk) =>

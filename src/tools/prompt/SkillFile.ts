@@ -167,7 +167,7 @@ export const listRemarks = ({ body, facts }: SkillFile, directory: string): Read
   ...((facts.compatibility ?? "").length > maxCompatibility
     ? [`its compatibility has more than ${maxCompatibility} characters`]
     : []),
-  ...(body === "" ? ["it has no text after the frontmatter"] : [])
+  ...(body === "" ? ["it has no text behind the frontmatter"] : [])
 ]
 
 /**

@@ -309,7 +309,7 @@ export const installSkill = Effect.fn("SkillInstaller.installSkill")(function* (
     return yield* refuseInstallation(`"${category}" is no name of a category`)
   const target = replaces ?? paths.join(directory, ...(category === undefined ? [] : [category]), name)
   if (replaces === undefined && (yield* toSkillRefusal(target)(fs.exists(target))))
-    return yield* refuseInstallation(`${target} already exists: remove it first`)
+    return yield* refuseInstallation(`there is ${target} already: remove it first`)
   yield* toSkillRefusal(target)(
     Effect.uninterruptible(
       Effect.gen(function* () {

@@ -180,7 +180,7 @@ const makeBlocks = (options: Options, catalogue: Service["catalogue"]): Service[
     for (const { message, path } of problems.slice(0, maxProblems))
       yield* Effect.logWarning(`skill left out: ${path}: ${message}`)
     if (problems.length > maxProblems)
-      yield* Effect.logWarning(`${problems.length - maxProblems} more skills skipped: see \`hermes skills check\``)
+      yield* Effect.logWarning(`${problems.length - maxProblems} more skills left out: see \`hermes skills check\``)
     const text = SkillText.renderIndex(
       found.skills.filter(({ facts }) => SkillText.isOffered(facts.conditions, offered, toolsets)),
       found.categories

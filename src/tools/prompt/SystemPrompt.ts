@@ -67,13 +67,13 @@ const ofTools: ReadonlyArray<readonly [tool: string, text: string]> = [
   ],
   [
     "session_search",
-    "When the user mentions something from an earlier conversation, or when earlier work may help, search " +
+    "When the user speaks of something from an earlier conversation, or when earlier work may help, search " +
       "with `session_search` before you ask the user to repeat it."
   ],
   [
     "skill_manage",
     "After a task that took five tool calls or more, an error that was hard to find, or a way of working that " +
-      "the user corrected, save the method as a skill with `skill_manage`. Patch a skill that you found outdated or " +
+      "the user corrected, keep the way as a skill with `skill_manage`. Patch a skill that you found outdated or " +
       "wrong while you used it, before you finish."
   ]
 ]
@@ -106,7 +106,7 @@ const act =
 const ofFamilies: ReadonlyArray<readonly [names: ReadonlyArray<string>, text: string]> = [
   [
     ["gemini", "gemma"],
-    "Use absolute paths in file tools. Look at a file before you change it, and check that a library exists " +
+    "Use absolute paths in file tools. Look at a file before you change it, and check that a library is there " +
       "before you use it. Run commands so that they ask nothing (`--yes`, `-y`). Call tools that do not depend " +
       "on each other in one message."
   ],
@@ -157,11 +157,7 @@ const platforms: Readonly<Record<string, string>> = {
     "Bold, italic, links, `code` and code blocks are shown; tables and headings are not.",
     media
   ),
-  discord: describeMessenger(
-    "Discord",
-    "Markdown is shown, tables are not. A message can have 2,000 characters.",
-    media
-  ),
+  discord: describeMessenger("Discord", "Markdown is shown, tables are not. A message holds 2,000 characters.", media),
   whatsapp: describeMessenger("WhatsApp", "Write plain text: Markdown is not shown.", media),
   signal: describeMessenger("Signal", "Write plain text: Markdown is not shown.", media),
   sms: describeMessenger(
@@ -336,7 +332,7 @@ const describeMachine = Effect.fnUntraced(function* ({
   }
   if ((yield* isThere("/.dockerenv")) || (yield* isThere("/run/.containerenv"))) {
     hints.push(
-      "You work inside a container: changes outside mounted directories are lost with it, and services on " +
+      "You work inside a container: changes outside of mounted directories are lost with it, and services of " +
         "the host are not on localhost."
     )
   }

@@ -187,7 +187,7 @@ const listUnsupportedSettings = (
           type: "unsupported",
           feature: "reasoning",
           details:
-            `specification ${version} has no setting for it: set it where the model is created, or use an ` +
+            `specification ${version} has no setting for it: set it where the model is made, or take a ` +
             "model of the AI SDK 7"
         }
       ]

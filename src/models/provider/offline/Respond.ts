@@ -136,7 +136,7 @@ const readOutcomes = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>): Reado
     const isStub = isStubResult(made.result)
     if (!isStub) whole.push(made)
     const before = isStub ? whole.findLast((earlier) => isSame(earlier, made)) : undefined
-    return { made, outcome: readOutcome((before ?? made).result ?? "Error: it returned no result") }
+    return { made, outcome: readOutcome((before ?? made).result ?? "Error: it gave no result") }
   }
   return exchanges.map(({ steps }) => steps.map((step) => step.map(readMadeCall)))
 }

@@ -35,7 +35,7 @@ const checkFormat = (request: ModelRequest, answer: Completion.Answer): Effect.E
           method: "execute",
           reason: new AiError.InvalidRequestError({
             parameter: "response_format",
-            description: "the offline stand-in cannot give structured answers: configure a model"
+            description: "the offline stand-in gives no structured answers: configure a model"
           })
         })
       )

@@ -77,7 +77,7 @@ export const feedback = (
   const takeBack = ({ name, run }: Score): HTMLElement =>
     button("Take back", () => void send({ name, value: null, ...of(run ?? "") }, problem), {
       class: "small",
-      "aria-label": `Remove the score ${name}`
+      "aria-label": `Take the score ${name} back`
     })
   const columns: ReadonlyArray<Column<Score>> = [
     { head: "Score", cell: ({ name }) => name, left: true },

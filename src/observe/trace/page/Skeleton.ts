@@ -27,7 +27,7 @@ export const byId = (id: string): HTMLElement => {
 
 const keys: ReadonlyArray<readonly [keys: string, what: string]> = [
   ["↑ ↓", "previous row, next row"],
-  ["← →", "fold and unfold; go to the parent row, go to the first child row"],
+  ["← →", "fold and unfold; to the row around, to the first row inside"],
   ["Home End", "first row, last row"],
   ["Enter", "to the details; Escape goes back"],
   ["/", "search"],

@@ -107,7 +107,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "agents",
     aliases: ["tasks"],
     usage: "[pause|resume]",
-    words: makeArgumentWords({ pause: "stop starting sub-agents", resume: "allow them again" }),
+    words: makeArgumentWords({ pause: "start no more sub-agents", resume: "allow them again" }),
     help: "List sub-agents and processes, or pause and resume delegation",
     run: makeReportCommand(manageAgents),
     meanwhile: manageAgents

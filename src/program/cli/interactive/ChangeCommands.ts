@@ -303,7 +303,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "undo",
     usage: "[files|conversation] [N]",
-    help: "Undo the last turn's files, messages, or both",
+    help: "Undo the last turn: its files, its messages, or both",
     words: makeArgumentWords(parts),
     run: undo
   },

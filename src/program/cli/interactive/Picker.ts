@@ -98,6 +98,6 @@ export const choose = Effect.fnUntraced(function* <A>(
 
 const formatHint = (title: string, columns: number, paint: Paint): string =>
   paint.text(
-    Width.cut(`  ${SafeText.toLine(title)} · type to search · Enter selects · Esc goes back`, columns - 1),
+    Width.cut(`  ${SafeText.toLine(title)} · type to search · Enter takes it · Esc goes back`, columns - 1),
     "dim"
   )

@@ -71,7 +71,7 @@ const copy = makeCommandAction(
       ways.length === 0
         ? `The text has ${text.length} characters, too many for the terminal, and there is no clipboard ` +
             "program (wl-copy, xclip, xsel, pbcopy). Use /export to write it to a file."
-        : `Copied ${text.length} characters with ${ways.join(" and ")}.`,
+        : `Copied ${text.length} characters by ${ways.join(" and ")}.`,
       ""
     )
   })

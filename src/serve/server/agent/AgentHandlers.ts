@@ -113,7 +113,7 @@ const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: Rea
     renderMetric(
       "hermes_requests_total",
       "counter",
-      "Answered requests, by status.",
+      "Requests that were answered, by status.",
       Array.from(requests, ([status, count]) => [`{status="${status}"}`, count])
     ) +
     renderMetric("hermes_sessions_open", "gauge", "Sessions that are open.", [["", open]]) +

@@ -57,7 +57,7 @@ const shared: ReadonlyArray<Field> = [
   {
     name: "background",
     isServed: isAmong(false),
-    advice: "Answers are given while the client waits: use POST /v1/sessions for background work."
+    advice: "Answers are given while the client waits: use POST /v1/sessions for work behind it."
   },
   {
     name: "modalities",

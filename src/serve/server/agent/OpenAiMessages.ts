@@ -221,7 +221,7 @@ const toClientTool = (tool: unknown, index: number): Parsed<ClientTool> => {
   const fields = Json.readFields(tool)
   if (fields["type"] !== "function")
     return refuseRequest(
-      `tools[${index}] is of the type "${Json.readWord(fields["type"])}". Only functions can be added; ` +
+      `tools[${index}] is of the type "${Json.readWord(fields["type"])}". Only functions can be brought; ` +
         "the agent has its own tools."
     )
   const made = Json.isFields(fields["function"]) ? fields["function"] : fields

@@ -169,7 +169,7 @@ export const judgeWrite = (path: string, places: PathRootsService): Denial | und
   if (places.agentHomes.some((home) => isWithin(key, foldHome(home)))) {
     return {
       reason: "it is in the home directory of hermes, which only its own commands and tools change",
-      advice: "Use the tool that manages it (memory, skills, cronjob), or tell the user which `hermes` command to run."
+      advice: "Use the tool that keeps it (memory, skills, cronjob), or tell the user which `hermes` command to run."
     }
   }
   if (places.safeRoots.length > 0 && !places.safeRoots.some((root) => isWithin(key, root.toLowerCase()))) {

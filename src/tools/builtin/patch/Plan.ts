@@ -40,14 +40,14 @@ export const decodeText = (given: string, bytes: Uint8Array): Effect.Effect<Bina
 
 const failHunk = (given: string, refused: V4A.HunkRefusal): Effect.Effect<never, Problem.Problem> => {
   const { hunk } = refused
-  const where = `the hunk at patch line ${hunk.at}`
+  const where = `the hunk at line ${hunk.at} of the patch`
   switch (refused._tag) {
     case "NotFound": {
       const expected = hunk.lines.find(({ kind, text }) => kind !== "add" && text.trim() !== "")?.text ?? ""
       return Problem.fail(`${where} does not match ${given}: its lines were not found there`, {
         hint: refused.above
           ? "They stand above the place of the hunk before it: give the hunks in the order of the file."
-          : `The search started at ${JSON.stringify(Problem.clip(expected.trim(), 120))}. Read the file ` +
+          : `It was looked for from ${JSON.stringify(Problem.clip(expected.trim(), 120))} on. Read the file ` +
             "again with read_file and copy the context lines exactly."
       })
     }
