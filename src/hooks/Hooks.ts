@@ -259,7 +259,7 @@ export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
   )
 }
 
-/** No hooks. Every use is a service of its own, to which hooks can be added. */
+/** No hooks. Each use creates a separate service, to which hooks can be added. */
 export const layerNone: Layer.Layer<Hooks> = Layer.fresh(Layer.effect(Hooks, make()))
 
 /**

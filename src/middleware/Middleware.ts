@@ -401,7 +401,7 @@ export const llmServices = ({
 }: {
   readonly name: string
   readonly services: Services<LlmContext>
-  /** True if the services put each call into a span. The runtime then makes no spans of its own (`OperationSpans`). */
+  /** True if the services put each call into a span. The runtime then creates no further spans (`OperationSpans`). */
   readonly traces?: boolean | undefined
 }): LlmExecution =>
   make("llm_execution", name, {

@@ -8,14 +8,14 @@
  * | the wrapper | result |
  * | --- | --- |
  * | succeeds with a value | the value |
- * | succeeds with a value that breaks the contract of its kind (`ResultContract`) | as if it had died with an error that describes the value |
+ * | succeeds with a value that breaks the contract of its kind (`ResultContract`) | as if it had died |
  * | succeeds with nothing | the result of the inner call; without a result, as if the wrapper had died before `next` |
  * | fails with a typed failure | that failure, which is intended: a veto or a translation |
  * | dies before `next` | the rest of the chain, unwrapped |
  * | dies after `next` succeeded | the value of the inner call |
  * | dies after `next` failed | the failure of the inner call, with the defect attached |
- * | dies after it interrupted `next` itself | a model call runs again, unwrapped, if `next` may repeat; otherwise `MiddlewareFailure`: the result is unknown |
- * | ends while its `next` is still running in another fiber | the inner call is awaited; the wrapper is treated as if it had died after it |
+ * | dies after it interrupted `next` itself | `wrap_model_call`: the call runs again; others: `MiddlewareFailure` |
+ * | ends while its `next` is still running in another fiber | the call is awaited, then as if it had died |
  * | calls `next` while an earlier call of `next` is running | the second call waits for the first and then fails, so that nothing runs twice; if this is unhandled, the wrapper dies |
  * | calls `next` in the `onPart` of its call | that call is refused immediately, which is a failure of the `onPart` |
  * | is interrupted with the run | interruption |

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * An agent has the middleware of plugins outermost, then this list, then the list of its own options. Additions have a
+ * The stack of an agent has the middleware of plugins outermost, then this list, then its options. Additions have a
  * position in the two lists. Entries add no failure, and their services come from the context of their layer; values of
  * a run (`RunContext`) take precedence.
  *
@@ -116,7 +116,7 @@ export const layer = <const Entries extends ReadonlyArray<Any>>(
 ): Layer.Layer<Middlewares, never, Exclude<Needs<Entries>, Scope.Scope>> =>
   Layer.effect(Middlewares, Effect.map(Effect.andThen(requireServices<Entries>(), provideEntries(entries)), makeList))
 
-/** No middleware. Every use is a list of its own. */
+/** No middleware. Each use creates a separate list. */
 export const layerNone: Layer.Layer<Middlewares> = Layer.fresh(Layer.sync(Middlewares, () => makeList([])))
 
 /**

@@ -277,7 +277,7 @@ const describeSafely = (attributes: () => SparseAttributes): SparseAttributes =>
   }
 }
 
-/** Creates a builder of the heads and spans of nodes. The run of a child has no span of its own. */
+/** Creates a builder of the heads and spans of nodes. The run of a child has no separate span. */
 export const makeSpanBuilder = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) => {
   const traces = new WeakMap<RunTree.Run, Trace>()
   const getTrace = (run: RunTree.Run): Trace => {

@@ -393,7 +393,7 @@ export const layerFromList = <E, R>(
     })
   )
 
-/** No tools. Every use is a registry of its own, to which toolsets can be added. */
+/** No tools. Each use creates a separate registry, to which toolsets can be added. */
 export const layerNone: Layer.Layer<ToolRegistry> = Layer.fresh(Layer.effect(ToolRegistry, make))
 
 /**

@@ -20,7 +20,7 @@ import * as GrowingBytes from "../GrowingBytes.ts"
 import type { Body, Encoding } from "./SignalEncoding.ts"
 import type { Send, Target } from "./Transport.ts"
 
-/** Maximum total size of the items in one request, in bytes. A single larger item is sent in a request of its own. */
+/** Maximum total size of the items in one request, in bytes. A single larger item is sent in a separate request. */
 export const maxRequestBytes = 2_000_000
 
 /** Pause of the exports after a request has finally failed, in milliseconds. */

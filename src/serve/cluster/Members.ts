@@ -23,7 +23,7 @@ import { ClusterDatabase, protocol } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** Time between two checks of the other runners. */
-/** Schedule of a runner's checks of its own state and of the other runners. */
+/** Schedule on which a runner checks itself and the other runners. */
 const looks = Schedule.spaced("1 second")
 
 /** A runner, as stored in the database for other processes. */

@@ -47,7 +47,7 @@ const add = (to: Sums, row: Row): void => {
   to.cost += row.cost
 }
 
-/** For each agent, returns the totals of its own calls. The agents are in tree order. */
+/** For each agent, returns the totals of that agent's calls. The agents are in tree order. */
 const ofAgents = (rows: ReadonlyArray<Row>): ReadonlyArray<Sums> => {
   const agents = new Map<number, Sums>()
   /** Agent of each row, by row id. Rows come after their parents. */
