@@ -102,11 +102,22 @@ const play = Effect.fnUntraced(function* (scenario: Scenario) {
   return { outcome: outcomeOf(exit, answers[kind].read), shown }
 })
 
+/** Two parts that hang take longer than a third wrapper may hold the stream, and the model knows no times. */
+const keepOneHang = (scenario: Scenario): Scenario => {
+  const first = scenario.wrappers.find(({ does }) => does === "hang")
+  return {
+    ...scenario,
+    wrappers: scenario.wrappers.map((wrapper) =>
+      wrapper.does === "hang" && wrapper !== first ? { ...wrapper, does: "die" } : wrapper
+    )
+  }
+}
+
 describe("the failure model of streams", () => {
   it.effect(`${seeds.length} random chains around a stream show what the rules say, and come to it`, () =>
     Effect.gen(function* () {
       for (const seed of seeds) {
-        const scenario = generateStream(random(seed))
+        const scenario = keepOneHang(generateStream(random(seed)))
         assert.deepStrictEqual(
           yield* play(scenario),
           expectedStream(scenario),

@@ -32,7 +32,11 @@ export const answers = {
     read: (answer: unknown): string => textOf(answer as ModelResponse)
   },
   wrap_model_call: {
-    make: (text: string): unknown => ({ response: textAnswer(text), route: {}, attempt: 0 }),
+    make: (text: string): unknown => ({
+      response: textAnswer(text),
+      route: { provider: "test", model: "test", apiMode: "chat_completions" },
+      attempt: 0
+    }),
     read: (answer: unknown): string => textOf((answer as { readonly response: ModelResponse }).response)
   }
 }
