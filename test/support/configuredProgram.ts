@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { mkdirSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import * as Config from "../../src/base/config/Config.ts"
 import * as Environment from "../../src/base/config/Environment.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
@@ -21,6 +21,12 @@ export interface Options {
 
 /** A home directory that is gone after the test. */
 export const home: typeof temporaryDirectory = temporaryDirectory
+
+/** Writes a file, and the folders that it is in. */
+export const keep = (path: string, text: string): void => {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+}
 
 /** The program's layer for these settings. */
 export const layer = ({ config, env = {}, home: given }: Options) =>

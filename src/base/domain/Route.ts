@@ -23,6 +23,7 @@
 import { memoize } from "effect/Function"
 import type * as Redacted from "effect/Redacted"
 import type { ApiMode } from "./ApiMode.ts"
+import * as ClaudeVersion from "./ClaudeVersion.ts"
 
 /** An Amazon Bedrock guardrail that is applied to each call. */
 export interface Guardrail {
@@ -71,7 +72,8 @@ export interface Abilities {
   /**
    * Thinking that is sent back to the model: all thinking that the protocol can express, only the thinking of the
    * current tool loop, or no thinking. At every endpoint, Claude rejects the result of a call if the thinking before
-   * the call is missing.
+   * the call is missing. Models that keep the thinking of earlier turns get all of it, so that a request begins with
+   * the bytes of the request before.
    */
   readonly thinking: "all" | "tool_loop" | "none"
   /**
@@ -122,9 +124,10 @@ const findThinking = ({ apiMode, baseUrl, model }: RouteIdentity): Abilities["th
   switch (apiMode) {
     case "anthropic_messages":
       // Models of other vendors reject signatures that they did not create.
-      return isAnthropic(baseUrl) || /claude/i.test(model) ? "tool_loop" : "none"
+      if (!isAnthropic(baseUrl) && !/claude/i.test(model)) return "none"
+      return ClaudeVersion.keepsThinking(model) ? "all" : "tool_loop"
     case "bedrock_converse":
-      return "tool_loop"
+      return ClaudeVersion.keepsThinking(model) ? "all" : "tool_loop"
     default:
       return "all"
   }
@@ -135,12 +138,20 @@ const isHost = (baseUrl: string | undefined, domain: string): boolean => {
   return host === domain || host.endsWith(`.${domain}`)
 }
 
+const isCopilot = ({ baseUrl, provider }: RouteIdentity): boolean =>
+  provider === "copilot" || isHost(baseUrl, "githubcopilot.com")
+
 const qwenProviders: ReadonlySet<string> = new Set(["opencode", "opencode-zen", "opencode-go", "alibaba"])
 /** Matches Claude models on Bedrock that do not support cache points. */
 const oldClaude = /claude-(?:v\d|instant|3-(?:sonnet|opus|haiku))/
 
-/** Returns the form of the cache marks of a route (`hermes-llm.md` §7.3). */
-const findCacheMarks = ({ apiMode, baseUrl, model, provider }: RouteIdentity): Abilities["cacheMarks"] => {
+/**
+ * Returns the form of the cache marks of a route (`hermes-llm.md` §7.3). Claude takes marks behind every endpoint of
+ * chat completions except GitHub's, because gateways pass them on. If an endpoint refuses them, they are omitted
+ * (`models/routing/Adaptation`).
+ */
+const findCacheMarks = (route: RouteIdentity): Abilities["cacheMarks"] => {
+  const { apiMode, baseUrl, model, provider } = route
   const name = model.toLowerCase()
   const isNous = isHost(baseUrl, "nousresearch.com")
   switch (apiMode) {
@@ -158,7 +169,7 @@ const findCacheMarks = ({ apiMode, baseUrl, model, provider }: RouteIdentity): A
         ? "cache_points"
         : "none"
     case "chat_completions":
-      return ((isNous || isHost(baseUrl, "openrouter.ai")) && name.includes("claude")) ||
+      return (name.includes("claude") && !isCopilot(route)) ||
         (isNous && name.includes("qwen")) ||
         (qwenProviders.has(provider) && name.includes("qwen"))
         ? "envelope"

@@ -3,11 +3,14 @@
  *
  * **Details**
  *
- * A request has at most four marks: after the tools, after the system prompt, and at the end of the conversation. If
- * the request has tools, the conversation's marks are on its last two user messages. The earlier of the two ended the
- * previous request, so the prefix up to it is already cached, regardless of the number of blocks after it. Without
- * tools the marks are on the last three messages, or on the last four if there is no system prompt either. Marks are
- * added to copies of the encoded messages, so the cached messages themselves never change.
+ * A request has at most four marks: after the tools, after the system prompt, and in the conversation. If the request
+ * has tools, the conversation's marks are at its end and at the ends of earlier requests, newest first: an earlier
+ * request ended before each answer. The prefix up to there is already cached, regardless of the number of blocks after
+ * it. Without tools the marks are on the last three messages, or on the last four if there is no system prompt either.
+ * Marks are added to copies of the encoded messages, so the cached messages themselves never change.
+ *
+ * Models that remove the thinking of earlier turns lose the prefix from the first thinking of the last turn on. For
+ * them, the message that opened the last turn keeps a mark.
  *
  * A conversation that already has marks set by the caller gets no additional marks.
  *
@@ -42,13 +45,41 @@ const maxKey = 64
 export const makeCacheKey = (conversationId: string): string =>
   conversationId.length <= maxKey ? conversationId : Digest.toHex(conversationId, maxKey)
 
-/**
- * Flags for the parts of a request before the conversation: `true` if the part carries a mark. Each mark reduces the
- * number left for messages.
- */
-interface Head {
-  readonly system: boolean
-  readonly tools: boolean
+/** Properties of a request on which the places of its marks depend. */
+interface Placement<Message> {
+  /** Number of marks before the conversation. Each reduces the number left for messages. */
+  readonly before: number
+  /** True if the request has tools, so that the conversation may continue after each answer. */
+  readonly hasTools: boolean
+  /** Tests for a message that opens a turn. Present if the model removes the thinking of earlier turns. */
+  readonly opensTurn?: ((message: Message) => boolean) | undefined
+}
+
+/** Returns the indexes at which requests of the conversation ended, newest first. */
+const listEnds = (messages: ReadonlyArray<{ readonly role?: unknown }>): ReadonlyArray<number> => {
+  const ends = [messages.length - 1]
+  for (let at = messages.length - 1; at > 0; at--) {
+    if (messages[at]?.role === "assistant" && messages[at - 1]?.role !== "assistant") ends.push(at - 1)
+    if (ends.length === limit) break
+  }
+  return ends
+}
+
+/** Returns the indexes of the messages that should carry marks, the most important first. */
+const listPlaces = <Message extends { readonly role?: unknown }>(
+  messages: ReadonlyArray<Message>,
+  { hasTools, opensTurn }: Placement<Message>
+): ReadonlyArray<number> => {
+  if (!hasTools) return messages.map((_, at) => messages.length - 1 - at)
+  const ends = listEnds(messages)
+  if (opensTurn === undefined) return ends
+  const last = messages.length - 1
+  const opening = messages.findLastIndex(opensTurn)
+  const [end = last, ...earlier] = ends
+  // The first request of a turn continues no other: the prefix ends where the turn before was opened.
+  const anchor =
+    opening === last ? messages.findLastIndex((message, at) => at < opening && opensTurn(message)) : opening
+  return anchor === -1 ? ends : opening === last ? [end, anchor] : [end, ...earlier.slice(0, 1), anchor]
 }
 
 /**
@@ -57,14 +88,16 @@ interface Head {
  */
 export const markConversation = <Message extends { readonly role?: unknown }>(
   messages: ReadonlyArray<Message>,
-  { system, tools }: Head,
+  placement: Placement<Message>,
   mark: (message: Message) => Message | undefined
 ): ReadonlyArray<Message> => {
   const marked = messages.slice()
-  let left = limit - (system ? 1 : 0) - (tools ? 1 : 0)
-  for (let at = messages.length - 1; at >= 0 && left > 0; at--) {
+  let left = limit - placement.before
+  for (const at of listPlaces(messages, placement)) {
     const message = messages[at]
-    if (message === undefined || (tools && message.role !== "user")) continue
+    if (left === 0) break
+    // Two places may be the same message.
+    if (message === undefined || marked[at] !== message) continue
     const replaced = mark(message)
     if (replaced === undefined) continue
     marked[at] = replaced

@@ -17,6 +17,7 @@
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
  */
+import * as ClaudeVersion from "../../base/domain/ClaudeVersion.ts"
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 
 // OpenAI efforts
@@ -62,24 +63,11 @@ export interface ClaudeAbilities {
   readonly structured: boolean
 }
 
-/**
- * Returns the major and minor version of a Claude model as one number (`4.6` is 406), or `undefined` if the id contains
- * no version.
- */
-const parseVersion = (id: string): number | undefined => {
-  const match = /(?<!\d)(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?/.exec(id.slice(id.indexOf("claude") + 6))
-  return match === null ? undefined : Number(match[1]) * 100 + Number(match[2] ?? 0)
-}
-
-/** Version assumed for ids without a version (`claude-mythos-preview`), which count as the newest generation. */
-const newest = 9_999
-
 /** Returns the capabilities of the model with this id. */
 export const findClaudeAbilities = (model: string): ClaudeAbilities => {
-  const id = model.toLowerCase()
-  if (!id.includes("claude")) return { thinking: "budget", xhigh: false, sampling: true, structured: false }
-  const generation = parseVersion(id) ?? newest
-  const thinking = id.includes("haiku") || generation < 307 ? "never" : generation >= 406 ? "adaptive" : "budget"
+  const generation = ClaudeVersion.parse(model)
+  if (generation === undefined) return { thinking: "budget", xhigh: false, sampling: true, structured: false }
+  const thinking = /haiku/i.test(model) || generation < 307 ? "never" : generation >= 406 ? "adaptive" : "budget"
   return { thinking, xhigh: generation >= 407, sampling: generation < 407, structured: generation >= 405 }
 }
 

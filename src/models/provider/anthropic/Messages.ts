@@ -225,6 +225,10 @@ const markLast = (blocks: ReadonlyArray<Block>, marker: CacheControl): ReadonlyA
   return block !== undefined && !isThinking(block) ? blocks.with(at, { ...block, cache_control: marker }) : undefined
 }
 
+/** Tests for a user message with more than results of calls, which opens a turn. */
+export const opensTurn = ({ content, role }: Message): boolean =>
+  role === "user" && content.some((block) => block.type !== "tool_result")
+
 /**
  * Adds a cache mark to the last block of a message that supports one. Returns `undefined` if there is no such block.
  */

@@ -203,6 +203,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   const rewrite = subscribed ? Endpoint.rewriteSystemText : undefined
   const replaysThinking = Route.abilities(route).thinking !== "none"
   const takesMarks = Route.abilities(route).cacheMarks === "native"
+  const opensTurn = Route.abilities(route).thinking === "tool_loop" ? Messages.opensTurn : undefined
   const structured = endpoint.native && abilities.structured
   const takesEdits = Route.abilities(route).compaction === "edits"
   const fixed = collectExtras(route, endpoint, [])
@@ -221,11 +222,15 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
       takesMarks && call.cache !== undefined && !carriesMarks(call.messages)
         ? CacheMarks.toCacheControl(call.cache)
         : undefined
+    // The prefix up to the system prompt includes the tools, so their mark gives way to that of the turn's opening.
+    const marksTools = choice !== undefined && (opensTurn === undefined || blocks.length === 0)
     const messages =
       marker === undefined
         ? written
-        : CacheMarks.markConversation(written, { system: blocks.length > 0, tools: choice !== undefined }, (message) =>
-            Messages.addCacheControl(message, marker)
+        : CacheMarks.markConversation(
+            written,
+            { before: (blocks.length > 0 ? 1 : 0) + (marksTools ? 1 : 0), hasTools: choice !== undefined, opensTurn },
+            (message) => Messages.addCacheControl(message, marker)
           )
     const systemField = toSystemField(marker === undefined ? blocks : addSystemMark(blocks, marker))
     const tools = convertTools(call.tools)
@@ -246,7 +251,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
       messages,
       ...(choice === undefined
         ? {}
-        : { tools: marker === undefined ? tools : withToolMark(tools)(marker), tool_choice: choice }),
+        : { tools: marker === undefined || !marksTools ? tools : withToolMark(tools)(marker), tool_choice: choice }),
       ...makeThinkingFields(thinking),
       ...makeOutputConfig(
         thinking,

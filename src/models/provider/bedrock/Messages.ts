@@ -226,6 +226,10 @@ export const makePlainDialect = (): BlockMessages.Dialect<Block> => makeDialect(
 
 type Message = BlockMessages.Message<Block>
 
+/** Tests for a user message with more than results of calls, which opens a turn. */
+export const opensTurn = ({ content, role }: Message): boolean =>
+  role === "user" && content.some((block) => !("toolResult" in block) && !("cachePoint" in block))
+
 const filler: Message = { role: "user", content: [space] }
 
 /**

@@ -162,6 +162,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
 
   const takesMarks = Route.abilities(route).cacheMarks === "cache_points"
   const toolPoint = marksTools(route.model)
+  const opensTurn = Route.abilities(route).thinking === "tool_loop" ? Messages.opensTurn : undefined
 
   return (call) => {
     const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
@@ -174,12 +175,14 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
       ...collectSystemBlocks(call.messages),
       ...(format === undefined || inField ? [] : [{ text: AnswerSchema.renderInstruction(format.schema) }])
     ]
+    // The prefix up to the system prompt includes the tools, so their point gives way to that of the turn's opening.
+    const pointsTools = choice !== undefined && toolPoint && (opensTurn === undefined || system.length === 0)
     const messages =
       point === undefined
         ? written
         : CacheMarks.markConversation(
             written,
-            { system: system.length > 0, tools: choice !== undefined && toolPoint },
+            { before: (system.length > 0 ? 1 : 0) + (pointsTools ? 1 : 0), hasTools: choice !== undefined, opensTurn },
             ({ content, role }) => ({ role, content: [...content, point] })
           )
     const wanted = chooseThinking(call, choice, abilities)
@@ -200,7 +203,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
         ? {}
         : {
             toolConfig: {
-              tools: point === undefined || !toolPoint ? getTools(call.tools) : [...getTools(call.tools), point],
+              tools: point === undefined || !pointsTools ? getTools(call.tools) : [...getTools(call.tools), point],
               toolChoice: toChoice(choice)
             }
           }),

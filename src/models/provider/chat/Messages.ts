@@ -7,7 +7,8 @@
  * of the protocol are sent, because strict endpoints refuse all others (`hermes-llm.md` §4.1).
  *
  * - Several text parts of one message are joined by a blank line. A message that contains only text has string content,
- *   which every endpoint understands.
+ *   which every endpoint understands. On a route that takes cache marks, messages that may carry a mark have their text
+ *   in a part instead, so that their bytes are the same with and without a mark.
  * - A tool message can contain only text. Images in tool results follow in a user message after the last result,
  *   because a tool message cannot contain them.
  * - `options.chat_completions.cache_control` of a message marks its last part for the prompt cache.
@@ -62,15 +63,23 @@ const toFilePart = (part: Prompt.FilePart): WirePart => {
   return { type: "file", file: { filename: part.fileName ?? "file", file_data: FileData.toUrl(part) } }
 }
 
-/** Returns content as a string if possible, otherwise as parts. A prompt cache mark is set on the last part. */
+/** Form of messages with text only: a string, or a part that may carry a cache mark. */
+export type TextForm = "string" | "part"
+
+/**
+ * Returns content as a string if possible and wanted, otherwise as parts. A prompt cache mark is set on the last part.
+ */
 const toContent = (
   parts: ReadonlyArray<WirePart>,
-  options: Prompt.ProviderOptions
+  options: Prompt.ProviderOptions,
+  form: TextForm
 ): string | ReadonlyArray<WirePart> => {
   const { cache_control } = readOwnOptions(options)
   const last = parts.at(-1)
   if (cache_control !== undefined && last !== undefined) return [...parts.slice(0, -1), { ...last, cache_control }]
-  return parts.every((part) => part["type"] === "text") ? parts.map((part) => part["text"]).join("\n\n") : parts
+  if (!parts.every((part) => part["type"] === "text")) return parts
+  const text = parts.map((part) => part["text"]).join("\n\n")
+  return form === "string" ? text : [toTextPart(text)]
 }
 
 // Reasoning
@@ -148,7 +157,7 @@ const convertAssistant = (message: Prompt.AssistantMessage, endpoint: Endpoint):
   return [
     {
       role: "assistant",
-      content: texts.length === 0 ? null : toContent(texts, message.options),
+      content: texts.length === 0 ? null : toContent(texts, message.options, "string"),
       ...makeReasoningFields(thoughts, calls.length > 0, endpoint.replay),
       ...(calls.length === 0 ? {} : { tool_calls: calls })
     }
@@ -157,50 +166,55 @@ const convertAssistant = (message: Prompt.AssistantMessage, endpoint: Endpoint):
 
 const noConversion: ConvertedMessage = { messages: [], files: [] }
 
-const convertToolResult = (part: Prompt.ToolResultPart): ConvertedMessage => {
+const convertToolResult = (part: Prompt.ToolResultPart, form: TextForm): ConvertedMessage => {
   const output = part.modelOutput
   const files = output?.filter((item) => item.type === "file") ?? []
   const text =
     output === undefined
       ? Json.toText(part.result)
       : output.flatMap((item) => (item.type === "text" ? [item.text] : [])).join("\n")
+  const content = (text === "" && files.length > 0 ? "See the files that follow." : text).toWellFormed()
   return {
     messages: [
       {
         role: "tool",
         tool_call_id: part.id,
-        content: (text === "" && files.length > 0 ? "See the files that follow." : text).toWellFormed()
+        content: form === "string" || content === "" ? content : [toTextPart(content)]
       }
     ],
     files: files.length === 0 ? [] : [toTextPart(`Files from the result of ${part.name}:`), ...files.map(toFilePart)]
   }
 }
 
-const convertToolMessage = (message: Prompt.ToolMessage): ConvertedMessage => {
-  const results = message.content.flatMap((part) => (part.type === "tool-result" ? [convertToolResult(part)] : []))
+const convertToolMessage = (message: Prompt.ToolMessage, form: TextForm): ConvertedMessage => {
+  const results = message.content.flatMap((part) =>
+    part.type === "tool-result" ? [convertToolResult(part, form)] : []
+  )
   const [only] = results
   return only !== undefined && results.length === 1
     ? only
     : { messages: results.flatMap((result) => result.messages), files: results.flatMap((result) => result.files) }
 }
 
-const convertMessage = (message: Prompt.Message, endpoint: Endpoint): ConvertedMessage => {
+const convertMessage = (message: Prompt.Message, endpoint: Endpoint, form: TextForm): ConvertedMessage => {
   switch (message.role) {
     case "system":
       return {
-        messages: [{ role: endpoint.systemRole, content: toContent([toTextPart(message.content)], message.options) }],
+        messages: [
+          { role: endpoint.systemRole, content: toContent([toTextPart(message.content)], message.options, form) }
+        ],
         files: []
       }
     case "user": {
       const parts = message.content.map((part) => (part.type === "text" ? toTextPart(part.text) : toFilePart(part)))
       return parts.length === 0
         ? noConversion
-        : { messages: [{ role: "user", content: toContent(parts, message.options) }], files: [] }
+        : { messages: [{ role: "user", content: toContent(parts, message.options, form) }], files: [] }
     }
     case "assistant":
       return { messages: convertAssistant(message, endpoint), files: [] }
     case "tool":
-      return convertToolMessage(message)
+      return convertToolMessage(message, form)
   }
 }
 
@@ -326,9 +340,9 @@ export const stringifyBody = (body: Json.Fields): string => {
   return out.join("")
 }
 
-const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Message>) => Wire) => {
+const makeWriter = (endpoint: Endpoint, form: TextForm): ((messages: ReadonlyArray<Prompt.Message>) => Wire) => {
   const getConverted = memoize((message: Prompt.Message) => {
-    const made = convertMessage(message, endpoint)
+    const made = convertMessage(message, endpoint, form)
     for (const one of made.messages) converted.add(one)
     return made
   })
@@ -347,15 +361,18 @@ const makeWriter = (endpoint: Endpoint): ((messages: ReadonlyArray<Prompt.Messag
   })
 }
 
-const getWriter = memoize(makeWriter)
+const getWriters = memoize((endpoint: Endpoint) => ({
+  string: makeWriter(endpoint, "string"),
+  part: makeWriter(endpoint, "part")
+}))
 
 /**
- * Adds a cache mark to the last part of a message. Returns `undefined` for a tool result and for a message without
- * content.
+ * Adds a cache mark to the last part of a message. Returns `undefined` for an answer, whose text is a string, and for a
+ * message without content.
  */
 const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | undefined => {
   const { content, role } = message
-  if (role === "tool" || content === null || content === "") return undefined
+  if (role === "assistant" || content === null || content === "") return undefined
   const parts = typeof content === "string" ? [toTextPart(content)] : Json.readItems(content)
   return {
     ...message,
@@ -369,22 +386,27 @@ const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | 
  */
 export const markForCache = (
   messages: ReadonlyArray<WireMessage>,
-  marker: CacheControl
+  marker: CacheControl,
+  hasTools: boolean
 ): ReadonlyArray<WireMessage> => {
   const [first, ...rest] = messages
   const hasSystem = first !== undefined && first["role"] !== "user" && first["role"] !== "assistant"
   const system = hasSystem ? markMessage(first, marker) : undefined
   const written = CacheMarks.markConversation<WireMessage>(
     hasSystem ? rest : messages,
-    { system: system !== undefined, tools: false },
+    { before: system === undefined ? 0 : 1, hasTools },
     (message) => markMessage(message, marker)
   )
   return hasSystem ? [system ?? first, ...written] : written
 }
 
 /** Encodes the messages of a request. */
-export const toWire = (messages: ReadonlyArray<Prompt.Message>, endpoint: Endpoint): Array<WireMessage> => {
-  const { files, out } = getWriter(endpoint)(messages)
+export const toWire = (
+  messages: ReadonlyArray<Prompt.Message>,
+  endpoint: Endpoint,
+  form: TextForm
+): Array<WireMessage> => {
+  const { files, out } = getWriters(endpoint)[form](messages)
   if (files.length > 0) out.push({ role: "user", content: files })
   return out
 }

@@ -179,8 +179,9 @@ const makeReasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endp
 
 const carriesMarks = CacheMarks.makeMarkTest("chat_completions")
 
-const takesMarks = (call: ModelCall, route: Route): call is ModelCall & { readonly cache: PromptCache } =>
-  call.cache !== undefined && abilities(route).cacheMarks === "envelope" && !carriesMarks(call.messages)
+/** Returns the prompt cache that a call asks for, on routes that take marks. */
+const findCache = ({ cache }: ModelCall, route: Route): PromptCache | undefined =>
+  cache !== undefined && abilities(route).cacheMarks === "envelope" ? cache : undefined
 
 /**
  * Returns the cache mark for a model. Alibaba's models cache a prefix for five minutes and refuse a lifetime of one
@@ -196,11 +197,15 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const endpoint = Endpoint.of(route)
   const reasoning = makeReasoningFields(call.reasoningEffort, endpoint)
   const schema = makeSchemaMessage(call.responseFormat, endpoint)
-  const conversation = Messages.toWire(call.messages, endpoint)
+  const cache = findCache(call, route)
+  const conversation = Messages.toWire(call.messages, endpoint, cache === undefined ? "string" : "part")
   const messages = schema.length === 0 ? conversation : conversation.concat(schema)
   return {
     model: route.model,
-    messages: takesMarks(call, route) ? Messages.markForCache(messages, chooseMark(call.cache, endpoint)) : messages,
+    messages:
+      cache === undefined || carriesMarks(call.messages)
+        ? messages
+        : Messages.markForCache(messages, chooseMark(cache, endpoint), call.tools.length > 0),
     ...makeToolFields(call),
     ...makeFormatFields(call.responseFormat, endpoint.structured),
     ...makeLimitFields(call, endpoint),

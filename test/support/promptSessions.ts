@@ -1,0 +1,175 @@
+// Sessions over the wire, recorded for the simulated prompt caches: several turns with calls of tools, in several
+// programs one after the other, with pauses between the turns.
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Agent from "../../src/agent/Agent.ts"
+import * as HttpServer from "../models/provider/HttpServer.ts"
+import * as Program from "./configuredProgram.ts"
+import * as PromptCache from "./promptCache.ts"
+import { protocols, type WireTurn } from "./wireModel.ts"
+
+/** A kind of endpoint: its settings, and how its requests are cached. */
+export interface Endpoint {
+  readonly protocol: keyof typeof protocols
+  /** The `model` section of the settings for the server at an address. */
+  readonly model: (url: string) => object
+  readonly path: RegExp
+  readonly blocks: (body: string) => ReadonlyArray<PromptCache.Block>
+  readonly price: PromptCache.Pricing
+  /** What an earlier request wrote is found by this name, besides its beginning. */
+  readonly key?: (body: string) => string
+}
+
+const parse = (body: string) => JSON.parse(body)
+
+const chat = (model: string, price: PromptCache.Pricing): Endpoint => ({
+  protocol: "chat_completions",
+  model: (url) => ({ provider: "custom", default: model, base_url: `${url}/v1` }),
+  path: /\/chat\/completions$/u,
+  blocks: (body) => PromptCache.chatBlocks(parse(body)),
+  price
+})
+
+/** Endpoints that the sessions are played on. */
+export const endpoints = {
+  anthropic: {
+    protocol: "anthropic_messages",
+    model: (url) => ({ provider: "custom", default: "claude-opus-4-6", base_url: url, api_mode: "anthropic_messages" }),
+    path: /\/v1\/messages$/u,
+    blocks: (body) => PromptCache.anthropicBlocks(parse(body)),
+    price: PromptCache.byMarks
+  },
+  "anthropic, thinking of one turn": {
+    protocol: "anthropic_messages",
+    model: (url) => ({
+      provider: "custom",
+      default: "claude-sonnet-4-5",
+      base_url: url,
+      api_mode: "anthropic_messages"
+    }),
+    path: /\/v1\/messages$/u,
+    blocks: (body) => PromptCache.anthropicBlocks(PromptCache.withoutEarlierThinking(parse(body))),
+    price: PromptCache.byMarks
+  },
+  bedrock: {
+    protocol: "bedrock_converse",
+    model: (url) => ({ provider: "bedrock", default: "us.anthropic.claude-opus-4-6-v1:0", base_url: url }),
+    path: /\/converse(?:-stream)?$/u,
+    blocks: (body) => PromptCache.bedrockBlocks(parse(body)),
+    price: PromptCache.byMarks
+  },
+  responses: {
+    protocol: "codex_responses",
+    model: (url) => ({ provider: "custom", default: "gpt-5.1", base_url: `${url}/v1`, api_mode: "codex_responses" }),
+    path: /\/responses$/u,
+    blocks: (body) => {
+      const { input, instructions, tools } = parse(body)
+      return PromptCache.unmarkedBlocks([tools, instructions, ...input])
+    },
+    key: (body) => `${parse(body).prompt_cache_key}`,
+    price: PromptCache.byBeginnings
+  },
+  chat: chat("gpt-test", PromptCache.byBeginnings),
+  "Claude behind a gateway": chat("anthropic/claude-opus-4.6", PromptCache.byMarks)
+} satisfies Readonly<Record<string, Endpoint>>
+
+/** A session: how many steps with calls each turn has, and how long the user pauses before the next. */
+export interface Plan {
+  readonly turns: ReadonlyArray<number>
+  /** Programs that the turns are spread over. */
+  readonly programs: number
+  readonly pause?: "1 seconds" | "20 minutes"
+  /** True if the model says something before its calls. */
+  readonly talks?: boolean
+  /** More lines of the settings. */
+  readonly settings?: string
+  readonly context?: boolean
+}
+
+/** One request, in the order in which they were sent. */
+export interface Recorded {
+  readonly at: number
+  readonly body: string
+}
+
+const plugin = `export default {
+  register(ctx) {
+    ctx.registerHook("pre_llm_call", ({ user_message }) => ({ context: "it rains at " + user_message }))
+  }
+}
+`
+
+const file = (name: string): string => `# ${name}\n${`words of ${name} `.repeat(120)}\n`
+
+/** Plays a session and returns its requests. */
+export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Plan) {
+  const home = yield* Program.home
+  const cwd = yield* Program.home
+  const recorded: Array<Recorded> = []
+  let now = 0
+  let left = 0
+  let served = 0
+  const protocol = protocols[endpoint.protocol]
+  const server = yield* HttpServer.make(({ body, url }, response) => {
+    if (!endpoint.path.test(url)) return HttpServer.json(response, 404, {})
+    recorded.push({ at: now, body })
+    const at = served++
+    const turn: WireTurn =
+      left-- > 0
+        ? {
+            thought: `thought ${at} ${"because ".repeat(60)}`,
+            ...(plan.talks === true ? { text: `I look at ${at}.` } : {}),
+            calls: [{ id: `call_${at}`, name: "read_file", args: JSON.stringify({ path: `f${at}.md` }) }]
+          }
+        : { thought: `last thought ${at} ${"so ".repeat(60)}`, text: `answer ${at} ${"is it ".repeat(60)}` }
+    writeFileSync(join(cwd, `f${at}.md`), file(`f${at}`))
+    protocol.stream(turn, response)
+  })
+  if (plan.context === true) {
+    yield* Effect.sync(() => {
+      Program.keep(join(home, "plugins/weather/plugin.yaml"), "name: weather\n")
+      Program.keep(join(home, "plugins/weather/index.mjs"), plugin)
+    })
+  }
+  const config = [
+    `model: ${JSON.stringify({ ...endpoint.model(server.url), api_key: "k", context_length: 400_000 })}`,
+    ...(plan.context === true ? ["plugins: { enabled: [weather] }"] : []),
+    "agent: { reasoning_effort: medium }",
+    "memory: { nudge_interval: 0 }",
+    "skills: { creation_nudge_interval: 0 }",
+    plan.settings ?? ""
+  ].join("\n")
+  const each = Math.ceil(plan.turns.length / plan.programs)
+  for (let first = 0; first < plan.turns.length; first += each) {
+    yield* Effect.gen(function* () {
+      for (const [index, steps] of plan.turns.slice(first, first + each).entries()) {
+        left = steps
+        yield* Agent.run({
+          prompt: `question ${first + index} ${"please ".repeat(20)}`,
+          sessionId: "long",
+          cwd,
+          streaming: true
+        })
+        yield* TestClock.adjust(plan.pause ?? "1 seconds")
+        now += plan.pause === "20 minutes" ? 1_200_000 : 1_000
+      }
+    }).pipe(Effect.provide(Program.layer({ home, config, env: { AWS_REGION: "us-east-1" } })))
+  }
+  return recorded
+})
+
+/** What a session cost, against the least that it can cost, and where its beginning changed. */
+export const judge = (endpoint: Endpoint, recorded: ReadonlyArray<Recorded>) => {
+  const requests = recorded.map(({ at, body }) => ({
+    at,
+    key: endpoint.key?.(body) ?? "",
+    blocks: endpoint.blocks(body)
+  }))
+  return {
+    requests: requests.length,
+    breaks: PromptCache.findBreaks(requests.map(({ blocks }) => blocks)),
+    ratio: endpoint.price.pay(requests) / endpoint.price.least(requests)
+  }
+}
