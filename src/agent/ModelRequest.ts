@@ -138,7 +138,7 @@ const sendQuestion = (
         seed: run.seed,
         reasoningEffort: run.reasoningEffort,
         contextEdits: compaction.edits,
-        cache: settings.promptCache === "off" ? undefined : { ttl: settings.promptCache ?? "5m" },
+        cache: run.promptCache,
         conversationId: run.conversationId
       }
       const progress = run.questions.answer

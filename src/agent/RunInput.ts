@@ -3,6 +3,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
+import type * as PromptCaching from "./PromptCaching.ts"
 import type { PromptCache, ReasoningEffort } from "../base/domain/ModelCall.ts"
 import type * as RunContext from "../base/domain/RunContext.ts"
 import type { Route } from "../base/domain/Route.ts"
@@ -157,11 +158,10 @@ export interface AgentSettings {
    * model's name (`auto`, the default), all, none, or the models whose names contain one of these parts.
    */
   readonly toolUseEnforcement?: Enforcement | undefined
-  /**
-   * Time to live of the conversation prefix in prompt caches that need cache markers: five minutes (the default) or an
-   * hour. `off` sends no markers.
-   */
-  readonly promptCache?: PromptCache["ttl"] | "off" | undefined
+  /** Lifetime of the conversation's prefix in the provider's prompt cache. The default is `auto`; see `PromptCaching`. */
+  readonly promptCache?: PromptCaching.Lifetime | undefined
+  /** `always` sends cache marks also on routes that are not known to support them. The default is `known`. */
+  readonly promptCacheRoutes?: PromptCache["routes"]
   /** True if the system prompt of a new session contains the session's id. Defaults to false. */
   readonly passSessionId?: boolean | undefined
   /** Example messages between the system prompt and the conversation of each call; never stored. */

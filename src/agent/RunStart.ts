@@ -29,6 +29,7 @@ import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
+import * as PromptCaching from "./PromptCaching.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import { makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
 import type { Lineage, RunState } from "./RunState.ts"
@@ -198,6 +199,11 @@ const makeRunState = (
 ): RunState => ({
   sessionId: session.id,
   conversationId: session.conversationId,
+  promptCache: PromptCaching.choose(
+    settings.promptCache ?? "auto",
+    session.lastEndedAt === undefined ? undefined : startedAt - session.lastEndedAt,
+    settings.promptCacheRoutes
+  ),
   taskId: ids.taskId,
   turnId: ids.turnId,
   platform: getPlatform(settings, input),

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../base/domain/Cost.ts"
 import type { ApiRequestId, SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
-import type { ReasoningEffort } from "../base/domain/ModelCall.ts"
+import type { PromptCache, ReasoningEffort } from "../base/domain/ModelCall.ts"
 import type { Route } from "../base/domain/Route.ts"
 import type { Exit, Limit, RunEvent, RunResult, UsageReported } from "../base/domain/RunEvent.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
@@ -49,6 +49,8 @@ export interface RunFacts {
    * Id of the first session in this chain of compactions, or the session's own id if it was not continued from another.
    */
   readonly conversationId: SessionId
+  /** Prompt cache that the calls of the run ask for; `undefined` if they ask for none. */
+  readonly promptCache: PromptCache | undefined
   readonly taskId: TaskId
   readonly turnId: TurnId
   readonly platform: string

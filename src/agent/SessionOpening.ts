@@ -41,6 +41,8 @@ export interface OpenedSession {
   readonly systemPrompt: string
   /** Stored messages of the session. */
   readonly history: ReadonlyArray<Prompt.Message>
+  /** End of the session's last run, in milliseconds. Absent for a new session. */
+  readonly lastEndedAt?: number | undefined
   /** Results of the calls that the last run left open, to be stored before anything else. */
   readonly closing: ReadonlyArray<Prompt.ToolMessage>
   /** Open calls that are closed. `ran` is true for a call that had started. */
@@ -166,6 +168,7 @@ export const openSession = Effect.fnUntraced(function* (
       conversationId,
       systemPrompt: known.value.systemPrompt,
       history: stored,
+      lastEndedAt: known.value.endedAt,
       ...(yield* resolveOpenCalls(id, stored, input))
     }
   }

@@ -142,7 +142,7 @@ export const chatBlocks = ({
   ...messages.map((message) => {
     const text = JSON.stringify(message)
     const bare = text.replaceAll(/,?"cache_control":\{[^}]*\}/gu, "")
-    return { text: bare, isMarked: bare !== text, isLong: isLongMark(bare === text ? undefined : text) }
+    return { text: bare, isMarked: bare !== text, isLong: bare !== text && text.includes(`"ttl":"1h"`) }
   })
 ]
 

@@ -218,11 +218,21 @@ export const compression = F.optionalSection({
 /** `context`: the engine that compacts the conversation. */
 export const context = F.optionalSection({ engine: F.withDefault(F.text, "compressor") })
 
-/**
- * `prompt_caching`: `1h` caches the prefix of a conversation for an hour if the provider supports it; any other value
- * caches it for five minutes.
- */
-export const promptCaching = F.optionalSection({ cacheTtl: F.withDefault(F.text, "5m") })
+/** `prompt_caching`: the cache of the provider for the prefix of a conversation, which costs a tenth when it is read. */
+export const promptCaching = F.optionalSection({
+  /**
+   * `auto` marks the prefix on routes that are known to support it, `on` on every route whose protocol can express it,
+   * `off` on none.
+   */
+  mode: F.withDefault(F.choice(["auto", "on", "off"]), "auto"),
+  /**
+   * `1h` caches the prefix for an hour if the provider supports it (OpenAI: for a day); any other value caches it for
+   * five minutes.
+   */
+  cacheTtl: F.withDefault(F.text, "5m"),
+  /** Asks for an hour in a turn that begins after a pause of more than five minutes. */
+  followPauses: F.withDefault(F.flag, true)
+})
 
 /**
  * `memory`: limits are in characters. The nudge interval is the number of user turns before a background review; 0

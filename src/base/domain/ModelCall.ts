@@ -62,10 +62,13 @@ export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "
 
 /**
  * Options of the prompt cache. The provider caches a marked prefix for five minutes or one hour after its last use.
- * Writing to the one-hour cache costs more.
+ * Writing to the one-hour cache costs more. OpenAI, which needs no marks, keeps the prefix for a day instead of an
+ * hour.
  */
 export interface PromptCache {
   readonly ttl: "5m" | "1h"
+  /** `always` marks the prefix also on routes that are not known to support marks. The default is `known`. */
+  readonly routes?: "known" | "always" | undefined
 }
 
 /** Rules by which a provider omits old tool results from a long prompt. The conversation itself is unchanged. */

@@ -19,7 +19,9 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { ApiMode } from "../../base/domain/ApiMode.ts"
 import type { PromptCache } from "../../base/domain/ModelCall.ts"
+import * as Route from "../../base/domain/Route.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 
 /** Maximum number of marks in one request. */
@@ -37,6 +39,32 @@ const long: CacheControl = { type: "ephemeral", ttl: "1h" }
 
 /** Returns the mark with the cache lifetime that a call requests. Equal lifetimes return the same object. */
 export const toCacheControl = ({ ttl }: PromptCache): CacheControl => (ttl === "1h" ? long : short)
+
+/** Form of the marks that each protocol can express. */
+const forms: Readonly<Record<ApiMode, Route.Abilities["cacheMarks"]>> = {
+  anthropic_messages: "native",
+  bedrock_converse: "cache_points",
+  chat_completions: "envelope",
+  codex_responses: "none",
+  language_model: "none"
+}
+
+/** Returns the form of the marks of a request: `none` if the call asks for no cache or the route takes no marks. */
+export const findForm = (cache: PromptCache | undefined, route: Route.Route): Route.Abilities["cacheMarks"] => {
+  if (cache === undefined) return "none"
+  const { cacheMarks } = Route.abilities(route)
+  return cacheMarks === "none" && cache.routes === "always" ? forms[route.apiMode] : cacheMarks
+}
+
+/** Matches OpenAI's models that can keep a prefix for a day, by their name without a vendor prefix. */
+const longLived = /^gpt-(?:4\.1|5)/
+
+/** Returns the field with which OpenAI keeps the prefix of a conversation for a day, if a call asks for an hour. */
+export const makeRetentionFields = (
+  cache: PromptCache | undefined,
+  model: string
+): { readonly prompt_cache_retention?: "24h" } =>
+  cache?.ttl === "1h" && longLived.test(model) ? { prompt_cache_retention: "24h" } : {}
 
 /** Maximum length of a prompt cache key at OpenAI, in characters. */
 const maxKey = 64

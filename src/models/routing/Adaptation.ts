@@ -10,6 +10,8 @@
  * Refused optional parameters are identified from the error: providers name them in a field (`param`, `loc`) or in the
  * message. Required parameters (`model`, `messages`, `tools`, `stream`) are never removed. The output limit of chat
  * completions has two names: if one is refused, the other is tried before the limit is omitted.
+ * Marks of the prompt cache count as one parameter (`cache_control`); without them, messages have the plain form that
+ * every endpoint takes.
  *
  * Source: `hermes-llm.md` §4.1, §15.5, §16.5 (2, 5).
  */
@@ -232,6 +234,13 @@ const ambiguous: ReadonlySet<string> = new Set([
 const makeParameterPattern = (name: string): RegExp =>
   new RegExp(ambiguous.has(name) ? `['"\`]${name}['"\`]` : `(?<![\\w-])${name}(?![\\w-])`, "i")
 
+/** Name of the marks of the prompt cache among the parameters. */
+export const cacheMarks = "cache_control"
+
+/** Matches refusals of marks, and of the text parts that carry them. */
+const markPattern =
+  /cache_?(?:control|point)|prompt caching|\bcontent\b.{0,30}(?:must|should) be (?:a )?(?:valid )?string/i
+
 const patterns: ReadonlyArray<readonly [name: string, pattern: RegExp]> = optional.map((name) => [
   name,
   makeParameterPattern(name)
@@ -246,6 +255,8 @@ const optionalNames: ReadonlySet<string> = new Set(optional)
 export const findNamedParameters = (text: string, param: string | undefined): ReadonlyArray<string> => {
   const own = param?.split(".").at(-1) ?? ""
   const found: Array<readonly [name: string, at: number]> = optionalNames.has(own) ? [[own, -1]] : []
+  const mark = `${param ?? ""} ${text}`.search(markPattern)
+  if (mark >= 0) found.push([cacheMarks, mark])
   for (const [name, pattern] of patterns) {
     const at = name === own ? -1 : text.search(pattern)
     if (at >= 0) found.push([name, at])
@@ -259,11 +270,15 @@ export type ParameterChanges = ReadonlyMap<string, string | undefined>
 /** Fields of a request that can contain more parameters. */
 const nested = ["extra_body", "inferenceConfig"]
 
+const carriesMarks = (request: ModelRequest): boolean => /"(?:cache_control|cachePoint)":/.test(JSON.stringify(request))
+
 /** Tests whether a request contains the parameter. */
 const isIn = (request: ModelRequest, name: string): boolean =>
-  [request, ...nested.map((place) => request[place])].some(
-    (fields) => Json.isFields(fields) && Object.hasOwn(fields, name)
-  )
+  name === cacheMarks
+    ? carriesMarks(request)
+    : [request, ...nested.map((place) => request[place])].some(
+        (fields) => Json.isFields(fields) && Object.hasOwn(fields, name)
+      )
 
 /** Parameters that every request of a protocol requires. */
 const needed: Partial<Readonly<Record<ApiMode, ReadonlySet<string>>>> = { anthropic_messages: new Set(["max_tokens"]) }

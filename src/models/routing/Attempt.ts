@@ -76,7 +76,8 @@ const prepareRequest = (
   } = state
   const changes = own.size === 0 ? route.changes : new Set([...route.changes, ...own])
   const prepareAdapted = (asked: ModelCall) => {
-    const call = changes.size === 0 ? asked : Adaptation.applyChanges(asked, changes)
+    const adapted = changes.size === 0 ? asked : Adaptation.applyChanges(asked, changes)
+    const call = route.parameters.has(Adaptation.cacheMarks) ? { ...adapted, cache: undefined } : adapted
     return provider.prepare({
       ...call,
       ...(outputCap === undefined || (call.maxOutputTokens ?? Infinity) <= outputCap

@@ -17,6 +17,7 @@
  * Source: `hermes-llm.md` §11.2, §16.
  */
 import type * as AiError from "effect/ai/AiError"
+import * as Adaptation from "./Adaptation.ts"
 import * as Evidence from "./classification/Evidence.ts"
 import type { CallSituation, WrongAddress } from "./classification/Evidence.ts"
 import { hasWording } from "./classification/Patterns.ts"
@@ -227,6 +228,10 @@ const byStatus: ReadonlyArray<Rule> = [
     matchWording("400, an image that is too large", Patterns.imageTooLarge, "image_too_large"),
     matchWording("400, images at all", Patterns.imageUnsupported, "image_unsupported"),
     matchWording("400, streaming", Patterns.streamUnsupported, "stream_unsupported"),
+    {
+      name: "400, marks of the prompt cache",
+      judge: ({ parameters }) => (parameters.includes(Adaptation.cacheMarks) ? "unsupported_parameter" : undefined)
+    },
     {
       name: "400, a parameter that the call can do without",
       judge: ({ parameters, text }) =>

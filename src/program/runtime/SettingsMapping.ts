@@ -5,6 +5,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Limits } from "../../agent/Budget.ts"
+import type * as PromptCaching from "../../agent/PromptCaching.ts"
 import type { AgentSettings, DelegationSettings } from "../../agent/RunInput.ts"
 import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
 import { makeAddressGetter, type Environment, type Home } from "../../base/config/Environment.ts"
@@ -197,6 +198,12 @@ interface Host {
   readonly home: Home["Service"]
 }
 
+const toCacheLifetime = ({ cacheTtl, followPauses, mode }: Values["promptCaching"]): PromptCaching.Lifetime => {
+  if (mode === "off") return "off"
+  if (cacheTtl === "1h") return "1h"
+  return followPauses ? "auto" : "5m"
+}
+
 /** Returns the settings of the program's agent. */
 export const toAgentSettings = Effect.fnUntraced(function* (
   settings: Values,
@@ -205,7 +212,8 @@ export const toAgentSettings = Effect.fnUntraced(function* (
 ) {
   return {
     platform: "cli",
-    promptCache: settings.promptCaching.cacheTtl === "1h" ? "1h" : "5m",
+    promptCache: toCacheLifetime(settings.promptCaching),
+    ...(settings.promptCaching.mode === "on" ? { promptCacheRoutes: "always" as const } : {}),
     toolUseEnforcement: settings.agent.toolUseEnforcement,
     prefill: yield* loadPrefill(settings, environment, home),
     maxIterations: settings.agent.maxTurns,

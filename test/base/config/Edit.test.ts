@@ -219,7 +219,10 @@ describe("Edit.get", () => {
       assert.deepStrictEqual(yield* get("compression.threshold"), Option.some(0.5))
       assert.deepStrictEqual(yield* get("providers.x.models.a.b:1.timeout_seconds"), Option.some(9))
       assert.deepStrictEqual(yield* get("openrouter.api_keys.0"), Option.some("<redacted>"))
-      assert.deepStrictEqual(yield* get("prompt_caching"), Option.some({ cache_ttl: "5m" }))
+      assert.deepStrictEqual(
+        yield* get("prompt_caching"),
+        Option.some({ mode: "auto", cache_ttl: "5m", follow_pauses: true })
+      )
       assert.deepStrictEqual(yield* get("nothing.here"), Option.none())
       assert.deepStrictEqual(yield* get("constructor"), Option.none())
     })

@@ -66,7 +66,9 @@ skills.external_dirs                                         tools/ConfiguredSki
 skills.disabled                                              tools/ConfiguredSkills.ts
 skills.inline_shell                                          program/runtime/SettingsMapping.ts
 skills.template_vars                                         tools/ConfiguredSkills.ts
+prompt_caching.mode                                          program/runtime/SettingsMapping.ts
 prompt_caching.cache_ttl                                     program/runtime/SettingsMapping.ts
+prompt_caching.follow_pauses                                 program/runtime/SettingsMapping.ts
 agent.tool_use_enforcement                                   program/runtime/SettingsMapping.ts
 agent.reasoning_effort                                       program/runtime/SettingsMapping.ts
 plugins.payload_max_chars                                    program/runtime/SettingsMapping.ts

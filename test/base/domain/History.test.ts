@@ -166,9 +166,18 @@ describe("the abilities of a route", () => {
     Route.abilities({ provider: "custom", model, baseUrl, apiMode })
 
   it("thinking goes back to Claude whoever serves it, not to other vendors' models behind its protocol", () => {
-    for (const model of ["claude-3-7-sonnet", "claude-sonnet-4-5", "anthropic/claude-opus-4.5"]) {
+    for (const model of ["claude-3-7-sonnet", "claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-1-20250805"]) {
       assert.strictEqual(of(model, "https://gateway.example/anthropic").thinking, "tool_loop")
     }
+    for (const model of [
+      "anthropic/claude-opus-4.5",
+      "claude-opus-4-5-20251101",
+      "claude-sonnet-4-6",
+      "claude-opus-5"
+    ]) {
+      assert.strictEqual(of(model, "https://gateway.example/anthropic").thinking, "all")
+    }
+    assert.strictEqual(of("us.anthropic.claude-opus-4-6-v1:0", undefined, "bedrock_converse").thinking, "all")
     assert.strictEqual(of("MiniMax-M2", "https://api.minimax.io/anthropic").thinking, "none")
     assert.strictEqual(of("any", "https://api.anthropic.com").thinking, "tool_loop")
     assert.strictEqual(of("any", "https://anthropic.com.evil.example").thinking, "none")

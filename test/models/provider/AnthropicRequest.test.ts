@@ -251,7 +251,8 @@ describe("messages", () => {
       result("a", "ok", false, marker),
       user("then")
     ]
-    assert.deepStrictEqual(messages(History.toSendableMessages(prompt, abilities(native))), [
+    const older = abilities({ ...native, model: "claude-sonnet-4-5" })
+    assert.deepStrictEqual(messages(History.toSendableMessages(prompt, older)), [
       { role: "user", content: [{ type: "text", text: "go", ...cached }] },
       { role: "assistant", content: [{ type: "text", text: "so", ...cached }] },
       { role: "user", content: [{ type: "text", text: "more" }] },
@@ -315,8 +316,26 @@ describe("thinking in the history", () => {
       .filter((message) => message.role === "assistant")
       .map((message) => message.content)
 
-  it("stays in the newest assistant message of Claude, whoever serves it; reasoning alone is no message", () => {
-    for (const route of [native, gateway]) {
+  it("stays in every message of models that keep it: Opus from 4.5, Sonnet from 4.6", () => {
+    for (const model of [
+      "claude-opus-4-5",
+      "anthropic/claude-opus-4.6",
+      "claude-sonnet-4-6",
+      "claude-mythos-preview"
+    ]) {
+      assert.deepStrictEqual(
+        sentTo({ ...gateway, model })[0],
+        [
+          { type: "thinking", thinking: "t1", signature: "s1" },
+          { type: "text", text: "a1" }
+        ],
+        model
+      )
+    }
+  })
+
+  it("stays in the newest assistant message of older models, whoever serves it; reasoning alone is no message", () => {
+    for (const route of [native, gateway].map((route) => ({ ...route, model: "claude-sonnet-4-5" }))) {
       assert.deepStrictEqual(sentTo(route), [
         [{ type: "text", text: "a1" }],
         [

@@ -11,6 +11,7 @@ import { abilities, type Route } from "../../../src/base/domain/Route.ts"
 import * as Anthropic from "../../../src/models/provider/anthropic/Request.ts"
 import * as Bedrock from "../../../src/models/provider/bedrock/Request.ts"
 import * as Chat from "../../../src/models/provider/chat/Request.ts"
+import * as Responses from "../../../src/models/provider/responses/Request.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
 import * as Toolset from "../../../src/tools/Toolset.ts"
 import * as PromptCache from "../../support/promptCache.ts"
@@ -80,7 +81,36 @@ describe("places of cache marks", () => {
     assert.deepStrictEqual(marks(request), ["system.0", "messages.4.content.0", "messages.6.content.0", "tools.1"])
   })
 
-  it("chat messages carry them in their last part, results of tools none; cache points are blocks of their own", () => {
+  it("a model that removes the thinking of earlier turns keeps one where its turn began, instead of that of the tools", () => {
+    const older = { ...native, model: "claude-sonnet-4-5" }
+    const loop = (name: string) => [
+      Prompt.assistantMessage({
+        content: [Prompt.toolCallPart({ id: name, name: "terminal", params: {}, providerExecuted: false })]
+      }),
+      Prompt.toolMessage({
+        content: [
+          Prompt.toolResultPart({ id: name, name: "terminal", isFailure: false, result: "ok", providerExecuted: false })
+        ]
+      })
+    ]
+    const places = (...messages: ReadonlyArray<Prompt.Message>) =>
+      marks(Anthropic.prepare(call([system, ...messages], { tools: [terminal] }), older))
+    const turn = [user("1"), ...loop("a"), ...loop("b"), ...loop("c")]
+    assert.deepStrictEqual(places(...turn), [
+      "system.0",
+      "messages.0.content.0",
+      "messages.4.content.0",
+      "messages.6.content.0"
+    ])
+    // The next turn finds the prefix where the turn before was opened.
+    assert.deepStrictEqual(places(...turn, assistant("2"), user("3")), [
+      "system.0",
+      "messages.0.content.0",
+      "messages.8.content.0"
+    ])
+  })
+
+  it("chat messages and results of tools carry them in a part; cache points are blocks of their own", () => {
     const talk = [
       system,
       user("1"),
@@ -98,7 +128,7 @@ describe("places of cache marks", () => {
     assert.deepStrictEqual(marks(Chat.prepare(call(talk, { tools: [terminal] }), openrouter)), [
       "messages.0.content.0",
       "messages.1.content.0",
-      "messages.4.content.0",
+      "messages.3.content.0",
       "messages.5.content.0"
     ])
     assert.deepStrictEqual(
@@ -151,6 +181,50 @@ describe("places of cache marks", () => {
     ])
   })
 
+  it("a message has the same bytes with and without one, on a route that takes them; else its text is a string", () => {
+    const talk = [system, user("1"), assistant("2"), user("3"), assistant("4"), user("5"), assistant("6"), user("7")]
+    const bodies = [4, 6, 8].map((length) =>
+      JSON.stringify(
+        Chat.prepare(call(talk.slice(0, length), { tools: [terminal] }), openrouter)["messages"]
+      ).replaceAll(/,"cache_control":\{[^}]*\}/gu, "")
+    )
+    for (const [at, body] of bodies.entries())
+      assert.isTrue((bodies[at + 1] ?? body).startsWith(body.slice(0, -1)), body)
+    assert.deepStrictEqual(Chat.prepare(call(talk.slice(0, 2), { cache: undefined }), openrouter)["messages"], [
+      { role: "system", content: "You are it." },
+      { role: "user", content: "1" }
+    ])
+  })
+
+  it("on every route whose protocol can express them, if they are always wanted", () => {
+    const always = { cache: { ttl: "5m", routes: "always" } } as const
+    const glm = { provider: "custom", model: "glm-5" }
+    assert.deepStrictEqual(
+      [
+        marks(Chat.prepare(call([user("1")], always), { ...glm, apiMode: "chat_completions" })),
+        marks(Chat.prepare(call([user("1")]), { ...glm, apiMode: "chat_completions" })),
+        marks(Anthropic.prepare(call([user("1")], always), { ...glm, apiMode: "anthropic_messages" })),
+        marks(Bedrock.prepare(call([user("1")], always), { ...glm, apiMode: "bedrock_converse" }))
+      ],
+      [["messages.0.content.0"], [], ["messages.0.content.0"], ["messages.0.content.1"]]
+    )
+  })
+
+  it("OpenAI is asked to keep the prefix for a day where others keep it for an hour, of models that can", () => {
+    const ask = (model: string, ttl: "5m" | "1h", baseUrl?: string) => {
+      const route: Route = { provider: "openai", model, apiMode: "codex_responses", baseUrl }
+      const asked = call([user("1")], { conversationId: "c", cache: { ttl } })
+      return [
+        Responses.prepare(asked, route)["prompt_cache_retention"],
+        Chat.prepare(asked, { ...route, apiMode: "chat_completions" })["prompt_cache_retention"]
+      ]
+    }
+    assert.deepStrictEqual(ask("gpt-5.1", "1h"), ["24h", "24h"])
+    assert.deepStrictEqual(ask("gpt-5.1", "5m"), [undefined, undefined])
+    assert.deepStrictEqual(ask("o3", "1h"), [undefined, undefined])
+    assert.deepStrictEqual(ask("gpt-5.1", "1h", "https://gateway.example/v1"), [undefined, undefined])
+  })
+
   it("only calls that others of the conversation follow have marks", () => {
     assert.deepStrictEqual(marks(Anthropic.prepare(call([system, ...six], { cache: undefined }), native)), [])
   })
@@ -169,6 +243,7 @@ describe("routes that take marks (case 38)", () => {
         of("openrouter", "anthropic/claude-sonnet-4.5", "chat_completions", "https://openrouter.ai/api/v1"),
         of("openrouter", "openai/gpt-5", "chat_completions", "https://openrouter.ai/api/v1"),
         of("custom", "claude", "chat_completions", "https://proxy.example/openrouter.ai/v1"),
+        of("copilot", "claude-sonnet-4.6", "chat_completions", "https://api.githubcopilot.com"),
         of("nous", "qwen3", "chat_completions", "https://inference-api.nousresearch.com/v1"),
         of("alibaba", "qwen3-max", "chat_completions", "https://dashscope.aliyuncs.com/v1"),
         of("openai", "gpt-5", "codex_responses"),
@@ -184,6 +259,7 @@ describe("routes that take marks (case 38)", () => {
         "native",
         "envelope",
         "none",
+        "envelope",
         "none",
         "envelope",
         "envelope",

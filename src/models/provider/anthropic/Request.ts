@@ -202,7 +202,6 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   const identity: ReadonlyArray<Messages.TextBlock> = subscribed ? [makeTextBlock(Endpoint.identity)] : []
   const rewrite = subscribed ? Endpoint.rewriteSystemText : undefined
   const replaysThinking = Route.abilities(route).thinking !== "none"
-  const takesMarks = Route.abilities(route).cacheMarks === "native"
   const opensTurn = Route.abilities(route).thinking === "tool_loop" ? Messages.opensTurn : undefined
   const structured = endpoint.native && abilities.structured
   const takesEdits = Route.abilities(route).compaction === "edits"
@@ -219,7 +218,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
     ]
     const choice = call.tools.length === 0 ? undefined : toChoice(call.toolChoice, names)
     const marker =
-      takesMarks && call.cache !== undefined && !carriesMarks(call.messages)
+      call.cache !== undefined && CacheMarks.findForm(call.cache, route) === "native" && !carriesMarks(call.messages)
         ? CacheMarks.toCacheControl(call.cache)
         : undefined
     // The prefix up to the system prompt includes the tools, so their mark gives way to that of the turn's opening.

@@ -160,7 +160,6 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   const writeWithTools = BlockMessages.makeWriter(withTools)
   const writeWithoutTools = BlockMessages.makeWriter(withoutTools)
 
-  const takesMarks = Route.abilities(route).cacheMarks === "cache_points"
   const toolPoint = marksTools(route.model)
   const opensTurn = Route.abilities(route).thinking === "tool_loop" ? Messages.opensTurn : undefined
 
@@ -168,7 +167,10 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
     const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
     const [dialect, toWire] = choice === undefined ? [withoutTools, writeWithoutTools] : [withTools, writeWithTools]
     const written = toWire(call.messages)
-    const point = takesMarks && call.cache !== undefined ? Messages.makeCachePoint(call.cache) : undefined
+    const point =
+      call.cache !== undefined && CacheMarks.findForm(call.cache, route) === "cache_points"
+        ? Messages.makeCachePoint(call.cache)
+        : undefined
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const inField = format !== undefined && abilities.structured
     const system = [

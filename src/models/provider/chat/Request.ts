@@ -15,7 +15,7 @@ import type {
   ToolChoice,
   ToolDefinition
 } from "../../../base/domain/ModelCall.ts"
-import { abilities, type Route } from "../../../base/domain/Route.ts"
+import type { Route } from "../../../base/domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as CacheMarks from "../CacheMarks.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
@@ -181,7 +181,7 @@ const carriesMarks = CacheMarks.makeMarkTest("chat_completions")
 
 /** Returns the prompt cache that a call asks for, on routes that take marks. */
 const findCache = ({ cache }: ModelCall, route: Route): PromptCache | undefined =>
-  cache !== undefined && abilities(route).cacheMarks === "envelope" ? cache : undefined
+  CacheMarks.findForm(cache, route) === "envelope" ? cache : undefined
 
 /**
  * Returns the cache mark for a model. Alibaba's models cache a prefix for five minutes and refuse a lifetime of one
@@ -211,7 +211,10 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
     ...makeLimitFields(call, endpoint),
     ...reasoning.body,
     ...(endpoint.family === "openai" && call.conversationId !== undefined
-      ? { prompt_cache_key: CacheMarks.makeCacheKey(call.conversationId) }
+      ? {
+          prompt_cache_key: CacheMarks.makeCacheKey(call.conversationId),
+          ...CacheMarks.makeRetentionFields(call.cache, endpoint.model)
+        }
       : {}),
     ...makeStreamFields(call, endpoint),
     ...(reasoning.extra === undefined && route.extraBody === undefined

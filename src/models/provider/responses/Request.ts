@@ -60,10 +60,17 @@ const makeTextFields = (format: ResponseFormat): Json.Fields =>
 
 // Limits and cache
 
-const makeCacheFields = (backend: Endpoint.Backend, { conversationId }: ModelCall): Json.Fields =>
+const makeCacheFields = (
+  backend: Endpoint.Backend,
+  { cache, conversationId }: ModelCall,
+  { model }: Route
+): Json.Fields =>
   conversationId === undefined || backend === "github"
     ? {}
-    : { prompt_cache_key: CacheMarks.makeCacheKey(conversationId) }
+    : {
+        prompt_cache_key: CacheMarks.makeCacheKey(conversationId),
+        ...(backend === "openai" ? CacheMarks.makeRetentionFields(cache, toModelName(model)) : {})
+      }
 
 const makeLimitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Json.Fields =>
   backend === "chatgpt"
@@ -159,7 +166,7 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
       model: route.model,
       ...(instructions === undefined ? {} : { instructions }),
       input: items,
-      ...makeCacheFields(backend, call),
+      ...makeCacheFields(backend, call, route),
       ...(route.extraBody === undefined ? {} : { extra_body: { ...route.extraBody } })
     }
   }
@@ -172,7 +179,7 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
     store: false,
     ...(reasoning === undefined ? {} : { reasoning }),
     include: encrypted ? ["reasoning.encrypted_content"] : [],
-    ...makeCacheFields(backend, call),
+    ...makeCacheFields(backend, call, route),
     ...makeTextFields(call.responseFormat),
     ...makeLimitFields(backend, reasoning !== undefined, call),
     ...(call.stream || backend === "chatgpt" ? { stream: true } : {}),
