@@ -1,28 +1,80 @@
-import { describe, it } from "@effect/vitest"
+// Sessions over several programs cost what they must: each request begins with the bytes of the request before, and the
+// caches of the providers find them. Through the settings of the program, over the wire, at published prices.
+import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { endpoints, judge, record } from "./support/promptSessions.ts"
-const plans = {
-  short: { turns: Array.from({ length: 30 }, () => 1), programs: 3, talks: true },
-  long: { turns: [14, 2, 30, 1], programs: 3 },
-  pauses: { turns: Array.from({ length: 10 }, () => 2), programs: 3, pause: "20 minutes" as const },
-  context: { turns: Array.from({ length: 10 }, () => 2), programs: 3, context: true }
-}
-describe("cost", () => {
-  for (const [name, endpoint] of Object.entries(endpoints))
-    for (const [plan, what] of Object.entries(plans))
-      it.effect(`${name} ${plan}`, () =>
-        Effect.gen(function* () {
-          const { breaks, ratio, requests } = judge(endpoint, yield* record(endpoint, what))
-          console.log(
-            name,
-            "|",
-            plan,
-            "|",
-            requests,
-            breaks.length,
-            ratio.toFixed(3),
-            process.env["SHOW"] ? JSON.stringify(breaks.slice(0, 2), null, 1) : ""
-          )
-        })
+import { endpoints, judge, type Plan, record } from "./support/promptSessions.ts"
+
+const tenTurns: Plan = { turns: [1, 0, 2, 1, 1, 14, 1, 0, 2, 1], programs: 3 }
+
+const { "anthropic, thinking of one turn": older, ...others } = endpoints
+
+describe("a session of ten turns over three programs", () => {
+  for (const [name, endpoint] of Object.entries(others)) {
+    it.effect(`${name}: no request breaks the prefix, and the session costs at most 1.03 of the least`, () =>
+      Effect.gen(function* () {
+        for (const plan of [tenTurns, { ...tenTurns, talks: true }]) {
+          const { breaks, ratio, requests } = judge(endpoint, (yield* record(endpoint, plan)).requests)
+          assert.strictEqual(requests, 33)
+          assert.deepStrictEqual(breaks, [])
+          assert.isAtMost(ratio, 1.03)
+        }
+      })
+    )
+  }
+
+  it.effect(
+    "a model that removes the thinking of earlier turns: the prefix breaks where a turn begins, there alone",
+    () =>
+      Effect.gen(function* () {
+        const { breaks, ratio } = judge(older, (yield* record(older, tenTurns)).requests)
+        const starts = tenTurns.turns.map((_, at) =>
+          tenTurns.turns.slice(0, at).reduce((sum, steps) => sum + steps + 1, 0)
+        )
+        assert.isNotEmpty(breaks)
+        assert.deepStrictEqual(
+          breaks.map(({ request }) => request).filter((request) => !starts.includes(request)),
+          []
+        )
+        assert.isAtMost(ratio, 1.2)
+      })
+  )
+
+  it.effect("with pauses of twenty minutes: from the second pause on, the prefix is kept for an hour", () =>
+    Effect.gen(function* () {
+      const plan: Plan = { turns: Array.from({ length: 10 }, () => 2), programs: 3, pause: "20 minutes" }
+      for (const name of ["anthropic", "bedrock", "Claude behind a gateway"] as const) {
+        const endpoint = endpoints[name]
+        const { requests } = yield* record(endpoint, plan)
+        const isLong = requests.map(({ body }) => endpoint.blocks(body).some(({ isLong }) => isLong === true))
+        assert.deepStrictEqual(isLong, [
+          ...Array.from({ length: 3 }, () => false),
+          ...Array.from({ length: 27 }, () => true)
+        ])
+        // In five minutes each turn would pay for all of it again, which is 2.9 of the least.
+        assert.isAtMost(judge(endpoint, requests).ratio, 1.4)
+      }
+    })
+  )
+
+  it.effect("context of a plugin stands before the question of its turn alone, and breaks the prefix there", () =>
+    Effect.gen(function* () {
+      const plan: Plan = { turns: Array.from({ length: 6 }, () => 1), programs: 3, hasContext: true }
+      const { breaks } = judge(endpoints.anthropic, (yield* record(endpoints.anthropic, plan)).requests)
+      assert.deepStrictEqual(
+        breaks.map(({ request }) => request),
+        [2, 4, 6, 8, 10]
       )
+    })
+  )
+
+  it.effect("a gateway that refuses text in parts is asked once, and other programs know it", () =>
+    Effect.gen(function* () {
+      const endpoint = endpoints["Claude behind a gateway"]
+      const plan: Plan = { ...tenTurns, refuses: (body) => body.includes("cache_control") }
+      const { refused, requests } = yield* record(endpoint, plan)
+      assert.strictEqual(refused, 1)
+      assert.deepStrictEqual(judge(endpoint, requests).breaks, [])
+      assert.lengthOf(requests, 33)
+    })
+  )
 })

@@ -3,8 +3,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import * as Agent from "../src/agent/Agent.ts"
 import * as HttpServer from "./models/provider/HttpServer.ts"
 import * as Program from "./support/configuredProgram.ts"
@@ -18,11 +18,6 @@ const lives = [
   [41, 70],
   [71, turns]
 ] as const
-
-const keep = (path: string, text: string): void => {
-  mkdirSync(dirname(path), { recursive: true })
-  writeFileSync(path, text)
-}
 
 const config = (url: string): string => `
 model: { provider: custom, default: gpt-test, base_url: "${url}/v1", api_key: k, context_length: 400000 }
@@ -88,9 +83,9 @@ describe("a session of a hundred turns", () => {
       Effect.gen(function* () {
         const home = yield* Program.home
         const folders = [yield* Program.home, yield* Program.home, yield* Program.home]
-        keep(join(home, "plugins/weather/plugin.yaml"), "name: weather\n")
-        keep(join(home, "plugins/weather/index.mjs"), weather)
-        keep(join(home, "memories/MEMORY.md"), "fact 0 was known before\n")
+        Program.keep(join(home, "plugins/weather/plugin.yaml"), "name: weather\n")
+        Program.keep(join(home, "plugins/weather/index.mjs"), weather)
+        Program.keep(join(home, "memories/MEMORY.md"), "fact 0 was known before\n")
         const server = yield* HttpServer.make(({ body, url }, response) => {
           if (!url.endsWith("/chat/completions")) return HttpServer.json(response, 404, {})
           HttpServer.json(response, 200, protocols.chat_completions.whole(answerTo(partsOf(body))))
@@ -98,12 +93,12 @@ describe("a session of a hundred turns", () => {
         /** Changes everything that a system prompt is made of. */
         const change = (turn: number) =>
           Effect.sync(() => {
-            keep(join(home, "SOUL.md"), `You are number ${turn}.`)
-            keep(
+            Program.keep(join(home, "SOUL.md"), `You are number ${turn}.`)
+            Program.keep(
               join(home, `skills/skill-${turn}/SKILL.md`),
               `---\nname: skill-${turn}\ndescription: Does thing ${turn}.\n---\nDo it.\n`
             )
-            for (const folder of folders) keep(join(folder, "AGENTS.md"), `Rule ${turn} of ${folder}.`)
+            for (const folder of folders) Program.keep(join(folder, "AGENTS.md"), `Rule ${turn} of ${folder}.`)
           })
         yield* change(0)
         for (const [life, [first, last]] of lives.entries()) {

@@ -199,7 +199,7 @@ const makeRunState = (
 ): RunState => ({
   sessionId: session.id,
   conversationId: session.conversationId,
-  promptCache: PromptCaching.choose(
+  promptCache: PromptCaching.choosePromptCache(
     settings.promptCache ?? "auto",
     session.lastEndedAt === undefined ? undefined : startedAt - session.lastEndedAt,
     settings.promptCacheRoutes

@@ -1,6 +1,5 @@
 // Prompt caches of providers, simulated: how many tokens of a request are read from the cache, written to it, or
 // neither.
-import { assert } from "@effect/vitest"
 import { createHash } from "node:crypto"
 
 /** A part of a request, in the order in which it is cached. */
@@ -97,13 +96,17 @@ const counted = (blocks: ReadonlyArray<Block>, read: number, end: number): Count
   fresh: tokensOf(blocks.slice(end))
 })
 
+const refuseMany = (points: ReadonlyArray<number>): void => {
+  if (points.length > 4) throw new Error(`a request has ${points.length} marks, and providers refuse more than four`)
+}
+
 /** A cache that is written at marks, four in a request at most, and read at them or up to 20 blocks before them. */
 export const marked = () => {
   const cache = new Set<string>()
   return (blocks: ReadonlyArray<Block>): Counted => {
     const names = prefixes(blocks)
     const points = blocks.flatMap(({ isMarked }, at) => (isMarked ? [at + 1] : []))
-    assert.isAtMost(points.length, 4)
+    refuseMany(points)
     let read = 0
     for (const point of points) {
       for (let end = point; end > Math.max(0, point - 20); end--) {
@@ -188,7 +191,7 @@ export const byMarks: Pricing = {
     for (const { at, blocks } of requests) {
       const names = prefixes(blocks)
       const points = blocks.flatMap(({ isMarked }, index) => (isMarked ? [index + 1] : []))
-      assert.isAtMost(points.length, 4)
+      refuseMany(points)
       const isWarm = (end: number): boolean => (until.get(names[end] ?? "")?.end ?? -1) > at
       let read = 0
       for (const point of points)

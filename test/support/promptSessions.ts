@@ -83,9 +83,10 @@ export interface Plan {
   readonly pause?: "1 seconds" | "20 minutes"
   /** True if the model says something before its calls. */
   readonly talks?: boolean
-  /** More lines of the settings. */
-  readonly settings?: string
-  readonly context?: boolean
+  /** True if a plugin says something else before each turn. */
+  readonly hasContext?: boolean
+  /** Requests that the server refuses. */
+  readonly refuses?: (body: string) => boolean
 }
 
 /** One request, in the order in which they were sent. */
@@ -110,10 +111,15 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
   const recorded: Array<Recorded> = []
   let now = 0
   let left = 0
+  let refused = 0
   let served = 0
   const protocol = protocols[endpoint.protocol]
   const server = yield* HttpServer.make(({ body, url }, response) => {
     if (!endpoint.path.test(url)) return HttpServer.json(response, 404, {})
+    if (plan.refuses?.(body) === true) {
+      refused++
+      return HttpServer.json(response, 400, { error: { message: "messages.0.content must be a string" } })
+    }
     recorded.push({ at: now, body })
     const at = served++
     const turn: WireTurn =
@@ -127,7 +133,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
     writeFileSync(join(cwd, `f${at}.md`), file(`f${at}`))
     protocol.stream(turn, response)
   })
-  if (plan.context === true) {
+  if (plan.hasContext === true) {
     yield* Effect.sync(() => {
       Program.keep(join(home, "plugins/weather/plugin.yaml"), "name: weather\n")
       Program.keep(join(home, "plugins/weather/index.mjs"), plugin)
@@ -135,11 +141,10 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
   }
   const config = [
     `model: ${JSON.stringify({ ...endpoint.model(server.url), api_key: "k", context_length: 400_000 })}`,
-    ...(plan.context === true ? ["plugins: { enabled: [weather] }"] : []),
+    ...(plan.hasContext === true ? ["plugins: { enabled: [weather] }"] : []),
     "agent: { reasoning_effort: medium }",
     "memory: { nudge_interval: 0 }",
-    "skills: { creation_nudge_interval: 0 }",
-    plan.settings ?? ""
+    "skills: { creation_nudge_interval: 0 }"
   ].join("\n")
   const each = Math.ceil(plan.turns.length / plan.programs)
   for (let first = 0; first < plan.turns.length; first += each) {
@@ -157,7 +162,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
       }
     }).pipe(Effect.provide(Program.layer({ home, config, env: { AWS_REGION: "us-east-1" } })))
   }
-  return recorded
+  return { requests: recorded, refused }
 })
 
 /** What a session cost, against the least that it can cost, and where its beginning changed. */

@@ -12,7 +12,7 @@ const newest = 9_999
  * Returns the major and minor version of a Claude model as one number (`4.6` is 406), or `undefined` for models of
  * other vendors.
  */
-export const parse = (model: string): number | undefined => {
+export const parseVersion = (model: string): number | undefined => {
   const id = model.toLowerCase()
   const at = id.indexOf("claude")
   if (at === -1) return undefined
@@ -25,7 +25,7 @@ export const parse = (model: string): number | undefined => {
  * and newer families from 4.6 on. Older models and Haiku remove it when the next turn begins.
  */
 export const keepsThinking = (model: string): boolean => {
-  const version = parse(model)
+  const version = parseVersion(model)
   if (version === undefined || /haiku/i.test(model)) return false
   return version >= (/opus/i.test(model) ? 405 : 406)
 }

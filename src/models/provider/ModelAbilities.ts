@@ -65,7 +65,7 @@ export interface ClaudeAbilities {
 
 /** Returns the capabilities of the model with this id. */
 export const findClaudeAbilities = (model: string): ClaudeAbilities => {
-  const generation = ClaudeVersion.parse(model)
+  const generation = ClaudeVersion.parseVersion(model)
   if (generation === undefined) return { thinking: "budget", xhigh: false, sampling: true, structured: false }
   const thinking = /haiku/i.test(model) || generation < 307 ? "never" : generation >= 406 ? "adaptive" : "budget"
   return { thinking, xhigh: generation >= 407, sampling: generation < 407, structured: generation >= 405 }

@@ -221,7 +221,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
       call.cache !== undefined && CacheMarks.findForm(call.cache, route) === "native" && !carriesMarks(call.messages)
         ? CacheMarks.toCacheControl(call.cache)
         : undefined
-    // The prefix up to the system prompt includes the tools, so their mark gives way to that of the turn's opening.
+    // The prefix up to the system prompt includes the tools, so the message that opened the turn gets their mark.
     const marksTools = choice !== undefined && (opensTurn === undefined || blocks.length === 0)
     const messages =
       marker === undefined

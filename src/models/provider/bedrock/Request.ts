@@ -177,7 +177,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
       ...collectSystemBlocks(call.messages),
       ...(format === undefined || inField ? [] : [{ text: AnswerSchema.renderInstruction(format.schema) }])
     ]
-    // The prefix up to the system prompt includes the tools, so their point gives way to that of the turn's opening.
+    // The prefix up to the system prompt includes the tools, so the message that opened the turn gets their point.
     const pointsTools = choice !== undefined && toolPoint && (opensTurn === undefined || system.length === 0)
     const messages =
       point === undefined

@@ -1,0 +1,36 @@
+// `npm run bench:cost`: what sessions cost at published prices, against the least that they can cost, and how often a
+// request does not begin with the bytes of the request before. The sessions go through the settings of the program, over
+// the wire, in several programs.
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as TestClock from "effect/testing/TestClock"
+import { endpoints, judge, type Plan, record } from "../support/promptSessions.ts"
+
+const plans: Readonly<Record<string, Plan>> = {
+  "30 short turns": { turns: Array.from({ length: 30 }, () => 1), programs: 3, talks: true },
+  "turns of 14 and 30 calls": { turns: [14, 2, 30, 1], programs: 3 },
+  "pauses of 20 minutes": { turns: Array.from({ length: 10 }, () => 2), programs: 3, pause: "20 minutes" },
+  "context of a plugin": { turns: Array.from({ length: 10 }, () => 2), programs: 3, hasContext: true }
+}
+
+const measure = Effect.gen(function* () {
+  for (const [name, endpoint] of Object.entries(endpoints)) {
+    for (const [plan, steps] of Object.entries(plans)) {
+      const { requests } = yield* Effect.scoped(record(endpoint, steps))
+      const { breaks, ratio } = judge(endpoint, requests)
+      const columns = [
+        name.padEnd(32),
+        plan.padEnd(26),
+        `${requests.length}`.padStart(8),
+        `${breaks.length}`.padStart(8)
+      ]
+      process.stdout.write(`${columns.join("")}${ratio.toFixed(3).padStart(16)}\n`)
+    }
+  }
+})
+
+process.stdout.write(
+  `${"endpoint".padEnd(32)}${"session".padEnd(26)}${"requests".padStart(8)}${"breaks".padStart(8)}${"ours ÷ least".padStart(16)}\n`
+)
+await Effect.runPromise(measure.pipe(Effect.provide([TestClock.layer(), NodeServices.layer, Logger.layer([])])))
