@@ -67,6 +67,20 @@ describe("a session of ten turns over three programs", () => {
     })
   )
 
+  it.effect("a custom address is asked about its model once, whichever program asks", () =>
+    Effect.gen(function* () {
+      const plan: Plan = { turns: Array.from({ length: 8 }, () => 0), programs: 8, asksWindow: true }
+      const { others } = yield* record(endpoints.chat, plan)
+      assert.deepStrictEqual(others.toSorted(), [
+        "/api/show",
+        "/api/v0/models",
+        "/v1/models",
+        "/v1/models",
+        "/v1/props"
+      ])
+    })
+  )
+
   it.effect("a gateway that refuses text in parts is asked once, and other programs know it", () =>
     Effect.gen(function* () {
       const endpoint = endpoints["Claude behind a gateway"]

@@ -85,6 +85,8 @@ export interface Plan {
   readonly talks?: boolean
   /** True if a plugin says something else before each turn. */
   readonly hasContext?: boolean
+  /** True if the settings leave out the context window, so that the server is asked. */
+  readonly asksWindow?: boolean
   /** Requests that the server refuses. */
   readonly refuses?: (body: string) => boolean
 }
@@ -112,10 +114,14 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
   let now = 0
   let left = 0
   let refused = 0
+  const others: Array<string> = []
   let served = 0
   const protocol = protocols[endpoint.protocol]
   const server = yield* HttpServer.make(({ body, url }, response) => {
-    if (!endpoint.path.test(url)) return HttpServer.json(response, 404, {})
+    if (!endpoint.path.test(url)) {
+      others.push(url)
+      return HttpServer.json(response, 404, {})
+    }
     if (plan.refuses?.(body) === true) {
       refused++
       return HttpServer.json(response, 400, { error: { message: "messages.0.content must be a string" } })
@@ -140,7 +146,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
     })
   }
   const config = [
-    `model: ${JSON.stringify({ ...endpoint.model(server.url), api_key: "k", context_length: 400_000 })}`,
+    `model: ${JSON.stringify({ ...endpoint.model(server.url), api_key: "k", ...(plan.asksWindow === true ? {} : { context_length: 400_000 }) })}`,
     ...(plan.hasContext === true ? ["plugins: { enabled: [weather] }"] : []),
     "agent: { reasoning_effort: medium }",
     "memory: { nudge_interval: 0 }",
@@ -162,7 +168,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
       }
     }).pipe(Effect.provide(Program.layer({ home, config, env: { AWS_REGION: "us-east-1" } })))
   }
-  return { requests: recorded, refused }
+  return { requests: recorded, refused, others }
 })
 
 /** What a session cost, against the least that it can cost, and where its beginning changed. */

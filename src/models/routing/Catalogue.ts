@@ -74,7 +74,9 @@ export interface Options {
   readonly get: ModelLists.GetJson
   readonly post: ModelLists.PostJson
   /** Stores which endpoints do not answer. Without this option they are remembered only within the process. */
-  readonly endpoints?: Pick<EndpointMemory.EndpointMemory, "isSilent" | "setSilent"> | undefined
+  readonly endpoints?:
+    | Pick<EndpointMemory.EndpointMemory, "isSilent" | "setSilent" | "setWindow" | "window">
+    | undefined
   /** Scope of background requests to endpoints. Without this option each request runs until it is answered. */
   readonly scope?: Scope.Scope | undefined
 }
@@ -127,8 +129,13 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       const { baseUrl = "", model } = route
       const key = `${model}@${baseUrl}`
       if (local.has(key)) return Effect.succeed(local.get(key))
-      const window = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) =>
-        Effect.sync(() => local.set(key, found))
+      const asked = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) =>
+        found === undefined ? Effect.void : (endpoints?.setWindow(key, found) ?? Effect.void)
+      )
+      const known = endpoints?.window(key) ?? Effect.succeed(undefined)
+      const window = Effect.flatMap(known, (known) => (known === undefined ? asked : Effect.succeed(known))).pipe(
+        Effect.map((found) => found ?? undefined),
+        Effect.tap((found) => Effect.sync(() => local.set(key, found)))
       )
       return getAsked(baseUrl, `window of ${model}`, window)
     })

@@ -361,15 +361,37 @@ describe("ModelLists", () => {
     }).pipe(Effect.provide(NodeServices.layer))
   )
 
-  it.effect("a list of this machine is not written down, and a broken file is no obstacle", () =>
+  it.effect("a list of this machine, and an answer that is no list, count for five minutes in other programs too", () =>
+    Effect.gen(function* () {
+      for (const body of [openRouterBody, null]) {
+        const { asked, get } = counting({ body })
+        const home = yield* scratch
+        const at = "http://127.0.0.1:9/v1"
+        const ask = Effect.flatMap(ModelLists.make(home, get), (lists) => lists.at(at))
+        const first = yield* ask
+        assert.deepStrictEqual(yield* ask, first)
+        assert.lengthOf(asked, 1)
+        yield* TestClock.adjust("6 minutes")
+        yield* ask
+        assert.lengthOf(asked, 2)
+      }
+      // Nobody answered: the server may be starting.
+      const { asked, get } = counting({ body: undefined })
+      const home = yield* scratch
+      yield* Effect.flatMap(ModelLists.make(home, get), (lists) => lists.at(url))
+      yield* Effect.flatMap(ModelLists.make(home, get), (lists) => lists.at(url))
+      assert.lengthOf(asked, 2)
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("a list has no key in its file, and a broken file is no obstacle", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = yield* scratch
       const { get } = counting({ body: openRouterBody })
       const lists = yield* ModelLists.make(home, get)
       yield* lists.at("http://127.0.0.1:9/v1", Redacted.make("secret"))
-      assert.isFalse(yield* fs.exists(`${home}/cache/models.json`))
-      yield* fs.makeDirectory(`${home}/cache`)
+      assert.notInclude(yield* fs.readFileString(`${home}/cache/models.json`), "secret")
       yield* fs.writeFileString(`${home}/cache/models.json`, "{ broken")
       assert.strictEqual((yield* lists.at(url)).length, 2)
       assert.notInclude(yield* fs.readFileString(`${home}/cache/models.json`), "secret")

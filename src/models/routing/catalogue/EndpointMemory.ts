@@ -1,6 +1,6 @@
 /**
- * Stores facts about endpoints between runs: which endpoints do not answer requests about their models, and which
- * parameters they reject.
+ * Stores facts about endpoints between runs: which endpoints do not answer requests about their models, which window a
+ * local server has, and which parameters endpoints reject.
  *
  * **Details**
  *
@@ -20,6 +20,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { ParameterChanges } from "../Adaptation.ts"
+import { ServedWindow } from "./ModelLists.ts"
 import * as HomeFile from "../HomeFile.ts"
 
 /** Stores facts about endpoints. Endpoints are identified by base URL, routes by their id. */
@@ -28,6 +29,9 @@ export interface EndpointMemory {
   readonly isSilent: (baseUrl: string) => Effect.Effect<boolean>
   /** Stores whether the endpoint answers requests about its models. */
   readonly setSilent: (baseUrl: string, silent: boolean) => Effect.Effect<void>
+  /** Returns the window of a model on a local server: `null` if the server does not report it, `undefined` if unknown. */
+  readonly window: (server: string) => Effect.Effect<ServedWindow | null | undefined>
+  readonly setWindow: (server: string, window: ServedWindow | null) => Effect.Effect<void>
   /** Returns the parameters that the route rejects. */
   readonly parameters: (route: string) => Effect.Effect<ParameterChanges>
   readonly setParameters: (route: string, changes: ParameterChanges) => Effect.Effect<void>
@@ -38,9 +42,11 @@ const Parameters = Schema.Struct({
   at: Schema.Finite,
   names: Schema.Record(Schema.String, Schema.NullOr(Schema.String))
 })
+const Served = Schema.Struct({ at: Schema.Finite, window: Schema.NullOr(ServedWindow) })
 const EndpointFacts = Schema.Struct({
   version: Schema.Literal(1),
   silent: Schema.Record(Schema.String, Silent),
+  windows: Schema.Record(Schema.String, Served).pipe(Schema.withDecodingDefaultKey(Effect.succeed({}))),
   parameters: Schema.Record(Schema.String, Parameters)
 })
 type EndpointFacts = typeof EndpointFacts.Type
@@ -48,10 +54,12 @@ const KnownText = Schema.fromJsonString(EndpointFacts)
 
 /** Milliseconds after which an endpoint that did not answer is asked about its models again. */
 const silentAge = 30 * 60_000
+/** Milliseconds after which a local server is asked for its window again. It may serve another model by then. */
+const windowAge = 5 * 60_000
 /** Milliseconds after which a rejected parameter is tried again. */
 const parametersAge = 7 * 24 * 3_600_000
 
-const nothing: EndpointFacts = { version: 1, silent: {}, parameters: {} }
+const nothing: EndpointFacts = { version: 1, silent: {}, windows: {}, parameters: {} }
 
 const selectRecent = <A extends { readonly at: number }>(
   all: Readonly<Record<string, A>>,
@@ -70,10 +78,11 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
 
     const current = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      const { parameters, silent } = known ?? (yield* first)
+      const { parameters, silent, windows } = known ?? (yield* first)
       known = {
         version: 1,
         silent: selectRecent(silent, silentAge, now),
+        windows: selectRecent(windows, windowAge, now),
         parameters: selectRecent(parameters, parametersAge, now)
       }
       return { ...known, now }
@@ -90,6 +99,7 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
             {
               version: 1,
               silent: { ...stored.silent, ...before.silent },
+              windows: { ...stored.windows, ...before.windows },
               parameters: { ...stored.parameters, ...before.parameters }
             },
             now
@@ -107,6 +117,9 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
             ? { ...known.silent, [baseUrl]: { at: now } }
             : Object.fromEntries(Object.entries(known.silent).filter(([other]) => other !== baseUrl))
         })),
+      window: (server) => Effect.map(current, ({ windows }) => findOwn(windows, server)?.window),
+      setWindow: (server, window) =>
+        changeFacts((known, now) => ({ ...known, windows: { ...known.windows, [server]: { at: now, window } } })),
       parameters: (route) =>
         Effect.map(
           current,

@@ -170,7 +170,7 @@ export const findBySuffix = (models: ReadonlyArray<Listed>, model: string): List
   )
 }
 
-/** Requests JSON from a URL. Returns `undefined` if there is no answer or its status is not successful. */
+/** Requests JSON from a URL. Returns `undefined` if there is no answer, and `null` if its status is not successful. */
 export type GetJson = (url: string, key: Redacted.Redacted<string> | undefined) => Effect.Effect<unknown>
 
 /** Provides the model lists of endpoints. */
@@ -190,8 +190,8 @@ const hour = 3_600_000
 const again = 300_000
 
 /**
- * Posts a JSON body to a URL and returns the JSON answer. Returns `undefined` if there is no answer or its status is
- * not successful.
+ * Posts a JSON body to a URL and returns the JSON answer. Returns `undefined` if there is no answer, and `null` if its
+ * status is not successful.
  */
 export type PostJson = (url: string, body: unknown) => Effect.Effect<unknown>
 
@@ -224,14 +224,17 @@ const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Ef
       const known = memory.get(url)
       if (known !== undefined && isFresh(known)) return known.models
       const isLocal = RouteDetection.isLocal(RouteDetection.parseAddress(url).host)
-      const saved = isLocal ? undefined : (yield* load).lists[url]
+      const saved = (yield* load).lists[url]
       if (saved !== undefined && isFresh(saved)) return cacheEntry(url, saved)
-      const models = readList(yield* get(`${url}/models`, key))
-      if (models.length === 0)
-        return cacheEntry(url, { at: now - hour + again, models: known?.models ?? saved?.models ?? [] })
-      const entry = { at: now, models }
-      if (!isLocal) yield* save({ version: 1, lists: { ...(yield* load).lists, [url]: entry } })
-      return cacheEntry(url, entry)
+      const answer = yield* get(`${url}/models`, key)
+      const found = readList(answer)
+      const isEmpty = found.length === 0
+      const models = isEmpty ? (known?.models ?? saved?.models ?? []) : found
+      const soon = now - hour + again
+      // A local server may soon serve another model, and an endpoint without a list may get one.
+      const entry = { at: isLocal || isEmpty ? soon : now, models }
+      if (answer !== undefined) yield* save({ version: 1, lists: { ...(yield* load).lists, [url]: entry } })
+      return cacheEntry(url, isEmpty ? entry : { at: now, models })
     })
 
     return {
@@ -254,7 +257,7 @@ const readResponse =
   (url: string) =>
   (asked: Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError>): Effect.Effect<unknown> =>
     asked.pipe(
-      Effect.flatMap((response) => (response.status === 200 ? response.json : Effect.succeed(undefined))),
+      Effect.flatMap((response) => (response.status === 200 ? response.json : Effect.succeed(null))),
       Effect.timeout("5 seconds"),
       Effect.catch((error) => Effect.as(Effect.logDebug(`${url}: ${error.message}`), undefined))
     )
@@ -314,29 +317,36 @@ export const readLmStudioWindow = (body: unknown, model: string): number | undef
 }
 
 /** Context window of a model on a local server. For Ollama, every request must contain it. */
-export interface ServedWindow {
-  readonly tokens: number
-  readonly isOllama: boolean
-}
+export const ServedWindow = Schema.Struct({ tokens: Schema.Finite, isOllama: Schema.Boolean })
+/** Context window of a model on a local server. For Ollama, every request must contain it. */
+export type ServedWindow = typeof ServedWindow.Type
 
 const toServedWindow = (tokens: number): ServedWindow => ({ tokens, isOllama: false })
 
-/** Requests the window of a model from a local server, or returns `undefined` if the server does not report it. */
+/**
+ * Requests the window of a model from a local server. Returns `null` if the server does not report it, and `undefined`
+ * if no server answers.
+ */
 export const findLocalWindow = (
   route: Pick<Route, "apiKey" | "baseUrl" | "model">,
   get: GetJson,
   post: PostJson
-): Effect.Effect<ServedWindow | undefined> =>
+): Effect.Effect<ServedWindow | null | undefined> =>
   Effect.gen(function* () {
     const { apiKey, baseUrl, model } = route
     if (baseUrl === undefined) return undefined
     const root = stripVersionSuffix(baseUrl)
-    const props = readLlamaCppWindow(yield* get(`${root}/v1/props`, apiKey))
-    if (props !== undefined) return toServedWindow(props)
-    const show = readOllamaWindow(yield* post(`${root}/api/show`, { model, name: model }))
-    if (show !== undefined) return { tokens: show, isOllama: true }
-    const studio = readLmStudioWindow(yield* get(`${root}/api/v0/models`, apiKey), model)
-    if (studio !== undefined) return toServedWindow(studio)
-    const listed = findModel(readList(yield* get(`${baseUrl}/models`, apiKey)), model)?.window
-    return listed === undefined ? undefined : toServedWindow(listed)
+    const props = yield* get(`${root}/v1/props`, apiKey)
+    const started = readLlamaCppWindow(props)
+    if (started !== undefined) return toServedWindow(started)
+    const show = yield* post(`${root}/api/show`, { model, name: model })
+    const shown = readOllamaWindow(show)
+    if (shown !== undefined) return { tokens: shown, isOllama: true }
+    const studio = yield* get(`${root}/api/v0/models`, apiKey)
+    const loaded = readLmStudioWindow(studio, model)
+    if (loaded !== undefined) return toServedWindow(loaded)
+    const list = yield* get(`${baseUrl}/models`, apiKey)
+    const listed = findModel(readList(list), model)?.window
+    if (listed !== undefined) return toServedWindow(listed)
+    return [props, show, studio, list].every((answer) => answer === undefined) ? undefined : null
   })
