@@ -251,6 +251,7 @@ describe("Architecture", () => {
       "base/platform/ChildProcesses.ts", // the spawner itself
       "base/platform/InheritedDescriptors.ts", // starts a command again without what it inherited
       "base/platform/StandardStreams.ts", // starts nothing
+      "agent/plugin/TypeCheck.ts", // the TypeScript compiler, which reads the files of a plugin
       "agent/plugin/Git.ts", // git, which fetches plugins and runs nothing of them
       "research/swe/RemoteWorkspace.ts", // tar, which brings a workspace to the environment and back
       "research/swe/GitCommand.ts", // git over copies that a run made, without their configuration, hooks and filters
@@ -351,6 +352,7 @@ describe("Architecture", () => {
       "hooks/ShellHookProcess.ts": { program: "the user's; its PATH is the safe one" },
       "base/platform/ChildProcesses.ts": { "command.command": "the spawner itself" },
       "base/platform/InheritedDescriptors.ts": { program: "a shell of a system directory, or Node itself" },
+      "agent/plugin/TypeCheck.ts": { nodePath: "this Node" },
       "agent/plugin/Git.ts": { git: "found by TrustedPrograms" },
       "research/swe/GitCommand.ts": { file: "found by TrustedPrograms" },
       "research/swe/RemoteWorkspace.ts": {

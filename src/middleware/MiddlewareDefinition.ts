@@ -38,8 +38,10 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
+import { findNearest } from "../base/domain/Similarity.ts"
 import * as Faults from "./Faults.ts"
 import * as Lifecycle from "./Lifecycle.ts"
 import * as Middleware from "./Middleware.ts"
@@ -84,16 +86,40 @@ const camelizeKeys = (given: unknown): unknown =>
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
+/** Lists the names of a Schema's parameters. Returns an empty list for a Schema that is not a struct. */
+export const listParameters = (schema: Schema.Top): ReadonlyArray<string> => {
+  const ast = SchemaAST.toEncoded(schema.ast)
+  return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
+}
+
+/** Describes a name that is not among the known names: the nearest one, and all of them. */
+export const describeUnknownName = (name: string, known: ReadonlyArray<string>): string => {
+  if (known.length === 0) return "there are no parameters: remove it"
+  const meant = findNearest(name, known)
+  return `unknown${meant === undefined ? "" : `, did you mean ${meant}?`} Known: ${known.join(", ")}.`
+}
+
+const isExcess = (issue: SchemaIssue.Issue): boolean =>
+  issue._tag === "Composite"
+    ? issue.issues.some(isExcess)
+    : issue._tag === "Pointer"
+      ? issue.issue._tag === "UnexpectedKey"
+      : issue._tag === "Encoding" && isExcess(issue.issue)
+
 /** Decodes parameters in either spelling. An absent value means no parameters. */
 export const decode = <A>(schema: Schema.Decoder<A>, given: unknown): Result.Result<A, Problem> =>
   Result.mapError(
     Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(camelizeKeys(given ?? {})),
     ({ issue }) => {
       const [first] = format(issue).issues
-      return {
-        path: (first?.path ?? []).map(String),
-        message: (first?.message ?? "wrong value").replaceAll(/\s+/g, " ").replaceAll(" | undefined", "")
-      }
+      const path = (first?.path ?? []).map(String)
+      const [name, ...inside] = path
+      if (name !== undefined && inside.length === 0 && isExcess(issue))
+        return {
+          path,
+          message: describeUnknownName(Lifecycle.toSnakeCase(name), listParameters(schema).map(Lifecycle.toSnakeCase))
+        }
+      return { path, message: (first?.message ?? "wrong value").replaceAll(/\s+/g, " ").replaceAll(" | undefined", "") }
     }
   )
 

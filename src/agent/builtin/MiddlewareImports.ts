@@ -99,6 +99,34 @@ const makeUnknownMistake = (name: string): Mistake => {
 
 type Needs = FileSystem.FileSystem | Path.Path | FolderTrust | Scope.Scope
 
+/** Lists the names in a folder. A folder that cannot be read has no names. */
+const listNames = (folder: string): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem> =>
+  Effect.orElseSucceed(
+    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readDirectory(folder)),
+    () => []
+  )
+
+/**
+ * Returns the most similar import for a module that was not found: bundled middleware, a module in the folder, or an
+ * installed package.
+ */
+const findNearestModule = Effect.fnUntraced(function* (text: string, module: string, folder: string) {
+  const paths = yield* Path.Path
+  const bundled = BuiltinMiddleware.findNearest(text)
+  if (bundled !== undefined) return bundled
+  const name = text.slice(module.length)
+  const names = module.split(".")
+  const parent = names.slice(0, -1)
+  const files = yield* listNames(paths.resolve(folder, ...parent))
+  const modules = files
+    .filter((file) => extensions.includes(paths.extname(file)))
+    .map((file) => [...parent, file.slice(0, -paths.extname(file).length)].join("."))
+  const scope = module.startsWith("@") ? `${module.slice(0, module.indexOf("/"))}/` : ""
+  const packages = yield* listNames(paths.join(folder, "node_modules", scope))
+  const meant = Similarity.findNearest(module, [...modules, ...packages.map((one) => scope + one)])
+  return meant === undefined ? undefined : `${meant}${name}`
+})
+
 /** Finds the file of a module. Fails if it does not exist. */
 const locateModule = Effect.fnUntraced(function* (
   { module, text }: NamedExport,
@@ -129,16 +157,19 @@ const locateModule = Effect.fnUntraced(function* (
     const path = paths.resolve(folder, dotted + end)
     if (yield* isThere(path)) return path
   }
-  return yield* Effect.mapError(PluginModules.resolveFrom(folder, module), (error) => {
+  return yield* Effect.catch(PluginModules.resolveFrom(folder, module), (error) => {
     const why = Faults.describeError(error)
-    if (!/Cannot find (?:package|module)/.test(why))
-      return makeMistake(["import"], `the package cannot be used: ${why}`)
-    const meant = BuiltinMiddleware.findNearest(text)
-    return makeMistake(
-      ["import"],
-      `there is no ${dotted}.ts (${extensions.slice(1).join(", ")}) in ${folder}, and no package "${module}"` +
-        `${meant === undefined ? "" : `; did you mean ${meant}?`}`
-    )
+    return /Cannot find (?:package|module)/.test(why)
+      ? Effect.flatMap(findNearestModule(text, module, folder), (meant) =>
+          Effect.fail(
+            makeMistake(
+              ["import"],
+              `there is no ${dotted}.ts (${extensions.slice(1).join(", ")}) in ${folder}, and no package "${module}"` +
+                `${meant === undefined ? "" : `; did you mean ${meant}?`}`
+            )
+          )
+        )
+      : Effect.fail(makeMistake(["import"], `the package cannot be used: ${why}`))
   })
 })
 

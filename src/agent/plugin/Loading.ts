@@ -40,10 +40,12 @@ import type { MessageInjection } from "./MessageInjection.ts"
 import * as Manifest from "./Manifest.ts"
 import * as Opening from "./Opening.ts"
 import type { CliCommand, Command, ProviderSource } from "./Plugin.ts"
+import * as PluginConfig from "./PluginConfig.ts"
 import { PluginError } from "./PluginError.ts"
 import type { Host } from "./RegisterContext.ts"
 import * as Registration from "./Registration.ts"
 import type { PluginToolAccess } from "./PluginToolAccess.ts"
+import { RegistrationObserver } from "./RegistrationObserver.ts"
 
 /** Time limit for loading one plugin. */
 const deadline = Duration.seconds(10)
@@ -144,10 +146,12 @@ const makeHost = Effect.fnUntraced(function* (
   { toolAccess, injection }: Pick<Options, "toolAccess" | "injection">
 ) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
+  const observer = yield* RegistrationObserver
   const said = new Set<string>()
   const warnOnce = (line: string): void => {
     if (said.has(line)) return
     said.add(line)
+    observer?.onWarning(key, line, new Error().stack ?? "")
     run(Effect.logWarning(`plugin ${key}: ${line}`))
   }
   const injectMessage: Host["inject"] = (content, role) => {
@@ -235,7 +239,8 @@ const loadCandidate = Effect.fnUntraced(function* (
   { toolAccess, entries, generation, injection, reserved }: Options
 ): Effect.fn.Return<Registration.RegisteredContribution, unknown, Services> {
   const { key } = candidate
-  const config = Object.hasOwn(entries, key) ? (entries[key] ?? {}) : {}
+  const given = Object.hasOwn(entries, key) ? (entries[key] ?? {}) : {}
+  const config = yield* PluginConfig.decodeDeclared(candidate.manifest, given)
   const host = yield* makeHost(candidate, config, { toolAccess, injection })
   // Code from disk reads `process.env`, which contains the variables declared in its manifest and no other secrets.
   yield* (yield* HiddenVariables).lend(
@@ -251,11 +256,13 @@ const loadCandidate = Effect.fnUntraced(function* (
   const plugin = yield* Opening.openPlugin(candidate, host, generation)
   // The loader provides the services in a plugin's type. A plugin from disk has no known type, and fails if a service
   // is missing.
-  const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>
+  const build = plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>
+  const built = yield* Effect.provideService(build, PluginConfig.GivenConfig, { key, values: config })
   const read = Contributions.readContribution(built)
   if (read._tag === "Wrong") return yield* new PluginError({ plugin: key, message: read.message })
   for (const warning of read.warnings) host.warn(warning)
-  const mayOverride = candidate.source === "bundled" || config["allow_tool_override"] === true
+  ;(yield* RegistrationObserver)?.onContribution(key, read.contribution, plugin.config)
+  const mayOverride = candidate.source === "bundled" || given["allow_tool_override"] === true
   return yield* Registration.registerContribution({ key, reserved, mayOverride }, read.contribution)
 })
 
@@ -273,11 +280,20 @@ const describeFailure = (cause: Cause.Cause<unknown>): string => {
 const loadOne = Effect.fnUntraced(function* (candidate: Candidate, options: Options) {
   const scope = yield* Scope.make()
   yield* Effect.addFinalizer((exit) => runUnloadWithDeadline(Scope.close(scope, exit)))
-  const exit = yield* IsolatedCall.attemptInterruptibly(
-    Effect.provideService(loadCandidate(candidate, options), Scope.Scope, scope),
-    deadline
+  const loading = loadCandidate(candidate, options).pipe(
+    Effect.catchIf(
+      (error) => error instanceof PluginConfig.InvalidConfig,
+      (error) =>
+        Effect.flatMap(PluginConfig.locateProblem(candidate.key, error), (message) =>
+          Effect.fail(new PluginError({ plugin: candidate.key, message }))
+        )
+    ),
+    Effect.provideService(Scope.Scope, scope)
   )
+  const exit = yield* IsolatedCall.attemptInterruptibly(loading, deadline)
   if (exit !== undefined && Exit.isSuccess(exit)) return makeOutcome(candidate, true, undefined, exit.value)
+  const observer = yield* RegistrationObserver
+  if (exit !== undefined) observer?.onFailure(candidate.key, Cause.squash(exit.cause))
   const error = exit === undefined ? `it was not ready after ${Duration.format(deadline)}` : describeFailure(exit.cause)
   yield* runUnloadWithDeadline(Scope.close(scope, exit ?? Exit.void))
   yield* Effect.logWarning(`plugin ${candidate.key} is not loaded: ${error}`)

@@ -5,8 +5,8 @@
  * **Details**
  *
  * The fields are `name`, `version`, `description`, `author`, `kind`, `requires_env`, `provides_tools`, `provides_hooks`
- * (or `hooks`), `manifest_version` and `api_version`, the version of the plugin contract that the plugin is written
- * for. A plugin for another version is not loaded. A field of the wrong type counts as absent, and unknown fields are
+ * (or `hooks`), `config` (see `ConfigFields`), `manifest_version` and `api_version`, the version of the plugin contract
+ * that the plugin is written for. A plugin for another version is not loaded. A field of the wrong type counts as absent, and unknown fields are
  * left to the plugin. A manifest that is not a YAML mapping is an error.
  *
  * Source: `hermes-contract.md` §3.2.
@@ -16,6 +16,7 @@ import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
 import * as Yaml from "../../base/config/Yaml.ts"
 import { ConfigError } from "../../base/domain/AgentError.ts"
+import * as ConfigFields from "./ConfigFields.ts"
 
 /** Purpose of a plugin. Only `standalone`, `backend` and `platform` are loaded here. */
 const kinds = ["standalone", "backend", "exclusive", "platform", "model-provider"] as const
@@ -44,6 +45,8 @@ export interface Manifest {
   readonly manifestVersion: number
   /** Version of the plugin contract stated in the manifest, if any. */
   readonly apiVersion: string | undefined
+  /** Settings of the plugin. */
+  readonly config: ConfigFields.Declarations
 }
 
 /** Possible file names of a manifest. The first existing file is used. */
@@ -88,7 +91,8 @@ export const empty: Manifest = {
   providesTools: [],
   providesHooks: [],
   manifestVersion: 1,
-  apiVersion: undefined
+  apiVersion: undefined,
+  config: ConfigFields.none
 }
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -131,6 +135,7 @@ const decodeManifest = (value: Mapping): DecodedManifest => {
   const kind = readText(value["kind"]).toLowerCase()
   const layout = value["manifest_version"]
   const manifestVersion = typeof layout === "number" ? layout : 1
+  const config = ConfigFields.readDeclarations(value["config"])
   return {
     manifest: {
       name: readText(value["name"]) || undefined,
@@ -142,9 +147,11 @@ const decodeManifest = (value: Mapping): DecodedManifest => {
       providesTools: readTexts(value["provides_tools"]),
       providesHooks: readTexts(value["provides_hooks"] ?? value["hooks"]),
       manifestVersion,
-      apiVersion: readText(value["api_version"]) || undefined
+      apiVersion: readText(value["api_version"]) || undefined,
+      config
     },
     warnings: [
+      ...config.problems.map(({ message, path }) => `${["config", ...path].join(".")}: ${message}`),
       ...(kind === "" || isKind(kind) ? [] : [describeUnknownKind(kind)]),
       ...(manifestVersion > latestVersion
         ? [

@@ -4,7 +4,7 @@
  * **Details**
  *
  * A module has a plugin as its default export (`Plugin.make`, `Plugin.fromValue`), or a function `register(ctx)`,
- * exported by that name or as the default. It may export `apiVersion` (or `api_version`), the version of the plugin
+ * exported by that name or as the default. It may export `config`, the Schema of its settings, and `apiVersion` (or `api_version`), the version of the plugin
  * contract that it is written for; a typed plugin has the version of the package that made it. Its imports of `effect`
  * and `hermes-effect` resolve to this program's copies.
  *
@@ -14,13 +14,16 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Frozen from "../../middleware/Frozen.ts"
 import * as PlainReturn from "../../middleware/PlainReturn.ts"
 import type { Candidate } from "./Candidate.ts"
 import * as Directories from "./Directories.ts"
 import { importModule, share } from "../../base/platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
 import { readContractVersion, isPlugin, type Plugin, makeUntyped } from "./Plugin.ts"
+import * as PluginConfig from "./PluginConfig.ts"
 import { PluginError } from "./PluginError.ts"
 import type * as RegisterContext from "./RegisterContext.ts"
 
@@ -93,7 +96,28 @@ const selectPlugin = (
           "its module has no register() function, and no plugin (Plugin.make, Plugin.fromValue) as its default export"
         )
       )
-    : Effect.succeed(makeUntyped({ name: candidate.name }, collectContributions(candidate, register, host)))
+    : Effect.succeed(makePlainPlugin(candidate, module, register, host))
+}
+
+/** Creates the plugin of a module with `register(ctx)`. A `config` Schema among its exports decodes `ctx.config`. */
+const makePlainPlugin = (
+  candidate: Candidate,
+  module: unknown,
+  register: Register,
+  host: RegisterContext.Host
+): Plugin<unknown> => {
+  const exported = [module, readMember(module, "default")].map((place) => readMember(place, "config"))
+  const schema = exported.find((value) => Schema.isSchema(value))
+  if (schema === undefined)
+    return makeUntyped({ name: candidate.name }, collectContributions(candidate, register, host))
+  // A Schema whose decoding needs services cannot be told apart, and dies.
+  const decoded = PluginConfig.decodeSchema(schema as Schema.Decoder<RegisterContext.Host["config"]>, host.config)
+  return makeUntyped(
+    { name: candidate.name, config: schema },
+    Effect.flatMap(decoded, (config) =>
+      collectContributions(candidate, register, { ...host, config: Frozen.copy(config) })
+    )
+  )
 }
 
 const formatMessage = (error: unknown): string => (error instanceof Error ? error.message || error.name : String(error))

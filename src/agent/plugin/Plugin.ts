@@ -38,6 +38,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { AiError } from "effect/ai/AiError"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
@@ -49,6 +50,7 @@ import type * as Provider from "../../models/provider/Provider.ts"
 import type { Toolset } from "../../tools/Toolset.ts"
 import type { ContextEngine } from "./ContextEngines.ts"
 import { contractVersion } from "./Manifest.ts"
+import * as PluginConfig from "./PluginConfig.ts"
 
 export type { RegisterContext } from "./RegisterContext.ts"
 
@@ -106,6 +108,8 @@ export interface Details {
 export interface Plugin<out R = never> extends Details {
   /** Version of the plugin contract in the package that created the plugin. */
   readonly [TypeId]: number
+  /** Schema of the plugin's settings, if it has any. */
+  readonly config?: Schema.Top | undefined
   readonly build: Effect.Effect<Contribution<unknown>, unknown, R | Scope.Scope>
 }
 
@@ -128,17 +132,88 @@ export type NeedsOf<C extends Contribution<unknown>> =
 /** Accepts contributions whose middleware adds no failure, and rejects all others. */
 type AddsNoFailure<C> = [Middleware.Errors<MiddlewareOf<C>>] extends [never] ? unknown : { readonly name: never }
 
-/** Creates a plugin that is built by an Effect. */
-export const make = <const C extends Contribution<unknown>, E = never, R = never>(
-  options: Details & { readonly build: Effect.Effect<C, E, R> } & AddsNoFailure<C>
-): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>> => {
-  const { build, ...details } = options
-  // The plugin also requires the services of the contribution's parts, which the type of `build` does not name.
+/** The argument of `build` in a plugin with settings. */
+export interface BuildContext<out Config> {
+  /** Key of the plugin in the configuration. */
+  readonly key: string
+  /** Settings of the plugin, `plugins.entries.<key>`, decoded by its Schema. */
+  readonly config: Config
+}
+
+/** A plugin with settings. `Encoded` is the type of the settings in code. */
+export interface ConfigurablePlugin<out R, in Encoded> extends Plugin<R> {
+  readonly config: Schema.Top
+  /** Returns the plugin with these settings. An application passes it to `Runtime.layer({ plugins })`. */
+  readonly withConfig: (config: Encoded) => Plugin<R>
+}
+
+type UntypedBuild = Effect.Effect<Contribution<unknown>, unknown, unknown>
+
+interface MakeOptions extends Details {
+  readonly config?: Schema.Codec<unknown, unknown>
+  readonly build: UntypedBuild | ((context: BuildContext<never>) => UntypedBuild)
+}
+
+const makeConfigurable = (
+  details: Details,
+  config: Schema.Codec<unknown, unknown>,
+  build: (context: BuildContext<never>) => UntypedBuild
+): ConfigurablePlugin<unknown, unknown> => {
+  const configured = Effect.gen(function* () {
+    const { key = details.name, values } = yield* PluginConfig.GivenConfig
+    // The Schema that decodes the settings is the one from which the type of `build` follows.
+    return yield* build({ key, config: (yield* PluginConfig.decodeSchema(config, values)) as never })
+  })
+  const makePlugin = (build: Plugin<unknown>["build"]) => ({ [TypeId]: contractVersion, ...details, config, build })
   return {
-    [TypeId]: contractVersion,
-    ...details,
-    build: build as Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>["build"]
+    ...makePlugin(configured),
+    withConfig: (given) =>
+      makePlugin(
+        Effect.updateService(configured, PluginConfig.GivenConfig, ({ key }) => ({
+          key,
+          values: Predicate.isObject(given) ? { ...given } : {}
+        }))
+      )
   }
+}
+
+/**
+ * Creates a plugin that is built by an Effect. With `config`, the Schema of its settings, `build` is a function of the
+ * decoded settings.
+ *
+ * **Example** (A plugin with settings)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import { Plugin } from "hermes-effect"
+ *
+ * export const greeter = Plugin.make({
+ *   name: "greeter",
+ *   config: Schema.Struct({
+ *     greeting: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("Hello")))
+ *   }),
+ *   build: ({ config }) =>
+ *     Effect.succeed({
+ *       commands: [{ name: "greet", run: (args: string) => Effect.succeed(`${config.greeting}, ${args}!`) }]
+ *     })
+ * })
+ * ```
+ */
+export function make<A, Encoded, const C extends Contribution<unknown>, E = never, R = never>(
+  options: Details & {
+    readonly config: Schema.Codec<A, Encoded>
+    readonly build: (context: BuildContext<A>) => Effect.Effect<C, E, R>
+  } & AddsNoFailure<C>
+): ConfigurablePlugin<Exclude<R | NeedsOf<C>, Scope.Scope>, Encoded>
+export function make<const C extends Contribution<unknown>, E = never, R = never>(
+  options: Details & { readonly build: Effect.Effect<C, E, R> } & AddsNoFailure<C>
+): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>
+export function make(options: MakeOptions): Plugin<unknown> {
+  const { build, config, ...details } = options
+  if (config !== undefined && Predicate.isFunction(build)) return makeConfigurable(details, config, build)
+  // The plugin also requires the services of the contribution's parts, which the type of `build` does not name.
+  return { [TypeId]: contractVersion, ...details, build: build as Plugin<unknown>["build"] }
 }
 
 /** Creates a plugin from an existing contribution, without an Effect to build it. */
@@ -157,11 +232,10 @@ export const fromValue = <const C extends Contribution<unknown> & Partial<Detail
 }
 
 /** Creates a plugin with an untyped contribution, as collected by `register(ctx)` of a module. */
-export const makeUntyped = (details: Details, build: Plugin<unknown>["build"]): Plugin<unknown> => ({
-  [TypeId]: contractVersion,
-  ...details,
-  build
-})
+export const makeUntyped = (
+  details: Details & Pick<Plugin, "config">,
+  build: Plugin<unknown>["build"]
+): Plugin<unknown> => ({ [TypeId]: contractVersion, ...details, build })
 
 /** Returns `true` if a value is a plugin, including plugins made by another copy of this package. */
 export const isPlugin = (value: unknown): value is Plugin<unknown> =>

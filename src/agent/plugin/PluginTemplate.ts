@@ -1,6 +1,6 @@
 /**
- * Writes a new plugin into the user's `plugins` directory: a typed plugin with a tool, a hook and middleware that runs
- * unchanged, and a `tsconfig.json` that lets an editor find the types of this program.
+ * Writes a new plugin into the user's `plugins` directory: a module that runs unchanged, a scenario that tests it, and a
+ * `tsconfig.json` that lets an editor find the types of this program.
  *
  * **Details**
  *
@@ -20,56 +20,16 @@ import type * as Scope from "effect/Scope"
 import { findTypeLocations } from "../../base/platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
 import { PluginError } from "./PluginError.ts"
+import * as PluginTemplateFiles from "./PluginTemplateFiles.ts"
 
 const isName = (name: string): boolean =>
   /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) && name.length <= 50 && name !== "node-modules"
 
-const renderManifest = (name: string): string => `name: ${name}
+const renderManifest = (name: string, description: string): string => `name: ${name}
 version: 0.1.0
-description: Greets people by name
+description: ${description}
 api_version: ${Manifest.contractVersion}
 `
-
-const renderModule = (name: string): string => {
-  const tool = `${name.replaceAll("-", "_")}_greet`
-  return `import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
-import * as Tool from "effect/ai/Tool"
-import * as Toolkit from "effect/ai/Toolkit"
-import { Hooks, Middleware, Plugin, Toolset } from "hermes-effect"
-
-// The model reads the description and calls the tool with arguments of this shape.
-const Greet = Tool.make("${tool}", {
-  description: "Greets a person by name",
-  parameters: Schema.Struct({ name: Schema.String }),
-  success: Schema.String
-}).annotate(Tool.Readonly, true)
-
-const toolkit = Toolkit.make(Greet)
-
-export default Plugin.fromValue({
-  name: "${name}",
-  tools: [
-    Toolset.make(
-      "${name}",
-      toolkit,
-      toolkit.toLayer({ ${tool}: ({ name }) => Effect.succeed(\`Hello, \${name}!\`) })
-    )
-  ],
-  hooks: [
-    // Runs after each tool call without changing it.
-    Hooks.on("post_tool_call", ({ duration_ms, tool_name }) => Effect.logDebug(\`\${tool_name} took \${duration_ms} ms\`))
-  ],
-  middleware: [
-    // Runs around each request to a provider.
-    Middleware.llmExecution({
-      name: "timing",
-      wrap: (next) => (request) => next(request).pipe(Effect.withSpan("${name}.request"))
-    })
-  ]
-})
-`
-}
 
 const compilerOptions = {
   target: "ES2024",
@@ -87,7 +47,15 @@ const compilerOptions = {
   skipLibCheck: true
 }
 
-const renderTypeSettings = (): string => {
+/** Parts of a `tsconfig.json` that replace the defaults. */
+interface TypeSettings {
+  readonly compilerOptions?: Readonly<Record<string, unknown>>
+  readonly include?: ReadonlyArray<string>
+  readonly exclude?: ReadonlyArray<string>
+}
+
+/** Returns the text of a `tsconfig.json` for plugin files, with the places of this program's declarations. */
+export const makeTypeSettings = ({ compilerOptions: own, ...files }: TypeSettings = {}): string => {
   const { effect, hermes, types } = findTypeLocations()
   return `${JSON.stringify(
     {
@@ -99,8 +67,10 @@ const renderTypeSettings = (): string => {
           "hermes-effect": [hermes],
           "hermes-effect/*": [hermes.replace(/index(?=(?:\.d)?\.ts$)/, "kit/entry/*")],
           "effect/*": [`${effect}/*`]
-        }
-      }
+        },
+        ...own
+      },
+      ...files
     },
     undefined,
     2
@@ -115,7 +85,8 @@ const toPluginError =
 /** Writes a plugin with this name below `plugins` and returns its directory. */
 export const createPlugin = Effect.fn("PluginTemplate.createPlugin")(function* (
   name: string,
-  plugins: string
+  plugins: string,
+  kind: PluginTemplateFiles.PluginKind = { parts: [], isPlain: false }
 ): Effect.fn.Return<string, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   if (!isName(name)) {
     const message =
@@ -138,11 +109,14 @@ export const createPlugin = Effect.fn("PluginTemplate.createPlugin")(function* (
   const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: plugins, prefix: ".new-" }))
   const written = paths.join(staging, name)
   yield* tidy(fs.makeDirectory(written))
+  const { description, module, scenario } = PluginTemplateFiles.renderFiles(name, kind)
   const files = {
-    [Manifest.fileNames[0]]: renderManifest(name),
-    "index.ts": renderModule(name),
-    "tsconfig.json": renderTypeSettings()
+    [Manifest.fileNames[0]]: renderManifest(name, description),
+    [module.file]: module.text,
+    "tsconfig.json": makeTypeSettings(kind.isPlain ? { compilerOptions: { noImplicitAny: false } } : {}),
+    [scenario.file]: scenario.text
   }
+  yield* tidy(fs.makeDirectory(paths.join(written, paths.dirname(scenario.file))))
   for (const [file, text] of Object.entries(files)) yield* tidy(fs.writeFileString(paths.join(written, file), text))
   yield* tidy(fs.rename(written, directory))
   return directory

@@ -123,12 +123,15 @@ type Snake<Name extends string> = Name extends `${infer Letter}${infer Rest}`
 
 type Aliases = { readonly [Name in keyof Members as Snake<Name>]: Members[Name] }
 
-/** The argument of `register(ctx)` of a plugin module. */
-export interface RegisterContext extends Members, Aliases {
+/** The argument of `register(ctx)` of a plugin module. `Config` is the type of its settings. */
+export interface RegisterContext<out Config = Readonly<Record<string, unknown>>> extends Members, Aliases {
   readonly key: string
   readonly manifest: Manifest
-  /** Value of `plugins.entries.<key>` in the configuration. */
-  readonly config: Readonly<Record<string, unknown>>
+  /**
+   * Value of `plugins.entries.<key>` in the configuration. If the manifest or the module declares settings, they were
+   * checked, and defaults were applied.
+   */
+  readonly config: Config
   /**
    * Model for side tasks of plugins. `options` may contain `system` and `max_tokens`. Not available while `register`
    * runs.

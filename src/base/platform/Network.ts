@@ -8,7 +8,7 @@ import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
 import { lookup } from "node:dns/promises"
 import type * as Http from "node:http"
-import { isIP, type LookupFunction } from "node:net"
+import { isIP, type LookupFunction, Socket } from "node:net"
 import type { Readable } from "node:stream"
 
 /** Resolves a name to all its addresses with the resolver on this machine, including its hosts file. */
@@ -162,3 +162,38 @@ export const openCallbackPage = (port: number, html: string): Effect.Effect<Call
       returned: Deferred.await(returned)
     }
   })
+
+const isLoopbackName = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.")
+
+/** The address that a call of `Socket.connect` names; `undefined` for a local socket. */
+const readHost = ([first, second]: ReadonlyArray<unknown>): string | undefined => {
+  // Node passes the normalised arguments of `net.connect` as one list.
+  const options: unknown = Array.isArray(first) ? first[0] : first
+  if (typeof options === "number") return typeof second === "string" ? second : "localhost"
+  if (typeof options !== "object" || options === null) return undefined
+  if (typeof Reflect.get(options, "path") === "string") return undefined
+  const host: unknown = Reflect.get(options, "host")
+  return typeof host === "string" ? host : "localhost"
+}
+
+/**
+ * Refuses connections to other machines until the scope closes. Connections to this machine are allowed. Processes that
+ * this process starts are not affected.
+ */
+export const blockNetwork: Effect.Effect<void, never, Scope.Scope> = Effect.asVoid(
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const { connect } = Socket.prototype
+      // The overloads of `connect` have no common list of parameters.
+      const refuseConnection = function (this: Socket, ...args: ReadonlyArray<unknown>): Socket {
+        const host = readHost(args)
+        if (host === undefined || isLoopbackName(host)) return Reflect.apply(connect, this, args)
+        process.nextTick(() => this.destroy(new Error(`no network in tests of plugins: connection to ${host} refused`)))
+        return this
+      }
+      Socket.prototype.connect = refuseConnection as typeof connect
+      return connect
+    }),
+    (connect) => Effect.sync(() => void (Socket.prototype.connect = connect))
+  )
+)

@@ -3,12 +3,13 @@
  * file that imports these packages receives the modules of the program, regardless of the file's location and the
  * packages installed there.
  */
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { createRequire, registerHooks } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import * as Json from "../domain/Json.ts"
 
 /** Directory in which this program is installed. */
 export const hostDirectory = dirname(fileURLToPath(import.meta.url))
@@ -89,6 +90,44 @@ export const findTypeLocations = (): {
     effect: dirname(own.resolve("effect/Effect")),
     types: types === undefined ? undefined : join(types, "@types")
   }
+}
+
+/** A TypeScript compiler that is installed as a package. */
+export interface TypeCompiler {
+  /** Name and version of the package, such as `typescript 7.0.2`. */
+  readonly name: string
+  /** Path of its program, which Node runs. */
+  readonly program: string
+}
+
+const packages = [
+  { name: "typescript", bin: "tsc" },
+  { name: "@typescript/native-preview", bin: "tsgo" }
+] as const
+
+const readCompiler = (file: string, { bin, name }: (typeof packages)[number]): TypeCompiler | undefined => {
+  const found: unknown = JSON.parse(readFileSync(file, "utf8"))
+  if (!Json.isFields(found) || !Json.isFields(found["bin"])) return undefined
+  const path = found["bin"][bin]
+  if (typeof path !== "string") return undefined
+  const program = join(dirname(file), path)
+  return existsSync(program) ? { name: `${name} ${String(found["version"])}`, program } : undefined
+}
+
+/**
+ * Returns the compiler of the nearest `node_modules`: of the directory, or else of this program's installation. Returns
+ * `undefined` if no compiler is installed.
+ */
+export const findTypeCompiler = (directory: string): TypeCompiler | undefined => {
+  const bases = [createRequire(join(directory, "index.js")), own]
+  for (const base of bases) {
+    for (const one of packages) {
+      const folder = base.resolve.paths(one.name)?.find((path) => existsSync(join(path, one.name, "package.json")))
+      const compiler = folder === undefined ? undefined : readCompiler(join(folder, one.name, "package.json"), one)
+      if (compiler !== undefined) return compiler
+    }
+  }
+  return undefined
 }
 
 let registered: { readonly deregister: () => void } | undefined

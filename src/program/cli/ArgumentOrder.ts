@@ -8,6 +8,7 @@
  *   value of `--query`.
  * - `--ignore_user_config` is `--ignore-user-config`: underscores in flag names are replaced by dashes.
  * - `--resume` of `batch` has no value: a batch run is named by `--run-name`.
+ * - `--provider` of `plugins new` has no value and is `--model-provider`: no model is called.
  * - `--safe-mode` implies `--ignore-user-config` and `--ignore-rules`.
  * - `hermes help COMMAND` is `hermes COMMAND --help`, and `hermes version` is `hermes --version`.
  *
@@ -75,6 +76,13 @@ const isPrompt = (given: ReadonlyArray<string>, next: string | undefined, comman
   !commands.includes(next) &&
   !given.some((token) => /^--query(?:[-_]file)?(?:=|$)/.test(token) || /^-[A-Za-z]*q$/.test(token))
 
+/** Returns the flag that the parser accepts after the words of a command. */
+const renameFlag = (flag: string, before: ReadonlyArray<string>): string => {
+  if (flag === "--resume" && before.includes("batch")) return "--resume=latest"
+  const at = before.indexOf("plugins")
+  return flag === "--provider" && at >= 0 && before[at + 1] === "new" ? "--model-provider" : flag
+}
+
 /** Rewrites a command line. `commands` are the words that `-c` does not take as its name. */
 export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
   const end = argv.indexOf("--")
@@ -100,7 +108,7 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
       index++
     } else {
       const flag = token.startsWith("--") ? withDashes(token) : token
-      const named = flag === "--resume" && out.includes("batch") ? "--resume=latest" : flag
+      const named = renameFlag(flag, out)
       out.push(...(named === "--safe-mode" ? ["--ignore-user-config", "--ignore-rules"] : []), named)
     }
   }

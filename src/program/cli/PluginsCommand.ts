@@ -29,6 +29,7 @@ import { Plugins } from "../../agent/plugin/Plugins.ts"
 import { load, surroundings, selectTexts } from "./CommandSettings.ts"
 import { confirmAction } from "./Confirm.ts"
 import { makeWorkFailure, makeUnknownNameFailure, makeUsageFailure } from "./Failure.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import * as Flags from "./Flags.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
@@ -137,6 +138,24 @@ const list = Command.make("list", listFlags, listPlugins).pipe(
   Command.withDescription("List plugins and their state")
 )
 
+/**
+ * Lists the settings that a plugin's manifest declares, with their values in the configuration. The value of a secret
+ * is masked. Settings with a Schema are in the code of the plugin, which `hermes plugins check` loads.
+ */
+const describeConfig = Effect.fnUntraced(function* ({ key, manifest }: Candidate) {
+  const { settings } = yield* load
+  const given = settings.plugins.entries[key] ?? {}
+  return manifest.config.fields.map(({ description, fallback, isRequired, isSecret, name, type }) => ({
+    name,
+    type,
+    description,
+    isRequired,
+    isSecret,
+    fallback: isSecret ? undefined : fallback,
+    value: isSecret && given[name] !== undefined ? Redaction.marker : given[name]
+  }))
+})
+
 /** Prints the details of a plugin. */
 const info = Command.make(
   "info",
@@ -153,11 +172,16 @@ const info = Command.make(
       path: findDirectory(candidate) ?? null,
       requires_env: manifest.requiresEnv.map((variable) => ({ ...variable, set: get(variable.name) !== undefined })),
       provides_tools: manifest.providesTools,
-      provides_hooks: manifest.providesHooks
+      provides_hooks: manifest.providesHooks,
+      config: yield* describeConfig(candidate)
     }
     if (json) return yield* printLine(SafeText.toJson(facts, 2))
     const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
-    const rows = Object.entries({ ...facts, requires_env: variables }).flatMap(([key, value]) => {
+    const config = facts.config.map(
+      ({ fallback, isRequired, isSecret, name, type, value }) =>
+        `${name}: ${type}${isSecret ? " (secret)" : ""} = ${JSON.stringify(value ?? fallback) ?? (isRequired ? "required" : "unset")}`
+    )
+    const rows = Object.entries({ ...facts, requires_env: variables, config }).flatMap(([key, value]) => {
       const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
       return text === "" ? [] : [[key, text]]
     })
@@ -263,20 +287,54 @@ const install = Command.make(
 const create = Command.make(
   "new",
   {
-    name: Argument.String("name").pipe(Argument.withDescription("Name in lower case with hyphens, such as my-plugin"))
+    name: Argument.String("name").pipe(Argument.withDescription("Name in lower case with hyphens, such as my-plugin")),
+    tool: Flags.makeSwitch("tool", "Write a tool"),
+    middleware: Flags.makeSwitch("middleware", "Write middleware"),
+    provider: Flags.makeSwitch("model-provider", "Write a provider of models; also --provider"),
+    plain: Flags.makeSwitch("plain", "Write plain functions in JavaScript instead of typed Effects")
   },
   Effect.fn("hermes plugins new")(
-    function* ({ name }) {
+    function* ({ middleware, name, plain, provider, tool }) {
       const home = yield* Home
       yield* home.ensure
-      const directory = yield* PluginTemplate.createPlugin(name, home.plugins)
+      const parts = [
+        ...(tool ? (["tool"] as const) : []),
+        ...(middleware ? (["middleware"] as const) : []),
+        ...(provider ? (["provider"] as const) : [])
+      ]
+      const directory = yield* PluginTemplate.createPlugin(name, home.plugins, { parts, isPlain: plain })
       yield* printLine(`wrote ${name} in ${directory}`)
-      yield* printLine(`edit index.ts, then enable it with \`hermes plugins enable ${name}\``)
+      yield* printLine(
+        `edit ${plain ? "index.js" : "index.ts"}, check it with \`hermes plugins check ${name}\`, test it with ` +
+          `\`hermes plugins test ${name}\`, then enable it with \`hermes plugins enable ${name}\``
+      )
     },
     Effect.scoped,
     Effect.provide(surroundings)
   )
-).pipe(Command.withDescription("Create a new typed plugin in your plugins directory"))
+).pipe(Command.withDescription("Create a plugin in your plugins directory, with a tool and middleware by default"))
+
+const folder = Argument.String("path").pipe(
+  Argument.withDescription("Folder of a plugin, or the name of an installed plugin; default: the current folder"),
+  Argument.optional,
+  Argument.map(Option.getOrUndefined)
+)
+
+/** Checks a plugin. */
+const check = Command.make("check", { path: folder, json }, ({ json, path }) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./PluginCheck.ts")),
+    ({ checkFolder }) => checkFolder(path, json)
+  ).pipe(Effect.scoped, Effect.provide(surroundings))
+).pipe(Command.withDescription("Check the types, the manifest and the registrations of a plugin"))
+
+/** Tests a plugin. */
+const test = Command.make("test", { path: folder, json }, ({ json, path }) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./PluginTest.ts")),
+    ({ testFolder }) => testFolder(path, json)
+  ).pipe(Effect.scoped, Effect.provide(surroundings))
+).pipe(Command.withDescription("Run the scenarios of a plugin, streamed and not, without a model"))
 
 /** Updates a plugin that is a Git checkout. */
 const update = Command.make(
@@ -321,7 +379,7 @@ const uninstall = Command.make("uninstall", { name }, removePlugin).pipe(
 
 /** Without a subcommand, lists the plugins. */
 export const command = Command.make("plugins", listFlags, listPlugins).pipe(
-  Command.withSubcommands([list, info, enable, disable, install, create, update, remove, uninstall])
+  Command.withSubcommands([list, info, enable, disable, install, create, check, test, update, remove, uninstall])
 )
 
 const category = "observability/"

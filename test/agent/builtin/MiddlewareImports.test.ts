@@ -145,6 +145,17 @@ export const audit = record
 `
         )
         put("project/broken.ts", "throw new Error('at load')")
+        put(
+          "project/kept.ts",
+          `
+import * as Schema from "effect/Schema"
+export class Kept {
+  static params = Schema.Struct({ logFile: Schema.String, folder: Schema.String, bare: Schema.String })
+  before_agent() {}
+}
+`
+        )
+        put("project/node_modules/pkg/package.json", "{}")
         const project = join(root, "project")
         const one = (text: string) => wrong(`# a comment\nmiddlewares:\n- import: logging\n- ${text}\n`)
         const at = "agent.yaml: line 4: middlewares[1]"
@@ -186,8 +197,17 @@ export const audit = record
         )
         assert.match(
           yield* one("import: long-tool-output\n  params: { hed_lines: 3 }"),
-          /^agent\.yaml: line 5: middlewares\[1\]\.params\.hed_lines: /
+          new RegExp(
+            "^agent\\.yaml: line 5: middlewares\\[1\\]\\.params\\.hed_lines: unknown, did you mean head_lines\\? " +
+              "Known: max_output_chars, head_lines, tail_lines, "
+          )
         )
+        assert.match(
+          yield* one('import: "./kept.ts#Kept"\n  params: { log_fil: a.log, folder: a, bare: b }'),
+          /params\.log_fil: unknown, did you mean log_file\? Known: log_file, folder, bare\.$/m
+        )
+        assert.match(yield* one("import: brokn:x"), /and no package "brokn"; did you mean broken:x\?$/)
+        assert.match(yield* one('import: "pgk#x"'), /and no package "pgk"; did you mean pkg#x\?$/)
         assert.match(
           yield* one("import: llm-failover\n  params: { fallback_providers: none }"),
           /^agent\.yaml: line 5: middlewares\[1\]\.params: fallback_providers: expected a list$/

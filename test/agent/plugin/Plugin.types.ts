@@ -2,6 +2,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Tool from "effect/ai/Tool"
@@ -114,4 +115,36 @@ export const register = (ctx: Plugin.RegisterContext): void => {
   ctx.registerMiddleware("llm_request", ({ next_call }) => next_call)
   ctx.registerHook("post_tool_call", ({ duration_ms }) => duration_ms.toFixed(1))
   ctx.register_hook("on_some_day", ({ anything }) => anything)
+}
+
+// The settings of a plugin have the type of its Schema, and the application passes the encoded form.
+const configured = Plugin.make({
+  name: "configured",
+  config: Schema.Struct({
+    limit: Schema.Finite.pipe(Schema.withDecodingDefaultKey(Effect.succeed(1))),
+    apiKey: Schema.RedactedFromValue(Schema.String)
+  }),
+  build: ({ config, key }) => {
+    same<typeof config.limit, number>(true)
+    same<typeof config.apiKey, Redacted.Redacted<string>>(true)
+    same<typeof key, string>(true)
+    // @ts-expect-error: no setting has this name
+    void config.limt
+    return Effect.succeed({
+      hooks: [Hooks.on("post_tool_call", (event) => Ledger.use(({ note }) => note(event.tool_name)))]
+    })
+  }
+})
+same<NeedsOf<typeof configured>, Ledger>(true)
+const withKey = configured.withConfig({ apiKey: "k" })
+same<NeedsOf<typeof withKey>, Ledger>(true)
+// @ts-expect-error: the key is required
+configured.withConfig({ limit: 3 })
+
+// @ts-expect-error: middleware of a plugin with settings adds no failure either
+Plugin.make({ name: "failing", config: Schema.Struct({}), build: () => Effect.succeed({ middleware: [failing] }) })
+
+// A plain plugin may state the type of its settings.
+export const registerWithSettings = (ctx: Plugin.RegisterContext<{ readonly limit: number }>): void => {
+  same<typeof ctx.config.limit, number>(true)
 }

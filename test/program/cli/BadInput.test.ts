@@ -95,6 +95,12 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "plugins info": [{ args: "plugins info nope", line: plugin }],
   "plugins enable": [{ args: "plugins enable nope", line: plugin }],
   "plugins disable": [{ args: "plugins disable nope", line: plugin }],
+  "plugins check": [
+    { args: "plugins check nope", line: /^there is no folder .*nope: pass the folder of a plugin, or its name$/ }
+  ],
+  "plugins test": [
+    { args: "plugins test nope", line: /^there is no folder .*nope: pass the folder of a plugin, or its name$/ }
+  ],
   "plugins update": [{ args: "plugins update nope", line: plugin }],
   "plugins remove": [{ args: "plugins remove nope", line: plugin }],
   "plugins uninstall": [{ args: "plugins uninstall nope", line: plugin }],

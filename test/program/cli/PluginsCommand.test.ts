@@ -73,6 +73,7 @@ describe("hermes plugins", () => {
       assert.deepStrictEqual(readdirSync(installed("my-plugin")).toSorted(), [
         "index.ts",
         "plugin.yaml",
+        "scenarios",
         "tsconfig.json"
       ])
       writeFileSync(join(installed("my-plugin"), "index.ts"), "// mine")
@@ -135,6 +136,15 @@ describe("hermes plugins", () => {
         kind: "standalone",
         author: "Somebody"
       })
+      keep(
+        "plugins/two/plugin.yaml",
+        "name: two\nconfig:\n  limit: { type: number, default: 1 }\n  key: { type: string, secret: true }\n"
+      )
+      keep("plugins/two/index.js", telltale)
+      keep("config.yaml", "plugins: { entries: { two: { limit: 5, key: kestrel-plain-words } } }\n")
+      const two = yield* plugins("info", "two")
+      assert.match(two.stdout, /^config +limit: number = 5, key: string \(secret\) = "<redacted>"$/m)
+      assert.notInclude((yield* plugins("info", "two", "--json")).stdout, "kestrel-plain-words")
       error(/no plugin "oen": did you mean "one"\?/, yield* plugins("info", "oen"))
     })
   )
