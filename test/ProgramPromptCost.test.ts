@@ -67,6 +67,17 @@ describe("a session of ten turns over three programs", () => {
     })
   )
 
+  it.effect("in a window of 64,000 tokens, results are shortened where that frees enough; else a note is written", () =>
+    Effect.gen(function* () {
+      const plan: Plan = { turns: Array.from({ length: 12 }, () => 4), programs: 2, window: 64_000, words: 1_200 }
+      const { requests, side } = yield* record(endpoints.anthropic, plan)
+      const { breaks, ratio } = judge(endpoints.anthropic, requests)
+      assert.strictEqual(breaks.length, side.length)
+      assert.isAtMost(breaks.length, 4)
+      assert.isAtMost(ratio, 1.15)
+    })
+  )
+
   it.effect("a custom address is asked about its model once, whichever program asks", () =>
     Effect.gen(function* () {
       const plan: Plan = { turns: Array.from({ length: 8 }, () => 0), programs: 8, asksWindow: true }

@@ -97,13 +97,19 @@ describe("hermes-llm.md, the Messages protocol", () => {
                 .filter((message) => message.role === "assistant")
                 .map((message) => message.content)
           )
-        assert.deepStrictEqual(yield* contents({}), [
+        const older = { model: "claude-sonnet-4-5" }
+        assert.deepStrictEqual(yield* contents(older), [
           [text("one")],
           [text("two")],
           [signed("three"), text("unsigned"), text("three")]
         ])
         const proxy = { provider: "custom", baseUrl: "https://proxy.example/anthropic" }
-        assert.deepStrictEqual(yield* contents(proxy), yield* contents({}))
+        assert.deepStrictEqual(yield* contents({ ...proxy, ...older }), yield* contents(older))
+        // Models that keep the thinking of earlier turns get all of it, so that the prefix stays the same.
+        assert.deepStrictEqual((yield* contents({ ...proxy, model: "claude-opus-4-6" }))[0], [
+          signed("one"),
+          text("one")
+        ])
         assert.deepStrictEqual(yield* contents({ ...proxy, model: "glm-4.7" }), [
           [text("one")],
           [text("two")],

@@ -87,6 +87,10 @@ export interface Plan {
   readonly hasContext?: boolean
   /** True if the settings leave out the context window, so that the server is asked. */
   readonly asksWindow?: boolean
+  /** Context window in the settings, in tokens. */
+  readonly window?: number
+  /** Words of each file that the model reads. */
+  readonly words?: number
   /** Requests that the server refuses. */
   readonly refuses?: (body: string) => boolean
 }
@@ -104,13 +108,14 @@ const plugin = `export default {
 }
 `
 
-const file = (name: string): string => `# ${name}\n${`words of ${name} `.repeat(120)}\n`
+const file = (name: string, words: number): string => `# ${name}\n${`words of ${name}\n`.repeat(words / 3)}\n`
 
 /** Plays a session and returns its requests. */
 export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Plan) {
   const home = yield* Program.home
   const cwd = yield* Program.home
   const recorded: Array<Recorded> = []
+  const side: Array<Recorded> = []
   let now = 0
   let left = 0
   let refused = 0
@@ -126,6 +131,11 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
       refused++
       return HttpServer.json(response, 400, { error: { message: "messages.0.content must be a string" } })
     }
+    // A note of a compaction.
+    if (!/"(?:tools|toolConfig)":/u.test(body)) {
+      side.push({ at: now, body })
+      return HttpServer.json(response, 200, protocol.whole({ text: `The user asked ${"and so on ".repeat(200)}` }))
+    }
     recorded.push({ at: now, body })
     const at = served++
     const turn: WireTurn =
@@ -136,7 +146,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
             calls: [{ id: `call_${at}`, name: "read_file", args: JSON.stringify({ path: `f${at}.md` }) }]
           }
         : { thought: `last thought ${at} ${"so ".repeat(60)}`, text: `answer ${at} ${"is it ".repeat(60)}` }
-    writeFileSync(join(cwd, `f${at}.md`), file(`f${at}`))
+    writeFileSync(join(cwd, `f${at}.md`), file(`f${at}`, plan.words ?? 360))
     protocol.stream(turn, response)
   })
   if (plan.hasContext === true) {
@@ -146,7 +156,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
     })
   }
   const config = [
-    `model: ${JSON.stringify({ ...endpoint.model(server.url), api_key: "k", ...(plan.asksWindow === true ? {} : { context_length: 400_000 }) })}`,
+    `model: ${JSON.stringify({ ...endpoint.model(server.url), api_key: "k", ...(plan.asksWindow === true ? {} : { context_length: plan.window ?? 400_000 }) })}`,
     ...(plan.hasContext === true ? ["plugins: { enabled: [weather] }"] : []),
     "agent: { reasoning_effort: medium }",
     "memory: { nudge_interval: 0 }",
@@ -168,7 +178,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
       }
     }).pipe(Effect.provide(Program.layer({ home, config, env: { AWS_REGION: "us-east-1" } })))
   }
-  return { requests: recorded, refused, others }
+  return { requests: recorded, side, refused, others }
 })
 
 /** What a session cost, against the least that it can cost, and where its beginning changed. */

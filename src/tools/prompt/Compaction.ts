@@ -109,6 +109,12 @@ const maxSessions = 1_000
 const leastSaving = 0.1
 const maxIneffective = 2
 
+/**
+ * Maximum share of the limit that a conversation may have after its results were shortened. Shortening changes the
+ * prefix that the provider has cached, so it has to free enough for several turns. Otherwise the note is written.
+ */
+const mostAfterPruning = 0.6
+
 interface SessionState {
   ineffective: number
   pausedUntil: number
@@ -314,7 +320,7 @@ const compactConversation = Effect.fnUntraced(function* (engine: Engine, request
   const pruned = pruneOldResults(engine, messages, tailTokens, isRefused)
   const saved = before - Split.estimateTotalTokens(pruned)
   // The provider's count includes tokens that the estimate does not: tools and the system prompt.
-  if (reason === "threshold" && (request.tokens ?? before) - saved < limit && saved >= before * leastSaving) {
+  if (reason === "threshold" && (request.tokens ?? before) - saved <= limit * mostAfterPruning) {
     known.ineffective = 0
     return pruned
   }
