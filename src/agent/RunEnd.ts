@@ -138,8 +138,15 @@ export const closeRecord =
     if (recorder === undefined) return Effect.void
     const sums = { steps: steps.count, usage: budget.usage, cost: Cost.toSpent(budget.cost) }
     if (Exit.isSuccess(exit)) {
-      const { exit: why, limit, text } = exit.value
-      recorder.write({ _tag: "RunEnded", exit: why, ...(limit === undefined ? {} : { limit }), text, ...sums })
+      const { endedBy, exit: why, limit, text } = exit.value
+      recorder.write({
+        _tag: "RunEnded",
+        exit: why,
+        ...(limit === undefined ? {} : { limit }),
+        ...(endedBy === undefined ? {} : { endedBy }),
+        text,
+        ...sums
+      })
     } else {
       const interrupted = Exit.hasInterrupts(exit)
       recorder.write({

@@ -321,6 +321,8 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   /** Exit of a run with a result; `interrupted` or `failed` for a run without a result. */
   exit: Schema.Union([RunEvent.Exit, Schema.Literals(["interrupted", "failed"])]),
   limit: Schema.optionalKey(RunEvent.Limit),
+  /** Name of the stop tool or of the middleware that ended the run. */
+  endedBy: Schema.optionalKey(Schema.String),
   /** The final text as the user received it. */
   text: Schema.optionalKey(Schema.String),
   steps: Schema.Int,
