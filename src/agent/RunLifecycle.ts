@@ -145,7 +145,8 @@ export const end = <E>(
             Exit.isSuccess(exit) && agentResponse !== undefined && agentResponse !== text
               ? Effect.as(replaceText(run, run.steps.answerStart, agentResponse), {
                   ...exit.value,
-                  text: agentResponse
+                  text: agentResponse,
+                  responseTransformed: true
                 })
               : exit
         }),

@@ -379,15 +379,15 @@ describe.each([false, true])("control of the loop, streaming %s", (streaming) =>
       const { events, result } = yield* play([Fake.text("never")], [cache], streaming, {
         hooks: [
           Hooks.on("transform_llm_output", ({ response_text }) => Effect.succeed(response_text.toUpperCase())),
+          Hooks.on("post_llm_call", ({ response_transformed }) =>
+            Effect.sync(() => void told.push(response_transformed))
+          ),
           Hooks.on("on_session_end", ({ completed, reason }) => Effect.sync(() => void told.push([completed, reason])))
         ]
       })
-      assert.strictEqual(result?.text, "FROM THE CACHE")
+      assert.deepInclude(result, { text: "FROM THE CACHE", responseTransformed: true })
       assert.strictEqual(readShown(events), "FROM THE CACHE")
-      assert.deepStrictEqual(told, [
-        ["SUCCESS", "FROM THE CACHE"],
-        [true, "ended_by_middleware"]
-      ])
+      assert.deepStrictEqual(told, [true, ["SUCCESS", "FROM THE CACHE"], [true, "ended_by_middleware"]])
     })
   )
 

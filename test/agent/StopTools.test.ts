@@ -183,7 +183,9 @@ describe.each([false, true])("a stop tool, streaming %s", (streaming) => {
       const { result } = yield* play([Fake.calls(submit("c1", 3))], streaming, {
         hooks: [
           Hooks.on("on_session_end", ({ completed, reason }) => Effect.sync(() => void told.push([completed, reason]))),
-          Hooks.on("post_llm_call", ({ assistant_response }) => Effect.sync(() => void told.push(assistant_response)))
+          Hooks.on("post_llm_call", ({ assistant_response, response_transformed }) =>
+            Effect.sync(() => void told.push([assistant_response, response_transformed]))
+          )
         ],
         settings: {
           middleware: [
@@ -195,7 +197,12 @@ describe.each([false, true])("a stop tool, streaming %s", (streaming) => {
         }
       })
       assert.deepInclude(ending(result), wanted)
-      assert.deepStrictEqual(told, [wanted.text, ["STOP_TOOL_TRIGGERED", wanted.text], [true, "stop_tool_triggered"]])
+      assert.notProperty(result, "responseTransformed")
+      assert.deepStrictEqual(told, [
+        [wanted.text, undefined],
+        ["STOP_TOOL_TRIGGERED", wanted.text],
+        [true, "stop_tool_triggered"]
+      ])
     })
   )
 })

@@ -189,6 +189,8 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   limit: Schema.optionalKey(Limit),
   /** Name of the stop tool or of the middleware that ended the run. */
   endedBy: Schema.optionalKey(Schema.String),
+  /** True if a hook or `after_agent` replaced the final text. Absent otherwise. */
+  responseTransformed: Schema.optionalKey(Schema.Boolean),
   /** The final text; partial if the run did not complete (see {@link isCompleted}). */
   text: Schema.String,
   steps: Schema.Int,
