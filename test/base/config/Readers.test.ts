@@ -68,6 +68,7 @@ skills.inline_shell                                          program/runtime/Set
 skills.template_vars                                         tools/ConfiguredSkills.ts
 prompt_caching.cache_ttl                                     program/runtime/SettingsMapping.ts
 agent.tool_use_enforcement                                   program/runtime/SettingsMapping.ts
+agent.stop_tools                                             program/runtime/SettingsMapping.ts
 agent.reasoning_effort                                       program/runtime/SettingsMapping.ts
 plugins.payload_max_chars                                    program/runtime/SettingsMapping.ts
 plugins.hook_callback_timeout                                program/runtime/SettingsMapping.ts
