@@ -67,6 +67,7 @@ import * as RunStart from "./RunStart.ts"
 import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import * as SessionOpening from "./SessionOpening.ts"
+import * as StopTools from "./StopTools.ts"
 export type { AgentSettings, RunInput } from "./RunInput.ts"
 
 /** Number of events by which a slow reader of {@link Service.stream} may lag before the run waits for it. */
@@ -157,6 +158,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       // All additions are known when the agent is built.
       yield* hooks.settle
       yield* registry.settle
+      const subAgents = settings.delegation?.agents ?? []
+      yield* StopTools.warnUnknown(
+        [settings, ...subAgents.map((one) => one.settings)].flatMap((one) => one?.stopTools ?? []),
+        registry
+      )
       const stacked = [...outermost, ...(yield* Middleware.arrangeEntries(middleware ?? []))]
       const services: AgentServices = {
         router: yield* ModelRouter,
@@ -178,7 +184,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       }
       /** Services for the runs of each sub-agent: its own settings, and its middleware inside the shared middleware. */
       const ofSubAgents = new Map<string, AgentServices>()
-      for (const one of settings.delegation?.agents ?? []) {
+      for (const one of subAgents) {
         ofSubAgents.set(one.name, {
           ...services,
           settings: {
@@ -186,6 +192,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             identity: undefined,
             instructions: undefined,
             temperature: undefined,
+            stopTools: undefined,
             ...one.settings
           },
           interceptors: { stack: yield* Stack.makeChecked([...stacked, ...(one.middleware ?? [])]), hooks }

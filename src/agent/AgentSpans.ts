@@ -6,7 +6,7 @@
  * Source: OpenTelemetry, "Semantic conventions for generative AI agent spans".
  */
 import type * as Effect from "effect/Effect"
-import type { RunResult } from "../base/domain/RunEvent.ts"
+import { isCompletedExit, type RunResult } from "../base/domain/RunEvent.ts"
 import * as OperationSpans from "../base/domain/OperationSpans.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import type { RunOptions } from "./RunInput.ts"
@@ -22,7 +22,7 @@ const describeRunEnd = ({ cost, exit, model, provider, sessionId, steps, turnId,
   "gen_ai.request.model": model,
   "gen_ai.usage.input_tokens": Usage.countPromptTokens(usage),
   "gen_ai.usage.output_tokens": usage.outputTokens,
-  "hermes.completed": exit === "text_response",
+  "hermes.completed": isCompletedExit(exit),
   "hermes.cost_usd": cost.status === "unknown" ? undefined : (cost.usd ?? undefined),
   "hermes.exit": exit,
   "hermes.steps": steps,

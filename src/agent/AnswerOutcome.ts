@@ -48,6 +48,18 @@ export type Outcome =
   | { readonly _tag: "Filtered"; readonly text: string }
   /** A guardrail ended the run. */
   | { readonly _tag: "Halted"; readonly message: string }
+  | EndedOutcome
+
+/**
+ * A stop tool or lifecycle middleware ended the run with this text, which has been shown. `by` is the name of the tool
+ * or of the middleware.
+ */
+export interface EndedOutcome {
+  readonly _tag: "Ended"
+  readonly exit: "stop_tool_triggered" | "ended_by_middleware"
+  readonly by: string
+  readonly text: string
+}
 
 /** The tools of a step ran; see {@link Outcome}. */
 interface ContinueOutcome {

@@ -109,7 +109,13 @@ type Action =
       readonly outputFactor: number
       readonly notice?: string
     }
-  | { readonly _tag: "End"; readonly exit: Exit; readonly text: string }
+  | {
+      readonly _tag: "End"
+      readonly exit: Exit
+      readonly text: string
+      /** Name of the stop tool or of the middleware that ended the run. */
+      readonly by?: string
+    }
 
 /** Next state, and the action to take. */
 interface Decision {
@@ -231,5 +237,7 @@ export const decide = (state: State, outcome: Outcome, facts: AnswerContext): De
       return decideEnd(state, "content_filtered", state.said + outcome.text)
     case "Halted":
       return decideEnd(state, "guardrail_halt", outcome.message)
+    case "Ended":
+      return { state, action: { ...outcome, _tag: "End" } }
   }
 }

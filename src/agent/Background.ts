@@ -19,6 +19,7 @@ import * as GrowingList from "../base/domain/GrowingList.ts"
 import { SessionId } from "../base/domain/Ids.ts"
 import * as Json from "../base/domain/Json.ts"
 import { RedactSecrets, redactStart } from "../base/domain/Redaction.ts"
+import { isCompletedExit } from "../base/domain/RunEvent.ts"
 import type { Service as SessionStore } from "../store/SessionStore.ts"
 import * as ResultText from "../tools/ResultText.ts"
 import type { Delivery } from "./Children.ts"
@@ -136,7 +137,7 @@ const recoverReport = Effect.fnUntraced(function* (
   const messages = session === undefined ? [] : yield* store.messages(id)
   const summary = messages.findLast((message) => message.role === "assistant" && readText(message) !== "")
   const reason = session?.endReason
-  const status = reason === undefined ? "unknown" : reason === "text_response" ? "completed" : reason
+  const status = reason === undefined ? "unknown" : isCompletedExit(reason) ? "completed" : reason
   return renderReport(
     {
       delegationId,

@@ -128,6 +128,7 @@ export const runLoop = Effect.fnUntraced(function* (
   let state = AnswerRetryPolicy.initial
   const halted = yield* StepCalls.finishCalls(run)
   if (halted?._tag === "Halted") return makeResult(run, "guardrail_halt", halted.message)
+  if (halted?._tag === "Ended") return makeResult(run, halted.exit, halted.text, { endedBy: halted.by })
   yield* ContextFit.compactBeforeCalls(run)
   while (true) {
     const now = yield* Clock.currentTimeMillis
@@ -149,7 +150,7 @@ export const runLoop = Effect.fnUntraced(function* (
     const { action } = decision
     if (action._tag === "End") {
       const moved = action.exit === "empty_response_exhausted" ? yield* leaveRoute(run) : false
-      if (!moved) return makeResult(run, action.exit, action.text)
+      if (!moved) return makeResult(run, action.exit, action.text, { endedBy: action.by })
       state = AnswerRetryPolicy.initial
       continue
     }

@@ -16,6 +16,7 @@ import { StopRequested, ToolContext } from "../tools/ToolContext.ts"
 import type { Charge } from "./Budget.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
 import * as Loop from "./Loop.ts"
+import * as LoopDirection from "./LoopDirection.ts"
 import * as RunEnd from "./RunEnd.ts"
 import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
@@ -95,7 +96,7 @@ export const conduct = Effect.fnUntraced(function* (
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
-  const { cwd, notice, resumed, run } = opened
+  const { cwd, ending, notice, resumed, run } = opened
   const { interceptors, store } = yield* Services
   yield* emit(run, {
     _tag: "RunStarted",
@@ -108,7 +109,11 @@ export const conduct = Effect.fnUntraced(function* (
   })
   if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
   const { mayCut, requested } = makeStopSignal(run, stopped)
-  const looped = Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run)).pipe(
+  const looped = (
+    ending === undefined
+      ? Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run))
+      : LoopDirection.answerWithoutLoop(run, ending)
+  ).pipe(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),
     Effect.provideServiceEffect(Delegator, makeDelegator(run, cwd, agent)),
     Effect.provideService(StopRequested, requested),

@@ -198,14 +198,15 @@ export const storeMessagesIn = (
   store: AgentServices["store"],
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>,
-  told?: () => void
+  told?: () => void,
+  writer?: Origin
 ): Effect.Effect<void, SessionStoreError> =>
   Effect.uninterruptible(
     Effect.suspend(() => {
       const { recorder } = run
       const append = store.append(run.sessionId, messages)
       if (recorder === undefined || messages.length === 0) return Effect.asVoid(append)
-      const recorded = makeStoredRecorder(run, recorder, messages)
+      const recorded = makeStoredRecorder(run, recorder, messages, writer)
       return Effect.asVoid(
         recorder.storing(append, (position) => {
           recorded(position)
@@ -217,27 +218,29 @@ export const storeMessagesIn = (
 
 /**
  * Postpones {@link storeMessages} until the next write, so that an answer is stored together with the beginning of its
- * calls.
+ * calls. `writer` is the origin in the record if it does not follow from the role.
  */
 export const postponeMessages = (
   run: RunState,
-  messages: ReadonlyArray<Prompt.Message>
+  messages: ReadonlyArray<Prompt.Message>,
+  writer?: Origin
 ): Effect.Effect<void, SessionStoreError, Services> =>
   Services.use(({ store }) => {
     const { recorder } = run
     return recorder === undefined || messages.length === 0
       ? storeMessagesIn(store, run, messages)
-      : recorder.postponed(store.append(run.sessionId, messages), makeStoredRecorder(run, recorder, messages))
+      : recorder.postponed(store.append(run.sessionId, messages), makeStoredRecorder(run, recorder, messages, writer))
   })
 
 /** Creates the writer of stored messages to the record. */
 const makeStoredRecorder = (
   run: RunState,
   recorder: Recorder,
-  messages: ReadonlyArray<Prompt.Message>
+  messages: ReadonlyArray<Prompt.Message>,
+  writer?: Origin
 ): ((position: number) => void) => {
   const [first] = messages
-  const by = first === undefined ? "runtime" : classifyOrigin(first)
+  const by = writer ?? (first === undefined ? "runtime" : classifyOrigin(first))
   const request = by === "model" && run.questions.count > 0 ? getApiRequestId(run) : undefined
   return (position) => recorder.appended(by, position, messages, request)
 }
@@ -249,4 +252,14 @@ export const appendMessages = (
 ): Effect.Effect<void, SessionStoreError, Services> => {
   addMessages(run, messages)
   return storeMessages(run, messages)
+}
+
+/** Adds an answer that the model did not write to the conversation, and stores it immediately. */
+export const appendOwnAnswer = (
+  run: RunState,
+  message: Prompt.AssistantMessage
+): Effect.Effect<void, SessionStoreError, Services> => {
+  addMessages(run, [message])
+  noteAnswerStored(run, true)
+  return Services.use(({ store }) => storeMessagesIn(store, run, [message], undefined, "runtime"))
 }

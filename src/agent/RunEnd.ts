@@ -92,14 +92,16 @@ export const presentResult = Effect.fnUntraced(function* (run: RunState, result:
     session_id: run.sessionId,
     ...where
   }))
-  const presented = replacement === undefined ? result : { ...result, text: replacement }
-  if (presented.text !== result.text) yield* replaceText(run, run.steps.answerStart, presented.text)
+  const isTransformed = replacement !== undefined && replacement !== result.text
+  const presented = isTransformed ? { ...result, text: replacement, responseTransformed: true } : result
+  if (isTransformed) yield* replaceText(run, run.steps.answerStart, presented.text)
   yield* hooks.emit("post_llm_call", () => ({
     session_id: run.sessionId,
     task_id: run.taskId,
     turn_id: run.turnId,
     user_message: run.userMessage,
     assistant_response: presented.text,
+    ...(isTransformed ? { response_transformed: true } : {}),
     conversation_history: run.conversation.messages.slice(1),
     ...where
   }))
@@ -138,8 +140,16 @@ export const closeRecord =
     if (recorder === undefined) return Effect.void
     const sums = { steps: steps.count, usage: budget.usage, cost: Cost.toSpent(budget.cost) }
     if (Exit.isSuccess(exit)) {
-      const { exit: why, limit, text } = exit.value
-      recorder.write({ _tag: "RunEnded", exit: why, ...(limit === undefined ? {} : { limit }), text, ...sums })
+      const { endedBy, exit: why, limit, responseTransformed, text } = exit.value
+      recorder.write({
+        _tag: "RunEnded",
+        exit: why,
+        ...(limit === undefined ? {} : { limit }),
+        ...(endedBy === undefined ? {} : { endedBy }),
+        ...(responseTransformed === undefined ? {} : { responseTransformed }),
+        text,
+        ...sums
+      })
     } else {
       const interrupted = Exit.hasInterrupts(exit)
       recorder.write({

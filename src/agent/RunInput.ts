@@ -69,6 +69,13 @@ export interface RunOptions {
   readonly cwd?: string | undefined
   /** Tools of this run. Defaults to the agent's. */
   readonly tools?: Selection | undefined
+  /** Names of the stop tools of this run; see {@link AgentSettings.stopTools}. Defaults to the agent's. */
+  readonly stopTools?: ReadonlyArray<string> | undefined
+  /**
+   * Returns true if a tool result contains a message of the user that the model has not received yet. A stop tool then
+   * does not end the run.
+   */
+  readonly hasUnreadMessage?: (() => boolean) | undefined
   /** Seed of the run's model calls, on routes that accept one. */
   readonly seed?: number | undefined
   /** Maximum number of model calls with tools. Defaults to the agent's. */
@@ -96,7 +103,10 @@ export interface RunOptions {
 export interface SubAgent {
   readonly name: string
   readonly settings?:
-    | Pick<AgentSettings, "identity" | "instructions" | "maxOutputTokens" | "reasoningEffort" | "temperature">
+    | Pick<
+        AgentSettings,
+        "identity" | "instructions" | "maxOutputTokens" | "reasoningEffort" | "stopTools" | "temperature"
+      >
     | undefined
   /** Route of the child. `parent` selects the parent's route even if other children use a different one. */
   readonly route?: Route | "parent" | undefined
@@ -167,6 +177,12 @@ export interface AgentSettings {
   /** Example messages between the system prompt and the conversation of each call; never stored. */
   readonly prefill?: ReadonlyArray<Prompt.Message> | undefined
   readonly tools?: Selection | undefined
+  /**
+   * Names of the tools whose successful call ends the run: its result is the text of the run, which ends with
+   * `stop_tool_triggered` after all calls of the same answer. For `complete_task`, the text is its argument `result`. A
+   * call that fails or is blocked does not end the run. A named sub-agent has its own list.
+   */
+  readonly stopTools?: ReadonlyArray<string> | undefined
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined

@@ -28,14 +28,24 @@ import type {
   ParsedResponse,
   StopReason
 } from "../middleware/Lifecycle.ts"
-import * as LifecycleStack from "../middleware/LifecycleStack.ts"
+import * as LifecycleResult from "../middleware/LifecycleResult.ts"
+import type * as LifecycleStack from "../middleware/LifecycleStack.ts"
+import type { RequestedCall } from "../middleware/LoopControl.ts"
 import * as ContextFit from "./ContextFit.ts"
+import * as RunEnding from "./RunEnding.ts"
 import { recordRewrite, replaceMessages, storeMessages } from "./RunConversation.ts"
 import { emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Most runs have no lifecycle middleware. */
 const findLifecycle = Services.useSync(({ interceptors }) => interceptors.stack.lifecycle)
+
+/** A result that controls the loop, with the name of its middleware. */
+export type Direction = NonNullable<LifecycleStack.Changes["control"]>
+
+/** Gives requested calls ids that are unique in the run. */
+export const identifyCalls = (run: RunState, calls: ReadonlyArray<RequestedCall>): ReadonlyArray<ParsedCall> =>
+  calls.map(({ id, name, params }, index) => ({ id: id ?? `call_${run.steps.count}_m${index}`, name, params }))
 
 /** Adds a conversation to an input, converted when it is first read. */
 const withMessages = <A extends object>(
@@ -46,18 +56,24 @@ const withMessages = <A extends object>(
   return {
     ...rest,
     get messages() {
-      return (seen ??= LifecycleStack.copyConversation(messages))
+      return (seen ??= LifecycleResult.copyConversation(messages))
     }
   }
+}
+
+/** Conversation that a run starts with, and the answer that ends it without calling the model. */
+interface RunOpening {
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly ending?: RunEnding.RunEnding | undefined
 }
 
 /** Creates the methods of a run and calls `before_agent` with the conversation that the run starts with. */
 export const begin = Effect.fnUntraced(function* (
   run: RunState,
   cwd: string
-): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure, Services> {
+): Effect.fn.Return<RunOpening, LifecycleStack.PhaseFailure, Services> {
   const lifecycle = yield* findLifecycle
-  if (lifecycle === undefined) return run.conversation.messages
+  if (lifecycle === undefined) return run.conversation
   yield* lifecycle.open({
     sessionId: run.sessionId,
     taskId: run.taskId,
@@ -68,16 +84,22 @@ export const begin = Effect.fnUntraced(function* (
     maxIterations: run.budget.iterations,
     notify: run.emit === undefined && run.recorder === undefined ? undefined : (events) => emit(run, ...events)
   })
-  const { fields } = yield* lifecycle.run(
+  const { control, fields } = yield* lifecycle.run(
     "beforeAgent",
     run,
     (facts, { messages = run.conversation.messages }): BeforeAgentInput => withMessages(messages, { run: facts })
   )
-  return fields.messages ?? run.conversation.messages
+  return {
+    messages: fields.messages ?? run.conversation.messages,
+    ending:
+      control?.result._tag === "EndWith" ? RunEnding.makeEnding(control.by, control.result.answer, true) : undefined
+  }
 })
 
 const stopReasons: Readonly<Record<RunResult["exit"], StopReason>> = {
   text_response: "SUCCESS",
+  stop_tool_triggered: "STOP_TOOL_TRIGGERED",
+  ended_by_middleware: "SUCCESS",
   interrupted_by_user: "USER_INTERRUPTED",
   max_iterations_reached: "MAX_ITERATIONS_REACHED",
   budget_exhausted: "MAX_ITERATIONS_REACHED",
@@ -123,7 +145,8 @@ export const end = <E>(
             Exit.isSuccess(exit) && agentResponse !== undefined && agentResponse !== text
               ? Effect.as(replaceText(run, run.steps.answerStart, agentResponse), {
                   ...exit.value,
-                  text: agentResponse
+                  text: agentResponse,
+                  responseTransformed: true
                 })
               : exit
         }),
@@ -151,10 +174,18 @@ const countTokensLeft = ({
 }: RunState): number | undefined =>
   tokens === undefined ? undefined : Math.max(0, tokens - Usage.countTotalTokens(usage))
 
-/** Runs `before_model`. Returns the messages sent after the conversation in this call. */
+/** Result of `before_model`. */
+interface BeforeModelOutcome {
+  /** Messages sent after the conversation in this call. */
+  readonly promptMessages: ReadonlyArray<Prompt.Message>
+  /** Replaces the model call of the step. */
+  readonly direction?: Direction | undefined
+}
+
+/** Runs `before_model`. */
 export const runBeforeModel = (
   run: RunState
-): Effect.Effect<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> =>
+): Effect.Effect<BeforeModelOutcome, LifecycleStack.PhaseFailure | SessionStoreError, Services> =>
   Services.use(
     ({
       interceptors: {
@@ -163,15 +194,15 @@ export const runBeforeModel = (
     }) => (lifecycle === undefined ? nothingSent : askBefore(run, lifecycle))
   )
 
-const nothingSent: Effect.Effect<ReadonlyArray<Prompt.Message>> = Effect.succeed([])
+const nothingSent: Effect.Effect<BeforeModelOutcome> = Effect.succeed({ promptMessages: [] })
 
 const askBefore = Effect.fnUntraced(function* (
   run: RunState,
   lifecycle: LifecycleStack.LifecycleStack
-): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> {
+): Effect.fn.Return<BeforeModelOutcome, LifecycleStack.PhaseFailure | SessionStoreError, Services> {
   const services = yield* Services
   const contextWindow = Effect.provideService(ContextFit.findWindow(run), Services, services)
-  const { fields } = yield* lifecycle.run(
+  const { control: direction, fields } = yield* lifecycle.run(
     "beforeModel",
     run,
     (facts, { compaction = [], messages = run.conversation.messages, promptMessages = [] }): BeforeModelInput =>
@@ -180,7 +211,7 @@ const askBefore = Effect.fnUntraced(function* (
         compaction,
         promptTokens: run.tokens.prompt,
         contextWindow,
-        promptMessages: LifecycleStack.copyConversation(promptMessages),
+        promptMessages: LifecycleResult.copyConversation(promptMessages),
         currentIteration: run.steps.count - 1,
         maxIterations: run.budget.iterations,
         usage: run.budget.usage,
@@ -188,8 +219,9 @@ const askBefore = Effect.fnUntraced(function* (
       })
   )
   if (fields.messages !== undefined) yield* takeOver(run, fields.messages)
+  if (direction !== undefined) return { promptMessages: [], direction }
   for (const plan of fields.compaction ?? []) yield* ContextFit.applyPlan(run, plan)
-  return fields.promptMessages ?? []
+  return { promptMessages: fields.promptMessages ?? [] }
 })
 
 /** An answer after changes by `after_model`. */
@@ -203,6 +235,8 @@ export interface ReviewedAnswer {
   /** Messages stored after the answer and the results of its calls. */
   readonly added: ReadonlyArray<Prompt.Message>
   readonly forceContinue: boolean
+  /** Ends the run or calls the model again, without the calls of the answer. */
+  readonly direction?: Direction | undefined
 }
 
 const untouched: Omit<ReviewedAnswer, "parts"> = {
@@ -214,7 +248,7 @@ const untouched: Omit<ReviewedAnswer, "parts"> = {
 }
 
 /** Returns the review of an answer that no middleware changes. */
-const skipReview = (parts: ReadonlyArray<ContentPart>): ReviewedAnswer => ({ parts, ...untouched })
+export const skipReview = (parts: ReadonlyArray<ContentPart>): ReviewedAnswer => ({ parts, ...untouched })
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 
@@ -260,6 +294,15 @@ export const runAfterModel = (
         : askAfter(run, response, makePart, lifecycle)
   )
 
+/** Returns an answer with the text and the calls that a result of `after_model` leaves. */
+const applyControl = (run: RunState, parsed: ParsedResponse, control: Direction | undefined): ParsedResponse => {
+  if (control === undefined) return parsed
+  const { result } = control
+  if (result._tag === "GoToTools")
+    return { ...parsed, toolCalls: [...parsed.toolCalls, ...identifyCalls(run, result.calls)] }
+  return { text: result._tag === "EndWith" ? result.answer : parsed.text, toolCalls: [] }
+}
+
 const askAfter = Effect.fnUntraced(function* (
   run: RunState,
   response: ModelResponse,
@@ -275,7 +318,11 @@ const askAfter = Effect.fnUntraced(function* (
     text: readText(parts),
     toolCalls: calls.map(({ id, name, params }) => ({ id, name, params }))
   }
-  const { by = "", fields } = yield* lifecycle.run(
+  const {
+    by: changedBy = "",
+    control,
+    fields
+  } = yield* lifecycle.run(
     "afterModel",
     run,
     (facts, { messages = run.conversation.messages, parsedResponse = original }): AfterModelInput =>
@@ -289,7 +336,9 @@ const askAfter = Effect.fnUntraced(function* (
         usage: run.budget.usage
       })
   )
-  const parsed = fields.parsedResponse ?? original
+  const direction = control?.result._tag === "GoToTools" ? undefined : control
+  const parsed = applyControl(run, fields.parsedResponse ?? original, control)
+  const by = direction?.by ?? changedBy
   const kept = new Map(parsed.toolCalls.map((call) => [call.id, call]))
   const known = new Set(run.conversation.messages)
   return {
@@ -303,6 +352,7 @@ const askAfter = Effect.fnUntraced(function* (
       })
     ),
     added: (fields.messages ?? []).filter((message) => !known.has(message) && message.role !== "system"),
-    forceContinue: fields.forceContinue === true
+    forceContinue: fields.forceContinue === true,
+    direction
   }
 })

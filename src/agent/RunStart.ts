@@ -28,10 +28,12 @@ import { everything } from "../tools/ToolRegistry.ts"
 import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
+import * as StopTools from "./StopTools.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as PromptCaching from "./PromptCaching.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import { makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
+import type { RunEnding } from "./RunEnding.ts"
 import type { Lineage, RunState } from "./RunState.ts"
 import { makeQuestions, makeSteps, makeTokens } from "./RunUsage.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
@@ -48,6 +50,8 @@ export interface OpenedRun {
   readonly resumed: boolean
   /** Warning to the user about the model, if any. */
   readonly notice: string | undefined
+  /** Answer of `before_agent`, which ends the run without calling the model. */
+  readonly ending?: RunEnding | undefined
 }
 
 /** Returns text from a user or a listener as well-formed text, without the markers around the runtime's additions. */
@@ -214,6 +218,8 @@ const makeRunState = (
   streaming: input.streaming ?? false,
   readsText: input.readsText ?? input.onEvent !== undefined,
   tools: input.tools ?? settings.tools ?? everything,
+  stopTools: StopTools.toNames(input.stopTools ?? settings.stopTools),
+  hasUnreadMessage: input.hasUnreadMessage,
   emit: input.onEvent,
   onUsageAfter: input.onUsageAfter,
   recorder,
@@ -344,12 +350,16 @@ export const begin = (
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 ): Effect.Effect<OpenedRun, SessionStoreError | MiddlewareFailure, Services> => {
   opened.run.recorder?.write(started)
-  const begun = Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), (messages) => {
+  const begun = Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), ({ ending, messages }) => {
     const { run } = opened
-    if (messages === run.conversation.messages) return stored(added)
+    const withEnding = (stored: Effect.Effect<OpenedRun, SessionStoreError>) =>
+      ending === undefined ? stored : Effect.map(stored, (opened): OpenedRun => ({ ...opened, ending }))
+    if (messages === run.conversation.messages) return withEnding(stored(added))
     const old = new Set(run.conversation.messages.filter((message) => !added.some((own) => own === message)))
     replaceMessages(run, messages)
-    return stored(messages.filter((message, index) => !old.has(message) && (index > 0 || message.role !== "system")))
+    return withEnding(
+      stored(messages.filter((message, index) => !old.has(message) && (index > 0 || message.role !== "system")))
+    )
   })
   return creation === undefined ? begun : Effect.onError(begun, () => createForEnd(creation))
 }

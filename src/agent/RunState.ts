@@ -65,6 +65,9 @@ export interface RunFacts {
   /** True if text is read while it streams. If false, no part of an answer is shown until the answer is complete. */
   readonly readsText: boolean
   readonly tools: Selection
+  /** Names of the tools whose successful call ends the run, or `undefined` without stop tools. */
+  readonly stopTools: ReadonlySet<string> | undefined
+  readonly hasUnreadMessage: RunOptions["hasUnreadMessage"]
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   readonly onUsageAfter: RunOptions["onUsageAfter"]
   readonly recorder: Recorder | undefined
@@ -152,13 +155,21 @@ export const reportUsage = (run: RunState, events: ReadonlyArray<UsageReported>)
 export const replaceText = (run: RunState, stepId: number, text: string): Effect.Effect<void> =>
   run.readsText ? emit(run, { _tag: "TextReplaced", stepId, text }) : Effect.void
 
+/** Cause of the end of a run, besides its exit. */
+interface EndCause {
+  readonly limit?: Limit | undefined
+  /** Name of the stop tool or of the middleware that ended the run. */
+  readonly endedBy?: string | undefined
+}
+
 /** Creates the result of a run that ends now. */
-export const makeResult = (run: RunState, exit: Exit, text: string, limit?: Limit): RunResult => ({
+export const makeResult = (run: RunState, exit: Exit, text: string, { endedBy, limit }: EndCause = {}): RunResult => ({
   _tag: "RunFinished",
   sessionId: run.sessionId,
   turnId: run.turnId,
   exit,
   ...(limit === undefined ? {} : { limit }),
+  ...(endedBy === undefined ? {} : { endedBy }),
   text,
   steps: run.steps.count,
   provider: run.questions.route.provider,

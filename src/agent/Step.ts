@@ -15,6 +15,7 @@ import type { ToolContext } from "../tools/ToolContext.ts"
 import type { Snapshot } from "../tools/ToolRegistry.ts"
 import * as AnswerOutcome from "./AnswerOutcome.ts"
 import type { Outcome } from "./AnswerOutcome.ts"
+import * as LoopDirection from "./LoopDirection.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import { appendMessages } from "./RunConversation.ts"
@@ -88,6 +89,19 @@ const handleAnswer = Effect.fnUntraced(function* (
   return yield* StepCalls.runAnswerCalls(run, { calls, content, files, normalised, text }, reviewed, tools)
 })
 
+/** Handles an answer after which `after_model` ends the run or calls the model again. None of its calls run. */
+const handleDirectedAnswer = Effect.fnUntraced(function* (
+  run: RunState,
+  reviewed: RunLifecycle.ReviewedAnswer,
+  direction: RunLifecycle.Direction,
+  tools: Snapshot
+): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
+  const from = run.conversation.messages.length
+  yield* handleAnswer(run, reviewed, "stop", tools)
+  if (reviewed.added.length > 0) yield* appendMessages(run, ...reviewed.added)
+  return yield* LoopDirection.leaveAnswer(run, direction, from)
+})
+
 /** Converts a part created by middleware to a content part. */
 const toContentPart = (
   given: { readonly text: string } | { readonly id: string; readonly name: string; readonly params: unknown }
@@ -107,7 +121,8 @@ export const runStep = Effect.fnUntraced(function* (
   const { registry } = yield* Services
   yield* emit(run, { _tag: "StepStarted", step: run.steps.count })
   const tools = yield* registry.snapshot(run.tools)
-  const promptMessages = yield* RunLifecycle.runBeforeModel(run)
+  const { direction, promptMessages } = yield* RunLifecycle.runBeforeModel(run)
+  if (direction !== undefined) return yield* LoopDirection.replaceModelCall(run, direction, tools, toContentPart)
   const { brokenOff, overflow, response } = yield* ModelRequest.requestAnswer(run, {
     tools: tools.definitions,
     toolChoice: "auto",
@@ -122,13 +137,16 @@ export const runStep = Effect.fnUntraced(function* (
             Effect.tapError(RunLifecycle.runAfterModel(run, response, toContentPart), () =>
               ModelRequest.withdrawAnswer(run)
             ),
-            (reviewed) =>
-              Effect.flatMap(handleAnswer(run, reviewed, response.finishReason, tools), (outcome) => {
+            (reviewed) => {
+              if (reviewed.direction !== undefined)
+                return handleDirectedAnswer(run, reviewed, reviewed.direction, tools)
+              return Effect.flatMap(handleAnswer(run, reviewed, response.finishReason, tools), (outcome) => {
                 if (!isEnd(outcome)) forgetForcedSteps(run)
                 return reviewed.added.length > 0 || reviewed.forceContinue
                   ? continueAfterAnswer(run, outcome, reviewed)
                   : Effect.succeed(outcome)
               })
+            }
           )
   yield* emit(run, { _tag: "StepFinished", step: run.steps.count, finishReason: response.finishReason })
   return outcome

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Conversation from "../base/domain/Conversation.ts"
+import type { EndRequest } from "../middleware/LoopControl.ts"
 import type * as Normalise from "../tools/calls/Normalise.ts"
 import * as Prepare from "../tools/Prepare.ts"
 import * as ResultText from "../tools/ResultText.ts"
@@ -27,9 +28,11 @@ import {
   storeMessagesIn,
   watchBatch
 } from "./RunConversation.ts"
+import * as RunEnding from "./RunEnding.ts"
 import type { ReviewedAnswer } from "./RunLifecycle.ts"
 import { emit, getCurrentRoute, type RunState, toCallIds } from "./RunState.ts"
 import { type AgentServices, Services } from "./Services.ts"
+import * as StopTools from "./StopTools.ts"
 
 /**
  * Returns the size limits of a step's tool results in characters: the agent's settings, or limits that fit the window
@@ -53,22 +56,54 @@ type Notes = ReadonlyMap<Prompt.ToolCallPart, string>
 
 const noNotes: Notes = new Map()
 
+/** Outcome of a batch, and the ending of the run that one of its calls requested. */
+interface CallsOutcome extends ToolCalls.BatchOutcome {
+  readonly ending?: RunEnding.RunEnding | undefined
+}
+
+/** Collects the requests to end the run by stop tools and `after_tool` methods. */
+const makeEndings = ({ hasUnreadMessage, stopTools }: RunState) => {
+  const byCall = new Map<string, RunEnding.RunEnding>()
+  return {
+    succeeded:
+      stopTools === undefined
+        ? undefined
+        : (call: Prompt.ToolCallPart, args: unknown, text: string): void => {
+            // Middleware that ends the run after this call takes precedence.
+            if (stopTools.has(call.name) && !byCall.has(call.id))
+              byCall.set(call.id, StopTools.makeEnding(call.name, args, text))
+          },
+    endRun: (callId: string, { by, isNew, text }: EndRequest): void =>
+      void byCall.set(callId, RunEnding.makeEnding(by, isNew ? text : StopTools.renderResult(text), isNew)),
+    /** Returns the ending of the first call in the order of the answer. Calls of a tool come last. */
+    choose: (calls: ReadonlyArray<Prompt.ToolCallPart>): RunEnding.RunEnding | undefined => {
+      if (byCall.size === 0) return undefined
+      const call = calls.find(({ id }) => byCall.has(id))
+      const ending = call === undefined ? byCall.values().next().value : byCall.get(call.id)
+      return ending?.exit === "stop_tool_triggered" && hasUnreadMessage?.() === true ? undefined : ending
+    }
+  }
+}
+
 const runTools = Effect.fnUntraced(function* (
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   notes: Notes,
   tools: Snapshot
-): Effect.fn.Return<ToolCalls.BatchOutcome, SessionStoreError, Services | ToolContext> {
+): Effect.fn.Return<CallsOutcome, SessionStoreError, Services | ToolContext> {
   const { approvals, interceptors, store } = yield* Services
   const { recorder } = run
   const batch = watchBatch(run)
+  const { choose, endRun, succeeded } = makeEndings(run)
   // Writes the record first, because observers of a call may take a long time.
   if (recorder !== undefined && !Prepare.isUnobserved(interceptors)) {
     yield* recorder.settled
     yield* recorder.flush
   }
-  return yield* ToolCalls.run({
+  const outcome = yield* ToolCalls.run({
     calls,
+    succeeded,
+    endRun,
     notes,
     tools,
     interceptors,
@@ -92,6 +127,8 @@ const runTools = Effect.fnUntraced(function* (
       Effect.map(storeMessagesIn(store, run, [message], told), () => batch.noteResult(call.id, message)),
     quota: () => Budget.takeToolCall(run.budget)
   })
+  const ending = choose(calls)
+  return ending === undefined ? outcome : { ...outcome, ending }
 })
 
 /** Tools that a model may repeat without progress. A call of any other tool counts as progress. */
@@ -136,8 +173,7 @@ const selectWantedCalls = (
 /** Stores an answer with calls, together with the start of the first calls if no other write happens in between. */
 const storeToolCalls = (
   run: RunState,
-  content: ReadonlyArray<Prompt.AssistantMessagePart>,
-  calls: ReadonlyArray<Prompt.ToolCallPart>
+  { calls, content, writer }: Pick<AnswerCalls, "calls" | "content" | "writer">
 ): Effect.Effect<void, SessionStoreError, Services> =>
   Effect.uninterruptible(
     Effect.suspend(() => {
@@ -145,7 +181,7 @@ const storeToolCalls = (
       const message = Prompt.assistantMessage({ content })
       addMessages(run, [message])
       // Stored calls are closed even if the run is interrupted at any later point.
-      return Effect.map(postponeMessages(run, [message]), () => openBatch(run, calls))
+      return Effect.map(postponeMessages(run, [message], writer), () => openBatch(run, calls))
     })
   )
 
@@ -195,6 +231,8 @@ interface AnswerCalls {
   readonly files: AgentServices["files"]
   /** Text of the answer that the user sees. */
   readonly text: string
+  /** Writer of the answer if it is not the model. */
+  readonly writer?: "runtime" | undefined
 }
 
 /**
@@ -210,12 +248,12 @@ const hasOtherTool = (calls: ReadonlyArray<Prompt.ToolCallPart>): boolean =>
  */
 export function* runAnswerCalls(
   run: RunState,
-  { calls, content, files, normalised, text }: AnswerCalls,
+  { calls, content, files, normalised, text, writer }: AnswerCalls,
   reviewed: ReviewedAnswer,
   tools: Snapshot
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
   const { by, removed } = reviewed
-  yield* storeToolCalls(run, content, calls)
+  yield* storeToolCalls(run, { calls, content, writer })
   if (removed.size > 0)
     yield* closeRemoved(
       run,
@@ -223,7 +261,7 @@ export function* runAnswerCalls(
       by
     )
   const { notes, wanted } = selectWantedCalls(calls, collectNotes(normalised, content), reviewed)
-  const { invalid, halted, messages } =
+  const { ending, invalid, halted, messages }: CallsOutcome =
     wanted.length === 0
       ? { invalid: false, halted: undefined, messages: [] }
       : yield* runTools(run, wanted, notes, tools)
@@ -235,23 +273,36 @@ export function* runAnswerCalls(
   if (wanted.length === 0)
     return isBlank(text) ? { _tag: "Finished", text: describeRemoval(by) } : { _tag: "Finished", text }
   if (files !== undefined && hasOtherTool(wanted)) yield* files.otherToolRan(run.sessionId)
+  if (ending !== undefined) return yield* RunEnding.endRun(run, ending, text)
   if (halted !== undefined) return { _tag: "Halted", message: halted }
   return { _tag: "Continue", text, tools: wanted.map(({ name }) => name), invalid }
 }
 
+/** Ends a run that continues after a call that ends it. `ending` is the request of a call that has just run. */
+const endAfterStopTool = (
+  run: RunState,
+  ending: RunEnding.RunEnding | undefined
+): Effect.Effect<Outcome | undefined, SessionStoreError, Services> => {
+  const { messages } = run.conversation
+  const stored = run.stopTools === undefined ? undefined : StopTools.findStoredEnding(run.stopTools, messages)
+  // A stop tool does not end a run whose prompt the model has not received.
+  const found = ending?.exit === "ended_by_middleware" ? ending : stored
+  return found === undefined ? Effect.succeed(undefined) : RunEnding.endRun(run, found, "")
+}
+
 /**
- * Runs the calls that the last answer of the stored session left open. If a guardrail ends the run, the outcome is
- * returned.
+ * Runs the calls that the last answer of the stored session left open. If a guardrail, a stop tool or middleware ends
+ * the run, the outcome is returned.
  */
 export const finishCalls = Effect.fnUntraced(function* (
   run: RunState
 ): Effect.fn.Return<Outcome | undefined, SessionStoreError, Services | ToolContext> {
   const { unfinished } = run
-  if (unfinished.length === 0) return undefined
+  if (unfinished.length === 0) return run.stopTools === undefined ? undefined : yield* endAfterStopTool(run, undefined)
   const { files, registry } = yield* Services
   const tools = yield* registry.snapshot(run.tools)
   openBatch(run, unfinished)
-  const { halted, messages } = yield* runTools(run, unfinished, noNotes, tools)
+  const { ending, halted, messages } = yield* runTools(run, unfinished, noNotes, tools)
   if (run.phase.isStopping) return yield* Effect.never
   const answer = run.conversation.messages.findLastIndex(({ role }) => role === "assistant")
   const tail = removeFrom(run, answer)
@@ -259,5 +310,6 @@ export const finishCalls = Effect.fnUntraced(function* (
   addMessages(run, Conversation.closeOpenCalls([...tail, ...messages]))
   closeBatch(run)
   if (files !== undefined && hasOtherTool(unfinished)) yield* files.otherToolRan(run.sessionId)
-  return halted === undefined ? undefined : { _tag: "Halted", message: halted }
+  const ended = yield* endAfterStopTool(run, ending)
+  return ended ?? (halted === undefined ? undefined : { _tag: "Halted", message: halted })
 })

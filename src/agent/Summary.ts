@@ -98,12 +98,12 @@ export const summarise = Effect.fnUntraced(function* (
   setOutputLimit(run, undefined)
   for (let tried = 0; tried < tries; tried++) {
     const said = yield* requestSummary(run, limit)
-    if (said._tag === "Failed") return makeResult(run, exit, renderFallback(run, limit, said.why), limit)
+    if (said._tag === "Failed") return makeResult(run, exit, renderFallback(run, limit, said.why), { limit })
     const { options, text } = said
     if (text.trim() === "") continue
     yield* appendMessages(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
     noteAnswerStored(run, true)
-    return makeResult(run, exit, text, limit)
+    return makeResult(run, exit, text, { limit })
   }
-  return makeResult(run, exit, renderFallback(run, limit, ""), limit)
+  return makeResult(run, exit, renderFallback(run, limit, ""), { limit })
 })

@@ -55,6 +55,8 @@ export interface HookInfo {
   readonly mode: "inline" | "queued"
   /** Number of events that a full queue has dropped. */
   readonly dropped: number
+  /** Present if a failure of the hook denies the operation of one of its events. */
+  readonly onFailure?: "closed" | undefined
 }
 
 /** Registers hooks and emits events to their listeners. */
@@ -192,7 +194,8 @@ const makeUnsafe = (settings: Settings): Service => {
         label: hook.label,
         events: hook.listeners.map(({ event }) => event),
         mode: pace.queue === undefined ? "inline" : "queued",
-        dropped: pace.queue?.dropped() ?? 0
+        dropped: pace.queue?.dropped() ?? 0,
+        ...(hook.listeners.some(({ onFailure }) => onFailure === "closed") ? { onFailure: "closed" } : {})
       })
       return { label: hook.label, listeners: bound, describe: describeHook } satisfies RegisteredHook
     })

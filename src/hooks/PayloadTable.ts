@@ -276,6 +276,8 @@ export const table = {
       /** The user's message, unchanged. */ user_message: Schema.Json,
       /** The final text, after `transform_llm_output`. */
       assistant_response: Schema.String,
+      /** True if `transform_llm_output` changed the text. Absent otherwise. */
+      response_transformed: Schema.optionalKey(Schema.Boolean),
       /** Conversation, including the answer. */ conversation_history: Messages,
       ...model
     })

@@ -15,9 +15,10 @@
  * | `wrapModelCall`, `wrapToolCall` | around the whole call | see `Middleware.wrapModelCall`, `Middleware.wrapToolCall` |
  *
  * Each name may also be written in snake_case (`before_agent`). A method returns {@link noChanges},
- * {@link withModifications}, nothing, or a promise or an Effect of one of these. Returning a field that a phase does
- * not use is a type error. `before*` methods and `streamPart` run first to last, `after*` methods last to first, and
- * the first wrapper is outermost; each method sees the changes of the methods before it.
+ * {@link withModifications}, a result that controls the loop (`endWith`, `goToModel`, …; see `LoopControl`), nothing,
+ * or a promise or an Effect of one of these. Returning a field or a result that a phase does not use is a type error.
+ * `before*` methods and `streamPart` run first to last, `after*` methods last to first, and the first wrapper is
+ * outermost; each method sees the changes of the methods before it.
  *
  * A method that fails or takes longer than 30 s is skipped with a warning; with `onFailure: "closed"` the call or the
  * run fails. `ExecutionBlocked` is a veto in every phase.
@@ -40,6 +41,7 @@ import type { ModelResponse, StreamPart } from "../base/domain/ModelCall.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import type { Usage } from "../base/domain/Usage.ts"
 import type { OnFailure, ToolArguments } from "./Kind.ts"
+import type { EndNow, EndWith, GoToModel, GoToTools } from "./LoopControl.ts"
 import type { StateKey } from "./StateKey.ts"
 import type { ModelCallWrap, ToolWrap } from "./Middleware.ts"
 
@@ -245,37 +247,52 @@ type MethodAnswer<Keys extends keyof Fields, Needs, More = never> =
 
 type MethodResult<Keys extends keyof Fields, More> = NoChanges | Modifications<Keys> | More | void
 
+/** Results of `afterModel` that control the loop. */
+type AfterModelControl = EndWith | EndNow | GoToModel | GoToTools
+
 /**
  * Methods of lifecycle middleware; see the table above. `Caught` and `Fails` are the failure types of `wrapModelCall`.
  */
 export interface Methods<Caught = never, Fails = never, Needs = never> {
-  readonly beforeAgent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs>) | undefined
+  readonly beforeAgent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs, EndWith>) | undefined
   readonly afterAgent?: ((input: AfterAgentInput) => MethodAnswer<"agentResponse", Needs>) | undefined
   readonly beforeModel?:
-    | ((input: BeforeModelInput) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs>)
+    | ((
+        input: BeforeModelInput
+      ) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs, EndWith | GoToTools>)
     | undefined
   readonly afterModel?:
-    | ((input: AfterModelInput) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs>)
+    | ((
+        input: AfterModelInput
+      ) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs, AfterModelControl>)
     | undefined
   readonly beforeTool?:
     | ((input: BeforeToolInput) => MethodAnswer<"toolInput", Needs, DeniedCall | SkippedCall>)
     | undefined
-  readonly afterTool?: ((input: AfterToolInput) => MethodAnswer<"toolOutput" | "llmToolOutput", Needs>) | undefined
+  readonly afterTool?:
+    | ((input: AfterToolInput) => MethodAnswer<"toolOutput" | "llmToolOutput", Needs, EndWith | EndNow>)
+    | undefined
   readonly streamPart?: ((input: StreamPartInput) => MethodAnswer<"parts", Needs>) | undefined
   readonly wrapModelCall?: ModelCallWrap<Caught, Fails, Needs> | undefined
   readonly wrapToolCall?: ToolWrap<never, unknown, Needs> | undefined
-  readonly before_agent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs>) | undefined
+  readonly before_agent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs, EndWith>) | undefined
   readonly after_agent?: ((input: AfterAgentInput) => MethodAnswer<"agentResponse", Needs>) | undefined
   readonly before_model?:
-    | ((input: BeforeModelInput) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs>)
+    | ((
+        input: BeforeModelInput
+      ) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs, EndWith | GoToTools>)
     | undefined
   readonly after_model?:
-    | ((input: AfterModelInput) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs>)
+    | ((
+        input: AfterModelInput
+      ) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs, AfterModelControl>)
     | undefined
   readonly before_tool?:
     | ((input: BeforeToolInput) => MethodAnswer<"toolInput", Needs, DeniedCall | SkippedCall>)
     | undefined
-  readonly after_tool?: ((input: AfterToolInput) => MethodAnswer<"toolOutput" | "llmToolOutput", Needs>) | undefined
+  readonly after_tool?:
+    | ((input: AfterToolInput) => MethodAnswer<"toolOutput" | "llmToolOutput", Needs, EndWith | EndNow>)
+    | undefined
   readonly stream_part?: ((input: StreamPartInput) => MethodAnswer<"parts", Needs>) | undefined
   readonly wrap_model_call?: ModelCallWrap<Caught, Fails, Needs> | undefined
   readonly wrap_tool_call?: ToolWrap<never, unknown, Needs> | undefined

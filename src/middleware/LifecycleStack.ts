@@ -7,9 +7,7 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import * as Prompt from "effect/ai/Prompt"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
-import * as Conversation from "../base/domain/Conversation.ts"
 import type { SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
 import { type ExecuteOptions, type OnPart, type StreamPart, withParts } from "../base/domain/ModelCall.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
@@ -22,8 +20,6 @@ import type {
   DeniedCall,
   Entry,
   Fields,
-  Modifications,
-  NoChanges,
   Phase,
   RunFacts,
   SkippedCall,
@@ -31,8 +27,9 @@ import type {
 } from "./Lifecycle.ts"
 import type { CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
+import { cut, type MethodOutcome, nothing, readResult } from "./LifecycleResult.ts"
+import type { LoopControl } from "./LoopControl.ts"
 import * as PlainReturn from "./PlainReturn.ts"
-import { isParsedResponse, isParts } from "./ResultContract.ts"
 
 /** Time limit of one method (`ARCHITECTURE.md` §7). */
 const deadline = Duration.seconds(30)
@@ -40,13 +37,13 @@ const deadline = Duration.seconds(30)
 /** Failure of a phase: a failed policy, or a veto. */
 export type PhaseFailure = MiddlewareFailure | ExecutionBlocked
 
-type MethodOutcome = NoChanges | Modifications<keyof Fields> | DeniedCall | SkippedCall
-
 /** Changes made in one phase, with the last value of each field. */
 export interface Changes {
   readonly fields: Readonly<Partial<Fields>>
   /** Denial or skip by a `beforeTool` method, which ends the phase. */
   readonly stopped?: DeniedCall | SkippedCall | undefined
+  /** Control of the loop by a method, with the name of its middleware. It ends a `before*` phase. */
+  readonly control?: { readonly by: string; readonly result: LoopControl } | undefined
   /** Name of the middleware that made the last change. */
   readonly by?: string | undefined
 }
@@ -88,125 +85,6 @@ export interface CallOwner {
   readonly taskId: TaskId
   readonly turnId: TurnId
   readonly platform?: string | undefined
-}
-
-const getMessages = new WeakMap<object, Prompt.Message>()
-const copies = new WeakMap<Prompt.Message, Prompt.Message>()
-
-/** Returns an immutable copy of a message. Repeated calls return the same copy, unless the message contains bytes. */
-const copyMessage = (message: Prompt.Message): Prompt.Message => {
-  const known = copies.get(message)
-  if (known !== undefined) return known
-  const copy = Frozen.copy(message)
-  getMessages.set(copy, message)
-  const content: unknown = message.content
-  if (!Array.isArray(content) || !content.some((part) => Predicate.isObject(part) && part["type"] === "file"))
-    copies.set(message, copy)
-  return copy
-}
-
-/** Returns a view of a conversation whose messages are copied when the list is first read. */
-export const copyConversation = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
-  Object.freeze(messages.map(copyMessage))
-
-/** Converts runtime text after the system prompt to a user message for the model. */
-const toUserMessage = (message: Prompt.Message, index: number): Prompt.Message =>
-  message.role === "system" && index > 0
-    ? Prompt.userMessage({ content: [Prompt.textPart({ text: Conversation.readText(message) })] })
-    : message
-
-/**
- * Reads a message. A copy is replaced by its original message of the conversation. `{ role, content }` with a text is
- * also accepted as a message.
- */
-const readMessage = (value: unknown, index: number): Prompt.Message => {
-  if (!Predicate.isObject(value)) throw new TypeError(`messages[${index}] is not a message: return { role, content }`)
-  const known = getMessages.get(value)
-  if (known !== undefined) return known
-  const role = value["role"]
-  const content = value["content"]
-  if (Prompt.isMessage(value)) return toUserMessage(Frozen.accept(value), index)
-  if (typeof content !== "string") throw new TypeError(`messages[${index}] is not a message: return { role, content }`)
-  const text = [Prompt.textPart({ text: content })]
-  if (role === "assistant") return Prompt.assistantMessage({ content: text })
-  if (role === "system" && index === 0) return Prompt.systemMessage({ content })
-  if (role === "system" || role === "user" || role === "framework") return Prompt.userMessage({ content: text })
-  throw new TypeError(`messages[${index}] has the role ${JSON.stringify(role)}: use system, user or assistant`)
-}
-
-/**
- * Reads messages from foreign code. `from` is the index of the first message in the conversation. Throws a TypeError
- * for a value that is not a message.
- */
-export const readMessages = (value: unknown, from: number): ReadonlyArray<Prompt.Message> => {
-  if (!Array.isArray(value)) throw new TypeError("messages is not a list")
-  return value.map((message, index) => readMessage(message, from + index))
-}
-
-const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
-  messages: (value) => readMessages(value, 0),
-  promptMessages: (value) => readMessages(value, 1),
-  compaction: (value) => {
-    if (!Array.isArray(value)) throw new TypeError("compaction is not a list of plans")
-    return value
-  },
-  forceContinue: (value) => value === true,
-  toolInput: (value) => {
-    if (!Predicate.isObject(value) || Array.isArray(value)) throw new TypeError("toolInput is not an object")
-    return Frozen.accept(value)
-  },
-  parsedResponse: (value) => {
-    if (isParsedResponse(value)) return Frozen.accept(value)
-    throw new TypeError("parsedResponse is not a text with toolCalls that have an id and a name")
-  },
-  toolOutput: Frozen.accept,
-  llmToolOutput: Frozen.accept,
-  parts: (value) => {
-    if (isParts(value)) return Frozen.accept(value)
-    throw new TypeError("parts is not a list of parts of a streamed answer")
-  },
-  agentResponse: (value) => {
-    if (typeof value !== "string") throw new TypeError("agentResponse is not a text")
-    return value
-  }
-}
-
-/** Names of all fields that a phase may change. */
-export const fieldNames: ReadonlyArray<string> = Object.keys(readers)
-
-const used: { readonly [K in Phase]: ReadonlyArray<keyof Fields> } = {
-  beforeAgent: ["messages"],
-  afterAgent: ["agentResponse"],
-  beforeModel: ["messages", "promptMessages", "compaction"],
-  afterModel: ["parsedResponse", "messages", "forceContinue"],
-  beforeTool: ["toolInput"],
-  afterTool: ["toolOutput", "llmToolOutput"],
-  streamPart: ["parts"]
-}
-
-const nothing: MethodOutcome = { _tag: "NoChanges" }
-
-/** Result that removes all parts. */
-const cut = { _tag: "Modifications", keys: ["parts"], fields: { parts: [] } } as const satisfies MethodOutcome
-
-/** Decodes the result of a method. Fields of other phases are ignored. */
-const readResult = (phase: Phase, value: unknown): MethodOutcome => {
-  if (value === undefined || value === null) return nothing
-  const tag = Predicate.isObject(value) ? value["_tag"] : undefined
-  if (tag === "NoChanges") return nothing
-  if (Predicate.isObject(value) && tag === "Modifications" && Predicate.isObject(value["fields"])) {
-    const fields: Record<string, unknown> = {}
-    for (const key of used[phase]) {
-      const given: unknown = Reflect.get(value["fields"], key)
-      if (given !== undefined && given !== null) fields[key] = readers[key](given)
-    }
-    return { _tag: "Modifications", keys: [], fields }
-  }
-  if (Predicate.isObject(value) && phase === "beforeTool") {
-    if (tag === "Denied") return { _tag: "Denied", reason: String(value["reason"]) }
-    if (tag === "Skipped") return { _tag: "Skipped", result: Frozen.accept(value["result"]) }
-  }
-  throw new TypeError("it returned neither noChanges nor withModifications(…)")
 }
 
 const wireName: { readonly [K in Phase]: PhaseKind } = {
@@ -306,6 +184,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
     run: Effect.fnUntraced(function* (phase, ids, toInput, seen) {
       let fields: Readonly<Partial<Fields>> = {}
       let by: string | undefined
+      let control: Changes["control"]
       const facts = findFacts(ids)
       for (const entry of isFirstToLast(phase) ? entries : entries.toReversed()) {
         if (seen?.late.has(entry) === true) continue
@@ -330,12 +209,17 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         }
         if (given._tag === "NoChanges") continue
         by = entry.name
-        if (given._tag !== "Modifications") return { fields, stopped: given, by }
+        if (given._tag === "Denied" || given._tag === "Skipped") return { fields, stopped: given, by }
+        if (given._tag !== "Modifications") {
+          control = { by, result: given }
+          if (isFirstToLast(phase)) break
+          continue
+        }
         if (given.fields.parts !== undefined) seen?.guards.add(entry)
         const forced = fields.forceContinue === true
         fields = { ...fields, ...given.fields, ...(forced ? { forceContinue: true } : {}) }
       }
-      return { fields, by }
+      return { fields, by, control }
     })
   }
 }

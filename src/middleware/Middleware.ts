@@ -548,6 +548,8 @@ export type {
 } from "./Lifecycle.ts"
 export { make as stateKey, type StateKey } from "./StateKey.ts"
 export { deny, noChanges, skip, withModifications } from "./Lifecycle.ts"
+export type { EndNow, EndWith, GoToModel, GoToTools, RequestedCall } from "./LoopControl.ts"
+export { end, endWith, goToModel, goToModelWith, goToTools } from "./LoopControl.ts"
 export { hold } from "../base/domain/ModelCall.ts"
 export { replacePayload, unchanged } from "./Pipeline.ts"
 export { arrangeEntries, layer, layerAdd, layerNone, type MiddlewareList, Middlewares } from "./MiddlewareList.ts"

@@ -7,7 +7,8 @@
  * A method before or after a phase receives one frozen object with the fields of the phase and the ids of the run in
  * snake_case (`tool_name`, `tool_input`, `session_id`), and returns nothing, the fields that it changes
  * (`{ tool_input }`), or the result of `Middleware.withModifications`. `stream_part` receives parts of `PlainParts`.
- * `before_tool` may also return `{ deny: reason }` or `{ skip: result }`. `wrap_model_call` and `wrap_tool_call` are
+ * `before_tool` may also return `{ deny: reason }` or `{ skip: result }`, and other phases an action of `LoopControl`
+ * such as `{ action: "end", answer }`. `wrap_model_call` and `wrap_tool_call` are
  * the functions of `Plain` with that name. A class or function is called once for each run, with
  * `{ session_id, task_id, turn_id, platform, is_child }`.
  *
@@ -24,7 +25,8 @@ import type * as Prompt from "effect/ai/Prompt"
 import { findNearest } from "../base/domain/Similarity.ts"
 import type { ToolArguments } from "./Kind.ts"
 import * as Lifecycle from "./Lifecycle.ts"
-import * as LifecycleStack from "./LifecycleStack.ts"
+import * as LifecycleResult from "./LifecycleResult.ts"
+import * as LoopControl from "./LoopControl.ts"
 import * as Middleware from "./Middleware.ts"
 import * as Frozen from "./Frozen.ts"
 import * as MiddlewareDefinition from "./MiddlewareDefinition.ts"
@@ -67,7 +69,7 @@ const toPlainInput = (input: object): object => {
 }
 
 const fieldNames = new Map(
-  LifecycleStack.fieldNames.flatMap(
+  LifecycleResult.fieldNames.flatMap(
     (name) =>
       [
         [name, name],
@@ -79,6 +81,7 @@ const fieldNames = new Map(
 /** Converts the result of a plain method to a typed method result. */
 const toMethodResult = (value: unknown): unknown => {
   if (!Predicate.isObject(value) || Array.isArray(value) || Object.hasOwn(value, "_tag")) return value
+  if (Object.hasOwn(value, "action")) return LoopControl.fromPlain(value)
   if (Object.hasOwn(value, "deny")) return Lifecycle.deny(String(value["deny"]))
   if (Object.hasOwn(value, "skip")) return Lifecycle.skip(value["skip"])
   return {

@@ -11,14 +11,20 @@ import type { ToolStatus } from "../base/domain/RunEvent.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import type { ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 import type { AfterToolInput, BeforeToolInput, RunFacts } from "../middleware/Lifecycle.ts"
-import type { LifecycleStack, PhaseFailure } from "../middleware/LifecycleStack.ts"
+import type { Changes, LifecycleStack, PhaseFailure } from "../middleware/LifecycleStack.ts"
+import type { EndRequest } from "../middleware/LoopControl.ts"
 import * as ResultText from "./ResultText.ts"
 
 /** Outcome of `before_tool`. */
 type BeforeOutcome =
   | { readonly _tag: "Goes"; readonly args: ToolArguments }
   /** The call is not run; `output` is its result. */
-  | { readonly _tag: "Ended"; readonly status: ToolStatus; readonly output: string }
+  | {
+      readonly _tag: "Ended"
+      readonly status: ToolStatus
+      readonly output: string
+      readonly end?: EndRequest | undefined
+    }
 
 const buildToolInput = (
   run: RunFacts,
@@ -65,7 +71,7 @@ export const runBeforeTool = (
         if (stopped._tag === "Denied") return Effect.succeed(refuseCall(stopped.reason))
         return Effect.map(
           runAfterTool(lifecycle, context, toolInput, { raw: stopped.result, isError: false }, rules),
-          ({ output }): BeforeOutcome => ({ _tag: "Ended", status: "ok", output })
+          ({ end, output }): BeforeOutcome => ({ _tag: "Ended", status: "ok", output, end })
         )
       }),
       Effect.catch((error) =>
@@ -84,6 +90,19 @@ interface EndedCall {
   readonly isError: boolean
 }
 
+interface AfterToolOutcome {
+  readonly output: string
+  readonly isChanged: boolean
+  readonly end?: EndRequest | undefined
+}
+
+const toEndRequest = (control: Changes["control"], output: string): EndRequest | undefined =>
+  control === undefined
+    ? undefined
+    : control.result._tag === "EndWith"
+      ? { by: control.by, text: control.result.answer, isNew: true }
+      : { by: control.by, text: output, isNew: false }
+
 /**
  * Calls the `after_tool` methods, from last to first, and returns the text for the model. An explicit text takes
  * precedence over a changed result.
@@ -94,8 +113,8 @@ const runAfterTool = Effect.fnUntraced(function* (
   args: ToolArguments,
   { isError, llm, raw }: EndedCall,
   rules: TextRules
-): Effect.fn.Return<{ readonly output: string; readonly isChanged: boolean }, PhaseFailure> {
-  const { fields } = yield* lifecycle.run("afterTool", context, (run, fields): AfterToolInput => ({
+): Effect.fn.Return<AfterToolOutcome, PhaseFailure> {
+  const { control, fields } = yield* lifecycle.run("afterTool", context, (run, fields): AfterToolInput => ({
     ...buildToolInput(run, context, args),
     toolOutput: Frozen.makeView("toolOutput" in fields ? fields.toolOutput : raw),
     llmToolOutput: Frozen.makeView(
@@ -106,7 +125,8 @@ const runAfterTool = Effect.fnUntraced(function* (
   const isChanged = "toolOutput" in fields || "llmToolOutput" in fields
   const text =
     "llmToolOutput" in fields ? fields.llmToolOutput : "toolOutput" in fields ? fields.toolOutput : (llm ?? raw)
-  return { output: yield* renderOutput(text, rules), isChanged }
+  const output = yield* renderOutput(text, rules)
+  return { output, isChanged, end: toEndRequest(control, output) }
 })
 
 /** Applies {@link runAfterTool} to a call that has run. A failed policy or a veto replaces the result of the call. */
@@ -116,7 +136,7 @@ export const applyAfterTool = (
   args: ToolArguments,
   ended: EndedCall,
   rules: TextRules
-): Effect.Effect<{ readonly output: string; readonly isChanged: boolean; readonly isRefused: boolean }> =>
+): Effect.Effect<AfterToolOutcome & { readonly isRefused: boolean }> =>
   runAfterTool(lifecycle, context, args, ended, rules).pipe(
     Effect.map((changed) => ({ ...changed, isRefused: false })),
     Effect.catch((error) =>

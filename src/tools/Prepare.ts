@@ -19,6 +19,7 @@ import { Correlation } from "../hooks/Correlation.ts"
 import * as ToolOutcome from "../hooks/ToolOutcome.ts"
 import type { Interceptors } from "../models/routing/Interceptors.ts"
 import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
+import type { EndRequest } from "../middleware/LoopControl.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type * as Approvals from "./Approvals.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
@@ -163,6 +164,8 @@ export interface CallEnvironment {
   readonly messages: ReadonlyArray<Prompt.Message>
   /** Uses up one call of the quota; returns false if the quota is exhausted. By default, calls are unlimited. */
   readonly quota?: (() => boolean) | undefined
+  /** Receives the request of an `after_tool` method to end the run. Ignored for calls outside of a run. */
+  readonly endRun?: ((callId: string, end: EndRequest) => void) | undefined
 }
 
 /** Outcome of preparing a tool call: the call is refused or ready to run. */
@@ -322,12 +325,14 @@ const admitCall = Effect.fnUntraced(function* (
           rewritten.payload,
           bound.facts
         )
-  if (before?._tag === "Ended")
+  if (before?._tag === "Ended") {
+    if (before.end !== undefined) given.endRun?.(call.id, before.end)
     return yield* notifyRefusedCall(
       given,
       refuseCall(call, before.status, before.output, "before_tool"),
       rewritten.payload
     )
+  }
   const args = before?.args ?? rewritten.payload
   const context = buildContextWith(rewritten.trace)
   const announced = yield* ToolEvents.announce(hooks, context, args)

@@ -59,6 +59,10 @@ interface Batch<E> extends Prepare.CallEnvironment {
   /** Notes for the model. They are added to the results of calls that were changed before they reached the batch. */
   readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
   /**
+   * Receives each successful call of the answer, with the arguments and the result before remarks are added to it.
+   */
+  readonly succeeded?: ((call: Prompt.ToolCallPart, args: unknown, text: string) => void) | undefined
+  /**
    * Stores every result as soon as it exists, in order of completion. `told` records the end of the call; call it after
    * the result is stored. `reason` explains why a call did not run.
    */
@@ -83,6 +87,8 @@ export interface BatchOutcome {
 /** Settlement of one call, with the data needed to close it. */
 interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
   readonly call: Prompt.ToolCallPart
+  /** Arguments that reached the tool; `undefined` if the call did not run. */
+  readonly args?: unknown
   /** Reason why the call did not run; `undefined` if it ran. */
   readonly reason?: string | undefined
   readonly ran: boolean
@@ -95,7 +101,7 @@ interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
 }
 
 const closeCall = <E>(
-  { emit, notes, settled }: Batch<E>,
+  { emit, notes, settled, succeeded }: Batch<E>,
   ended: SettledCall,
   text: string,
   recording: CallRecording.Recording | undefined
@@ -106,6 +112,7 @@ const closeCall = <E>(
     text
   )
   const message = Conversation.makeToolResult(call, { output, isFailure, modelOutput })
+  if (!isFailure) succeeded?.(call, ended.args ?? call.params, text)
   const stored = settled(
     call,
     message,
@@ -302,6 +309,7 @@ const finishObservedCall = Effect.fnUntraced(function* <E>(
           { raw: settlement.raw, llm: seen === settlement.output ? undefined : seen, isError: settlement.isFailure },
           ready.bound.facts
         )
+  if (after?.end !== undefined) batch.endRun?.(ready.call.id, after.end)
   return toSettledCall(batch, ready, settlement, durationMillis, seen, after)
 })
 
@@ -507,7 +515,7 @@ export const run = <E>(batch: Batch<E>): Effect.Effect<BatchOutcome, E, ToolCont
 
 /** Runs a call that does not come from the model: its result is returned and not stored. */
 export const runOne = (
-  batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "settled" | "stored">,
+  batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "settled" | "stored" | "succeeded">,
   { params, ...call }: Prompt.ToolCallPart
 ): Effect.Effect<NestedOutcome, never, ToolContext> => {
   const part = Prompt.toolCallPart({ ...call, params: Normalise.readArguments(call.name, params, batch.tools) })
@@ -533,6 +541,6 @@ export const runOne = (
 const makeNestedRun =
   <E>(batch: Batch<E>): NestedRun =>
   (call) => {
-    const { history: _, stored: __, ...rest } = batch
+    const { history: _, stored: __, succeeded: ___, ...rest } = batch
     return runOne({ ...rest, limits: ResultText.unlimited }, call)
   }

@@ -293,6 +293,7 @@ describe("the Langfuse plugin", () => {
         id: "c1",
         type: "function",
         name: "echo",
+        arguments: { x: 1 },
         output: { said: "hi" },
         function: { name: "echo", arguments: { x: 1 }, output: { said: "hi" } }
       }

@@ -132,6 +132,29 @@ export const cutsStream = Middleware.lifecycle({
   name: "s",
   stream_part: ({ parts }) => Middleware.withModifications({ parts: parts.slice(1) })
 })
+// A result that controls the loop is allowed in its phases only.
+export const directed = Middleware.lifecycle({
+  name: "directed",
+  beforeAgent: () => Middleware.endWith("cached"),
+  beforeModel: ({ currentIteration }) =>
+    currentIteration > 2 ? Middleware.endWith("enough") : Middleware.goToTools([{ name: "look", params: {} }]),
+  afterModel: ({ originalResponse }) =>
+    Effect.succeed(originalResponse === "" ? Middleware.goToModelWith("Answer.") : Middleware.end),
+  after_tool: async () => Middleware.end
+})
+// @ts-expect-error after_agent cannot control the loop
+export const endedTwice = Middleware.lifecycle({ name: "w", afterAgent: () => Middleware.endWith("x") })
+// @ts-expect-error there is no answer to end with before the run
+export const endedEarly = Middleware.lifecycle({ name: "w", beforeAgent: () => Middleware.end })
+// @ts-expect-error the model is called after before_model anyway
+export const modelBefore = Middleware.lifecycle({ name: "w", beforeModel: () => Middleware.goToModel })
+// @ts-expect-error a call is denied or skipped, the run ends after it
+export const endedBeforeTool = Middleware.lifecycle({ name: "w", before_tool: () => Effect.succeed(Middleware.end) })
+// @ts-expect-error after_tool ends the run or lets it go on
+export const toolsAfterTool = Middleware.lifecycle({ name: "w", after_tool: () => Middleware.goToTools([]) })
+// @ts-expect-error the answer is a text
+export const endedWithNumber = Middleware.lifecycle({ name: "w", afterModel: () => Middleware.endWith(4) })
+
 // @ts-expect-error: a field or a result of another phase
 export const deniedAfter = Middleware.lifecycle({ name: "w", afterTool: () => Middleware.deny("late") })
 // @ts-expect-error: a field or a result of another phase

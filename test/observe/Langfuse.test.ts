@@ -87,6 +87,7 @@ describe("Langfuse", () => {
           id: `call_${text}`,
           type: "function",
           name: index === 0 ? "slow" : "echo",
+          arguments: { text },
           function: { name: index === 0 ? "slow" : "echo", arguments: { text }, output: text },
           output: text
         }))
@@ -185,7 +186,9 @@ describe("Langfuse", () => {
       assert.deepStrictEqual(assistant, {
         role: "assistant",
         content: "",
-        tool_calls: [{ id: "c", type: "function", name: "echo", function: { name: "echo", arguments: args } }]
+        tool_calls: [
+          { id: "c", type: "function", name: "echo", arguments: args, function: { name: "echo", arguments: args } }
+        ]
       })
       assert.deepInclude(tool, { role: "tool", tool_call_id: "c" })
     }

@@ -121,6 +121,7 @@ const started: RecordEvent = {
   cwd: "/",
   resumed: false
 }
+const parent = { turnId: Ids.TurnId.make("t"), subagentId: "sa-0", goal: "goal", depth: 1 }
 const ended: RecordEvent = { _tag: "SessionEnded", reason: "shutdown" }
 
 const begin = ({ write }: Fake.Opened, id: string) => write(id, started)
@@ -169,6 +170,38 @@ describe("events", () => {
       )
       assert.deepInclude(fake.of("llm end")[0]?.metadata, { status: "ok", "otel.status_code": "OK" })
     })
+  )
+
+  it.effect(
+    "an attempt that failed ends with its error as the response, in a sub-agent and with a partial answer too",
+    () =>
+      Effect.gen(function* () {
+        const failure = { type: "RateLimitError", message: "slow down", status: 429 }
+        const attempt = (answer: ReadonlyArray<{ readonly type: "text"; readonly text: string }>) =>
+          [
+            {
+              _tag: "AttemptStarted",
+              apiRequestId: "r",
+              step: 1,
+              attempt: 0,
+              route: { provider: "p", model: "m", apiMode: "chat_completions" },
+              messages: [],
+              parameters: {}
+            },
+            { _tag: "AttemptEnded", apiRequestId: "r", status: "failed", answer, failure }
+          ] as const
+        const { fake } = yield* withRelay({}, ({ write }) =>
+          Effect.gen(function* () {
+            yield* write("P", started)
+            yield* write("C", { ...started, parent: { ...parent, sessionId: Ids.SessionId.make("P") } }, ...attempt([]))
+            yield* write("P", ...attempt([{ type: "text", text: "half" }]))
+          })
+        )
+        const [inner, outer] = fake.of("llm end").map(({ data }) => data)
+        assert.deepStrictEqual(inner, { error: failure })
+        assert.deepInclude(outer, { error: failure })
+        assert.include(JSON.stringify(outer), "half")
+      })
   )
 
   for (const [how, toml] of [

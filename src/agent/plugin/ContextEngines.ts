@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 import * as IsolatedCall from "../../base/domain/IsolatedCall.ts"
-import * as LifecycleStack from "../../middleware/LifecycleStack.ts"
+import * as LifecycleResult from "../../middleware/LifecycleResult.ts"
 import type * as CompactionPort from "../../models/routing/CompactionPort.ts"
 
 /** A context engine and its name in the setting `context.engine`. */
@@ -118,12 +118,12 @@ export const makePort = ({ compact, name, threshold }: ContextEngine): Compactio
     const { messages, notify = () => Effect.void } = request
     const reportUnchanged = (why: string) =>
       Effect.as(notify(`the conversation stays as it is: context engine ${name}: ${why}`), messages)
-    const work = Effect.suspend(() => compact({ ...request, messages: LifecycleStack.copyConversation(messages) }))
+    const work = Effect.suspend(() => compact({ ...request, messages: LifecycleResult.copyConversation(messages) }))
     return IsolatedCall.contain(work, { what: `the context engine ${name}`, deadline }).pipe(
       Effect.flatMap((answer) =>
         answer === undefined
           ? Effect.succeed(messages)
-          : Effect.try({ try: () => LifecycleStack.readMessages(answer, 0), catch: (error) => error })
+          : Effect.try({ try: () => LifecycleResult.readMessages(answer, 0), catch: (error) => error })
       ),
       Effect.flatMap((after) => {
         if (after.length === messages.length && after.every((message, at) => message === messages[at]))

@@ -69,6 +69,8 @@ export interface AgentFile {
   readonly settings: ReadonlyArray<Flag>
   readonly temperature: number | undefined
   readonly tools: ReadonlyArray<string> | undefined
+  /** Names of the tools whose successful call ends the run. */
+  readonly stopTools?: ReadonlyArray<string> | undefined
   readonly middlewares: ReadonlyArray<MiddlewareEntry>
   readonly subAgents: ReadonlyArray<SubAgent>
 }
@@ -157,7 +159,16 @@ const keys: Readonly<Record<string, Key>> = {
 }
 
 /** Keys of an agent file that hold nested values. Separate code reads each of them. */
-const structured = ["system_prompt", "llm_config", "tools", "sub_agents", "middlewares", "mcp_servers", "variables"]
+const structured = [
+  "system_prompt",
+  "llm_config",
+  "tools",
+  "stop_tools",
+  "sub_agents",
+  "middlewares",
+  "mcp_servers",
+  "variables"
+]
 
 /** Transports of an MCP server, each with the key that contains its command or address. */
 const transports: Readonly<Record<string, string>> = { stdio: "command", http: "url", sse: "url" }
@@ -170,7 +181,6 @@ const unsupported: Readonly<Record<string, string>> = {
   plugins: "enable them with `hermes plugins enable`",
   skills: "install them with `hermes skills install`, or list their folders in skills.external_dirs in config.yaml",
   sandbox_config: "set terminal.backend in config.yaml, which is the user's decision",
-  stop_tools: "a run ends with an answer that calls no tool; remove it",
   tracers: "enable an exporter in config.yaml or as a plugin",
   token_counter: "tokens are those that the provider counts; remove it",
   timeout: "set llm_config.timeout",
@@ -367,6 +377,7 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
         const entry = readKnownMapping(value, path, ["name"])
         return entry === undefined ? undefined : readTextAt(entry["name"], [...path, "name"])
       }),
+    stopTools: () => readList("stop_tools", readTextAt),
     middlewares: () =>
       readList("middlewares", (value, path): MiddlewareEntry | undefined => {
         const entry = readKnownMapping(toFullEntry(value, "import"), path, ["import", "params"])
@@ -464,6 +475,7 @@ const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, C
       middlewares: from.middlewares() ?? [],
       settings: from.settings
     }
+    const stopTools = from.stopTools()
     from.mcpServers()
     const entries = from.subAgents() ?? []
     if (depth >= maxDepth && entries.length > 0)
@@ -496,6 +508,7 @@ const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, C
       })
     return {
       ...agent,
+      ...(stopTools === undefined ? {} : { stopTools }),
       description: typeof agent.description === "string" ? agent.description : undefined,
       systemPromptSuffix: typeof agent.systemPromptSuffix === "string" ? agent.systemPromptSuffix : undefined,
       systemPrompt,

@@ -148,7 +148,9 @@ export const agent = F.optionalSection({
   /**
    * Description of the environment in which the agent works; it becomes part of the system prompt of each new session.
    */
-  environmentHint: F.optional(F.text)
+  environmentHint: F.optional(F.text),
+  /** Names of tools whose successful call ends the run; its result is the answer. */
+  stopTools: F.withDefault(F.texts, [])
 })
 
 /**

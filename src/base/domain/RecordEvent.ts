@@ -321,6 +321,10 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   /** Exit of a run with a result; `interrupted` or `failed` for a run without a result. */
   exit: Schema.Union([RunEvent.Exit, Schema.Literals(["interrupted", "failed"])]),
   limit: Schema.optionalKey(RunEvent.Limit),
+  /** Name of the stop tool or of the middleware that ended the run. */
+  endedBy: Schema.optionalKey(Schema.String),
+  /** True if a hook or `after_agent` replaced the final text. Absent otherwise. */
+  responseTransformed: Schema.optionalKey(Schema.Boolean),
   /** The final text as the user received it. */
   text: Schema.optionalKey(Schema.String),
   steps: Schema.Int,

@@ -32,11 +32,14 @@ import { SessionId, TurnId } from "./Ids.ts"
 import { Usage } from "./Usage.ts"
 
 /**
- * Exit of a run (`hermes-llm.md` §22). Only `text_response` means that the run completed; every other value is the
- * reason why it ended early.
+ * Exit of a run (`hermes-llm.md` §22). A run completed with `text_response` (the model answered), `stop_tool_triggered`
+ * (the result of a stop tool is the answer) or `ended_by_middleware` (lifecycle middleware ended it with an answer).
+ * Every other value is the reason why the run ended early.
  */
 export const Exit = Schema.Literals([
   "text_response",
+  "stop_tool_triggered",
+  "ended_by_middleware",
   "interrupted_by_user",
   "max_iterations_reached",
   "budget_exhausted",
@@ -184,7 +187,11 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   exit: Exit,
   /** Limit that ended the run. */
   limit: Schema.optionalKey(Limit),
-  /** The final text; partial if `exit` is not `text_response`. */
+  /** Name of the stop tool or of the middleware that ended the run. */
+  endedBy: Schema.optionalKey(Schema.String),
+  /** True if a hook or `after_agent` replaced the final text. Absent otherwise. */
+  responseTransformed: Schema.optionalKey(Schema.Boolean),
+  /** The final text; partial if the run did not complete (see {@link isCompleted}). */
   text: Schema.String,
   steps: Schema.Int,
   provider: Schema.String,
@@ -225,5 +232,14 @@ export type RunEvent = typeof RunEvent.Type
 /** Result of a run: its last event. */
 export type RunResult = typeof RunFinished.Type
 
+const completedExits: ReadonlySet<string> = new Set<Exit>([
+  "text_response",
+  "stop_tool_triggered",
+  "ended_by_middleware"
+])
+
+/** Tests whether an exit, also one from a record or a session, means that the run completed. */
+export const isCompletedExit = (exit: string | undefined): boolean => exit !== undefined && completedExits.has(exit)
+
 /** Tests whether the run completed, as opposed to ending early with a partial result. */
-export const isCompleted = (result: RunResult): boolean => result.exit === "text_response"
+export const isCompleted = ({ exit }: RunResult): boolean => isCompletedExit(exit)

@@ -6,6 +6,8 @@ import { makeStreamedText } from "../../serve/host/StreamedText.ts"
 
 const finishes: Partial<Record<Exit, LanguageModelV4FinishReason["unified"]>> = {
   text_response: "stop",
+  stop_tool_triggered: "stop",
+  ended_by_middleware: "stop",
   output_truncated: "length",
   max_iterations_reached: "length",
   budget_exhausted: "length",

@@ -29,6 +29,7 @@
  * Source: `ARCHITECTURE.md` §4.
  */
 import * as Schema from "effect/Schema"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import type { Hermes, HermesInput } from "./CreateHermes.ts"
 
 /** Input schema of the tool. */
@@ -68,6 +69,6 @@ export const agentTool = (hermes: Hermes, { description, ...run }: AgentToolOpti
       prompt: task,
       ...(abortSignal === undefined ? {} : { signal: abortSignal })
     })
-    return exit === "text_response" ? text : `${text}\n\n[The run ended early: ${exit}.]`.trim()
+    return isCompletedExit(exit) ? text : `${text}\n\n[The run ended early: ${exit}.]`.trim()
   }
 })

@@ -81,6 +81,7 @@ export interface HermesOptions extends Pick<
   | "maxIterations"
   | "maxOutputTokens"
   | "reasoningEffort"
+  | "stopTools"
   | "temperature"
 > {
   /**
@@ -109,7 +110,7 @@ export interface HermesOptions extends Pick<
 }
 
 /** Input of one run. */
-export interface HermesInput extends Omit<RunInput, "context" | "onEvent" | "onUsageAfter"> {
+export interface HermesInput extends Omit<RunInput, "context" | "hasUnreadMessage" | "onEvent" | "onUsageAfter"> {
   /** Signal that ends the run, which then rejects with `Aborted`. */
   readonly signal?: AbortSignal | undefined
   /** Called with each event. If it returns a promise, the run waits for it. */
@@ -203,6 +204,7 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   maxIterations: Options.count,
   maxOutputTokens: Options.count,
   reasoningEffort: Options.effort,
+  stopTools: Options.list,
   temperature: Options.number
 }
 
@@ -224,6 +226,7 @@ const runOptions: Options.Checks<HermesInput> = {
   cwd: Options.text,
   tools: Options.fields,
   seed: Options.number,
+  stopTools: Options.list,
   maxIterations: Options.count,
   budget,
   route: Options.fields,

@@ -5,6 +5,7 @@
  * Source: `hermes-contract.md` §4.5 ("Metadata keys").
  */
 import type * as Record from "../../base/domain/RecordEvent.ts"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import { observerVersion } from "../../base/domain/Version.ts"
 import * as ToolOutcome from "../../hooks/ToolOutcome.ts"
 import { toJson } from "../atif/RunContent.ts"
@@ -128,7 +129,7 @@ export const collectCallEndFacts = ({ end, run }: RunTree.Call, output: string |
 export const collectRunEndFacts = (run: RunTree.Run): Facts => {
   const exit = run.end?.exit
   return {
-    completed: exit === "text_response",
+    completed: isCompletedExit(exit),
     interrupted: exit === "interrupted" || exit === "interrupted_by_user" || exit === undefined,
     ...(exit === undefined ? {} : { reason: exit }),
     ...(run.start === undefined ? {} : { model: run.start.model })

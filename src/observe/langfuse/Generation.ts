@@ -70,13 +70,9 @@ export const addMetadata = (
 }
 
 const toToolCall = (id: string, name: string, params: unknown): ToolCall => {
-  const args = Values.toWholeValue(params ?? {})
-  return {
-    id,
-    type: "function",
-    name,
-    function: { name, arguments: typeof args === "string" ? Values.parseText(args) : args }
-  }
+  const whole = Values.toWholeValue(params ?? {})
+  const args = typeof whole === "string" ? Values.parseText(whole) : whole
+  return { id, type: "function", name, arguments: args, function: { name, arguments: args } }
 }
 
 type AnyPart = Exclude<Prompt.Message["content"], string>[number]

@@ -14,6 +14,7 @@
  * ingestion reads.
  */
 import type * as Schema from "effect/Schema"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 import { readPrompt } from "../otel/Attributes.ts"
 import * as RunSpans from "../RunSpans.ts"
@@ -112,7 +113,7 @@ const makeAttributeAdder = (maxChars: number) => {
     const { end, sessionId, start } = run
     const message = toAttributeText(boundValue(readPrompt(run)))
     const output = renderRunOutput(run)
-    const completed = end?.exit === "text_response"
+    const completed = isCompletedExit(end?.exit)
     out["langfuse.observation.input"] = message
     out["langfuse.trace.input"] = message
     out["langfuse.observation.output"] = output

@@ -13,6 +13,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import { redactText } from "../../base/domain/Redaction.ts"
 import type * as RecordEvent from "../../base/domain/RecordEvent.ts"
 import { parseMcpTool, toProviderName } from "../../base/domain/OperationSpans.ts"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
 import { JoinedText } from "../JoinedText.ts"
@@ -277,7 +278,7 @@ const describeRun = (run: Run, { agentName, captureContent }: Options) => {
     "hermes.task_id": start?.parent?.subagentId ?? sessionId,
     "hermes.platform": start?.platform,
     "hermes.exit": end?.exit ?? "interrupted",
-    "hermes.completed": end?.exit === "text_response",
+    "hermes.completed": isCompletedExit(end?.exit),
     "hermes.interrupted": interrupted,
     ...describeTotals(run),
     "gen_ai.input.messages": captureContent

@@ -9,6 +9,7 @@
  *   events of these calls are not played.
  * - A call that the library executed has the tool's result. If the session stores a different result, a mark
  *   `hermes.result.stored` contains it.
+ * - The response of a failed model call is `{ error }`, with the part of the answer that arrived.
  * - An event that the library rejects causes one warning, and the run continues.
  *
  * Source: `relay-atof-atif.md` §1.7, §3.2 and §3.6, `hermes-contract.md` §4.5 to §4.7.
@@ -55,6 +56,16 @@ const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
     "otel.status_code": "ERROR",
     "otel.status_description": toNonEmptyText(metadata["error_message"]) ?? toNonEmptyText(metadata["reason"]) ?? status
   }
+}
+
+/**
+ * Returns the response of a model call. A failed call has its error as `error`, next to the part of the answer that
+ * arrived. The library's own files then contain the error, which they would omit otherwise.
+ */
+const toResponse = ({ data, metadata }: Atof.ScopeEvent): Schema.Json => {
+  const error = metadata?.["error"]
+  if (error === undefined || error === null) return data ?? null
+  return typeof data === "object" && data !== null && !Array.isArray(data) ? { ...data, error } : { error }
 }
 
 /**
@@ -177,7 +188,7 @@ const finishCall = (player: Player, event: Atof.ScopeEvent, micros: number | nul
   const { agent, handle } = call
   player.library.withScopeStack(agent.stack, () =>
     event.category === "llm"
-      ? player.library.llmCallEnd(handle, event.data ?? null, null, toEndMetadata(event), micros)
+      ? player.library.llmCallEnd(handle, toResponse(event), null, toEndMetadata(event), micros)
       : player.library.toolCallEnd(handle, { result: event.data ?? "" }, null, toEndMetadata(event), micros)
   )
 }

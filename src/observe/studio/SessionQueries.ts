@@ -1,4 +1,5 @@
 /** Queries for sessions: sorted summaries of the sessions in a store that match a query. */
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import type { Session } from "../../store/SessionStore.ts"
 import { toOneLine } from "../trace/Row.ts"
 import * as SessionFacts from "./SessionFacts.ts"
@@ -44,7 +45,7 @@ export const limits = { otherwise: 50, most: 500 }
 export const getRunStatus = ({ exit }: Pick<SessionFacts.RunFacts, "exit">, isRunning: boolean): Status => {
   if (exit === undefined) return isRunning ? "running" : "interrupted"
   if (exit === "interrupted" || exit === "interrupted_by_user") return "interrupted"
-  return exit === "text_response" ? "ok" : "error"
+  return isCompletedExit(exit) ? "ok" : "error"
 }
 
 /** Lists a session followed by its sub-agents at all depths. */

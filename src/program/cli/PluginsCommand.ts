@@ -32,6 +32,7 @@ import { makeWorkFailure, makeUnknownNameFailure, makeUsageFailure } from "./Fai
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import * as Flags from "./Flags.ts"
+import * as PluginContents from "./PluginContents.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import { Program } from "./Program.ts"
 import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
@@ -160,6 +161,7 @@ const describeConfig = Effect.fnUntraced(function* ({ key, manifest }: Candidate
 const info = Command.make(
   "info",
   { name, json },
+<<<<<<< HEAD
   Effect.fn("hermes plugins info")(function* ({ json, name }) {
     const found = yield* findPlugin(name)
     const { candidate } = found
@@ -188,6 +190,42 @@ const info = Command.make(
     yield* printLine(renderTable(rows))
   }, Effect.provide(surroundings))
 ).pipe(Command.withDescription("Show the details of a plugin without running it"))
+=======
+  Effect.fn("hermes plugins info")(
+    function* ({ json, name }) {
+      const found = yield* findPlugin(name)
+      const { candidate } = found
+      const { manifest } = candidate
+      const { get } = yield* Environment
+      const { settings } = yield* load
+      // A plugin that is not enabled does not run.
+      const contents =
+        found.status === "enabled" ? yield* PluginContents.collectContents(settings, candidate) : undefined
+      const facts = {
+        ...toListRow(found),
+        kind: candidate.kind,
+        author: manifest.author,
+        path: findDirectory(candidate) ?? null,
+        requires_env: manifest.requiresEnv.map((variable) => ({ ...variable, set: get(variable.name) !== undefined })),
+        provides_tools: manifest.providesTools,
+        provides_hooks: manifest.providesHooks,
+        ...(contents ?? { hooks: null, middleware: null, error: null })
+      }
+      if (json) return yield* printLine(SafeText.toJson(facts, 2))
+      const registered = contents === undefined ? {} : PluginContents.describeContents(contents)
+      const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
+      const rows = Object.entries({ ...facts, requires_env: variables, ...registered }).flatMap(([key, value]) => {
+        const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
+        return text === "" ? [] : [[key, text]]
+      })
+      yield* printLine(renderTable(rows))
+    },
+    Effect.scoped,
+    Effect.provide(FolderTrust.layer),
+    Effect.provide(surroundings)
+  )
+).pipe(Command.withDescription("Show the details of a plugin; one that is not enabled does not run"))
+>>>>>>> c36
 
 type ListName = "enabled" | "disabled"
 

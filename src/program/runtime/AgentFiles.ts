@@ -83,6 +83,7 @@ export const resolveRoutes = (
 export const toAgentSettings = (agent: AgentFile) => ({
   ...(agent.systemPrompt === undefined ? {} : { identity: agent.systemPrompt }),
   ...(agent.systemPromptSuffix === undefined ? {} : { instructions: agent.systemPromptSuffix }),
+  ...(agent.stopTools === undefined ? {} : { stopTools: agent.stopTools }),
   ...(agent.temperature === undefined ? {} : { temperature: agent.temperature })
 })
 
@@ -112,6 +113,7 @@ export const makeSubAgents = Effect.fnUntraced(function* <R>(
           identity: agent.systemPrompt,
           instructions: agent.systemPromptSuffix,
           temperature: agent.temperature,
+          stopTools: agent.stopTools,
           maxOutputTokens: readNumber(agent, "model.max_tokens"),
           reasoningEffort: efforts.find((one) => one === effort)
         },

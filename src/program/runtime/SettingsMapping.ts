@@ -217,6 +217,7 @@ export const toAgentSettings = Effect.fnUntraced(function* (
     toolUseEnforcement: settings.agent.toolUseEnforcement,
     prefill: yield* loadPrefill(settings, environment, home),
     maxIterations: settings.agent.maxTurns,
+    stopTools: settings.agent.stopTools,
     budget: toLimits(settings),
     maxOutputTokens: settings.model.maxTokens,
     reasoningEffort: settings.agent.reasoningEffort,

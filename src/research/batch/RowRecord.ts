@@ -16,6 +16,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../../base/domain/Cost.ts"
 import * as Json from "../../base/domain/Json.ts"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import type { Trajectory } from "../../observe/Atif.ts"
 import * as FromRuns from "../../observe/atif/FromRuns.ts"
@@ -176,7 +177,7 @@ export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowF
   // the run ends with an interruption. In both cases the answer is complete.
   const ended = last?.end?.exit
   const exit = ended === undefined || (about.isAnswered && ended === "interrupted") ? "text_response" : ended
-  const isCompleted = exit === "text_response"
+  const isCompleted = isCompletedExit(exit)
   const stats = countToolCalls(calls, about.knownTools)
   const model = answered.at(-1)?.start.route.model ?? last?.start?.model ?? ""
   const atif =

@@ -8,6 +8,7 @@
  * characters.
  */
 import * as Redaction from "../../base/domain/Redaction.ts"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import type { AttemptResult, Comparison, Report } from "./EvalReport.ts"
 import type { Interval } from "./EvalStatistics.ts"
@@ -134,7 +135,7 @@ const renderAttempt = ({ answer, exit, item, passed, prompt, run, scores }: Atte
       renderText(detail)
     ])
   ).join("")
-  const ending = exit === "text_response" || exit === "recorded" ? "" : ` (${escapeHtml(exit)})`
+  const ending = isCompletedExit(exit) || exit === "recorded" ? "" : ` (${escapeHtml(exit)})`
   return (
     `<details><summary class="${passed ? "pass" : "fail"}">${escapeHtml(item)} ` +
     `#${run}${ending}</summary><pre>${renderText(prompt)}</pre><pre>${renderText(answer)}</pre><table>${verdicts}</table></details>`

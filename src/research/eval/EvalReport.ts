@@ -26,6 +26,7 @@
  * ```
  */
 import * as Json from "../../base/domain/Json.ts"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import type { ResultLine } from "../batch/RowJournal.ts"
 import * as EvalStatistics from "./EvalStatistics.ts"
 import * as JudgeScorer from "./JudgeScorer.ts"
@@ -225,7 +226,7 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
       }
     }),
     agreements: JudgeScorer.computeAgreements(attempts.filter(({ opinions }) => opinions.length > 0)),
-    incomplete: attempts.filter(({ exit }) => exit !== "text_response" && exit !== "recorded" && exit !== noResult)
+    incomplete: attempts.filter(({ exit }) => !isCompletedExit(exit) && exit !== "recorded" && exit !== noResult)
       .length,
     withoutResult: attempts.filter(({ exit }) => exit === noResult).length,
     inputTokens: attempts.reduce((sum, { inputTokens }) => sum + inputTokens, 0),

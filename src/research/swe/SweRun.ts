@@ -22,7 +22,7 @@ import type { AgentError, ConfigError } from "../../base/domain/AgentError.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import type * as Json from "../../base/domain/Json.ts"
-import type { RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
+import { isCompletedExit, type RunEvent, type RunResult } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import { CommandEnvironment, RemoteDirectory } from "../../places/CommandEnvironment.ts"
 import type { SessionStore } from "../../store/SessionStorePort.ts"
@@ -219,7 +219,7 @@ export const run = Effect.fn("SweRun.run")(function* (
     costUsd,
     fields: {
       ...base,
-      completed: isDone || exit === "text_response",
+      completed: isDone || isCompletedExit(exit),
       api_calls: steps,
       metadata: makeMetadata(model),
       exit: isDone ? "final_output" : exit,

@@ -45,6 +45,7 @@ const keys: ReadonlyArray<string> = [
     "run_budget_dollars",
     "run_budget_tool_calls",
     "max_turns",
+    "stop_tools",
     "tool_use_enforcement"
   ].map((key) => `agent.${key}`),
   ...["only", "ignore", "order", "sort", "require_parameters", "data_collection"].map(
@@ -66,6 +67,7 @@ const part = {
   systemPromptSuffix: Schema.optionalKey(Schema.String),
   temperature: Schema.optionalKey(Schema.Finite),
   tools: Schema.optionalKey(Schema.Array(Schema.String)),
+  stopTools: Schema.optionalKey(Schema.Array(Schema.String)),
   middlewares: Schema.Array(
     Schema.Struct({ import: Schema.String, params: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)) })
   ),
@@ -140,6 +142,7 @@ const toAgentPart = ({
   middlewares,
   name,
   settings,
+  stopTools,
   systemPrompt,
   systemPromptSuffix,
   temperature,
@@ -151,6 +154,7 @@ const toAgentPart = ({
   ...(systemPromptSuffix === undefined ? {} : { systemPromptSuffix }),
   ...(temperature === undefined ? {} : { temperature }),
   ...(tools === undefined ? {} : { tools }),
+  ...(stopTools === undefined ? {} : { stopTools }),
   middlewares: middlewares.map((entry) => ({
     import: entry.import,
     ...(entry.params === undefined
@@ -240,7 +244,17 @@ const toFlags = (settings: Form["settings"], name: string): ReadonlyArray<Flag> 
   settings.map(({ key, value }) => ({ name, key, value }))
 
 const toAgentFile = (
-  { description, middlewares, name, settings, systemPrompt, systemPromptSuffix, temperature, tools }: typeof Part.Type,
+  {
+    description,
+    middlewares,
+    name,
+    settings,
+    stopTools,
+    systemPrompt,
+    systemPromptSuffix,
+    temperature,
+    tools
+  }: typeof Part.Type,
   folder: string
 ): Omit<AgentFile, "subAgents"> => ({
   file: { name: `agent ${name} of the submission`, folder, text: Effect.succeed("") },
@@ -250,6 +264,7 @@ const toAgentFile = (
   systemPromptSuffix,
   temperature,
   tools,
+  ...(stopTools === undefined ? {} : { stopTools }),
   middlewares,
   settings: toFlags(settings, `agent ${name} of the submission`)
 })

@@ -346,10 +346,11 @@ export const make = Effect.fnUntraced(function* (
   const auxiliary = titles === "off" ? undefined : Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
   const scope = yield* Effect.scope
   const isAttended = presence._tag === "Attended"
+  const delivery: MessageQueue.SteeringDelivery = { isUnread: false }
   const isSteerable = isAttended && MessageQueue.isSteeringPossible(hooks)
   const queue = MessageQueue.make(owner)
   const admission: TurnAdmission = { held: 0, isPaused: false }
-  if (isSteerable) yield* MessageQueue.registerSteering(hooks, owner, queue)
+  if (isSteerable) yield* MessageQueue.registerSteering(hooks, owner, queue, delivery)
   const context: TurnContext = {
     owner,
     moves,
@@ -363,7 +364,7 @@ export const make = Effect.fnUntraced(function* (
       auxiliary === undefined
         ? Effect.void
         : SessionTitles.titleInBackground({ auxiliary, store, owner, scope }, turn.message.prompt, result),
-    runTurn: yield* TurnRun.make(owner, questions, options),
+    runTurn: yield* TurnRun.make(owner, questions, options, delivery),
     scope,
     isAttended,
     isSteerable,

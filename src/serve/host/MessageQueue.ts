@@ -38,6 +38,12 @@ export interface MessageQueue {
   readonly takeFromClients: () => ReadonlyArray<Message>
 }
 
+/** Delivery of steering messages to the model. */
+export interface SteeringDelivery {
+  /** True from the delivery with a tool result until the model is called with that result. */
+  isUnread: boolean
+}
+
 const steeringLabel = "hermes-effect/host/steering"
 
 const appendUserMessages = (result: string, messages: ReadonlyArray<string>): string =>
@@ -123,7 +129,8 @@ export const isSteeringPossible = (hooks: Hooks.Hooks["Service"]): boolean =>
 export const registerSteering = (
   hooks: Hooks.Hooks["Service"],
   owner: StateOwner,
-  { replace }: MessageQueue
+  { replace }: MessageQueue,
+  delivery: SteeringDelivery
 ): Effect.Effect<unknown, never, Scope.Scope> =>
   hooks.register({
     ...Hooks.on("transform_tool_result", ({ result, session_id }) => {
@@ -135,6 +142,7 @@ export const registerSteering = (
               const { queue, steering, turn } = owner.state()
               if (!isMeant() || turn === undefined) return undefined
               replace(queue, [])
+              delivery.isUnread = true
               owner.readers.publish({ _tag: "Steered", turn: turn.id, texts: steering })
               return appendUserMessages(Json.toText(result), steering)
             })

@@ -17,6 +17,7 @@ import { Clarifier } from "../../tools/builtin/Clarifier.ts"
 import * as EgressGate from "../../tools/fence/EgressGate.ts"
 import type { Turn } from "./HostEvent.ts"
 import type { LiveQuestions } from "./LiveQuestions.ts"
+import type { SteeringDelivery } from "./MessageQueue.ts"
 import type { StateOwner } from "./StateOwner.ts"
 
 /** Options of the runs of a live session. */
@@ -87,7 +88,8 @@ const provideUser = (
 export const make = Effect.fnUntraced(function* (
   owner: StateOwner,
   questions: LiveQuestions,
-  options: RunOptions
+  options: RunOptions,
+  delivery: SteeringDelivery
 ): Effect.fn.Return<(turn: Turn) => Effect.Effect<RunResult, AgentError>, never, Agent | Hooks.Hooks | Scope.Scope> {
   const { input, mode, prepare } = options
   const agent = yield* Agent
@@ -116,8 +118,10 @@ export const make = Effect.fnUntraced(function* (
       cwd: session.cwd,
       route,
       reasoningEffort: effort,
+      hasUnreadMessage: () => delivery.isUnread,
       onEvent: (events) =>
         Effect.suspend(() => {
+          if (events.some(({ _tag }) => _tag === "StepStarted")) delivery.isUnread = false
           // These events do not change the state, so they are published directly, between the start and the end of
           // their turn.
           owner.readers.publish({ _tag: "RunEvents", turn: id, events })

@@ -131,6 +131,46 @@ describe("the program with plugins", () => {
     })
   )
 
+  it.live("tells which hooks and middleware an enabled plugin registers, and why one is not loaded", () =>
+    Effect.gen(function* () {
+      const { hermes, keep } = yield* machine
+      const info = (name: string) =>
+        Effect.map(hermes(["plugins", "info", name, "--json"]), ({ stderr, stdout }) => {
+          assert.notStrictEqual(stdout, "", stderr)
+          return JSON.parse(stdout)
+        })
+      keep("plugins/two/plugin.yaml", "name: two\n")
+      keep(
+        "plugins/two/index.js",
+        `export const register = (ctx) => {
+          ctx.registerHook("post_tool_call", () => {})
+          ctx.registerHook("pre_tool_call", () => {}, { onFailure: "closed" })
+          ctx.registerMiddleware("llm_request", () => {}, { onFailure: "closed" })
+          ctx.registerLifecycle({ before_model: () => {}, after_tool: () => {} }, { name: "phases" })
+        }`
+      )
+      keep("plugins/three/plugin.yaml", "name: three\n")
+      keep("plugins/three/index.js", "throw new Error('broken')")
+      assert.deepInclude(yield* info("two"), { status: "not enabled", hooks: null, middleware: null })
+      keep("config.yaml", "plugins: { enabled: [two, three] }\n")
+      assert.deepInclude(yield* info("two"), {
+        hooks: [
+          { name: "two", events: ["post_tool_call"], mode: "inline", on_failure: "open" },
+          { name: "two", events: ["pre_tool_call"], mode: "inline", on_failure: "closed" }
+        ],
+        middleware: [
+          { name: "two", kinds: ["llm_request"], on_failure: "closed" },
+          { name: "two:phases", kinds: ["before_model", "after_tool"], on_failure: "open" }
+        ],
+        error: null
+      })
+      const { stdout } = yield* hermes(["plugins", "info", "two"])
+      assert.match(stdout, /^middleware +two \(llm_request, closed\), two:phases \(before_model, after_tool, open\)$/m)
+      assert.match(stdout, /^hooks +.*two \(pre_tool_call, inline, closed\)$/m)
+      assert.match(String((yield* info("three")).error), /its module cannot be loaded: .*broken/)
+    })
+  )
+
   it.live("asks a model of a provider that a plugin brings", () =>
     Effect.gen(function* () {
       const { hermes, keep, put } = yield* machine

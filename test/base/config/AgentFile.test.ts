@@ -99,6 +99,7 @@ llm_config:
   max_retries: 2
   reasoning_effort: low
 tools: [file, { name: web_search }]
+stop_tools: [complete_task]
 sub_agents:
 - { name: reviewer, config_path: sub/reviewer.yaml }
 middlewares: [logging]
@@ -115,6 +116,7 @@ tool_call_mode: structured
         systemPromptSuffix: `In ${root}/project.`,
         temperature: 0,
         tools: ["file", "web_search"],
+        stopTools: ["complete_task"],
         middlewares: [{ import: "logging" }]
       })
       assert.deepStrictEqual(settingsOf(read), {
@@ -154,7 +156,7 @@ llm_config:
   top_p: 1
   temperature: hot
   api_type: \${env.NONE}
-stop_tools: []
+stop_tools: submit
 tools: file
 sub_agents:
 - { name: "a b", config_path: x.yaml }
@@ -166,7 +168,6 @@ max_iterations: 0
         [
           "agent.yaml: line 8: llm_config.api_type: ${env.NONE} is not set: set NONE in the environment or in .env",
           'agent.yaml: line 2: nmae: unknown key; did you mean "name"?',
-          "agent.yaml: line 9: stop_tools: not supported in agent files: a run ends with an answer that calls no tool; remove it",
           "agent.yaml: line 1: type: expected one of agent, got another text",
           "agent.yaml: name is missing: give the agent one",
           "agent.yaml: line 16: max_iterations: expected a positive integer, got 0",
@@ -177,6 +178,7 @@ max_iterations: 0
           "agent.yaml: line 7: llm_config.temperature: expected a number from 0 to 2, got another text",
           "agent.yaml: line 10: tools: expected a list, got another text",
           'agent.yaml: line 15: middlewares[0].parms: unknown key; did you mean "params"?',
+          "agent.yaml: line 9: stop_tools: expected a list, got another text",
           "agent.yaml: line 12: sub_agents[0].name: expected letters, digits, - and _",
           "agent.yaml: line 13: sub_agents[1].config_path: expected a text, got nothing"
         ]

@@ -70,6 +70,7 @@ prompt_caching.mode                                          program/runtime/Set
 prompt_caching.cache_ttl                                     program/runtime/SettingsMapping.ts
 prompt_caching.follow_pauses                                 program/runtime/SettingsMapping.ts
 agent.tool_use_enforcement                                   program/runtime/SettingsMapping.ts
+agent.stop_tools                                             program/runtime/SettingsMapping.ts
 agent.reasoning_effort                                       program/runtime/SettingsMapping.ts
 plugins.payload_max_chars                                    program/runtime/SettingsMapping.ts
 plugins.hook_callback_timeout                                program/runtime/SettingsMapping.ts

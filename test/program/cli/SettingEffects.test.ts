@@ -17,6 +17,29 @@ describe("a setting", () => {
     })
   )
 
+  it.live("agent.stop_tools, and stop_tools of an agent file, end a run with the result of the tool, exit code 0", () =>
+    Effect.gen(function* () {
+      const { hermes, home, keep, put } = yield* machine
+      put(
+        "run.yaml",
+        "turns:\n  - { text: a, tool_calls: [{ name: todo, arguments: { todos: [{ id: '1', content: x, status: pending }] } }] }\n  - { text: never }\n"
+      )
+      keep("config.yaml", "agent: { stop_tools: [todo, tood] }\n")
+      const ended = yield* hermes(["-q", "go", "--script", "run.yaml", "--format", "stream-json"])
+      const last = JSON.parse(ended.stdout.trim().split("\n").at(-1) ?? "")
+      assert.deepInclude(last, { type: "result", exit_code: 0 }, ended.stderr)
+      assert.match(JSON.stringify(last), /\\"content\\": \\"x\\"/)
+      assert.notInclude(ended.stdout, "never")
+      assert.strictEqual(ended.stderr.match(/stop_tools: there is no tool "tood" \(did you mean todo\?\)/g)?.length, 1)
+      keep("config.yaml", "{}\n")
+      keep("stop.yaml", "type: agent\nname: a\nstop_tools: [todo]\n")
+      const filed = yield* hermes(["chat", "-Q", "-q", "go", "--script", "run.yaml", "--agent", `${home}/stop.yaml`])
+      assert.strictEqual(filed.code, 0, filed.stderr)
+      assert.include(filed.stdout, '"content": "x"')
+      assert.notInclude(filed.stdout, "never")
+    })
+  )
+
   it.live("plugins.hook_callback_timeout is how long a hook that may answer is waited for; 0 is no deadline", () =>
     Effect.gen(function* () {
       const { hermes, keep, put } = yield* machine

@@ -14,6 +14,8 @@ export type EndedRun = Pick<RunResult, "exit" | "limit" | "steps">
 export const describeCause = ({ exit, limit, steps }: EndedRun): string | undefined => {
   switch (exit) {
     case "text_response":
+    case "stop_tool_triggered":
+    case "ended_by_middleware":
       return undefined
     case "interrupted_by_user":
       return "interrupted"
