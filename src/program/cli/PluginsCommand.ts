@@ -161,36 +161,6 @@ const describeConfig = Effect.fnUntraced(function* ({ key, manifest }: Candidate
 const info = Command.make(
   "info",
   { name, json },
-<<<<<<< HEAD
-  Effect.fn("hermes plugins info")(function* ({ json, name }) {
-    const found = yield* findPlugin(name)
-    const { candidate } = found
-    const { manifest } = candidate
-    const { get } = yield* Environment
-    const facts = {
-      ...toListRow(found),
-      kind: candidate.kind,
-      author: manifest.author,
-      path: findDirectory(candidate) ?? null,
-      requires_env: manifest.requiresEnv.map((variable) => ({ ...variable, set: get(variable.name) !== undefined })),
-      provides_tools: manifest.providesTools,
-      provides_hooks: manifest.providesHooks,
-      config: yield* describeConfig(candidate)
-    }
-    if (json) return yield* printLine(SafeText.toJson(facts, 2))
-    const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
-    const config = facts.config.map(
-      ({ fallback, isRequired, isSecret, name, type, value }) =>
-        `${name}: ${type}${isSecret ? " (secret)" : ""} = ${JSON.stringify(value ?? fallback) ?? (isRequired ? "required" : "unset")}`
-    )
-    const rows = Object.entries({ ...facts, requires_env: variables, config }).flatMap(([key, value]) => {
-      const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
-      return text === "" ? [] : [[key, text]]
-    })
-    yield* printLine(renderTable(rows))
-  }, Effect.provide(surroundings))
-).pipe(Command.withDescription("Show the details of a plugin without running it"))
-=======
   Effect.fn("hermes plugins info")(
     function* ({ json, name }) {
       const found = yield* findPlugin(name)
@@ -209,15 +179,22 @@ const info = Command.make(
         requires_env: manifest.requiresEnv.map((variable) => ({ ...variable, set: get(variable.name) !== undefined })),
         provides_tools: manifest.providesTools,
         provides_hooks: manifest.providesHooks,
+        config: yield* describeConfig(candidate),
         ...(contents ?? { hooks: null, middleware: null, error: null })
       }
       if (json) return yield* printLine(SafeText.toJson(facts, 2))
       const registered = contents === undefined ? {} : PluginContents.describeContents(contents)
       const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
-      const rows = Object.entries({ ...facts, requires_env: variables, ...registered }).flatMap(([key, value]) => {
-        const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
-        return text === "" ? [] : [[key, text]]
-      })
+      const config = facts.config.map(
+        ({ fallback, isRequired, isSecret, name, type, value }) =>
+          `${name}: ${type}${isSecret ? " (secret)" : ""} = ${JSON.stringify(value ?? fallback) ?? (isRequired ? "required" : "unset")}`
+      )
+      const rows = Object.entries({ ...facts, requires_env: variables, config, ...registered }).flatMap(
+        ([key, value]) => {
+          const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
+          return text === "" ? [] : [[key, text]]
+        }
+      )
       yield* printLine(renderTable(rows))
     },
     Effect.scoped,
@@ -225,7 +202,6 @@ const info = Command.make(
     Effect.provide(surroundings)
   )
 ).pipe(Command.withDescription("Show the details of a plugin; one that is not enabled does not run"))
->>>>>>> c36
 
 type ListName = "enabled" | "disabled"
 
