@@ -152,13 +152,13 @@ export const closeRecord =
     return recorder.flush
   }
 
-/** Notifies the listeners that the run has ended, on every path. */
+/** Notifies the listeners that the run has ended, on every path, and waits for queued observers of plugins. */
 export const announceEnd =
   (run: RunState) =>
   <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> => {
     const interrupted = Exit.isSuccess(exit) ? exit.value.exit === "interrupted_by_user" : Exit.hasInterrupts(exit)
-    return Effect.flatMap(Services, ({ interceptors: { hooks } }) =>
-      hooks.emit("on_session_end", () => ({
+    return Effect.flatMap(Services, ({ interceptors: { hooks } }) => {
+      const announced = hooks.emit("on_session_end", () => ({
         session_id: run.sessionId,
         task_id: run.taskId,
         turn_id: run.turnId,
@@ -168,7 +168,9 @@ export const announceEnd =
         model: run.questions.route.model,
         platform: run.platform
       }))
-    )
+      // An interrupted run ends at once; its events are handled later.
+      return interrupted ? announced : Effect.flatMap(announced, () => hooks.findPending() ?? Effect.void)
+    })
   }
 
 /** Sizes above which a conversation counts as large. Exceeding one is enough. */

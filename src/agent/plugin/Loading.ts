@@ -256,7 +256,8 @@ const loadCandidate = Effect.fnUntraced(function* (
   if (read._tag === "Wrong") return yield* new PluginError({ plugin: key, message: read.message })
   for (const warning of read.warnings) host.warn(warning)
   const mayOverride = candidate.source === "bundled" || config["allow_tool_override"] === true
-  return yield* Registration.registerContribution({ key, reserved, mayOverride }, read.contribution)
+  const queuesObservers = candidate.origin._tag !== "Value"
+  return yield* Registration.registerContribution({ key, reserved, mayOverride, queuesObservers }, read.contribution)
 })
 
 const runUnloadWithDeadline = (work: Effect.Effect<void>): Effect.Effect<void> =>
