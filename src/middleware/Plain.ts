@@ -6,7 +6,8 @@
  *
  * A plain function declares no failures, so a thrown value is classified by the state of the inner call. Before
  * `next_call` and after its success, it is a fault of the plugin. After a failure of `next_call`, it is a translation
- * (`TranslatedFailure`), but the rethrown inner failure passes through. `ExecutionBlocked` is a veto at any time.
+ * (`TranslatedFailure`), but the rethrown inner failure passes through. An error with the
+ * name `ExecutionBlocked` is a veto at any time, whatever its class.
  * Objects are immutable deep copies. If a function passes on or returns a copy, the original is used.
  *
  * Source: `hermes-contract.md` §1.2–1.7, `ARCHITECTURE.md` §5 and §6.
@@ -95,7 +96,7 @@ const readReplacement = (
 }
 
 const rewriteWith = (callback: Callback, key: "request" | "args", call: Envelope) =>
-  PlainReturn.call(() => callback(call)).pipe(
+  PlainReturn.callMiddleware(() => callback(call)).pipe(
     Effect.catch(({ error }) => Effect.die(error)),
     Effect.map((value) => readReplacement(value, key))
   )

@@ -304,12 +304,8 @@ const admitCall = Effect.fnUntraced(function* (
       : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, buildContextWith), (error) =>
           Effect.as(
             error instanceof ExecutionBlocked ? Effect.void : Effect.logWarning(error.message),
-            refuseCall(
-              call,
-              error instanceof ExecutionBlocked ? "blocked" : "error",
-              JSON.stringify({ error: error.message }),
-              "tool_request_middleware"
-            )
+            // The middleware vetoed the call, or failed and is registered as closed.
+            refuseCall(call, "blocked", JSON.stringify({ error: error.message }), "tool_request_middleware")
           )
         )
   if ("_tag" in rewritten) return yield* notifyRefusedCall(given, rewritten, sent)
