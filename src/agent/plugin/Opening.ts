@@ -18,6 +18,7 @@ import type * as Scope from "effect/Scope"
 import * as PlainReturn from "../../middleware/PlainReturn.ts"
 import type { Candidate } from "./Candidate.ts"
 import * as Directories from "./Directories.ts"
+import * as PluginDirectories from "../../base/platform/PluginDirectories.ts"
 import { importModule, share } from "../../base/platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
 import { readContractVersion, isPlugin, type Plugin, makeUntyped } from "./Plugin.ts"
@@ -118,6 +119,7 @@ export const openPlugin = Effect.fnUntraced(function* (
   const paths = yield* Path.Path
   // Real paths are needed: Node identifies a module by its real path.
   const [root, path] = yield* Effect.mapError(Effect.all([fs.realPath(directory), fs.realPath(module)]), toLoadError)
+  yield* PluginDirectories.register(root, candidate.key)
   yield* share(root)
   yield* share(paths.dirname(path))
   const exported = yield* Effect.mapError(importModule(path, generation), toLoadError)
