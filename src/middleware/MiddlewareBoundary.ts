@@ -171,12 +171,23 @@ class Frame<Req, Options, A, Info> {
     // The wrapper only returned its call of `next`, so it has no code that must be run or observed.
     if (wrapped === this.#plainCall && this.#calls === 0) {
       this.#revoked = true
-      return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
+      return restore(this.#passOn(this.#asked))
     }
     return IsolatedCall.forkIsolated(
       Effect.suspend(() => wrapped),
       (fiber) => this.#read(IsolatedCall.awaitExit(fiber, this.#own(), restore, true), context, restore)
     )
+  }
+
+  /** Runs the inner call of a wrapper that does nothing else. A request that is refused is the wrapper's failure. */
+  #passOn(asked: Req | undefined): Effect.Effect<A, unknown, unknown> {
+    let request: Req
+    try {
+      request = this.#requested(asked)
+    } catch (error) {
+      return this.#failed(error)
+    }
+    return this.#below(request, undefined, unwrapped)
   }
 
   #wrapped(context: Info): Effect.Effect<unknown, unknown, unknown> {
@@ -192,7 +203,7 @@ class Frame<Req, Options, A, Info> {
   }
 
   #requested(given: Req | undefined): Req {
-    return isNothing(given) || given === this.#seen ? this.#request : Frozen.accept(given)
+    return isNothing(given) || given === this.#seen ? this.#request : Frozen.acceptRequest(given)
   }
 
   readonly #next: Next<Req, Options, A, unknown, unknown> = (given, options) => {
@@ -218,6 +229,7 @@ class Frame<Req, Options, A, Info> {
     // call.
     if (this.#running) return Deferred.await((this.#refused ??= Deferred.makeUnsafe()))
     if (this.#calls > 0 && singleUse) return Effect.die(makeRefusal(kind, name))
+    const request = this.#requested(given)
     this.#calls++
     this.#running = true
     this.#caller = caller
@@ -225,7 +237,7 @@ class Frame<Req, Options, A, Info> {
     this.#release = undefined
     this.#own().pause()
     this.#calling = { fault: this.#fault, whenStanding: this.#whenStanding }
-    const called = this.#below(this.#requested(given), options, this.#calling)
+    const called = this.#below(request, options, this.#calling)
     return Effect.map(Effect.onExit(called, this.#ended), (value) => (this.#shown = Frozen.makeView(value)))
   }
 

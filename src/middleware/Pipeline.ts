@@ -76,7 +76,7 @@ const noTrace: ReadonlyArray<TraceEntry> = []
 /** Reads the answer of request middleware. Nothing leaves the payload unchanged. Throws for any other value. */
 const readAnswer = <Payload>(given: Answer<Payload>): Answer<Payload> => {
   // The types of plugins on disk are not checked.
-  const answer: Answer<Payload> | undefined | null = Frozen.accept(given)
+  const answer: Answer<Payload> | undefined | null = Frozen.acceptRequest(given)
   if (answer === undefined || answer === null || answer._tag === "Unchanged") return unchanged
   if (answer._tag !== "Rewritten") throw makeError(given, "unchanged, or replacePayload with an object")
   if (!isPayload(answer.payload)) throw makeError(answer.payload, "a replacement that is an object")

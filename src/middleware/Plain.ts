@@ -92,7 +92,7 @@ const readReplacement = (
   if (!isMapping(value) || !isMapping(replacement)) {
     throw new TypeError(`it must return nothing or { ${key}: {…} }, got ${Json.toText(value).slice(0, 80)}`)
   }
-  return Pipeline.replacePayload(Frozen.accept(replacement), Pipeline.toTraceEntry(value))
+  return Pipeline.replacePayload(Frozen.acceptRequest(replacement), Pipeline.toTraceEntry(value))
 }
 
 const rewriteWith = (callback: Callback, key: "request" | "args", call: Envelope) =>
@@ -141,7 +141,7 @@ const readPassedPayload =
     if (!isMapping(payload))
       throw new TypeError(`next_call() takes an object, got ${Json.toText(payload).slice(0, 80)}`)
     // Both payload types are mappings of unknown values.
-    return Frozen.accept(payload) as Req
+    return Frozen.acceptRequest(payload) as Req
   }
 
 /** Reads the response body that a plugin returned. A body that cannot be decoded is a fault of the plugin. */
@@ -252,7 +252,7 @@ const readPassedParams =
       throw new TypeError(`next_call() takes { call, route }, got ${Json.toText(payload).slice(0, 80)}`)
     }
     // `call` is an object. An invalid route is rejected when it is opened.
-    return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
+    return { ...params, ...Frozen.acceptRequest(payload) } as Middleware.ModelCallParams
   }
 
 /** Creates the answer of a wrapper that returns a string instead of calling the model. */

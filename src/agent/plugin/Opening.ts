@@ -119,7 +119,7 @@ export const openPlugin = Effect.fnUntraced(function* (
   const paths = yield* Path.Path
   // Real paths are needed: Node identifies a module by its real path.
   const [root, path] = yield* Effect.mapError(Effect.all([fs.realPath(directory), fs.realPath(module)]), toLoadError)
-  yield* PluginDirectories.register(root, candidate.key)
+  yield* PluginDirectories.registerDirectory(root, candidate.key)
   yield* share(root)
   yield* share(paths.dirname(path))
   const exported = yield* Effect.mapError(importModule(path, generation), toLoadError)

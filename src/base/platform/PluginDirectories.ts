@@ -16,7 +16,7 @@ interface PluginDirectory {
 const directories = new Set<PluginDirectory>()
 
 /** Registers a directory of a plugin while the scope is open. `path` must be a real path, not a link. */
-export const register = (path: string, plugin: string): Effect.Effect<void, never, Scope.Scope> =>
+export const registerDirectory = (path: string, plugin: string): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
       Effect.sync(() => {
