@@ -133,24 +133,31 @@ const toFailure = (cause: Cause.Cause<unknown>): typeof Failure.Type => {
 /** Closes the record of the run, on every path. */
 export const closeRecord =
   (run: RunState) =>
-  <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
-    const { budget, recorder, steps } = run
-    if (recorder === undefined) return Effect.void
-    const sums = { steps: steps.count, usage: budget.usage, cost: Cost.toSpent(budget.cost) }
-    if (Exit.isSuccess(exit)) {
-      const { exit: why, limit, text } = exit.value
-      recorder.write({ _tag: "RunEnded", exit: why, ...(limit === undefined ? {} : { limit }), text, ...sums })
-    } else {
-      const interrupted = Exit.hasInterrupts(exit)
-      recorder.write({
-        _tag: "RunEnded",
-        exit: interrupted ? "interrupted" : "failed",
-        ...sums,
-        ...(interrupted ? {} : { failure: toFailure(exit.cause) })
-      })
-    }
-    return recorder.flush
-  }
+  <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> =>
+    Effect.flatMap(Services, ({ interceptors: { stack } }) => {
+      const { budget, recorder, steps } = run
+      const health = stack.faults.takeHealth(run.turnId)
+      if (recorder === undefined) return Effect.void
+      const sums = {
+        steps: steps.count,
+        usage: budget.usage,
+        cost: Cost.toSpent(budget.cost),
+        ...(health.length === 0 ? {} : { middleware: health })
+      }
+      if (Exit.isSuccess(exit)) {
+        const { exit: why, limit, text } = exit.value
+        recorder.write({ _tag: "RunEnded", exit: why, ...(limit === undefined ? {} : { limit }), text, ...sums })
+      } else {
+        const interrupted = Exit.hasInterrupts(exit)
+        recorder.write({
+          _tag: "RunEnded",
+          exit: interrupted ? "interrupted" : "failed",
+          ...sums,
+          ...(interrupted ? {} : { failure: toFailure(exit.cause) })
+        })
+      }
+      return recorder.flush
+    })
 
 /** Notifies the listeners that the run has ended, on every path, and waits for queued observers of plugins. */
 export const announceEnd =

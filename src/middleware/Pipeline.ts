@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
 import type { TurnId } from "../base/domain/Ids.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
+import { timeEffect } from "./CallTimer.ts"
 import { type Faults, SetAside } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
@@ -101,10 +102,8 @@ export const run = Effect.fnUntraced(function* <Payload, Context extends { reado
       return yield* Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: new SetAside() }))
     }
     const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(context)))
-    const answer = yield* IsolatedCall.contain(Effect.map(rewriting, readAnswer<Payload>), {
-      what: "it",
-      deadline
-    }).pipe(
+    const contained = IsolatedCall.contain(Effect.map(rewriting, readAnswer<Payload>), { what: "it", deadline })
+    const answer = yield* timeEffect(contained, (millis) => faults.noteCall(rewriter, turnId, millis)).pipe(
       Effect.catchCause((cause): Effect.Effect<UnchangedPayload, MiddlewareFailure | ExecutionBlocked> => {
         if (Cause.hasInterrupts(cause))
           return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
