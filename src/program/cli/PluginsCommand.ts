@@ -34,6 +34,7 @@ import * as Flags from "./Flags.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import { Program } from "./Program.ts"
 import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
+import * as RecordedHealth from "./RecordedHealth.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const name = Argument.String("name").pipe(
@@ -101,6 +102,17 @@ const toListRow = ({ candidate: { key, manifest, source }, status }: ListedPlugi
   source
 })
 
+/** Adds the health of a plugin's middleware, if recent runs called it. */
+const addHealth =
+  (recorded: Effect.Success<typeof RecordedHealth.readHealth>) =>
+  <Row extends { readonly name: string }>(row: Row): Row & { readonly health?: RecordedHealth.HealthCounts } => {
+    const health = RecordedHealth.sumHealth(recorded, RecordedHealth.belongsTo(row.name))
+    return health === undefined ? row : { ...row, health }
+  }
+
+const toHealthColumns = ({ health }: { readonly health?: RecordedHealth.HealthCounts }): ReadonlyArray<string> =>
+  health === undefined ? [] : [RecordedHealth.formatHealth(health)]
+
 const toColumns = (row: ReturnType<typeof toListRow>): ReadonlyArray<string> =>
   [row.status, row.name, row.version, row.source, row.description].map(SafeText.toLine)
 
@@ -123,13 +135,16 @@ const makeListFilter =
 
 /** Prints the installed plugins. */
 const listPlugins = Effect.fn("hermes plugins list")(function* (listing: Listing) {
-  const rows = (yield* known).filter(makeListFilter(listing)).map(toListRow)
+  const rows = (yield* known)
+    .filter(makeListFilter(listing))
+    .map(toListRow)
+    .map(addHealth(yield* RecordedHealth.readHealth))
   if (listing.json) return yield* printLine(SafeText.toJson(rows, 2))
   if (listing.plain)
     return yield* rows.length === 0 ? Effect.void : printLine(rows.map((row) => toColumns(row).join("\t")).join("\n"))
   yield* rows.length === 0
     ? printLine("No plugins. Install one with `hermes plugins install`.")
-    : printLine(renderTable(rows.map(toColumns)))
+    : printLine(renderTable(rows.map((row) => [...toColumns(row), ...toHealthColumns(row)])))
 }, Effect.provide(surroundings))
 
 const list = Command.make("list", listFlags, listPlugins).pipe(
@@ -146,8 +161,9 @@ const info = Command.make(
     const { candidate } = found
     const { manifest } = candidate
     const { get } = yield* Environment
+    const { health, ...row } = addHealth(yield* RecordedHealth.readHealth)(toListRow(found))
     const facts = {
-      ...toListRow(found),
+      ...row,
       kind: candidate.kind,
       author: manifest.author,
       path: findDirectory(candidate) ?? null,
@@ -155,9 +171,10 @@ const info = Command.make(
       provides_tools: manifest.providesTools,
       provides_hooks: manifest.providesHooks
     }
-    if (json) return yield* printLine(SafeText.toJson(facts, 2))
+    if (json) return yield* printLine(SafeText.toJson(health === undefined ? facts : { ...facts, health }, 2))
     const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
-    const rows = Object.entries({ ...facts, requires_env: variables }).flatMap(([key, value]) => {
+    const shown = { ...facts, requires_env: variables, health: toHealthColumns({ ...(health && { health }) }) }
+    const rows = Object.entries(shown).flatMap(([key, value]) => {
       const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
       return text === "" ? [] : [[key, text]]
     })
