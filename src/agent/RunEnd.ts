@@ -135,40 +135,47 @@ const toFailure = (cause: Cause.Cause<unknown>): typeof Failure.Type => {
 /** Closes the record of the run, on every path. */
 export const closeRecord =
   (run: RunState) =>
-  <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
-    const { budget, recorder, steps } = run
-    if (recorder === undefined) return Effect.void
-    const sums = { steps: steps.count, usage: budget.usage, cost: Cost.toSpent(budget.cost) }
-    if (Exit.isSuccess(exit)) {
-      const { endedBy, exit: why, limit, responseTransformed, text } = exit.value
-      recorder.write({
-        _tag: "RunEnded",
-        exit: why,
-        ...(limit === undefined ? {} : { limit }),
-        ...(endedBy === undefined ? {} : { endedBy }),
-        ...(responseTransformed === undefined ? {} : { responseTransformed }),
-        text,
-        ...sums
-      })
-    } else {
-      const interrupted = Exit.hasInterrupts(exit)
-      recorder.write({
-        _tag: "RunEnded",
-        exit: interrupted ? "interrupted" : "failed",
-        ...sums,
-        ...(interrupted ? {} : { failure: toFailure(exit.cause) })
-      })
-    }
-    return recorder.flush
-  }
+  <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> =>
+    Effect.flatMap(Services, ({ interceptors: { stack } }) => {
+      const { budget, recorder, steps } = run
+      const health = stack.faults.takeHealth(run.turnId)
+      if (recorder === undefined) return Effect.void
+      const sums = {
+        steps: steps.count,
+        usage: budget.usage,
+        cost: Cost.toSpent(budget.cost),
+        ...(health.length === 0 ? {} : { middleware: health })
+      }
+      if (Exit.isSuccess(exit)) {
+        const { endedBy, exit: why, limit, responseTransformed, text } = exit.value
+        recorder.write({
+          _tag: "RunEnded",
+          exit: why,
+          ...(limit === undefined ? {} : { limit }),
+          ...(endedBy === undefined ? {} : { endedBy }),
+          ...(responseTransformed === undefined ? {} : { responseTransformed }),
+          text,
+          ...sums
+        })
+      } else {
+        const interrupted = Exit.hasInterrupts(exit)
+        recorder.write({
+          _tag: "RunEnded",
+          exit: interrupted ? "interrupted" : "failed",
+          ...sums,
+          ...(interrupted ? {} : { failure: toFailure(exit.cause) })
+        })
+      }
+      return recorder.flush
+    })
 
-/** Notifies the listeners that the run has ended, on every path. */
+/** Notifies the listeners that the run has ended, on every path, and waits for queued observers of plugins. */
 export const announceEnd =
   (run: RunState) =>
   <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> => {
     const interrupted = Exit.isSuccess(exit) ? exit.value.exit === "interrupted_by_user" : Exit.hasInterrupts(exit)
-    return Effect.flatMap(Services, ({ interceptors: { hooks } }) =>
-      hooks.emit("on_session_end", () => ({
+    return Effect.flatMap(Services, ({ interceptors: { hooks } }) => {
+      const announced = hooks.emit("on_session_end", () => ({
         session_id: run.sessionId,
         task_id: run.taskId,
         turn_id: run.turnId,
@@ -178,7 +185,9 @@ export const announceEnd =
         model: run.questions.route.model,
         platform: run.platform
       }))
-    )
+      // An interrupted run ends at once; its events are handled later.
+      return interrupted ? announced : Effect.flatMap(announced, () => hooks.findPending() ?? Effect.void)
+    })
   }
 
 /** Sizes above which a conversation counts as large. Exceeding one is enough. */

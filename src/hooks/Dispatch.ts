@@ -10,58 +10,19 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as EventPayload from "./EventPayload.ts"
-import { defaultCapacity, type Listener } from "./Hook.ts"
+import * as DeliveryPace from "./DeliveryPace.ts"
+import type { BoundListener, QueuedEvent } from "./DeliveryPace.ts"
+import { defaultCapacity } from "./Hook.ts"
 import {
   attempt,
   describeFailure,
   type FaultReporter,
   forkIsolated,
   type Restore,
+  awaitExit,
   awaitExitOrFiber
 } from "../base/domain/IsolatedCall.ts"
 import * as ObserverQueue from "./ObserverQueue.ts"
-
-/**
- * Time for which a removed hook may still handle its queued events. A hook that missed its last deadlines gets no such
- * time.
- */
-export const flushDeadline = Duration.seconds(5)
-
-/** Number of consecutive missed deadlines after which queued events are discarded at the end. */
-const strikes = 3
-
-/** A callable listener, bound to its services or to its hook's queue. */
-export interface BoundListener {
-  readonly label: string
-  readonly event: string
-  readonly deadline: Duration.Duration
-  readonly onFailure: Listener["onFailure"]
-  readonly handle: (payload: object) => Effect.Effect<unknown, unknown>
-  readonly pace: DeliveryPace
-  /** True if the listener cannot change the run: its event takes no answers, or the run never waits for it. */
-  readonly isObserver: boolean
-}
-
-/** Current delivery mode of a hook, or of several hooks whose delays are counted together. */
-export interface DeliveryPace {
-  readonly label: string
-  /** Scope of the hook that registered first. */
-  readonly scope: Scope.Scope
-  /**
-   * Number of consecutive missed deadlines. It equals {@link strikes} while an overdue event is still being handled.
-   */
-  slow: number
-  /** Queue of the hook, `undefined` while the run waits for the hook. */
-  queue: ObserverQueue.Sender<QueuedEvent> | undefined
-}
-
-/** An event that waits in a queue. */
-interface QueuedEvent {
-  readonly listener: BoundListener
-  readonly payload: object
-  /** Context of the run that emitted the event. */
-  readonly context: Context.Context<never>
-}
 
 /** Validates a listener's answer. Returns `undefined` if it is invalid. */
 export type AnswerReader<A> = (answer: unknown) => A | undefined
@@ -99,7 +60,11 @@ interface Dispatcher {
     read: AnswerReader<A>
   ) => Effect.Effect<ReadonlyArray<A>>
   /** Switches a hook to delivery by queue, starting with `first`. */
-  readonly startQueue: (pace: DeliveryPace, capacity: number, first?: Effect.Effect<void>) => Effect.Effect<void>
+  readonly startQueue: (
+    pace: DeliveryPace.DeliveryPace,
+    capacity: number,
+    first?: Effect.Effect<void>
+  ) => Effect.Effect<void>
 }
 
 /**
@@ -135,7 +100,10 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     read: AnswerReader<A>
   ): Effect.Effect<A | undefined> => {
     const { pace } = listener
-    if (listener.isObserver) pace.slow = exit === undefined ? pace.slow + 1 : 0
+    if (listener.isObserver) {
+      if (exit === undefined) pace.slow++
+      else DeliveryPace.noteInTime(pace)
+    }
     if (exit === undefined)
       return reportFailure(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
     return Exit.isSuccess(exit)
@@ -182,14 +150,24 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
       Effect.asVoid
     )
 
-  const startQueue = (pace: DeliveryPace, capacity: number, first?: Effect.Effect<void>): Effect.Effect<void> =>
+  const startQueue = (
+    pace: DeliveryPace.DeliveryPace,
+    capacity: number,
+    first?: Effect.Effect<void>
+  ): Effect.Effect<void> =>
     ObserverQueue.make<QueuedEvent>({
       capacity,
       first,
-      flush: () => (pace.slow >= strikes ? Duration.zero : flushDeadline),
-      handle: ({ context, listener, payload }) =>
+      flush: () => DeliveryPace.getFlushTime(pace),
+      handle: ({ context, fiber, listener, payload }) =>
         Effect.uninterruptibleMask((restore) =>
-          Effect.asVoid(awaitListener(listener, callListener(listener, payload, acceptAnswer), acceptAnswer, restore))
+          Effect.asVoid(
+            fiber === undefined
+              ? awaitListener(listener, callListener(listener, payload, acceptAnswer), acceptAnswer, restore)
+              : Effect.flatMap(awaitExit(fiber, listener.deadline, restore, false), (exit) =>
+                  handleListenerExit(listener, exit, acceptAnswer)
+                )
+          )
         ).pipe(Effect.updateContext((own: Context.Context<never>) => Context.merge(own, context))),
       onLost: (count) => Effect.logWarning(`hook ${pace.label}: ${count} events were lost at the end`)
     }).pipe(
@@ -202,7 +180,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
   const moveToQueue = (listener: BoundListener, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
     const { pace } = listener
     // Until the observer has caught up, the run does not wait for it, not even at its own end.
-    pace.slow = strikes
+    DeliveryPace.noteOverdue(pace)
     const first = finishOverdueEvent(listener, fiber)
     if (pace.queue !== undefined) return Effect.asVoid(Effect.forkIn(first, pace.scope))
     // The queue may not reach this event before the hook is removed.
@@ -220,16 +198,36 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
     )
   }
 
-  /** Queues an event for an observer that the run does not wait for. Returns an Effect if the queue was full. */
+  const offerEvent = (queue: ObserverQueue.Sender<QueuedEvent>, event: QueuedEvent): Effect.Effect<void> | undefined =>
+    queue.offer(event) === 0
+      ? undefined
+      : warn(`hook ${event.listener.label}: its queue is full, the oldest events are dropped`)
+
+  /**
+   * Queues an event for an observer that the run does not wait for. Returns an Effect if the observer was started and
+   * has not succeeded, or if the queue was full.
+   */
   const enqueueEvent = (
     listener: BoundListener,
     queue: ObserverQueue.Sender<QueuedEvent>,
     payload: object,
     context: Context.Context<never>
-  ): Effect.Effect<void> | undefined =>
-    queue.offer({ listener, payload, context }) === 0
-      ? undefined
-      : warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`)
+  ): Effect.Effect<void> | undefined => {
+    const { pace } = listener
+    if (!pace.startsAtOnce || !queue.isIdle()) return offerEvent(queue, { listener, payload, context })
+    const handling = callListener(listener, payload, acceptAnswer)
+    if (Exit.isExit(handling) && Exit.isSuccess(handling)) {
+      DeliveryPace.noteInTime(pace)
+      return undefined
+    }
+    if (Exit.isExit(handling)) return Effect.asVoid(handleListenerExit(listener, handling, acceptAnswer))
+    return forkIsolated(handling, (fiber) => {
+      const exit = fiber.pollUnsafe()
+      return exit === undefined
+        ? (offerEvent(queue, { listener, payload, context, fiber }) ?? Effect.void)
+        : Effect.asVoid(handleListenerExit(listener, exit, acceptAnswer))
+    })
+  }
 
   const makePayloadExit = (name: string, fields: () => object): Exit.Exit<object> => {
     try {
@@ -260,7 +258,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         : forkIsolated(handling, (fiber) => awaitObserver(listener, fiber, read, restore))
     }
     /** Effects that wait for observers, each followed by the later observers of its hook. */
-    const waiting = new Map<DeliveryPace, Effect.Effect<void>>()
+    const waiting = new Map<DeliveryPace.DeliveryPace, Effect.Effect<void>>()
     const running = new Set<Fiber.Fiber<unknown, unknown>>()
     /** Notifies one listener. Returns `undefined` if the listener has finished. */
     const notifyConcurrently = (listener: BoundListener, index: number): Effect.Effect<void> | undefined => {
@@ -277,11 +275,16 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
         return undefined
       }
       const isBegun = index === first && begun !== undefined
+      if (!isBegun && DeliveryPace.isBehind(listener))
+        return Effect.andThen(
+          restore(DeliveryPace.awaitQueue(listener.before)),
+          Effect.suspend(() => keep(notifyListener(listener)))
+        )
       if ((listener.isObserver && listener.pace.queue !== undefined && !isBegun) || !Exit.isSuccess(payload))
         return keep(notifyListener(listener))
       const handling = isBegun ? begun : callListener(listener, payload.value, read)
       if (Exit.isExit(handling) && Exit.isSuccess(handling)) {
-        if (listener.isObserver) listener.pace.slow = 0
+        if (listener.isObserver) DeliveryPace.noteInTime(listener.pace)
         answers[index] = handling.value
         return undefined
       }
@@ -336,6 +339,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
       const listener = told[index]
       if (listener === undefined) continue
       const { isObserver, pace } = listener
+      if (DeliveryPace.isBehind(listener)) return notifyAndCollect(index)
       if (isObserver && pace.queue !== undefined) {
         const warned = enqueueEvent(listener, pace.queue, payload.value, context)
         if (warned !== undefined) return Effect.flatMap(warned, () => notifyAndCollect(index + 1))
@@ -343,7 +347,7 @@ export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
       }
       const handling = callListener(listener, payload.value, read)
       if (!Exit.isExit(handling) || !Exit.isSuccess(handling)) return notifyAndCollect(index, handling)
-      if (isObserver) pace.slow = 0
+      if (isObserver) DeliveryPace.noteInTime(pace)
       if (handling.value !== undefined) answers[index] = handling.value
     }
     return Effect.succeed(collectAnswers())

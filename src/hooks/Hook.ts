@@ -52,8 +52,22 @@ export interface Listener<out R = never> {
  * and are handled in order by one fiber per hook. When the queue is full the oldest event is dropped, with one warning
  * and a count. When the hook is removed, waiting events are handled first, for at most `Hooks.flushDeadline`. An inline
  * observer that misses its deadline continues, and its later events are queued.
+ *
+ * `default`: the owner of the hook decides. Observers of plugins on disk share a queue of their plugin; all others are
+ * `inline`.
  */
-type Delivery = { readonly mode: "inline" } | { readonly mode: "queued"; readonly capacity: number }
+type Delivery =
+  | { readonly mode: "inline" }
+  | { readonly mode: "queued"; readonly capacity: number }
+  | { readonly mode: "default" }
+
+/** Owner of several hooks whose delays are counted together, such as a plugin. */
+interface Owner {
+  readonly key: object
+  readonly label: string
+  /** True if the run does not wait for observers of the owner that state no delivery. */
+  readonly queuesObservers?: boolean | undefined
+}
 
 /**
  * A hook with its listeners and delivery. `R` is the services that its listeners require, which are provided at
@@ -64,8 +78,7 @@ export interface Hook<out R = never> {
   readonly label: string
   readonly listeners: ReadonlyArray<Listener<R>>
   readonly delivery: Delivery
-  /** Owner of several hooks whose delays are counted together, such as a plugin. */
-  readonly owner?: { readonly key: object; readonly label: string } | undefined
+  readonly owner?: Owner | undefined
 }
 
 /** Options of every hook. */
@@ -105,6 +118,7 @@ type ListenerResult<Name extends HookName> = Name extends AskName ? HookReturns[
 export type EventOf<Name extends string> = Name extends HookName ? HookEvents[Name] : Readonly<Record<string, unknown>>
 
 const inline: Delivery = { mode: "inline" }
+const byOwner: Delivery = { mode: "default" }
 const observerDeadline = Duration.seconds(5)
 /** Default maximum number of queued events of a hook. */
 export const defaultCapacity = 1024
@@ -120,7 +134,9 @@ const resolveDeadline = (event: string, deadline: Duration.Input | undefined): D
 const toDelivery = (options: ObserverOptions): Delivery =>
   options.mode === "queued"
     ? { mode: "queued", capacity: Math.max(1, Math.floor(options.capacity ?? defaultCapacity)) }
-    : inline
+    : options.mode === "inline"
+      ? inline
+      : byOwner
 
 const eraseHandleType = <R>(handle: (payload: never) => Effect.Effect<unknown, unknown, R>): Listener<R>["handle"] =>
   // Payloads are created for the event of a listener. The type of the listeners of all events cannot express this.
@@ -136,7 +152,8 @@ const makeSingleHook = <R>(
   listeners: [
     { event, handle, deadline: resolveDeadline(event, options.deadline), onFailure: options.onFailure ?? "open" }
   ],
-  delivery: toDelivery(options)
+  // The run waits for each listener that may answer. Answers to an unknown event are collected too.
+  delivery: options.mode === undefined && (canAnswer(event) || !isHookName(event)) ? inline : toDelivery(options)
 })
 
 /**

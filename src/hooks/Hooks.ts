@@ -12,6 +12,10 @@
  *   listeners: without listeners they return a constant. The payload is created once per event, see `Sanitizer`.
  * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see
  *   `PairedEvents`) every listener is still called, each with its deadline.
+ * - Observers of plugins on disk that state no delivery share one queue of their plugin. An event starts at once while
+ *   that queue is idle; the run waits neither for it nor for later ones. A listener of the plugin that may answer is
+ *   called after the plugin's earlier events, and the end of a run waits for the queue, each for at most 5 s. After a
+ *   missed deadline neither waits, until the plugin handles an event in time.
  * - A listener that interrupts itself counts as failed. Only an interruption of the run counts as an interruption.
  * - The run does not wait again for an observer that missed its deadline: the observer continues, later events wait in
  *   a queue, and one warning reports it. Missed deadlines are counted per plugin, not per hook. A listener that may
@@ -36,7 +40,9 @@ import * as OrderedList from "../base/domain/OrderedList.ts"
 import { findNearest } from "../base/domain/Similarity.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import type { Rule } from "./Answers.ts"
-import { type BoundListener, acceptAnswer, type DeliveryPace } from "./Dispatch.ts"
+import type { BoundListener } from "./DeliveryPace.ts"
+import * as DeliveryPaces from "./DeliveryPaces.ts"
+import { acceptAnswer } from "./Dispatch.ts"
 import * as Dispatch from "./Dispatch.ts"
 import { canAnswer, type Hook } from "./Hook.ts"
 import * as HookRecorder from "./HookRecorder.ts"
@@ -45,7 +51,7 @@ import { type Answers, type AskName, type Fields, type HookName, isHookName, nam
 import { table } from "./PayloadTable.ts"
 import { defaultMaxChars } from "./Sanitizer.ts"
 
-export { flushDeadline } from "./Dispatch.ts"
+export { flushDeadline } from "./DeliveryPace.ts"
 export { fromPlain, observer, on } from "./Hook.ts"
 
 /** A registered hook, for display. */
@@ -95,6 +101,11 @@ export interface Service {
   /** Checks the positions of all added hooks; an agent does when it is built. */
   readonly settle: Effect.Effect<void, ConfigError>
   readonly list: () => ReadonlyArray<HookInfo>
+  /**
+   * Returns an Effect that waits until the observers of plugins have handled the events so far, for at most
+   * {@link flushDeadline} in total. Returns `undefined` if nothing has to be awaited.
+   */
+  readonly findPending: () => Effect.Effect<void> | undefined
 }
 
 /** Service of the hooks of a runtime. */
@@ -151,23 +162,7 @@ const makeUnsafe = (settings: Settings): Service => {
 
   const { dispatch, startQueue } = Dispatch.make(maxChars, makeFaultReporter())
 
-  const paces = new WeakMap<object, DeliveryPace>()
-
-  /** Returns the pace of a hook. Inline hooks of one owner share a pace, so that queued events stay in order. */
-  const resolvePace = Effect.fnUntraced(function* ({ delivery, label, owner }: Hook<unknown>) {
-    const scope = yield* Effect.scope
-    const known = owner === undefined || delivery.mode === "queued" ? undefined : paces.get(owner.key)
-    if (known !== undefined) return known
-    const pace: DeliveryPace = {
-      label: delivery.mode === "queued" ? label : (owner?.label ?? label),
-      scope,
-      slow: 0,
-      queue: undefined
-    }
-    if (delivery.mode === "queued") yield* startQueue(pace, delivery.capacity)
-    else if (owner !== undefined) paces.set(owner.key, pace)
-    return pace
-  })
+  const paces = DeliveryPaces.makePaces(startQueue)
 
   const bindHook = <R>(hook: Hook<R>) =>
     Effect.gen(function* () {
@@ -175,7 +170,7 @@ const makeUnsafe = (settings: Settings): Service => {
       for (const { event } of hook.listeners) {
         if (!isHookName(event)) yield* Effect.logWarning(formatUnknownName(hook.label, event))
       }
-      const pace = yield* resolvePace(hook)
+      const { before, pace } = yield* paces.resolvePaces(hook)
       const bound = hook.listeners.map((listener): BoundListener => ({
         ...listener,
         deadline: listener.deadline ?? answerDeadline,
@@ -188,7 +183,8 @@ const makeUnsafe = (settings: Settings): Service => {
             : Effect.updateContext(handling, (input: Context.Context<never>) => Context.merge(context, input))
         },
         pace,
-        isObserver: hook.delivery.mode === "queued" || !canAnswer(listener.event)
+        before: canAnswer(listener.event) ? before : undefined,
+        isObserver: hook.delivery.mode === "queued" || pace.startsAtOnce || !canAnswer(listener.event)
       }))
       const describeHook = (): HookInfo => ({
         label: hook.label,
@@ -225,7 +221,8 @@ const makeUnsafe = (settings: Settings): Service => {
         (bound) => hooks.add(bound, position)
       ),
     settle: hooks.settle,
-    list: () => hooks.entries().map(({ describe }) => describe())
+    list: () => hooks.entries().map(({ describe }) => describe()),
+    findPending: paces.findPending
   }
 }
 

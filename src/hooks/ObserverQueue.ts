@@ -1,6 +1,7 @@
 /** Queues for observers that the run does not wait for. A separate fiber handles the events one after another. */
 import type * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
@@ -16,6 +17,10 @@ export interface Sender<in E> {
   readonly offer: (event: E) => number
   /** Returns the number of events dropped so far. */
   readonly dropped: () => number
+  /** Returns true if all events were handled or dropped. */
+  readonly isIdle: () => boolean
+  /** Succeeds as soon as the queue is idle. */
+  readonly idle: Effect.Effect<void>
 }
 
 /**
@@ -33,38 +38,40 @@ export const make = <E>(options: {
   Effect.gen(function* () {
     const queue = yield* Queue.make<E, Cause.Done>({ capacity: options.capacity, strategy: "sliding" })
     let dropped = 0
-    let handling = options.first === undefined ? 0 : 1
+    let pending = options.first === undefined ? 0 : 1
+    let emptied: Deferred.Deferred<void> | undefined
 
-    const next = Effect.suspend(() => {
-      handling = 0
-      return Queue.take(queue)
-    })
-    const rest = Effect.forever(
-      Effect.flatMap(next, (event) => {
-        handling = 1
-        return options.handle(event)
-      }),
-      { disableYield: true }
+    const noteHandled = (): void => {
+      if (--pending > 0 || emptied === undefined) return
+      Deferred.doneUnsafe(emptied, Effect.void)
+      emptied = undefined
+    }
+    const handle = (event: E): Effect.Effect<void> => Effect.ensuring(options.handle(event), Effect.sync(noteHandled))
+    const rest = Effect.forever(Effect.flatMap(Queue.take(queue), handle), { disableYield: true })
+    const worker = yield* Effect.forkScoped(
+      options.first === undefined
+        ? rest
+        : Effect.andThen(Effect.ensuring(options.first, Effect.sync(noteHandled)), rest)
     )
-    const worker = yield* Effect.forkScoped(options.first === undefined ? rest : Effect.andThen(options.first, rest))
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {
         Queue.endUnsafe(queue)
         return Effect.timeoutOption(Fiber.await(worker), options.flush())
-      }).pipe(
-        Effect.flatMap((done) =>
-          Option.isSome(done) ? Effect.void : options.onLost(Queue.sizeUnsafe(queue) + handling)
-        )
-      )
+      }).pipe(Effect.flatMap((done) => (Option.isSome(done) ? Effect.void : options.onLost(pending))))
     )
 
     return {
       offer: (event) => {
         const full = Queue.isFullUnsafe(queue)
         if (full) dropped++
+        else pending++
         Queue.offerUnsafe(queue, event)
         return full ? dropped : 0
       },
-      dropped: () => dropped
+      dropped: () => dropped,
+      isIdle: () => pending === 0,
+      idle: Effect.suspend(() =>
+        pending === 0 ? Effect.void : Deferred.await((emptied ??= Deferred.makeUnsafe<void>()))
+      )
     }
   })

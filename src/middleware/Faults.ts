@@ -1,13 +1,15 @@
 /**
  * Reports failures of middleware itself: one warning per distinct fault, so that a broken plugin does not flood the log
  * in a loop of a thousand calls. Middleware that misses its deadline, or fails several times in one run, is
- * set aside for the rest of the run, so that a hanging wrapper does not delay each step.
+ * set aside for the rest of the run, so that a hanging wrapper does not delay each step. Calls, faults and own time of
+ * each entry are counted for the record of the run.
  *
  * Source: `hermes-contract.md` §1.8 and §1.11, `ARCHITECTURE.md` §6.
  */
 import * as Effect from "effect/Effect"
 import type { TurnId } from "../base/domain/Ids.ts"
 import { DeadlineExceeded } from "../base/domain/IsolatedCall.ts"
+import type { MiddlewareHealth } from "../base/domain/RecordEvent.ts"
 import * as Json from "../base/domain/Json.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
 
@@ -33,14 +35,28 @@ export interface Faults {
   readonly report: (fault: Fault) => Effect.Effect<void>
   /** Counts a fault that fails the call. Returns true if the entry is set aside because of it. */
   readonly count: (entry: Entry, turn: TurnId, error: unknown) => boolean
+  /** Counts a call of an entry, and its own time in milliseconds, without the calls that it makes. */
+  readonly noteCall: (entry: Entry, turn: TurnId, ownMillis: number) => void
+  /** Returns the health of the entries that a run called, and forgets the run. Called at the end of a run. */
+  readonly takeHealth: (turn: TurnId) => ReadonlyArray<MiddlewareHealth>
   /** Returns whether an entry is set aside for the rest of a run. */
   readonly isSetAside: (entry: Entry, turn: TurnId) => boolean
+}
+
+/** Counts of an entry in one run. An entry with {@link mostFaults} strikes is set aside. */
+interface EntryCounts {
+  readonly kind: Kind | PhaseKind
+  readonly name: string
+  calls: number
+  faults: number
+  ownMillis: number
+  strikes: number
 }
 
 /** Number of faults in one run after which middleware is set aside. */
 const mostFaults = 5
 
-/** Maximum number of runs with faults that are stored. Beyond it, the oldest are removed. */
+/** Maximum number of runs whose entries are counted. Beyond it, the oldest are removed. */
 const mostRuns = 1_000
 
 /** Error of closed middleware that is set aside: the call is refused without calling it. */
@@ -67,31 +83,50 @@ export const describeError = (error: unknown): string => {
 /** Creates a reporter with a separate record of faults. Repeated faults are logged at debug level. */
 export const make = (): Faults => {
   const seen = new Set<string>()
-  /** Faults by run and entry. An entry with {@link mostFaults} is set aside. */
-  const runs = new Map<TurnId, Map<string, number>>()
+  const runs = new Map<TurnId, Map<string, EntryCounts>>()
 
-  const findFaults = (turn: TurnId): Map<string, number> => {
+  const findEntries = (turn: TurnId): Map<string, EntryCounts> => {
     const found = runs.get(turn)
     if (found !== undefined) return found
     const oldest = runs.size >= mostRuns ? runs.keys().next() : undefined
     if (oldest?.done === false) runs.delete(oldest.value)
-    const faults = new Map<string, number>()
-    runs.set(turn, faults)
-    return faults
+    const counts = new Map<string, EntryCounts>()
+    runs.set(turn, counts)
+    return counts
   }
 
-  const count: Faults["count"] = ({ kind, name }, turn, error) => {
-    const faults = findFaults(turn)
+  const findCounts = ({ kind, name }: Entry, turn: TurnId): EntryCounts => {
+    const entries = findEntries(turn)
     const key = `${kind}|${name}`
-    const before = faults.get(key) ?? 0
-    const after = error instanceof DeadlineExceeded ? mostFaults : before + 1
-    faults.set(key, after)
-    return before < mostFaults && after >= mostFaults
+    const known = entries.get(key)
+    if (known !== undefined) return known
+    const counts: EntryCounts = { kind, name, calls: 0, faults: 0, ownMillis: 0, strikes: 0 }
+    entries.set(key, counts)
+    return counts
+  }
+
+  const count: Faults["count"] = (entry, turn, error) => {
+    const counts = findCounts(entry, turn)
+    const before = counts.strikes
+    counts.faults++
+    counts.strikes = error instanceof DeadlineExceeded ? mostFaults : before + 1
+    return before < mostFaults && counts.strikes >= mostFaults
   }
 
   return {
     count,
-    isSetAside: ({ kind, name }, turn) => runs.size > 0 && (runs.get(turn)?.get(`${kind}|${name}`) ?? 0) >= mostFaults,
+    noteCall: (entry, turn, ownMillis) => {
+      const counts = findCounts(entry, turn)
+      counts.calls++
+      counts.ownMillis += ownMillis
+    },
+    takeHealth: (turn) => {
+      const entries = runs.get(turn)
+      runs.delete(turn)
+      return Array.from(entries?.values() ?? [], ({ strikes: _, ...health }) => health)
+    },
+    isSetAside: ({ kind, name }, turn) =>
+      runs.size > 0 && (runs.get(turn)?.get(`${kind}|${name}`)?.strikes ?? 0) >= mostFaults,
     report: ({ consequence, error, kind, name, turn }) => {
       const text = describeError(error)
       const isLast = turn !== undefined && count({ kind, name }, turn, error)

@@ -7,9 +7,11 @@
  * - {@link copy} copies immediately. {@link makeView} copies each member when it is first read, so that passing a value
  *   on costs nothing. {@link accept} takes a value back: a view or a copy is replaced by its original, and any other
  *   value is copied, so that foreign code cannot change it later.
- * - Arrays and plain objects are copied and frozen. Bytes, dates, Maps and Sets cannot be frozen: each receiver gets a
- *   separate copy. Other values (functions, class instances) are shared unchanged, except the `Usage` of `effect/ai`,
- *   and so are values deeper than 500 levels. Cycles are preserved.
+ * - Arrays and plain objects are copied and frozen. Bytes, dates, Maps, Sets, URLs, headers and regular expressions
+ *   cannot be frozen: each receiver gets a separate copy. Other values (functions, class instances) are shared
+ *   unchanged, except the `Usage` of `effect/ai`, and so are values deeper than 500 levels. Cycles are preserved.
+ * - {@link acceptRequest} takes a request back. It refuses class instances that foreign code created, because the code
+ *   could change them later. Data of Effect, and instances that the code received, are accepted.
  *
  * **Gotchas**
  *
@@ -38,6 +40,31 @@ interface CopyState {
   readonly made: Array<readonly [copy: object, original: object]>
   changeable: boolean
   depth: number
+  /** True if class instances of foreign code are refused. */
+  readonly refusesInstances: boolean
+}
+
+/** Instances that foreign code received, and may pass back. */
+const passedInstances = new WeakSet<object>()
+
+/** Error of foreign code that passed a class instance in a request. */
+export class InstanceRefused extends TypeError {
+  override readonly name = "InstanceRefused"
+  constructor(instance: object) {
+    const { constructor }: { readonly constructor?: unknown } = instance
+    const type = typeof constructor === "function" && constructor.name !== "" ? constructor.name : "an unnamed class"
+    super(
+      `it passed an instance of ${type} in a request, which could be changed later: pass a plain object, ` +
+        "an array or a text instead"
+    )
+  }
+}
+
+/** Returns true for data of Effect, which is immutable. Its type identifiers begin with a tilde. */
+const isEffectData = (value: object): boolean => {
+  for (let at: object | null = value; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
+    if (Object.getOwnPropertyNames(at).some((name) => name.startsWith("~"))) return true
+  return false
 }
 
 /** Number of levels that are copied. Deeper values are shared. */
@@ -62,6 +89,10 @@ const copyChangeable = (value: object, copying: CopyState): object | undefined =
     return new DataView(value.buffer.slice(value.byteOffset, value.byteOffset + value.byteLength))
   }
   if (value instanceof ArrayBuffer) return value.slice(0)
+  if (value instanceof URL) return new URL(value)
+  if (value instanceof URLSearchParams) return new URLSearchParams(value)
+  if (value instanceof Headers) return new Headers(value)
+  if (value instanceof RegExp) return Object.assign(new RegExp(value), { lastIndex: value.lastIndex })
   if (value instanceof Map) {
     const out = new Map<unknown, unknown>()
     copying.seen.set(value, out)
@@ -127,13 +158,21 @@ const copyObject = (value: object, copying: CopyState): unknown => {
   if (isPlain(value)) return copyMembers(value, {}, copying)
   if (value instanceof Response.Usage) return copyMembers(value, Object.create(Response.Usage.prototype), copying)
   const changeable = copyChangeable(value, copying)
-  if (changeable === undefined) return value
+  if (changeable === undefined) return shareInstance(value, copying)
   copying.changeable = true
   return changeable
 }
 
-const copyFrozen = <A>(value: A, incoming: boolean): A => {
-  const copying: CopyState = { incoming, seen: new Map(), made: [], changeable: false, depth: 0 }
+/** Passes an instance on unchanged, unless foreign code put it into a request. */
+const shareInstance = (value: object, { incoming, refusesInstances }: CopyState): object => {
+  if (!incoming) passedInstances.add(value)
+  else if (refusesInstances && !passedInstances.has(value) && !(value instanceof Blob) && !isEffectData(value))
+    throw new InstanceRefused(value)
+  return value
+}
+
+const copyFrozen = <A>(value: A, incoming: boolean, refusesInstances = false): A => {
+  const copying: CopyState = { incoming, refusesInstances, seen: new Map(), made: [], changeable: false, depth: 0 }
   const out = copyInto(value, copying)
   if (!copying.changeable) for (const [made, original] of copying.made) origins.set(made, incoming ? made : original)
   // A copy has the same type as its original.
@@ -148,6 +187,13 @@ export const accept = <A>(value: A): A => {
   if (typeof value !== "object" || value === null) return value
   // A view has the same type as its original.
   return (findShownValue(value) as (A & object) | undefined) ?? copyFrozen(value, true)
+}
+
+/** Takes a request from foreign code like {@link accept}. Throws {@link InstanceRefused} for a new class instance. */
+export const acceptRequest = <A>(value: A): A => {
+  if (typeof value !== "object" || value === null) return value
+  // A view has the same type as its original.
+  return (findShownValue(value) as (A & object) | undefined) ?? copyFrozen(value, true, true)
 }
 
 /** Copies members of a value when they are read, and all members as soon as the object is enumerated. */

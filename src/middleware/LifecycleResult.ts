@@ -78,7 +78,7 @@ const readers: { readonly [K in keyof Fields]: (value: unknown) => unknown } = {
   forceContinue: (value) => value === true,
   toolInput: (value) => {
     if (!Predicate.isObject(value) || Array.isArray(value)) throw new TypeError("toolInput is not an object")
-    return Frozen.accept(value)
+    return Frozen.acceptRequest(value)
   },
   parsedResponse: (value) => {
     if (isParsedResponse(value)) return Frozen.accept(value)

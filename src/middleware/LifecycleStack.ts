@@ -13,6 +13,7 @@ import { type ExecuteOptions, type OnPart, type StreamPart, withParts } from "..
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import { hasSubstance } from "./Chain.ts"
 import { type Faults, SetAside } from "./Faults.ts"
+import { timeEffect } from "./CallTimer.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
 import type {
@@ -148,8 +149,9 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         return Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
       })
     )
+    const timed = timeEffect(caught, (millis) => faults.noteCall(fault, turn, millis))
     // The services of middleware are provided when the stack is created.
-    return caught as Effect.Effect<A, PhaseFailure>
+    return timed as Effect.Effect<A, PhaseFailure>
   }
 
   const makeMethods = (entry: Entry, facts: RunFacts): Effect.Effect<BoundMethods, PhaseFailure> =>

@@ -226,7 +226,13 @@ export interface Registration {
   readonly name: string
   /** Policy for failures of the entry itself. Defaults to `"open"`. */
   readonly onFailure?: OnFailure | undefined
-  /** Keys of the run state that lifecycle middleware stores; see {@link stateKey}. */
+  /** Only lifecycle middleware has state of a run. A wrapper has no access to it, so that stating keys is an error. */
+  readonly state?: undefined
+}
+
+/** Options of lifecycle middleware. */
+interface LifecycleRegistration extends Omit<Registration, "state"> {
+  /** Keys of the run state that the middleware stores; see {@link stateKey}. */
   readonly state?: ReadonlyArray<StateKey.StateKey<unknown>> | undefined
 }
 
@@ -300,7 +306,7 @@ const labelProtocol = (request: ModelRequest, { apiMode }: LlmContext): TypedReq
   // The provider prepared the request for this protocol, and rewriting middleware preserves the protocol.
   Frozen.makeLabelledView(request, "apiMode", apiMode) as TypedRequest
 
-const toBaseFields = <K extends Kind>(kind: K, { name, onFailure }: Registration) =>
+const toBaseFields = <K extends Kind>(kind: K, { name, onFailure }: Omit<Registration, "state">) =>
   ({ kind, name, onFailure: onFailure ?? "open" }) as const
 
 /** Creates a wrapper that only provides services to the inner call. */
@@ -487,7 +493,9 @@ export const lifecycle = <
   Needs = never,
   const Classes extends ReadonlyArray<ErrorClass> = []
 >(
-  methods: Partial<Registration> & CatchOptions<Classes> & Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
+  methods: Partial<LifecycleRegistration> &
+    CatchOptions<Classes> &
+    Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
 ): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> => {
   const name = getEntryName(methods, methods.name)
   const shared = Lifecycle.bind(name, methods)
@@ -511,7 +519,7 @@ export const lifecyclePerRun = <
 >({
   make: factory,
   ...options
-}: Registration &
+}: LifecycleRegistration &
   CatchOptions<Classes> & {
     readonly make: (
       run: Lifecycle.RunFacts

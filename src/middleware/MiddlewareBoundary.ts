@@ -27,6 +27,7 @@
  * views, and so are the values that the wrapper passes outwards.
  */
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -36,6 +37,7 @@ import { MiddlewareFailure } from "../base/domain/AgentError.ts"
 import type { TurnId } from "../base/domain/Ids.ts"
 import * as Interruption from "../base/domain/Interruption.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
+import { CallTimer } from "./CallTimer.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, OnFailure } from "./Kind.ts"
@@ -133,6 +135,7 @@ class Frame<Req, Options, A, Info> {
   readonly #seen: Req
   readonly #turn: TurnId
   #time: IsolatedCall.OwnTime | undefined
+  readonly #timer = new CallTimer()
   #calls = 0
   #running = false
   /** Fiber of the newest call of `next`. */
@@ -171,12 +174,27 @@ class Frame<Req, Options, A, Info> {
     // The wrapper only returned its call of `next`, so it has no code that must be run or observed.
     if (wrapped === this.#plainCall && this.#calls === 0) {
       this.#revoked = true
-      return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
+      this.#noteCall()
+      return restore(this.#passOn(this.#asked))
     }
     return IsolatedCall.forkIsolated(
-      Effect.suspend(() => wrapped),
+      Effect.withFiber((fiber) => {
+        this.#timer.start(fiber.getRef(Clock.Clock))
+        return wrapped
+      }),
       (fiber) => this.#read(IsolatedCall.awaitExit(fiber, this.#own(), restore, true), context, restore)
     )
+  }
+
+  /** Runs the inner call of a wrapper that does nothing else. A request that is refused is the wrapper's failure. */
+  #passOn(asked: Req | undefined): Effect.Effect<A, unknown, unknown> {
+    let request: Req
+    try {
+      request = this.#requested(asked)
+    } catch (error) {
+      return this.#failed(error)
+    }
+    return this.#below(request, undefined, unwrapped)
   }
 
   #wrapped(context: Info): Effect.Effect<unknown, unknown, unknown> {
@@ -192,7 +210,7 @@ class Frame<Req, Options, A, Info> {
   }
 
   #requested(given: Req | undefined): Req {
-    return isNothing(given) || given === this.#seen ? this.#request : Frozen.accept(given)
+    return isNothing(given) || given === this.#seen ? this.#request : Frozen.acceptRequest(given)
   }
 
   readonly #next: Next<Req, Options, A, unknown, unknown> = (given, options) => {
@@ -218,14 +236,16 @@ class Frame<Req, Options, A, Info> {
     // call.
     if (this.#running) return Deferred.await((this.#refused ??= Deferred.makeUnsafe()))
     if (this.#calls > 0 && singleUse) return Effect.die(makeRefusal(kind, name))
+    const request = this.#requested(given)
     this.#calls++
     this.#running = true
     this.#caller = caller
     this.#last = undefined
     this.#release = undefined
     this.#own().pause()
+    this.#timer.pause()
     this.#calling = { fault: this.#fault, whenStanding: this.#whenStanding }
-    const called = this.#below(this.#requested(given), options, this.#calling)
+    const called = this.#below(request, options, this.#calling)
     return Effect.map(Effect.onExit(called, this.#ended), (value) => (this.#shown = Frozen.makeView(value)))
   }
 
@@ -240,6 +260,7 @@ class Frame<Req, Options, A, Info> {
 
   readonly #ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
     this.#own().resume()
+    this.#timer.resume()
     this.#running = false
     if (this.#refused !== undefined)
       Deferred.doneUnsafe(this.#refused, Effect.die(makeRefusal(this.#wrapper.kind, this.#wrapper.name)))
@@ -258,10 +279,12 @@ class Frame<Req, Options, A, Info> {
     return Effect.matchCauseEffect(ended, {
       onFailure: (cause) => {
         this.#revoked = true
+        this.#noteCall()
         return Effect.failCause(cause)
       },
       onSuccess: (exit) => {
         this.#revoked = true
+        this.#noteCall()
         return this.#running ? restore(this.#abandoned(exit, context)) : this.#interpret(exit, context, restore)
       }
     })
@@ -281,6 +304,10 @@ class Frame<Req, Options, A, Info> {
       return this.#release === undefined ? Effect.succeed(value) : restore(this.#standing(value))
     }
     return this.#judged(exit.value, context, restore)
+  }
+
+  #noteCall(): void {
+    this.#surroundings.faults.noteCall(this.#wrapper, this.#turn, this.#timer.getSpentMillis())
   }
 
   #late(): IsolatedCall.DeadlineExceeded {

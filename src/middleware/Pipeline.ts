@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
 import type { TurnId } from "../base/domain/Ids.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
+import { timeEffect } from "./CallTimer.ts"
 import { type Faults, SetAside } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
@@ -76,7 +77,7 @@ const noTrace: ReadonlyArray<TraceEntry> = []
 /** Reads the answer of request middleware. Nothing leaves the payload unchanged. Throws for any other value. */
 const readAnswer = <Payload>(given: Answer<Payload>): Answer<Payload> => {
   // The types of plugins on disk are not checked.
-  const answer: Answer<Payload> | undefined | null = Frozen.accept(given)
+  const answer: Answer<Payload> | undefined | null = Frozen.acceptRequest(given)
   if (answer === undefined || answer === null || answer._tag === "Unchanged") return unchanged
   if (answer._tag !== "Rewritten") throw makeError(given, "unchanged, or replacePayload with an object")
   if (!isPayload(answer.payload)) throw makeError(answer.payload, "a replacement that is an object")
@@ -101,10 +102,8 @@ export const run = Effect.fnUntraced(function* <Payload, Context extends { reado
       return yield* Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: new SetAside() }))
     }
     const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(context)))
-    const answer = yield* IsolatedCall.contain(Effect.map(rewriting, readAnswer<Payload>), {
-      what: "it",
-      deadline
-    }).pipe(
+    const contained = IsolatedCall.contain(Effect.map(rewriting, readAnswer<Payload>), { what: "it", deadline })
+    const answer = yield* timeEffect(contained, (millis) => faults.noteCall(rewriter, turnId, millis)).pipe(
       Effect.catchCause((cause): Effect.Effect<UnchangedPayload, MiddlewareFailure | ExecutionBlocked> => {
         if (Cause.hasInterrupts(cause))
           return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))

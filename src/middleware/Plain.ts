@@ -6,7 +6,8 @@
  *
  * A plain function declares no failures, so a thrown value is classified by the state of the inner call. Before
  * `next_call` and after its success, it is a fault of the plugin. After a failure of `next_call`, it is a translation
- * (`TranslatedFailure`), but the rethrown inner failure passes through. `ExecutionBlocked` is a veto at any time.
+ * (`TranslatedFailure`), but the rethrown inner failure passes through. An error with the
+ * name `ExecutionBlocked` is a veto at any time, whatever its class.
  * Objects are immutable deep copies. If a function passes on or returns a copy, the original is used.
  *
  * Source: `hermes-contract.md` §1.2–1.7, `ARCHITECTURE.md` §5 and §6.
@@ -91,11 +92,11 @@ const readReplacement = (
   if (!isMapping(value) || !isMapping(replacement)) {
     throw new TypeError(`it must return nothing or { ${key}: {…} }, got ${Json.toText(value).slice(0, 80)}`)
   }
-  return Pipeline.replacePayload(Frozen.accept(replacement), Pipeline.toTraceEntry(value))
+  return Pipeline.replacePayload(Frozen.acceptRequest(replacement), Pipeline.toTraceEntry(value))
 }
 
 const rewriteWith = (callback: Callback, key: "request" | "args", call: Envelope) =>
-  PlainReturn.call(() => callback(call)).pipe(
+  PlainReturn.callMiddleware(() => callback(call)).pipe(
     Effect.catch(({ error }) => Effect.die(error)),
     Effect.map((value) => readReplacement(value, key))
   )
@@ -140,7 +141,7 @@ const readPassedPayload =
     if (!isMapping(payload))
       throw new TypeError(`next_call() takes an object, got ${Json.toText(payload).slice(0, 80)}`)
     // Both payload types are mappings of unknown values.
-    return Frozen.accept(payload) as Req
+    return Frozen.acceptRequest(payload) as Req
   }
 
 /** Reads the response body that a plugin returned. A body that cannot be decoded is a fault of the plugin. */
@@ -251,7 +252,7 @@ const readPassedParams =
       throw new TypeError(`next_call() takes { call, route }, got ${Json.toText(payload).slice(0, 80)}`)
     }
     // `call` is an object. An invalid route is rejected when it is opened.
-    return { ...params, ...Frozen.accept(payload) } as Middleware.ModelCallParams
+    return { ...params, ...Frozen.acceptRequest(payload) } as Middleware.ModelCallParams
   }
 
 /** Creates the answer of a wrapper that returns a string instead of calling the model. */

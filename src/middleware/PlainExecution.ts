@@ -128,7 +128,7 @@ export const run = Effect.fnUntraced(function* <Req, Options, A>({
           )
     })
 
-  const invoked = PlainReturn.call(() => invoke(nextCall)).pipe(
+  const invoked = PlainReturn.callMiddleware(() => invoke(nextCall)).pipe(
     Effect.matchEffect({
       onFailure: (failed): Effect.Effect<never, unknown> =>
         failed.error instanceof ExecutionBlocked

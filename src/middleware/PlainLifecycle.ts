@@ -109,7 +109,7 @@ const adaptStreamPart =
   (input: Lifecycle.StreamPartInput): Effect.Effect<unknown, unknown, unknown> =>
     Effect.suspend(() => {
       const parts = Frozen.accept(input.parts)
-      const called = PlainReturn.call(() =>
+      const called = PlainReturn.callMiddleware(() =>
         method(toPlainInput({ run: input.run, parts: parts.map(PlainParts.toDictionary) }))
       )
       return Effect.mapError(called, ({ error }) => error).pipe(
@@ -133,7 +133,7 @@ const toLifecycleMethods = (name: string, given: object): Lifecycle.BoundMethods
         (input: object) =>
           Effect.mapError(
             Effect.map(
-              PlainReturn.call(() => method(toPlainInput(input))),
+              PlainReturn.callMiddleware(() => method(toPlainInput(input))),
               toMethodResult
             ),
             ({ error }) => error
@@ -232,7 +232,9 @@ export const make = (
       shared: undefined,
       make: (run) => {
         const facts = toPlainInput({ run })
-        return PlainReturn.call(() => (MiddlewareDefinition.isClass(given) ? new given(facts) : given(facts))).pipe(
+        return PlainReturn.callMiddleware(() =>
+          MiddlewareDefinition.isClass(given) ? new given(facts) : given(facts)
+        ).pipe(
           Effect.mapError(({ error }) => error),
           Effect.map((made) => {
             if (!Predicate.isObject(made)) throw new TypeError("it gave no object with methods")

@@ -307,12 +307,8 @@ const admitCall = Effect.fnUntraced(function* (
       : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, buildContextWith), (error) =>
           Effect.as(
             error instanceof ExecutionBlocked ? Effect.void : Effect.logWarning(error.message),
-            refuseCall(
-              call,
-              error instanceof ExecutionBlocked ? "blocked" : "error",
-              JSON.stringify({ error: error.message }),
-              "tool_request_middleware"
-            )
+            // The middleware vetoed the call, or failed and is registered as closed.
+            refuseCall(call, "blocked", JSON.stringify({ error: error.message }), "tool_request_middleware")
           )
         )
   if ("_tag" in rewritten) return yield* notifyRefusedCall(given, rewritten, sent)
@@ -366,6 +362,29 @@ export const notifyRefusedCall = Effect.fnUntraced(function* (
 })
 
 /**
+ * Notifies the observers of a call with an unknown tool or malformed arguments, and calls the `after_tool` methods,
+ * which may change the error that the model reads.
+ */
+const closeInvalidCall = Effect.fnUntraced(function* (
+  given: CallEnvironment,
+  refused: RefusedCall,
+  args: ToolArguments
+): Effect.fn.Return<RefusedCall, never, Scope.Scope> {
+  yield* notifyRefusedCall(given, refused, args)
+  const { lifecycle } = given.interceptors.stack
+  if (lifecycle === undefined) return refused
+  const { call, output } = refused
+  const { isChanged, output: changed } = yield* LifecycleTools.applyAfterTool(
+    lifecycle,
+    buildCallContext(given.ids, call, args, noTrace),
+    args,
+    { raw: { error: output }, llm: output, isError: true },
+    { foreign: false }
+  )
+  return isChanged ? { ...refused, output: changed } : refused
+})
+
+/**
  * Refuses a call of a tool that is not available to the run. `pre_tool_call` listeners are not asked; the other
  * listeners are notified (`hermes-contract.md` §2.9).
  */
@@ -396,11 +415,11 @@ export const prepare = (
   if (withheld !== undefined) return refuseOutOfScope(given, call, withheld)
   if (bound === undefined) {
     const unknown = refuseInvalidCall(call, new UnknownTool({ tool, available: given.tools.names }), "unknown_tool")
-    return notifyRefusedCall(given, unknown, isArguments(call.params) ? call.params : {})
+    return closeInvalidCall(given, unknown, isArguments(call.params) ? call.params : {})
   }
   if (!isArguments(call.params)) {
     const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.explainProblem(call.params) }
-    return notifyRefusedCall(
+    return closeInvalidCall(
       given,
       refuseInvalidCall(call, new MalformedArguments(malformed), "malformed_arguments"),
       {}

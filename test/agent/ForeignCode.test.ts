@@ -17,6 +17,7 @@ import { MiddlewareFailure, TranslatedFailure } from "../../src/base/domain/Agen
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
+import * as PlainLifecycle from "../../src/middleware/PlainLifecycle.ts"
 import * as PlainTool from "../../src/agent/plugin/PlainTool.ts"
 import * as Plugin from "../../src/agent/plugin/Plugin.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
@@ -484,4 +485,92 @@ describe("observers that hang", () => {
       yield* Fiber.join(fiber)
     })
   )
+})
+
+describe("a plugin that throws an error with the name ExecutionBlocked, without the class", () => {
+  const veto = () => {
+    throw Object.assign(new Error("not today"), { name: "ExecutionBlocked" })
+  }
+  const name = "policy"
+  const modelKinds: ReadonlyArray<readonly [string, Middleware.Any]> = [
+    ["llm_request", Plain.llmRequest({ name }, veto)],
+    ["llm_execution", Plain.llmExecution({ name }, veto)],
+    ["llm_execution, after next", Plain.llmExecution({ name }, async (call) => (await nextOf(call)(), veto()))],
+    ["wrap_model_call", Plain.wrapModelCall({ name }, async () => veto())],
+    ["before_model", PlainLifecycle.make({ name }, { before_model: veto })],
+    ["after_model", PlainLifecycle.make({ name }, { after_model: veto })]
+  ]
+  for (const [kind, entry] of modelKinds) {
+    it.effect(`${kind}: the call is vetoed`, () =>
+      Effect.gen(function* () {
+        const {
+          value: { exit, told },
+          warnings
+        } = yield* outcome(Fake.make(Fake.text("done")), { middleware: [entry] })
+        assert.isTrue(Exit.isFailure(exit), kind)
+        assert.match(String(Exit.isFailure(exit) && exit.cause), /not today/)
+        assert.deepStrictEqual(
+          warnings.filter((line) => line.includes(name)),
+          []
+        )
+        const failed = told.filter(([event]) => event === "api_request_error").map(([, { reason }]) => reason)
+        assert.deepStrictEqual(failed, kind.startsWith("llm_") ? ["blocked"] : [])
+      })
+    )
+  }
+
+  const toolKinds: ReadonlyArray<readonly [string, Middleware.Any]> = [
+    ["tool_request", Plain.toolRequest({ name }, veto)],
+    ["tool_execution", Plain.toolExecution({ name }, veto)],
+    ["wrap_tool_call", Plain.wrapToolCall({ name }, async () => veto())],
+    ["before_tool", PlainLifecycle.make({ name }, { before_tool: veto })]
+  ]
+  for (const [kind, entry] of toolKinds) {
+    it.effect(`${kind}: the call is blocked, and told so`, () =>
+      Effect.gen(function* () {
+        let ran = 0
+        const tool = toolsetOf(
+          Work,
+          Effect.sync(() => String(++ran))
+        )
+        const {
+          value: { exit, results, told }
+        } = yield* outcome(asking(), { middleware: [entry], tools: [tool] })
+        assert.isTrue(Exit.isSuccess(exit) && ran === 0, kind)
+        assert.match(results.join(), /not today/)
+        const ended = told.filter(([event]) => event === "post_tool_call")
+        assert.deepStrictEqual(
+          ended.map(([, { error_type, status }]) => [status, error_type]),
+          [["blocked", "plugin_block"]]
+        )
+      })
+    )
+  }
+})
+
+describe("request middleware that is closed and fails", () => {
+  for (const [what, fail] of [
+    ["throws", () => Effect.die(new Error("broken"))],
+    ["hangs", () => Effect.never]
+  ] as const) {
+    it.effect(`${what}: the refused call is told as blocked, with one closing event`, () =>
+      Effect.gen(function* () {
+        const closed = { name: "policy", onFailure: "closed" } as const
+        const tool = yield* outcome(asking(), { middleware: [Middleware.toolRequest({ ...closed, rewrite: fail })] })
+        assert.deepStrictEqual(
+          tool.value.told.flatMap(([event, { error_type, status }]) =>
+            event === "post_tool_call" ? [[status, error_type]] : []
+          ),
+          [["blocked", "plugin_block"]]
+        )
+        assert.match(tool.value.results.join(), /tool_request middleware \\"policy\\" failed/)
+        const model = yield* outcome(asking(), { middleware: [Middleware.llmRequest({ ...closed, rewrite: fail })] })
+        assert.deepStrictEqual(
+          model.value.told.flatMap(([event, { reason }]) => (event === "api_request_error" ? [reason] : [])),
+          ["blocked"]
+        )
+        assert.isTrue(Exit.isFailure(model.value.exit))
+      })
+    )
+  }
 })

@@ -157,6 +157,35 @@ for (const [mode, protocol] of Object.entries(protocols)) {
         })
       )
 
+      it.live("arguments that end early without being cut drop no other call of the answer", () =>
+        Effect.gen(function* () {
+          const fine = echo('{"text":"b"}', "c2")
+          for (const calls of [
+            // The model went on with another call: no limit cut the first one.
+            [echo('{"text": "a'), fine],
+            // No object begins like this, so that more room does not complete it.
+            [echo("the text a"), fine],
+            [fine, echo("the text a")]
+          ]) {
+            const { ended, outputs, ran, result } = yield* play([{ calls }, done])
+            assert.deepStrictEqual([ran, result.exit], [[{ text: "b" }], "text_response"])
+            assert.sameDeepMembers(ended, [
+              ["echo", "error"],
+              ["echo", "ok"]
+            ])
+            assert.match(outputs.join("\n"), /are not a JSON object \((it ends early|Unexpected token)/)
+          }
+        })
+      )
+
+      it.live("a cut last call is asked again, and nothing of its answer runs", () =>
+        Effect.gen(function* () {
+          const calls = [echo('{"text":"b"}', "c2"), echo('{"text": "a')]
+          const { ended, ran, sent } = yield* play([{ calls }, done])
+          assert.deepStrictEqual([ran, ended, sent.length], [[], [], 2])
+        })
+      )
+
       it.live("arguments with small mistakes are read", () =>
         Effect.gen(function* () {
           const { ran } = yield* play([

@@ -112,7 +112,7 @@ describe("hermes-contract.md, calls that do not run", () => {
             ["c1", "error", "tool_error", 0],
             ["c2", "error", "tool_error", 0],
             ["c3", "blocked", "plugin_block", 0],
-            ["c4", "error", "tool_error", 0]
+            ["c4", "blocked", "plugin_block", 0]
           ]
         )
         assert.include(ended[0]?.error_message, "Tool 'frobnicate' does not exist")

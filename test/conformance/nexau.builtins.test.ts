@@ -1,8 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
+import * as TestClock from "effect/testing/TestClock"
 import * as Persistence from "effect/persistence/Persistence"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -105,6 +109,41 @@ describe("nexau long tool output", () => {
       assert.deepStrictEqual(readdirSync(tempDir), [])
     })
   )
+
+  for (const [what, makeDirectory] of Object.entries({
+    hangs: () => Effect.never,
+    breaks: () => Effect.die(new Error("no such disk"))
+  })) {
+    it.effect(`a disk that ${what}: each result is cut all the same, and the run waits at most ten seconds`, () =>
+      Effect.gen(function* () {
+        const both = Fake.calls(Fake.call("c1", "echo", { n: 1 }), Fake.call("c2", "echo", { n: 2 }))
+        const { fake, program } = play(
+          [both, both, Fake.text("x")],
+          [LongToolOutput.make({ maxOutputChars: 100, tempDir: "/nowhere" })],
+          { output: long }
+        )
+        const files = FileSystem.makeNoop({ makeDirectory })
+        const started = yield* Clock.currentTimeMillis
+        const fiber = yield* Effect.forkChild(logged(Effect.provideService(program, FileSystem.FileSystem, files)), {
+          startImmediately: true
+        })
+        for (let i = 0; i < 100 && fiber.pollUnsafe() === undefined; i++) {
+          yield* TestClock.withLive(Effect.sleep("5 millis"))
+          if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+        }
+        const lines = yield* Fiber.join(fiber)
+        assert.isAtMost((yield* Clock.currentTimeMillis) - started, what === "hangs" ? 21_000 : 1_000)
+        const seen = results(fake.asked[2]?.messages).map(String)
+        assert.lengthOf(seen, 4)
+        for (const text of seen) {
+          assert.isBelow(text.length, 400)
+          assert.include(text, "could not be saved")
+        }
+        assert.include(lines.join("\n"), what === "hangs" ? "it took longer than 10s" : "no such disk")
+        assert.notInclude(lines.join("\n"), "set aside")
+      })
+    )
+  }
 
   it.effect("T85 an object without content or result becomes its cut JSON, and the file parses back", () =>
     Effect.gen(function* () {

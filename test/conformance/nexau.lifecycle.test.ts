@@ -370,6 +370,50 @@ describe("nexau lifecycle", () => {
     })
   )
 
+  it.effect("T42 a call of an unknown tool or with malformed arguments: after_tool runs, before_tool does not", () =>
+    Effect.gen(function* () {
+      const seen: Array<readonly [string, string, boolean, unknown]> = []
+      const { fake, program, reached } = play(
+        [
+          Fake.calls(
+            Fake.call("c1", "nope", { mail: "a@b.example" }),
+            Fake.call("c2", "echo", "{mail: a@b.example}"),
+            Fake.call("c3", "echo", { i: 1 })
+          ),
+          Fake.text("x")
+        ],
+        [
+          Middleware.lifecycle({
+            name: "masking",
+            onFailure: "closed",
+            beforeTool: ({ toolName }) => void seen.push(["before", toolName, false, undefined]),
+            afterTool: ({ isError, llmToolOutput, toolName, toolOutput }) => {
+              seen.push(["after", toolName, isError, toolOutput])
+              return typeof llmToolOutput === "string"
+                ? withModifications({ llmToolOutput: llmToolOutput.replaceAll("a@b.example", "[mail]") })
+                : noChanges
+            }
+          })
+        ]
+      )
+      yield* program
+      assert.deepStrictEqual(
+        seen.map(([when, name, isError]) => [when, name, isError]),
+        [
+          ["after", "nope", true],
+          ["after", "echo", true],
+          ["before", "echo", false],
+          ["after", "echo", false]
+        ]
+      )
+      assert.match(JSON.stringify(seen[0]?.[3]), /^\{"error":"Tool 'nope' does not exist/)
+      assert.deepStrictEqual(reached, [{ i: 1 }])
+      const told = results(fake.asked[1]?.messages).map(String)
+      assert.include(told[0], "Tool 'nope' does not exist")
+      assert.include(told[1], "{mail: [mail]}")
+    })
+  )
+
   it.effect("T43 a closed before_tool that throws: the tool does not run, the model gets a denial", () =>
     Effect.gen(function* () {
       const { fake, program, reached } = play(

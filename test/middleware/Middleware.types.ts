@@ -312,3 +312,20 @@ export const body = Middleware.llmExecution({
   wrap: (next) => (request) =>
     request.apiMode === "anthropic_messages" ? next({ ...request, max_tokens: request.max_tokens + 1 }) : next()
 })
+
+// State of a run belongs to lifecycle middleware: a wrapper that states keys would never receive them.
+const Counted = Middleware.stateKey("types/counted", () => ({ count: 0 }))
+export const withState = Middleware.lifecycle({ name: "with-state", state: [Counted], beforeTool: () => {} })
+export const perRun = Middleware.lifecyclePerRun({ name: "per-run", state: [Counted], make: () => ({}) })
+// @ts-expect-error a wrapper has no state of a run
+Middleware.llmExecution({ name: "a", state: [Counted], wrap: (next) => (request) => next(request) })
+// @ts-expect-error a wrapper has no state of a run
+Middleware.toolExecution({ name: "a", state: [Counted], wrap: (next) => (args) => next(args) })
+// @ts-expect-error a wrapper has no state of a run
+Middleware.wrapModelCall({ name: "a", state: [Counted], wrap: (next) => (params) => next(params) })
+// @ts-expect-error a wrapper has no state of a run
+Middleware.wrapToolCall({ name: "a", state: [Counted], wrap: (next) => (args) => next(args) })
+// @ts-expect-error request middleware has no state of a run
+Middleware.llmRequest({ name: "a", state: [Counted], rewrite: () => Effect.succeed(Middleware.unchanged) })
+// @ts-expect-error request middleware has no state of a run
+Middleware.toolRequest({ name: "a", state: [Counted], rewrite: () => Effect.succeed(Middleware.unchanged) })

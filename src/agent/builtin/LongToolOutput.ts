@@ -19,7 +19,7 @@
  * reduced so that both fit into `maxOutputChars`.
  *
  * Files hold the redacted text, are named by tool, call, time and a random part, and can be read by their owner only.
- * If the file cannot be written, the result is cut and contains a note about the failure.
+ * If the file cannot be written within 10 s, the result is cut and contains a note about the failure.
  *
  * **Example** (As in the lifecycle document)
  *
@@ -38,7 +38,9 @@
  * Source: the lifecycle document, `nexau.md` §3.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Predicate from "effect/Predicate"
@@ -46,6 +48,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Ids from "../../base/domain/Ids.ts"
+import * as IsolatedCall from "../../base/domain/IsolatedCall.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
@@ -169,8 +172,8 @@ const renderSubject = (subject: unknown): string => {
 
 const toSafeName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_").slice(0, 80)
 
-/** Writes the whole text and returns the path of its file, or `undefined` if it could not be written. */
-const saveText = (directory: string, tool: string, callId: string, text: string): Effect.Effect<string | undefined> =>
+/** Writes the whole text and returns the path of its file. */
+const saveText = (directory: string, tool: string, callId: string, text: string) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
@@ -182,15 +185,31 @@ const saveText = (directory: string, tool: string, callId: string, text: string)
     yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
     yield* fs.writeFileString(file, Redaction.redactText(text), { flag: "wx", mode: 0o600 })
     return file
-  }).pipe(
-    Effect.catch((error) =>
-      Effect.as(
-        Effect.logWarning(`The whole result of ${tool} could not be saved in ${directory}: ${error.message}`),
-        undefined
-      )
-    ),
-    Effect.provide(ChildProcesses.layerDefault())
-  )
+  }).pipe(Effect.provide(ChildProcesses.layerDefault()))
+
+/** Time limit for writing a file. It is within the deadline of the middleware, so that the result is always cut. */
+const saveDeadline = Duration.seconds(10)
+
+/** Time for which nothing is saved after a directory did not answer, so that each result is not delayed again. */
+const pause = Duration.minutes(5)
+
+/** Saves texts in a directory. A text that cannot be saved in time is one warning, and `undefined` is its path. */
+const makeSaver = (directory: string) => {
+  let pausedUntil = 0
+  return Effect.fnUntraced(function* (tool: string, callId: string, text: string) {
+    const now = yield* Clock.currentTimeMillis
+    if (now < pausedUntil) return undefined
+    const exit = yield* IsolatedCall.attemptInterruptibly(saveText(directory, tool, callId, text), saveDeadline)
+    if (exit === undefined) pausedUntil = now + Duration.toMillis(pause)
+    else if (Exit.isSuccess(exit)) return exit.value
+    const why =
+      exit === undefined
+        ? `it took longer than ${Duration.format(saveDeadline)}`
+        : IsolatedCall.describeFailure(exit.cause)
+    yield* Effect.logWarning(`The whole result of ${tool} could not be saved in ${directory}: ${why}`)
+    return undefined
+  })
+}
 
 const renderHint = (text: string, saved: { readonly wanted: boolean; readonly path: string | undefined }): string => {
   const lineCount = text.split("\n").length
@@ -208,6 +227,7 @@ const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
   const bounds = resolveBounds(options)
   const bypass = new Set(["LoadSkill", ...(options.bypassToolNames ?? [])])
   const directory = options.tempDir === undefined ? "/tmp/nexau_tool_outputs" : options.tempDir
+  const save = directory === null ? undefined : makeSaver(directory)
   return Middleware.lifecycle({
     name: "LongToolOutput",
     afterTool: ({ llmToolOutput, toolCallId, toolName, toolOutput }) => {
@@ -221,21 +241,17 @@ const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
       const key =
         object === undefined ? undefined : ["content", "result"].find((name) => typeof object[name] === "string")
       const text = object === undefined || key === undefined ? whole : String(object[key])
-      return Effect.map(
-        directory === null ? Effect.succeed(undefined) : saveText(directory, toolName, toolCallId, whole),
-        (path) => {
-          // Secrets are redacted before the cut, because a partial secret cannot be recognised.
-          const safe = Redaction.redactText(text)
-          const short =
-            (safe.length > bounds.maxOutputChars ? cutText(safe, bounds) : safe) +
-            renderHint(text, { wanted: directory !== null, path })
-          const made =
-            object === undefined ? short : key === undefined ? { content: short } : { ...object, [key]: short }
-          return isLlm
-            ? Middleware.withModifications({ llmToolOutput: made })
-            : Middleware.withModifications({ toolOutput: made })
-        }
-      )
+      return Effect.map(save === undefined ? Effect.succeed(undefined) : save(toolName, toolCallId, whole), (path) => {
+        // Secrets are redacted before the cut, because a partial secret cannot be recognised.
+        const safe = Redaction.redactText(text)
+        const short =
+          (safe.length > bounds.maxOutputChars ? cutText(safe, bounds) : safe) +
+          renderHint(text, { wanted: save !== undefined, path })
+        const made = object === undefined ? short : key === undefined ? { content: short } : { ...object, [key]: short }
+        return isLlm
+          ? Middleware.withModifications({ llmToolOutput: made })
+          : Middleware.withModifications({ toolOutput: made })
+      })
     }
   })
 }

@@ -20,7 +20,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
-import type { Candidate } from "./Candidate.ts"
+import { type Candidate, findDirectory } from "./Candidate.ts"
 import type { DiscoveredPlugins, Root } from "./Directories.ts"
 import * as Directories from "./Directories.ts"
 import { hostDirectory } from "../../base/platform/PluginModules.ts"
@@ -73,9 +73,28 @@ const toBundledCandidate = ({ description, key, kind, load, version }: Bundled):
   }
 }
 
-/** Removes duplicate keys: the later candidate replaces the earlier one at its position. */
-const mergeByKey = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
-  Array.from(new Map(candidates.map((candidate) => [candidate.key, candidate])).values())
+const describePlace = (candidate: Candidate): string =>
+  findDirectory(candidate) ?? (candidate.source === "application" ? "the application" : "the program")
+
+/**
+ * Removes duplicate keys: the later candidate replaces the earlier one at its position, and a warning names the places
+ * of both.
+ */
+export const mergeByKey = (candidates: ReadonlyArray<Candidate>): DiscoveredPlugins => {
+  const merged = new Map<string, Candidate>()
+  const warnings: Array<string> = []
+  for (const candidate of candidates) {
+    const before = merged.get(candidate.key)
+    const places = [before, candidate].flatMap((one) => (one === undefined ? [] : [describePlace(one)]))
+    if (new Set(places).size > 1)
+      warnings.push(
+        `two plugins have the name "${candidate.key}": ${places.join(" and ")}. The second one counts; ` +
+          "rename or remove one of them."
+      )
+    merged.set(candidate.key, candidate)
+  }
+  return { candidates: Array.from(merged.values()), warnings }
+}
 
 const nothing: DiscoveredPlugins = { candidates: [], warnings: [] }
 
@@ -109,8 +128,6 @@ export const discover = Effect.fnUntraced(function* ({
     ...(yield* Effect.forEach(roots, Directories.scanRoot)),
     yield* Packages.findPackages(packages, [user, ...(isProject ? [cwd] : []), hostDirectory])
   ]
-  return {
-    candidates: mergeByKey(found.flatMap(({ candidates }) => candidates)),
-    warnings: [...refused, ...found.flatMap(({ warnings }) => warnings)]
-  }
+  const { candidates, warnings } = mergeByKey(found.flatMap(({ candidates }) => candidates))
+  return { candidates, warnings: [...refused, ...found.flatMap(({ warnings }) => warnings), ...warnings] }
 })

@@ -263,7 +263,8 @@ const loadCandidate = Effect.fnUntraced(function* (
   for (const warning of read.warnings) host.warn(warning)
   ;(yield* RegistrationObserver)?.onContribution(key, read.contribution, plugin.config)
   const mayOverride = candidate.source === "bundled" || given["allow_tool_override"] === true
-  return yield* Registration.registerContribution({ key, reserved, mayOverride }, read.contribution)
+  const queuesObservers = candidate.origin._tag !== "Value"
+  return yield* Registration.registerContribution({ key, reserved, mayOverride, queuesObservers }, read.contribution)
 })
 
 const runUnloadWithDeadline = (work: Effect.Effect<void>): Effect.Effect<void> =>

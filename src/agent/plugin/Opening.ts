@@ -20,6 +20,7 @@ import * as Frozen from "../../middleware/Frozen.ts"
 import * as PlainReturn from "../../middleware/PlainReturn.ts"
 import type { Candidate } from "./Candidate.ts"
 import * as Directories from "./Directories.ts"
+import * as PluginDirectories from "../../base/platform/PluginDirectories.ts"
 import { importModule, share } from "../../base/platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
 import { readContractVersion, isPlugin, type Plugin, makeUntyped } from "./Plugin.ts"
@@ -142,6 +143,7 @@ export const openPlugin = Effect.fnUntraced(function* (
   const paths = yield* Path.Path
   // Real paths are needed: Node identifies a module by its real path.
   const [root, path] = yield* Effect.mapError(Effect.all([fs.realPath(directory), fs.realPath(module)]), toLoadError)
+  yield* PluginDirectories.registerDirectory(root, candidate.key)
   yield* share(root)
   yield* share(paths.dirname(path))
   const exported = yield* Effect.mapError(importModule(path, generation), toLoadError)

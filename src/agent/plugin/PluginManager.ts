@@ -111,8 +111,14 @@ export const make = Effect.fnUntraced(function* <R = never>({
   const load = Effect.gen(function* () {
     yield* unload
     const others = yield* found
+    const disk = (others ?? []).filter(({ key }) => !own.some((plugin) => plugin.key === key))
+    // A plugin of the application counts, and not one with its name on disk.
+    for (const plugin of own) {
+      const { warnings } = Discovery.mergeByKey([...(others ?? []).filter(({ key }) => key === plugin.key), plugin])
+      for (const warning of warnings) yield* Effect.logWarning(warning)
+    }
     const scope = yield* Scope.fork(parent)
-    const loaded = yield* Loading.loadAll([...own, ...(others ?? [])], {
+    const loaded = yield* Loading.loadAll([...own, ...disk], {
       lists: settings,
       entries: settings.entries,
       reserved,

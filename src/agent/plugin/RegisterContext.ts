@@ -45,8 +45,9 @@ export interface CallbackOptions {
 /** Options of a hook. */
 export interface HookOptions extends CallbackOptions {
   /**
-   * Delivery of events. `"queued"` is for an observer that the run does not wait for: its events wait in a queue and
-   * are handled in order.
+   * Delivery of events to an observer. By default, the run does not wait: the events of a plugin's observers are
+   * handled in order, in one queue of the plugin. `"queued"` uses a separate queue, and `"inline"` lets the
+   * run wait for each event, for at most 5 s.
    */
   readonly delivery?: "inline" | "queued" | undefined
   /** Maximum number of waiting events. Defaults to 1024. */
@@ -289,7 +290,7 @@ const registerHook = (
   hooks.push(
     name === "pre_tool_call"
       ? Hook.fromPlain(name, callback, { label, onFailure: readOnFailure(options) })
-      : Hook.fromPlain(name, callback, { label })
+      : Hook.fromPlain(name, callback, { label, ...(delivery === undefined ? {} : { mode: "inline" }) })
   )
 }
 

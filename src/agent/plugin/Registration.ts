@@ -33,6 +33,8 @@ interface Registrant {
   readonly reserved: ReservedNames
   /** True if its tools may replace other tools (`plugins.entries.<key>.allow_tool_override`). */
   readonly mayOverride: boolean
+  /** True if the run does not wait for its observers, unless they state a delivery. */
+  readonly queuesObservers: boolean
 }
 
 /** Outcome of a registration. */
@@ -116,7 +118,7 @@ export const registerContribution = Effect.fnUntraced(function* (
   const names = yield* Effect.forEach(tools, (toolset) =>
     registerTools(registrant, { ...toolset, bind: bring(toolset.bind) })
   )
-  const owner = { key: {}, label: key }
+  const owner = { key: {}, label: key, queuesObservers: registrant.queuesObservers }
   for (const hook of hooks) {
     const listeners = hook.listeners.map((listener) => ({
       ...listener,

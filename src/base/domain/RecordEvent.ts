@@ -316,6 +316,20 @@ export const ChildEnded = Schema.TaggedStruct("ChildEnded", {
 /** Entries were lost because the record could not be written. */
 export const Gap = Schema.TaggedStruct("Gap", { entries: Schema.Int, reason: Schema.String })
 
+/** Calls of a middleware entry in a run. */
+export const MiddlewareHealth = Schema.Struct({
+  /** Kind of the entry, or the phase of a lifecycle method. */
+  kind: Schema.String,
+  name: Schema.String,
+  calls: Schema.Int,
+  faults: Schema.Int,
+  /** Time of the middleware itself, in milliseconds, without the calls that it makes. */
+  ownMillis: Schema.Finite
+})
+
+/** See {@link MiddlewareHealth}. */
+export type MiddlewareHealth = typeof MiddlewareHealth.Type
+
 /** Last event of every run, unless the process died during the run. */
 export const RunEnded = Schema.TaggedStruct("RunEnded", {
   /** Exit of a run with a result; `interrupted` or `failed` for a run without a result. */
@@ -330,7 +344,9 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   steps: Schema.Int,
   usage: Usage,
   cost: Spent,
-  failure: Schema.optionalKey(Failure)
+  failure: Schema.optionalKey(Failure),
+  /** Health of the middleware that the run called, absent without middleware. */
+  middleware: Schema.optionalKey(Schema.Array(MiddlewareHealth))
 })
 
 /** A session ended because the user switched to another session or the program ended. A later run reopens it. */

@@ -8,6 +8,7 @@ import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as Exit from "effect/Exit"
 import * as AiError from "effect/ai/AiError"
+import { ExecutionBlocked, MiddlewareFailure } from "../../base/domain/AgentError.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
@@ -109,6 +110,15 @@ const readStatus = (error: unknown): number | null => {
   return error.reason.http?.response?.status ?? null
 }
 
+/** Returns true if middleware refused the request: by a veto, or because it failed and is registered as closed. */
+const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
+  const error = Cause.squash(cause)
+  return (
+    error instanceof ExecutionBlocked ||
+    (error instanceof MiddlewareFailure && error.kind === "llm_request" && error.isResultUnknown !== true)
+  )
+}
+
 /** Returns the reason for a failure, and whether a retry on the same route may succeed. */
 const classifyFailure = (
   { state }: SentAttempt,
@@ -116,7 +126,7 @@ const classifyFailure = (
 ): { readonly reason: string; readonly retryable: boolean } => {
   if (Cause.hasInterrupts(cause)) return { reason: "interrupted", retryable: false }
   const error = findProviderFailure(cause)
-  if (error === undefined) return { reason: "middleware", retryable: false }
+  if (error === undefined) return { reason: isRefusal(cause) ? "blocked" : "middleware", retryable: false }
   const { reason, retryable } = decideOnFailure(state, error)
   return { reason, retryable }
 }

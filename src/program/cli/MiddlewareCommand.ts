@@ -1,6 +1,6 @@
 /**
  * `hermes middleware explain`: shows the order, sources and failure policy of the middleware of the current
- * configuration.
+ * configuration, and their health in recent runs.
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
@@ -18,6 +18,7 @@ import { makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { Program } from "./Program.ts"
 import { printLine } from "./ProgramOutput.ts"
+import * as RecordedHealth from "./RecordedHealth.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /**
@@ -65,14 +66,24 @@ const explain = Command.make(
       const outline = StackOutline.make(
         yield* collectStack(settings, agent === undefined ? undefined : yield* AgentChoice.choose(agent, true))
       )
+      const recorded = yield* RecordedHealth.readHealth
+      const stack = outline.stack.map((entry) => {
+        const health = RecordedHealth.sumHealth(recorded, ({ name }) => name === entry.name)
+        return health === undefined ? entry : { ...entry, health }
+      })
       yield* printLine(
         json
-          ? SafeText.toJson(outline, 2)
+          ? SafeText.toJson({ ...outline, stack }, 2)
           : picture
             ? StackOutline.renderPicture(outline)
             : StackOutline.renderText(outline)
       )
-      if (!json && !picture) yield* printLine(`\n${yield* describeRetries(settings)}`)
+      if (json || picture) return
+      const lines = stack.flatMap((entry) =>
+        "health" in entry ? [`  ${SafeText.toLine(entry.name)}: ${RecordedHealth.formatHealth(entry.health)}`] : []
+      )
+      if (lines.length > 0) yield* printLine(["", RecordedHealth.title, ...lines].join("\n"))
+      yield* printLine(`\n${yield* describeRetries(settings)}`)
     },
     Effect.scoped,
     Effect.provide(FolderTrust.layer),

@@ -36,6 +36,7 @@ import * as PluginContents from "./PluginContents.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import { Program } from "./Program.ts"
 import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
+import * as RecordedHealth from "./RecordedHealth.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const name = Argument.String("name").pipe(
@@ -103,6 +104,17 @@ const toListRow = ({ candidate: { key, manifest, source }, status }: ListedPlugi
   source
 })
 
+/** Adds the health of a plugin's middleware, if recent runs called it. */
+const addHealth =
+  (recorded: Effect.Success<typeof RecordedHealth.readHealth>) =>
+  <Row extends { readonly name: string }>(row: Row): Row & { readonly health?: RecordedHealth.HealthCounts } => {
+    const health = RecordedHealth.sumHealth(recorded, RecordedHealth.belongsTo(row.name))
+    return health === undefined ? row : { ...row, health }
+  }
+
+const toHealthColumns = ({ health }: { readonly health?: RecordedHealth.HealthCounts }): ReadonlyArray<string> =>
+  health === undefined ? [] : [RecordedHealth.formatHealth(health)]
+
 const toColumns = (row: ReturnType<typeof toListRow>): ReadonlyArray<string> =>
   [row.status, row.name, row.version, row.source, row.description].map(SafeText.toLine)
 
@@ -125,13 +137,16 @@ const makeListFilter =
 
 /** Prints the installed plugins. */
 const listPlugins = Effect.fn("hermes plugins list")(function* (listing: Listing) {
-  const rows = (yield* known).filter(makeListFilter(listing)).map(toListRow)
+  const rows = (yield* known)
+    .filter(makeListFilter(listing))
+    .map(toListRow)
+    .map(addHealth(yield* RecordedHealth.readHealth))
   if (listing.json) return yield* printLine(SafeText.toJson(rows, 2))
   if (listing.plain)
     return yield* rows.length === 0 ? Effect.void : printLine(rows.map((row) => toColumns(row).join("\t")).join("\n"))
   yield* rows.length === 0
     ? printLine("No plugins. Install one with `hermes plugins install`.")
-    : printLine(renderTable(rows.map(toColumns)))
+    : printLine(renderTable(rows.map((row) => [...toColumns(row), ...toHealthColumns(row)])))
 }, Effect.provide(surroundings))
 
 const list = Command.make("list", listFlags, listPlugins).pipe(
@@ -171,8 +186,9 @@ const info = Command.make(
       // A plugin that is not enabled does not run.
       const contents =
         found.status === "enabled" ? yield* PluginContents.collectContents(settings, candidate) : undefined
+      const { health, ...row } = addHealth(yield* RecordedHealth.readHealth)(toListRow(found))
       const facts = {
-        ...toListRow(found),
+        ...row,
         kind: candidate.kind,
         author: manifest.author,
         path: findDirectory(candidate) ?? null,
@@ -182,19 +198,24 @@ const info = Command.make(
         config: yield* describeConfig(candidate),
         ...(contents ?? { hooks: null, middleware: null, error: null })
       }
-      if (json) return yield* printLine(SafeText.toJson(facts, 2))
+      if (json) return yield* printLine(SafeText.toJson(health === undefined ? facts : { ...facts, health }, 2))
       const registered = contents === undefined ? {} : PluginContents.describeContents(contents)
       const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
       const config = facts.config.map(
         ({ fallback, isRequired, isSecret, name, type, value }) =>
           `${name}: ${type}${isSecret ? " (secret)" : ""} = ${JSON.stringify(value ?? fallback) ?? (isRequired ? "required" : "unset")}`
       )
-      const rows = Object.entries({ ...facts, requires_env: variables, config, ...registered }).flatMap(
-        ([key, value]) => {
-          const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
-          return text === "" ? [] : [[key, text]]
-        }
-      )
+      const shown = {
+        ...facts,
+        requires_env: variables,
+        config,
+        ...registered,
+        health: toHealthColumns({ ...(health && { health }) })
+      }
+      const rows = Object.entries(shown).flatMap(([key, value]) => {
+        const text = SafeText.toLine(typeof value === "string" ? value : (value?.join(", ") ?? ""))
+        return text === "" ? [] : [[key, text]]
+      })
       yield* printLine(renderTable(rows))
     },
     Effect.scoped,

@@ -260,6 +260,9 @@ const readSyntaxError = (text: string): string => {
 /** Maximum length of a text that is examined; longer arguments always count as malformed. */
 const longestText = 2_000_000
 
+/** Returns true for a text that may be the beginning of an object, also of an object in a JSON text. */
+const canBeginObject = (text: string): boolean => /^["[{]/.test(text)
+
 /** Repairs a text that is not a JSON object, if possible. */
 export const repair = (text: string): RepairResult => {
   const trimmed = text.trim()
@@ -275,6 +278,7 @@ export const repair = (text: string): RepairResult => {
     return inner?._tag === "Repaired" ? inner : { _tag: "Malformed", reason: "it is another kind of value" }
   }
   const { cleaned, inString, missing, surplus } = scanText(trimmed)
+  if (!canBeginObject(trimmed)) return { _tag: "Malformed", reason: readSyntaxError(trimmed) }
   if (inString || !/[}\]]$/.test(trimmed)) return { _tag: "Truncated" }
   const candidates: ReadonlyArray<readonly [text: string, how: string]> = [
     [cleaned, "control characters and trailing commas"],
@@ -292,5 +296,6 @@ export const repair = (text: string): RepairResult => {
 export const explainProblem = (params: unknown): string => {
   const repaired = typeof params === "string" ? repair(params) : undefined
   if (repaired?._tag === "Malformed") return repaired.reason
+  if (repaired?._tag === "Truncated") return "it ends early"
   return params === null ? "null" : Array.isArray(params) ? "a list" : `a ${typeof params}`
 }

@@ -7,8 +7,8 @@
  * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are not JSON
  * ({@link ArgumentRepair}), values whose type differs from the schema ({@link Coercion}), the limit on `delegate_task`,
  * calls that repeat an earlier call of the same message, and ids shared by two calls. If the arguments of a call were
- * cut, the whole answer counts as truncated and none of its calls is executed. A call that cannot be repaired is
- * unchanged and later gets an error result.
+ * cut, the whole answer counts as truncated and none of its calls is executed. Only the last call of an answer can be
+ * cut. A call that cannot be repaired is unchanged and later gets an error result; the other calls are executed.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  */
@@ -42,7 +42,7 @@ type StepOutcome =
   | { readonly _tag: "Same" }
   | { readonly _tag: "Changed"; readonly call: Call; readonly change: Change; readonly note?: string }
   | { readonly _tag: "Dropped"; readonly change: Change }
-  /** The output limit cut the call. */
+  /** The arguments end early: the output limit cut the call, if it is the last one. */
   | { readonly _tag: "Cut" }
 
 type Step = (call: Call) => StepOutcome
@@ -175,6 +175,7 @@ export const normalise = (parts: ReadonlyArray<ContentPart>, tools: Snapshot, li
   const changes: Array<Change> = []
   const notes = new Map<ContentPart, string>()
   let truncated = false
+  const last = parts.findLast(isCall)
   const applySteps = (given: Call): ReadonlyArray<ContentPart> => {
     let call = given
     let note: string | undefined
@@ -192,6 +193,8 @@ export const normalise = (parts: ReadonlyArray<ContentPart>, tools: Snapshot, li
           changes.push(outcome.change)
           return []
         case "Cut":
+          // The model went on after this call, so that no limit cut it.
+          if (given !== last) break
           truncated = true
           return []
       }

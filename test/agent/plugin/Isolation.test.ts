@@ -11,6 +11,7 @@ import {
   output,
   withWarnings
 } from "../../support/middlewareContexts.ts"
+import * as Plugin from "../../../src/agent/plugin/Plugin.ts"
 import { textAnswer } from "../../support/fakeModel.ts"
 import { loaded, place } from "./support/plugins.ts"
 
@@ -104,6 +105,31 @@ describe("a plugin that can not be loaded", () => {
       )
       assert.match(plugins[0]?.error ?? "", /not ready after 10s/)
       assert.isFalse(hooks.has("post_tool_call"))
+    })
+  )
+})
+
+describe("two plugins with one name", () => {
+  it.live("are a warning that names both places, and the one that counts", () =>
+    Effect.gen(function* () {
+      const { places, plugin, user } = yield* place
+      const middleware = (name: string) => register(`ctx.registerMiddleware("tool_request", function ${name}() {})`)
+      plugin("one", middleware("first"), "name: twin\n")
+      plugin("two", middleware("second"), "name: twin\n")
+      const both = yield* withWarnings(loaded({ places: places(), enabled: ["twin"] }))
+      assert.deepStrictEqual(
+        both.value.middleware.map(({ name }) => name),
+        ["twin:second"]
+      )
+      assert.deepStrictEqual(both.warnings, [
+        `two plugins have the name "twin": ${user}/one and ${user}/two. The second one counts; ` +
+          "rename or remove one of them."
+      ])
+      const own = yield* withWarnings(
+        loaded({ places: places(), enabled: ["twin"], plugins: [Plugin.fromValue({ name: "twin", middleware: [] })] })
+      )
+      assert.deepStrictEqual([own.value.plugins.length, own.value.middleware], [1, []])
+      assert.match(own.warnings.join("\n"), /home\/plugins\/two and the application\. The second one counts/)
     })
   )
 })

@@ -97,7 +97,7 @@ describe("a result", () => {
   const killers: Readonly<Record<string, string>> = {
     "ends the process as if all was well": "ctx.registerHook('pre_llm_call', () => process.exit(0))",
     "throws outside of any call":
-      "ctx.registerHook('pre_llm_call', () => { setTimeout(() => { throw new Error('boom') }); return new Promise(() => {}) })"
+      "ctx.registerHook('pre_llm_call', () => { setTimeout(() => { throw 'boom' }); return new Promise(() => {}) })"
   }
   for (const [what, more] of Object.entries(killers)) {
     it.live(`is told when a plugin ${what}, and the exit code is 1`, () =>
@@ -109,6 +109,35 @@ describe("a result", () => {
         const [result, ...others] = results(stdout)
         assert.deepStrictEqual([result?.["exit_code"], others], [1, []])
         assert.match(String(result?.["error"]), /^the process was ended during the run by a plugin or a library: /u)
+      })
+    )
+  }
+})
+
+describe("a plugin that fails outside of any call", () => {
+  const failures: Readonly<Record<string, string>> = {
+    "throws in a timer": "setTimeout(() => { throw new Error('boom') }, 1)",
+    "throws in a timer of a file that it imports": "helper.failLater()",
+    "leaves a rejection unhandled": "void (async () => { throw new Error('boom') })()"
+  }
+  for (const [what, failure] of Object.entries(failures)) {
+    it.live(`does not end the run if it ${what}: one warning names it`, () =>
+      Effect.gen(function* () {
+        const { hermes, keep } = yield* withPlugin(
+          `ctx.registerHook('pre_llm_call', async () => {
+            const helper = await import('./helper.mjs')
+            for (let i = 0; i < 3; i++) ${failure}
+            await new Promise((resolve) => setTimeout(resolve, 50))
+          })`
+        )
+        keep("plugins/watch/helper.mjs", "export const failLater = () => setImmediate(() => JSON.parse('boom'))")
+        const { code, stderr, stdout } = yield* hermes(chat)
+        assert.strictEqual(code, 0, stderr)
+        assert.deepStrictEqual(
+          results(stdout).map(({ exit_code }) => exit_code),
+          [0]
+        )
+        assert.lengthOf(stderr.match(/Warning: plugin watch failed outside of any call: .*boom/g) ?? [], 1, stderr)
       })
     )
   }

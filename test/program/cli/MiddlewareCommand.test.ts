@@ -125,6 +125,45 @@ describe("hermes middleware", () => {
     })
   )
 
+  it.live("explain, plugins list and plugins info: the health of middleware in recent runs", () =>
+    Effect.gen(function* () {
+      const { hermes, keep } = yield* machine
+      keep("config.yaml", "middlewares:\n- logging\nplugins:\n  enabled: [watch, idle]\n")
+      keep("plugins/watch/plugin.yaml", "name: watch\n")
+      keep(
+        "plugins/watch/index.js",
+        `export const register = (ctx) => {
+          ctx.registerMiddleware("llm_execution", async function broken({ next_call }) { await next_call(); throw new Error("no") })
+        }`
+      )
+      keep("plugins/idle/plugin.yaml", "name: idle\n")
+      keep("plugins/idle/index.js", "export const register = () => {}")
+      const before = yield* hermes(["middleware", "explain"])
+      assert.notInclude(before.stdout, "Health", before.stderr)
+      for (let run = 0; run < 2; run++)
+        assert.strictEqual((yield* hermes(["chat", "-q", "Reply exactly hello", "--quiet"])).code, 0)
+      const text = yield* hermes(["middleware", "explain"])
+      assert.match(
+        text.stdout,
+        /Health in the last 30 days:\n {2}watch:broken: 2 calls, 2 faults, \d+ ms\n {2}Logging: \d+ calls, 0 faults, \d+ ms\n/
+      )
+      const json: { readonly stack: ReadonlyArray<{ readonly health?: unknown }> } = JSON.parse(
+        (yield* hermes(["middleware", "explain", "--json"])).stdout
+      )
+      assert.deepInclude(json.stack[0]?.health, { calls: 2, faults: 2 })
+      assert.match((yield* hermes(["plugins", "info", "watch"])).stdout, /health +2 calls, 2 faults, \d+ ms/)
+      const listed: ReadonlyArray<{ readonly name: string; readonly health?: unknown }> = JSON.parse(
+        (yield* hermes(["plugins", "list", "--user", "--json"])).stdout
+      )
+      assert.deepInclude(listed.find(({ name }) => name === "watch")?.health, { calls: 2, faults: 2 })
+      assert.notProperty(
+        listed.find(({ name }) => name === "idle"),
+        "health"
+      )
+      assert.match((yield* hermes(["plugins", "list", "--user"])).stdout, /watch .* 2 calls, 2 faults, \d+ ms/)
+    })
+  )
+
   it.live("explain: text, JSON and picture", () =>
     Effect.gen(function* () {
       const { hermes, keep } = yield* machine

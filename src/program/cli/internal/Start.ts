@@ -9,8 +9,9 @@
  * that reads `process.env` cannot see them.
  *
  * The process stays alive until the command has ended. If the event loop has been empty for 5 s, the command is waiting
- * for code that never settles: it is interrupted, and the exit code is not 0. An unhandled rejection (for example in a
- * plugin) is reported as one warning; an uncaught error is reported in one line and ends the program.
+ * for code that never settles: it is interrupted, and the exit code is not 0. An unhandled rejection is reported as one
+ * warning, and so is an uncaught error whose stack contains a file of a plugin (a timer of the plugin, for example). Any
+ * other uncaught error is reported in one line and ends the program.
  *
  * Source: `hermes-product.md` §1.3.
  */
@@ -22,6 +23,7 @@ import * as Logger from "effect/Logger"
 import { isSecretName } from "../../../base/domain/CredentialNames.ts"
 import * as ChildProcesses from "../../../base/platform/ChildProcesses.ts"
 import * as CurrentProcess from "../../../base/platform/CurrentProcess.ts"
+import * as PluginDirectories from "../../../base/platform/PluginDirectories.ts"
 import {
   HiddenVariables,
   ProcessEnvironment,
@@ -66,19 +68,22 @@ const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
  */
 const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off)$/i.test(value.trim())
 
-const warnAboutRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {
+/** Creates a function that reports each distinct warning once. */
+const makeWarner = (say: (text: string) => void, secrets: Secrets.Registry): ((text: string) => void) => {
   const told = new Set<string>()
-  CurrentProcess.listen("unhandledRejection", (reason) => {
-    const line = LogLine.render(
-      "Warn",
-      `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`,
-      secrets
-    )
+  return (text) => {
+    const line = LogLine.render("Warn", text, secrets)
     if (told.has(line)) return
     told.add(line)
     say(line)
-  })
+  }
 }
+
+const describeThrown = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
+
+/** Describes a failure of a plugin that no call of the program can report. */
+const describePluginFailure = (plugin: string, thrown: unknown): string =>
+  `plugin ${plugin} failed outside of any call: ${describeThrown(thrown)}`
 
 /** Runs the program. `runtime` loads the modules of the runtime when a command needs it. */
 export const startProgram = (
@@ -147,11 +152,19 @@ export const startProgram = (
       setTimeout(() => abandonProgram(code), isAwaited ? awaitedGraceMillis : graceMillis).unref()
     })
   }
-  warnAboutRejections(say, secrets)
+  const warn = makeWarner(say, secrets)
+  CurrentProcess.listen("unhandledRejection", (reason) => {
+    const plugin = PluginDirectories.findPlugin(reason)
+    warn(
+      plugin === undefined
+        ? `unhandled promise rejection: ${describeThrown(reason)}`
+        : describePluginFailure(plugin, reason)
+    )
+  })
   CurrentProcess.listen("uncaughtException", (error) => {
-    // Any value can be thrown.
-    const message: unknown = error instanceof Error ? error.message : error
-    say(render(toSafeLine(`a plugin or a library failed outside of any call: ${String(message)}`, secrets)))
+    const plugin = PluginDirectories.findPlugin(error)
+    if (plugin !== undefined) return warn(describePluginFailure(plugin, error))
+    say(render(toSafeLine(`a plugin or a library failed outside of any call: ${describeThrown(error)}`, secrets)))
     abandonProgram(signalled ?? failed)
   })
 
