@@ -38,7 +38,8 @@ import * as Interruption from "../base/domain/Interruption.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
-import type { Kind, OnFailure } from "./Kind.ts"
+import type { CallPurpose, Kind, OnFailure } from "./Kind.ts"
+import * as Requesters from "./Requesters.ts"
 import * as ResultContract from "./ResultContract.ts"
 import {
   AttachedDefect,
@@ -94,12 +95,14 @@ export interface NextInvocation {
    * closed.
    */
   readonly fault: (error: unknown, consequence: string) => Effect.Effect<void>
+  /** Returns the services of a fiber that runs the wrapper's `onPart` for this call. */
+  readonly toOwnServices: <R>(services: Context.Context<R>) => Context.Context<R>
   /** Sets the effect that runs if the wrapper returns the result of this call. */
   readonly whenStanding: (release: Effect.Effect<void, unknown, unknown>) => void
 }
 
 /** The call of `next` whose stream the fiber is processing. */
-export const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", {
+const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", {
   defaultValue: () => undefined
 })
 
@@ -112,7 +115,11 @@ interface CallBelow<Req, Options, A> {
 }
 
 /** A call outside of any wrapper. */
-const unwrapped: NextInvocation = { fault: () => Effect.void, whenStanding: () => {} }
+const unwrapped: NextInvocation = {
+  fault: () => Effect.void,
+  toOwnServices: (services) => services,
+  whenStanding: () => {}
+}
 
 const isNothing = (value: unknown): value is undefined | null => value === undefined || value === null
 
@@ -146,6 +153,8 @@ class Frame<Req, Options, A, Info> {
   #shown: A | undefined
   #release: Effect.Effect<void, unknown, unknown> | undefined
   #calling: NextInvocation | undefined
+  /** Requesters outside of the wrapper, which apply to the code of `next`. */
+  #outer: Requesters.RequesterSet | undefined
   /** Newest call of `next` without options, and its request. */
   #plainCall: Effect.Effect<A, unknown, unknown> | undefined
   #asked: Req | undefined
@@ -174,7 +183,11 @@ class Frame<Req, Options, A, Info> {
       return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
     }
     return IsolatedCall.forkIsolated(
-      Effect.suspend(() => wrapped),
+      Effect.withFiber((fiber) => {
+        this.#outer = fiber.getRef(Requesters.Requesters)
+        fiber.setContext(Requesters.addRequester(fiber.context, this.#wrapper))
+        return wrapped
+      }),
       (fiber) => this.#read(IsolatedCall.awaitExit(fiber, this.#own(), restore, true), context, restore)
     )
   }
@@ -224,9 +237,20 @@ class Frame<Req, Options, A, Info> {
     this.#last = undefined
     this.#release = undefined
     this.#own().pause()
-    this.#calling = { fault: this.#fault, whenStanding: this.#whenStanding }
-    const called = this.#below(this.#requested(given), options, this.#calling)
-    return Effect.map(Effect.onExit(called, this.#ended), (value) => (this.#shown = Frozen.makeView(value)))
+    const calling: NextInvocation = {
+      fault: this.#fault,
+      toOwnServices: (services) => Context.add(Requesters.addRequester(services, this.#wrapper), Streaming, calling),
+      whenStanding: this.#whenStanding
+    }
+    this.#calling = calling
+    const called = this.#below(this.#requested(given), options, calling)
+    const own = caller.context
+    if (this.#outer !== undefined) caller.setContext(Context.add(own, Requesters.Requesters, this.#outer))
+    const restoreContext = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
+      caller.setContext(own)
+      return this.#ended(exit)
+    }
+    return Effect.map(Effect.onExit(called, restoreContext), (value) => (this.#shown = Frozen.makeView(value)))
   }
 
   readonly #whenStanding: NextInvocation["whenStanding"] = (release) => {
@@ -421,7 +445,7 @@ class Frame<Req, Options, A, Info> {
 }
 
 /** Evaluates one wrapper around one call by the failure table. The wrapper cannot change `context`. */
-export const evaluate = <Req, Options, A, Info extends { readonly turnId: TurnId }>(
+export const evaluate = <Req, Options, A, Info extends CallPurpose & { readonly turnId: TurnId }>(
   wrapper: Wrapper<Req, Options, A, Info>,
   context: Info,
   request: Req,
@@ -429,5 +453,5 @@ export const evaluate = <Req, Options, A, Info extends { readonly turnId: TurnId
   surroundings: ChainContext<A, Info>
 ): Effect.Effect<A, unknown, unknown> =>
   Effect.uninterruptibleMask((restore) =>
-    new Frame(wrapper, request, below, surroundings, context.turnId).run(context, restore)
+    new Frame(wrapper, request, below, surroundings, context.runTurnId ?? context.turnId).run(context, restore)
   )

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Interruption from "../base/domain/Interruption.ts"
+import { runPlain } from "./Requesters.ts"
 
 /** Failure of a plain function: the value that it threw, or with which its promise or Effect failed. */
 export class Thrown {
@@ -14,7 +15,7 @@ export class Thrown {
 
 /** Runs a plain function and waits for the returned promise or Effect. Defects of a returned Effect count as thrown. */
 export const call = <A>(run: () => A): Effect.Effect<unknown, Thrown, unknown> =>
-  Effect.flatMap(Effect.try({ try: run, catch: (error) => new Thrown(error) }), resolveReturn)
+  Effect.flatMap(Effect.try({ try: () => runPlain(run), catch: (error) => new Thrown(error) }), resolveReturn)
 
 const resolveReturn = (value: unknown): Effect.Effect<unknown, Thrown, unknown> => {
   if (Effect.isEffect(value)) {

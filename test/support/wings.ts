@@ -79,7 +79,7 @@ export const below: Record<string, ReadonlyArray<string>> = {
   "models/provider": ["base/domain", "base/platform"],
   store: ["base/domain", "base/platform"],
   hooks: ["base/domain", "base/platform", "base/config", "places"],
-  middleware: ["base/domain", "hooks"],
+  middleware: ["base/domain", "base/platform", "hooks"],
   "models/routing": ["base/domain", "base/platform", "base/config", "models/provider", "hooks", "middleware"],
   "tools/prompt": ["base/domain", "base/config", "store", "models/routing"],
   tools: [
