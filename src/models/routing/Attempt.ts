@@ -164,7 +164,10 @@ const runIntercepted = Effect.fnUntraced(function* (
           () => context,
           Chain.run(llmExecution, executions, stack.faults, context, execute, () =>
             state.route.patience.wrapper(() => CallTokens.estimateTokens(question.call))
-          )(payload, question.options)
+          )(
+            payload,
+            llmExecution.length === 0 ? question.options : AnswerProgress.recordPassedParts(progress, question.options)
+          )
         )
   )
   if (!AttemptEvents.isHeard(hooks)) return yield* execution
