@@ -139,7 +139,7 @@ below["serve/server"] = [...upToAgent, "serve/host"]
 // Of `program`, the commands know the type `ProgramStart` alone: the entry provides the runtime.
 below["program/cli"] = [...upToAgent, "serve/host", "research", "serve/cluster", "serve/server", "program"]
 // `program` is `Runtime.ts` and its parts.
-below["kit/testing"] = [...upToAgent, "program"]
+below["kit/testing"] = [...upToAgent, "program", "serve/host", "serve/server"]
 below["kit/promise"] = [...upToAgent, "serve/host", "program"]
 below["kit/entry"] = [
   ...upToAgent,

@@ -14,8 +14,8 @@
  *   of sessions), `record` (the run record), `exports` (ATIF and ATOF) and `hooks` (payloads of all hooks).
  * - Each answer of the model was requested once, and each tool call ran once.
  *
- * The prompts of the modes do not contain the text. Programs (`hermes chat`, `hermes batch run`) are not started: their
- * runs are those of the modes with the same names.
+ * The prompts of the modes do not contain the text. Programs (`hermes chat`, `hermes batch run`) are not started: the modes
+ * with their names make the same runs.
  *
  * **Gotchas**
  *
@@ -82,7 +82,7 @@ export interface TestedModes {
    * Text in the model's answers that the middleware removes, or the pieces in which it streams. Defaults to `SECRET`.
    */
   readonly secret?: string | ReadonlyArray<string> | undefined
-  /** Tests whether a text still has what the middleware removes. Defaults to a search for the text. */
+  /** Tests whether a text still contains the removed content. Defaults to a search for the text. */
   readonly isRevealed?: ((text: string) => boolean) | undefined
   /** Places that the middleware guards. Defaults to all; an empty list is for middleware that removes no text. */
   readonly sinks?: ReadonlyArray<Sink> | undefined

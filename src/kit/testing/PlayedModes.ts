@@ -3,7 +3,6 @@
  * application, for a row of a dataset, for a client over HTTP, for an editor, and for the calls that a run makes
  * besides its first one.
  */
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -21,6 +20,7 @@ import * as Agent from "../../agent/Agent.ts"
 import type { RunOptions } from "../../agent/RunInput.ts"
 import type { BackgroundWork } from "../../agent/BackgroundWork.ts"
 import * as Ids from "../../base/domain/Ids.ts"
+import * as ChildProcesses from "../../base/platform/ChildProcesses.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import type { Hook } from "../../hooks/Hook.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
@@ -35,6 +35,7 @@ import * as AcpAgent from "../../serve/server/acp/AcpAgent.ts"
 import * as AgentServer from "../../serve/server/agent/AgentServer.ts"
 import type { RunRecord } from "../../store/RunRecord.ts"
 import type { SessionStore } from "../../store/SessionStore.ts"
+import { makeOverloadedError } from "./PlayedRuns.ts"
 import * as Delegate from "../../tools/builtin/Delegate.ts"
 import type { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolset from "../../tools/Toolset.ts"
@@ -90,16 +91,14 @@ export interface Mode {
   readonly play: Effect.Effect<Shown, unknown, ModeServices | Scope.Scope>
 }
 
-const overloaded = () => new AiError.InternalProviderError({ description: "overloaded" })
-
-const broken = () =>
+const makeBrokenError = () =>
   new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "", description: "the connection broke" })
 
 const makeReply = (secret: ReadonlyArray<string>): Scripted.Reply => ({ pieces: ["It is ", ...secret, " today."] })
-const answer = (secret: ReadonlyArray<string>) => Scripted.complete(makeReply(secret))
+const makeAnswer = (secret: ReadonlyArray<string>) => Scripted.complete(makeReply(secret))
 /** The answer, and the title of a new session, which is a side task. */
-const answerWithTitle = (secret: ReadonlyArray<string>) => [answer(secret), answer(secret)]
-const note = (said: Scripted.Reply = {}) =>
+const makeAnswerAndTitle = (secret: ReadonlyArray<string>) => [makeAnswer(secret), makeAnswer(secret)]
+const makeNoteCall = (said: Scripted.Reply = {}) =>
   Scripted.complete({ ...said, toolCalls: [{ name: "note", params: { text: "a" } }] })
 
 /** Returns the texts of an event, so that a text that is cut between events is found in the joined texts. */
@@ -179,9 +178,9 @@ const askAsEditor: Mode["play"] = Effect.gen(function* () {
           ended.get(Number(message.id))?.(Reflect.get(message, "result"))
       }
     }
-  }).pipe(Effect.provide(NodeServices.layer), Effect.forkScoped)
+  }).pipe(Effect.provide(ChildProcesses.layerDefault()), Effect.forkScoped)
   let count = 0
-  const ask = (method: string, params: object) =>
+  const sendRequest = (method: string, params: object) =>
     Effect.promise(
       () =>
         new Promise<unknown>((resolve) => {
@@ -190,10 +189,10 @@ const askAsEditor: Mode["play"] = Effect.gen(function* () {
           void writer.write(new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`))
         })
     )
-  yield* ask("initialize", { protocolVersion: 1, clientCapabilities: {} })
-  const session = yield* ask("session/new", { cwd: "/", mcpServers: [] })
+  yield* sendRequest("initialize", { protocolVersion: 1, clientCapabilities: {} })
+  const session = yield* sendRequest("session/new", { cwd: "/", mcpServers: [] })
   const sessionId = typeof session === "object" && session !== null ? Reflect.get(session, "sessionId") : undefined
-  yield* ask("session/prompt", { sessionId, prompt: [{ type: "text", text: "Say it." }] })
+  yield* sendRequest("session/prompt", { sessionId, prompt: [{ type: "text", text: "Say it." }] })
   return [written, joinMatches(written, /"text":"((?:[^"\\]|\\.)*)"/g)]
 })
 
@@ -231,40 +230,46 @@ const inBothForms = (name: string, mode: Omit<Mode, "name" | "play">): ReadonlyA
 
 /** All modes. */
 export const modes: ReadonlyArray<Mode> = [
-  ...inBothForms("chat", { turns: (secret) => [answer(secret)] }),
+  ...inBothForms("chat", { turns: (secret) => [makeAnswer(secret)] }),
   ...["batch", "eval"].map((platform) => ({
     name: platform,
-    turns: (secret: ReadonlyArray<string>) => [answer(secret)],
+    turns: (secret: ReadonlyArray<string>) => [makeAnswer(secret)],
     play: runAgent({ streaming: false, readsText: false, source: platform, platform })
   })),
-  { name: "serve, streamed", turns: answerWithTitle, play: askServer(true) },
-  { name: "serve, not streamed", turns: answerWithTitle, play: askServer(false) },
-  { name: "acp", turns: answerWithTitle, play: askAsEditor },
-  ...inBothForms("tool call", { turns: (secret) => [note(makeReply(secret)), answer(secret)], notes: 1 }),
+  { name: "serve, streamed", turns: makeAnswerAndTitle, play: askServer(true) },
+  { name: "serve, not streamed", turns: makeAnswerAndTitle, play: askServer(false) },
+  { name: "acp", turns: makeAnswerAndTitle, play: askAsEditor },
+  ...inBothForms("tool call", { turns: (secret) => [makeNoteCall(makeReply(secret)), makeAnswer(secret)], notes: 1 }),
   ...inBothForms("child", {
     turns: (secret) => [
       Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { goal: "Find it." } }] }),
-      answer(secret),
-      answer(secret)
+      makeAnswer(secret),
+      makeAnswer(secret)
     ]
   }),
-  ...inBothForms("retry", { turns: (secret) => [Scripted.fail(overloaded(), makeReply(secret)), answer(secret)] }),
+  ...inBothForms("retry", {
+    turns: (secret) => [Scripted.fail(makeOverloadedError(), makeReply(secret)), makeAnswer(secret)]
+  }),
   {
     name: "continuation of a broken stream",
     turns: (secret) => [
-      Scripted.fail(broken(), makeReply(secret)),
+      Scripted.fail(makeBrokenError(), makeReply(secret)),
       Scripted.complete({ pieces: [" And ", ...secret] })
     ],
     play: runAgent({ streaming: true })
   },
   ...inBothForms("continuation at the output limit", {
-    turns: (secret) => [Scripted.complete({ ...makeReply(secret), finishReason: "length" }), answer(secret)]
+    turns: (secret) => [Scripted.complete({ ...makeReply(secret), finishReason: "length" }), makeAnswer(secret)]
   }),
-  ...inBothForms("fallback", { turns: (secret) => [answer(secret)], hasFallback: true }),
-  ...inBothForms("summary at a limit", { turns: (secret) => [note(), answer(secret)], maxIterations: 1, notes: 1 }),
-  { name: "side task", turns: (secret) => [answer(secret)], play: askSideTask },
-  { name: "language model, not streamed", turns: (secret) => [answer(secret)], play: askLanguageModel },
-  { name: "language model, streamed", turns: (secret) => [answer(secret)], play: streamLanguageModel }
+  ...inBothForms("fallback", { turns: (secret) => [makeAnswer(secret)], hasFallback: true }),
+  ...inBothForms("summary at a limit", {
+    turns: (secret) => [makeNoteCall(), makeAnswer(secret)],
+    maxIterations: 1,
+    notes: 1
+  }),
+  { name: "side task", turns: (secret) => [makeAnswer(secret)], play: askSideTask },
+  { name: "language model, not streamed", turns: (secret) => [makeAnswer(secret)], play: askLanguageModel },
+  { name: "language model, streamed", turns: (secret) => [makeAnswer(secret)], play: streamLanguageModel }
 ]
 
 const Note = Tool.make("note", {

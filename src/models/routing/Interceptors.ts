@@ -1,9 +1,7 @@
 /** The middleware and hooks that observe or change the model calls of a run. */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { Hooks, make as makeHooks, type Service as HooksService } from "../../hooks/Hooks.ts"
-import type { RunSpending } from "../../middleware/Kind.ts"
 import * as Stack from "../../middleware/Stack.ts"
 
 /** Middleware that may change the model calls of a run, and hooks that are notified of them. */
@@ -16,15 +14,4 @@ export interface Interceptors {
 export const make = Effect.fnUntraced(function* (middleware: Parameters<typeof Stack.make>[0]) {
   const hooks = yield* Effect.serviceOption(Hooks)
   return { stack: Stack.make(middleware), hooks: Option.isSome(hooks) ? hooks.value : yield* makeHooks() }
-})
-
-/** The run to which a fiber belongs. Side tasks that the fiber requests pass the interceptors of the run. */
-export interface CallingRunFacts {
-  readonly interceptors: Interceptors
-  readonly getSpending: () => RunSpending
-}
-
-/** The run to which a fiber belongs; `undefined` outside of a run. */
-export const CallingRun = Context.Reference<CallingRunFacts | undefined>("hermes-effect/routing/CallingRun", {
-  defaultValue: () => undefined
 })

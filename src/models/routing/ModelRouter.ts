@@ -205,6 +205,17 @@ export class RouterStatus extends Context.Service<
   { readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>> }
 >()("hermes-effect/routing/RouterStatus") {}
 
+/** The run to which a fiber belongs. Side tasks that the fiber requests pass the interceptors of the run. */
+export interface CallingRunFacts {
+  readonly interceptors: Interceptors
+  readonly getSpending: () => RunSpending
+}
+
+/** The run to which a fiber belongs; `undefined` outside of a run. */
+export const CallingRun = Context.Reference<CallingRunFacts | undefined>("hermes-effect/routing/CallingRun", {
+  defaultValue: () => undefined
+})
+
 const modelCalls = {
   join: Chain.joinOnPart<ModelCallParams, ModelAnswer>({
     get: (answer) => answer.response,

@@ -60,7 +60,7 @@ import { Model } from "../provider/DeferredLanguageModel.ts"
 import * as LanguageModelBridge from "../provider/LanguageModelBridge.ts"
 import type { Entry } from "./Auxiliary.ts"
 import * as Interceptors from "./Interceptors.ts"
-import { callModel, makeLog, ModelRouter, type Question, type Service } from "./ModelRouter.ts"
+import { CallingRun, callModel, makeLog, ModelRouter, type Question, type Service } from "./ModelRouter.ts"
 
 /** Name of the calls in the run record and in the sums of a run. */
 const taskName = "language_model"
@@ -156,7 +156,7 @@ export const make = Effect.fnUntraced(function* ({
       Effect.gen(function* () {
         const context = yield* makeContext
         const log = makeLog()
-        const run = yield* Interceptors.CallingRun
+        const run = yield* CallingRun
         const asked = callModel<unknown>(router, run?.interceptors ?? interceptors, {
           call: { ...call, ...settings },
           context,
