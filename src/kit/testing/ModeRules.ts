@@ -57,6 +57,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Stream from "effect/Stream"
+import * as Path from "effect/Path"
+import * as PluginManager from "../../agent/plugin/PluginManager.ts"
+import * as ChildProcesses from "../../base/platform/ChildProcesses.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
+import type * as Middleware from "../../middleware/Middleware.ts"
+import * as ToolRegistry from "../../tools/ToolRegistry.ts"
 import { makeHookRecorder } from "../../hooks/HookRecorder.ts"
 import * as Atif from "../../observe/atif/FromRuns.ts"
 import * as Atof from "../../observe/atof/FromRuns.ts"
@@ -188,3 +194,39 @@ export const rules: ReadonlyArray<Conformance.Rule<Subject>> = [
   ...modes.map((mode) => makeModeRule("removes the text", mode, checkRemoved)),
   ...modes.map((mode) => makeModeRule("runs nothing twice", mode, checkOnce))
 ]
+
+/**
+ * Loads the plugin in a folder until the scope closes, and returns its middleware. Its hooks and tools are not part of
+ * the result. Fails if the plugin cannot be loaded.
+ */
+export const readPluginMiddleware = (folder: string) =>
+  Effect.gen(function* () {
+    const paths = yield* Path.Path
+    const directory = paths.resolve(folder)
+    const key = paths.basename(directory)
+    const manager = yield* PluginManager.make({
+      places: {
+        bundled: [],
+        user: paths.dirname(directory),
+        cwd: directory,
+        // The test names the folder, and no other folder is searched.
+        trust: { isTrusted: () => Effect.succeed(false), findOwnProject: (path) => Effect.succeed(path) },
+        packages: [],
+        variable: () => undefined
+      },
+      settings: { enabled: [key], disabled: [], entries: {} }
+    })
+    const { middleware, plugins } = yield* manager.loaded
+    if (!plugins.some((plugin) => plugin.key === key))
+      return yield* Effect.fail(
+        new Check.RuleBroken({
+          message: `no plugin was loaded from ${directory}: run \`hermes plugins list\` to see the reason`,
+          actual: plugins.map((plugin) => plugin.key),
+          expected: [key]
+        })
+      )
+    const entries: ReadonlyArray<Middleware.Contained> = middleware
+    return entries
+  }).pipe(
+    Effect.provide(Layer.mergeAll(Layer.fresh(Hooks.layer([])), ToolRegistry.layerNone, ChildProcesses.layerDefault()))
+  )
