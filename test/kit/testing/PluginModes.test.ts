@@ -23,7 +23,8 @@ export const register = (ctx) => {
 `
 
 /** A model that says the secret, streamed or whole. */
-const serveSecret = HttpServer.make(({ body }, response) => {
+const serveSecret = HttpServer.make(({ body, url }, response) => {
+  if (!url.endsWith("/chat/completions")) return HttpServer.json(response, 404, {})
   const common = { id: "c", model: "m" }
   const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
   if (JSON.parse(body).stream !== true)
