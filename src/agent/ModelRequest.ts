@@ -27,7 +27,14 @@ import * as AnswerText from "../base/domain/AnswerText.ts"
 import * as Budget from "./Budget.ts"
 import { noteAnswerStored } from "./RunConversation.ts"
 import { emit, replaceText, type RunState } from "./RunState.ts"
-import { beginQuestion, noteAnsweringRoute, noteAttempt, noteOutputBase, recordAnswer } from "./RunUsage.ts"
+import {
+  beginQuestion,
+  getSpending,
+  noteAnsweringRoute,
+  noteAttempt,
+  noteOutputBase,
+  recordAnswer
+} from "./RunUsage.ts"
 import { type MiddlewareFailure as AnyMiddlewareFailure, Services } from "./Services.ts"
 
 /** Converts parts of an answer to the events that are shown to the user. */
@@ -161,6 +168,7 @@ const sendQuestion = (
           apiCallCount: run.questions.count
         },
         userMessage: run.userMessage,
+        getSpending: () => getSpending(run),
         notify: run.recorder === undefined ? run.emit : (events) => emit(run, ...events),
         heartbeat:
           run.emit === undefined ? undefined : (waitedMillis) => emit(run, { _tag: "Heartbeat", waitedMillis }),

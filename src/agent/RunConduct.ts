@@ -13,6 +13,7 @@ import * as Hooks from "../hooks/Hooks.ts"
 import { CallConversation } from "../base/domain/CallContext.ts"
 import { Delegator, type Service as DelegatorService } from "../tools/Delegator.ts"
 import { StopRequested, ToolContext } from "../tools/ToolContext.ts"
+import { CallingRun } from "../models/routing/ModelRouter.ts"
 import type { Charge } from "./Budget.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
 import * as Loop from "./Loop.ts"
@@ -21,7 +22,7 @@ import * as RunEnd from "./RunEnd.ts"
 import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
 import { emit, makeResult, noteStopRequest, type RunState } from "./RunState.ts"
-import { recordPayment } from "./RunUsage.ts"
+import { getSpending, recordPayment } from "./RunUsage.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Runs an effect. Side tasks of its session are charged to the run in the meantime. */
@@ -115,6 +116,7 @@ export const conduct = Effect.fnUntraced(function* (
       : LoopDirection.answerWithoutLoop(run, ending)
   ).pipe(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),
+    Effect.provideService(CallingRun, { interceptors, getSpending: () => getSpending(run) }),
     Effect.provideServiceEffect(Delegator, makeDelegator(run, cwd, agent)),
     Effect.provideService(StopRequested, requested),
     Effect.provideService(

@@ -9,6 +9,7 @@ import type { ModelResponse } from "../base/domain/ModelCall.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
+import type { RunSpending } from "../middleware/Kind.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as AnswerProgress from "../models/routing/AnswerProgress.ts"
 import * as Budget from "./Budget.ts"
@@ -221,6 +222,12 @@ export const recordPayment = (
     })
   )
 }
+
+/** Returns the usage and cost of a run so far, for the contexts of middleware. */
+export const getSpending = ({ budget }: RunState): RunSpending => ({
+  usage: budget.usage,
+  cost: Cost.toSpent(budget.cost)
+})
 
 /** Records the usage of an answer that was received. */
 export const recordAnswer = (

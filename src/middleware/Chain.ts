@@ -24,7 +24,7 @@ import {
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import { type Faults, SetAside } from "./Faults.ts"
-import type { ToolArguments } from "./Kind.ts"
+import type { CallPurpose, ToolArguments } from "./Kind.ts"
 import * as Frozen from "./Frozen.ts"
 import * as MiddlewareBoundary from "./MiddlewareBoundary.ts"
 import { isParts, makeError, output, type ResultContract } from "./ResultContract.ts"
@@ -233,7 +233,7 @@ export const joinOnPart =
             if (accepted !== given && !isParts(accepted)) throw makeError(kept, "a list of parts of a streamed answer")
             return accepted
           }
-        ).pipe(Effect.provideService(MiddlewareBoundary.Streaming, calling))
+        ).pipe(Effect.updateContext((services: Context.Context<never>) => calling.toOwnServices(services)))
         const done = IsolatedCall.contain(seen, { what: "onPart", deadline: Duration.millis(deadline()) }).pipe(
           Effect.matchCauseEffect({
             onFailure: (cause) =>
@@ -315,7 +315,7 @@ const getDefaultDeadline = (): number => 300_000
  * Runs a call through its wrappers, the first one outermost. `deadline` returns the time limit in milliseconds for the
  * own work of each wrapper and of each call of its `onPart`. It is called when a wrapper has to be awaited.
  */
-export const run = <Req, Options, A, Info extends { readonly turnId: TurnId }, E, R>(
+export const run = <Req, Options, A, Info extends CallPurpose & { readonly turnId: TurnId }, E, R>(
   wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Info>>,
   { contract, join }: Shape<Req, Options, A, Info>,
   faults: Faults,
@@ -326,12 +326,13 @@ export const run = <Req, Options, A, Info extends { readonly turnId: TurnId }, E
   let call: (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown> = base
   if (wrappers.length === 0) return call
   const seen = Frozen.makeView(context)
+  const turn = context.runTurnId ?? context.turnId
   for (let i = wrappers.length - 1; i >= 0; i--) {
     const wrapper = wrappers[i]
     if (wrapper === undefined) continue
     const below = call
     call = (request, above) =>
-      faults.isSetAside(wrapper, context.turnId)
+      faults.isSetAside(wrapper, turn)
         ? runWithoutWrapper(wrapper, () => below(request, above))
         : MiddlewareBoundary.evaluate(
             wrapper,

@@ -8,6 +8,8 @@ import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../base/domain/ApiMode.ts"
 import type { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../base/domain/Ids.ts"
 import type { ModelRequest, ModelResponse } from "../base/domain/ModelCall.ts"
+import type { Spent } from "../base/domain/Cost.ts"
+import type { Usage } from "../base/domain/Usage.ts"
 
 /** Version of the middleware contract, passed to every plain callback. */
 export const middlewareSchemaVersion = "hermes.middleware.v1"
@@ -56,8 +58,25 @@ export interface CallIds {
   readonly apiRequestId: ApiRequestId
 }
 
+/** Usage and cost of a run so far, including its children and side tasks. */
+export interface RunSpending {
+  readonly usage: Usage
+  readonly cost: Spent
+}
+
+/** Purpose of a model call: a step of a run, or a side task. */
+export interface CallPurpose extends Partial<RunSpending> {
+  /**
+   * Name of the side task, such as `title`, `vision` or `plugin`. Absent for the calls of a run itself: steps, and the
+   * summary at a limit.
+   */
+  readonly task?: string | undefined
+  /** Turn of the run that requested the side task, whose own `turnId` differs. */
+  readonly runTurnId?: TurnId | undefined
+}
+
 /** Context of `llm_request` and `llm_execution`, in addition to the request. */
-export interface LlmContext extends CallIds {
+export interface LlmContext extends CallIds, CallPurpose {
   readonly platform: string
   readonly provider: string
   readonly model: string
@@ -78,11 +97,24 @@ export interface LlmContext extends CallIds {
 /** Arguments of a tool call: a JSON object. */
 export type ToolArguments = Readonly<Record<string, unknown>>
 
+/** Properties that a tool or its server states. A property that is not stated is absent. */
+export interface ToolAnnotations {
+  /** True if the tool changes nothing. */
+  readonly readonly?: boolean | undefined
+  readonly destructive?: boolean | undefined
+  /** True if a repeated call changes nothing more. */
+  readonly idempotent?: boolean | undefined
+  /** True if results come from outside, such as the web. */
+  readonly openWorld?: boolean | undefined
+}
+
 /** Context of `tool_request` and `tool_execution`, in addition to the arguments. */
 export interface ToolCallContext extends CallIds {
   readonly toolName: string
   readonly toolCallId: ToolCallId
   /** Arguments from the model, parsed and coerced. */
+  /** Annotations of the tool. */
+  readonly annotations: ToolAnnotations
   readonly originalArgs: ToolArguments
   readonly trace: ReadonlyArray<TraceEntry>
 }

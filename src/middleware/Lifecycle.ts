@@ -40,7 +40,7 @@ import type { SessionId, TaskId, ToolCallId, TurnId } from "../base/domain/Ids.t
 import type { ModelResponse, StreamPart } from "../base/domain/ModelCall.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import type { Usage } from "../base/domain/Usage.ts"
-import type { OnFailure, ToolArguments } from "./Kind.ts"
+import type { OnFailure, ToolAnnotations, ToolArguments } from "./Kind.ts"
 import type { EndNow, EndWith, GoToModel, GoToTools } from "./LoopControl.ts"
 import type { StateKey } from "./StateKey.ts"
 import type { ModelCallWrap, ToolWrap } from "./Middleware.ts"
@@ -70,6 +70,8 @@ export interface RunFacts {
   readonly platform: string
   /** True if the run belongs to a sub-agent. */
   readonly isChild: boolean
+  /** Name of the side task, for the parts of its answer. Absent for the run itself. */
+  readonly task?: string | undefined
   /** Absolute working directory of the tools. Absent for a tool call outside of a run. */
   readonly cwd?: string | undefined
   /** Maximum number of model calls with tools. Absent for a tool call outside of a run. */
@@ -153,6 +155,8 @@ export interface BeforeToolInput {
   readonly run: RunFacts
   readonly toolName: string
   readonly toolCallId: ToolCallId
+  /** Annotations of the tool. */
+  readonly annotations: ToolAnnotations
   readonly toolInput: ToolArguments
   /** Id shared by all calls of one answer. */
   readonly parallelExecutionId: string

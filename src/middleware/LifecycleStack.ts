@@ -15,7 +15,7 @@ import { hasSubstance } from "./Chain.ts"
 import { type Faults, SetAside } from "./Faults.ts"
 import { timeEffect } from "./CallTimer.ts"
 import * as Frozen from "./Frozen.ts"
-import type { Kind, PhaseKind } from "./Kind.ts"
+import type { CallPurpose, Kind, PhaseKind } from "./Kind.ts"
 import type {
   BoundMethods,
   DeniedCall,
@@ -81,7 +81,7 @@ interface StreamMethodState {
 }
 
 /** Ids that identify the run and call for which a method runs. */
-export interface CallOwner {
+export interface CallOwner extends Pick<CallPurpose, "runTurnId" | "task"> {
   readonly sessionId: SessionId
   readonly taskId: TaskId
   readonly turnId: TurnId
@@ -122,8 +122,10 @@ interface ForeignCall<A> {
 export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleStack | undefined => {
   if (entries.length === 0) return undefined
   const runs = new Map<TurnId, { readonly facts: RunFacts; readonly methods: ReadonlyMap<Entry, BoundMethods> }>()
-  const findFacts = ({ platform = "library", sessionId, taskId, turnId }: CallOwner): RunFacts =>
-    runs.get(turnId)?.facts ?? { sessionId, taskId, turnId, platform, isChild: false }
+  const findFacts = ({ platform = "library", runTurnId, sessionId, task, taskId, turnId }: CallOwner): RunFacts => {
+    const facts = runs.get(runTurnId ?? turnId)?.facts ?? { sessionId, taskId, turnId, platform, isChild: false }
+    return task === undefined ? facts : { ...facts, turnId, platform, task }
+  }
 
   /** Contains a failure of foreign code: returns `fallback` if the entry is registered as open. */
   const runWithFallback = <A>(
@@ -164,7 +166,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         )
 
   const findMethods = (entry: Entry, ids: CallOwner): Effect.Effect<BoundMethods, PhaseFailure> => {
-    const known = entry.shared ?? runs.get(ids.turnId)?.methods.get(entry)
+    const known = entry.shared ?? runs.get(ids.runTurnId ?? ids.turnId)?.methods.get(entry)
     return known === undefined ? makeMethods(entry, findFacts(ids)) : Effect.succeed(known)
   }
 
@@ -200,7 +202,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
         const isGuard = seen?.guards.has(entry) === true
         const given = yield* runWithFallback<MethodOutcome>(entry, called, {
           kind: wireName[phase],
-          turn: ids.turnId,
+          turn: ids.runTurnId ?? ids.turnId,
           fallback: isGuard ? cut : nothing,
           consequence: isGuard ? "the rest of the stream is withheld" : "it is skipped",
           seen

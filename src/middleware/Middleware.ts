@@ -52,7 +52,7 @@ import * as Frozen from "./Frozen.ts"
 import type { Next, Services, Wrapper } from "./MiddlewareBoundary.ts"
 import * as Lifecycle from "./Lifecycle.ts"
 import type * as StateKey from "./StateKey.ts"
-import type { Kind, LlmContext, OnFailure, ToolArguments, ToolCallContext } from "./Kind.ts"
+import type { CallPurpose, Kind, LlmContext, OnFailure, ToolArguments, ToolCallContext } from "./Kind.ts"
 import type { Answer, Rewriter } from "./Pipeline.ts"
 
 const TypeId = "~hermes-effect/middleware/Middleware"
@@ -114,7 +114,7 @@ interface KindEntry<K extends Kind, Run> {
 }
 
 /** Context of `wrapModelCall`. */
-export interface CallContext {
+export interface CallContext extends CallPurpose {
   readonly sessionId: SessionId
   readonly taskId: TaskId
   readonly turnId: TurnId
@@ -542,7 +542,7 @@ export const lifecyclePerRun = <
 /** Creates a {@link LifecycleMiddleware} from an entry whose types were checked at construction. */
 export const lifecycleUndeclared = (entry: Lifecycle.Entry): LifecycleMiddleware => make("lifecycle", entry.name, entry)
 
-export type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
+export type { CallPurpose, LlmContext, RunSpending, ToolAnnotations, ToolArguments, ToolCallContext } from "./Kind.ts"
 export type {
   AfterAgentInput,
   AfterModelInput,

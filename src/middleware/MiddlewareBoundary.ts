@@ -40,7 +40,8 @@ import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import { CallTimer } from "./CallTimer.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
-import type { Kind, OnFailure } from "./Kind.ts"
+import type { CallPurpose, Kind, OnFailure } from "./Kind.ts"
+import * as Requesters from "./Requesters.ts"
 import * as ResultContract from "./ResultContract.ts"
 import {
   AttachedDefect,
@@ -96,12 +97,14 @@ export interface NextInvocation {
    * closed.
    */
   readonly fault: (error: unknown, consequence: string) => Effect.Effect<void>
+  /** Returns the services of a fiber that runs the wrapper's `onPart` for this call. */
+  readonly toOwnServices: <R>(services: Context.Context<R>) => Context.Context<R>
   /** Sets the effect that runs if the wrapper returns the result of this call. */
   readonly whenStanding: (release: Effect.Effect<void, unknown, unknown>) => void
 }
 
 /** The call of `next` whose stream the fiber is processing. */
-export const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", {
+const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", {
   defaultValue: () => undefined
 })
 
@@ -114,7 +117,11 @@ interface CallBelow<Req, Options, A> {
 }
 
 /** A call outside of any wrapper. */
-const unwrapped: NextInvocation = { fault: () => Effect.void, whenStanding: () => {} }
+const unwrapped: NextInvocation = {
+  fault: () => Effect.void,
+  toOwnServices: (services) => services,
+  whenStanding: () => {}
+}
 
 const isNothing = (value: unknown): value is undefined | null => value === undefined || value === null
 
@@ -149,6 +156,8 @@ class Frame<Req, Options, A, Info> {
   #shown: A | undefined
   #release: Effect.Effect<void, unknown, unknown> | undefined
   #calling: NextInvocation | undefined
+  /** Requesters outside of the wrapper, which apply to the code of `next`. */
+  #outer: Requesters.RequesterSet | undefined
   /** Newest call of `next` without options, and its request. */
   #plainCall: Effect.Effect<A, unknown, unknown> | undefined
   #asked: Req | undefined
@@ -180,6 +189,8 @@ class Frame<Req, Options, A, Info> {
     return IsolatedCall.forkIsolated(
       Effect.withFiber((fiber) => {
         this.#timer.start(fiber.getRef(Clock.Clock))
+        this.#outer = fiber.getRef(Requesters.Requesters)
+        fiber.setContext(Requesters.addRequester(fiber.context, this.#wrapper))
         return wrapped
       }),
       (fiber) => this.#read(IsolatedCall.awaitExit(fiber, this.#own(), restore, true), context, restore)
@@ -244,9 +255,20 @@ class Frame<Req, Options, A, Info> {
     this.#release = undefined
     this.#own().pause()
     this.#timer.pause()
-    this.#calling = { fault: this.#fault, whenStanding: this.#whenStanding }
-    const called = this.#below(request, options, this.#calling)
-    return Effect.map(Effect.onExit(called, this.#ended), (value) => (this.#shown = Frozen.makeView(value)))
+    const calling: NextInvocation = {
+      fault: this.#fault,
+      toOwnServices: (services) => Context.add(Requesters.addRequester(services, this.#wrapper), Streaming, calling),
+      whenStanding: this.#whenStanding
+    }
+    this.#calling = calling
+    const called = this.#below(request, options, calling)
+    const own = caller.context
+    if (this.#outer !== undefined) caller.setContext(Context.add(own, Requesters.Requesters, this.#outer))
+    const restoreContext = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
+      caller.setContext(own)
+      return this.#ended(exit)
+    }
+    return Effect.map(Effect.onExit(called, restoreContext), (value) => (this.#shown = Frozen.makeView(value)))
   }
 
   readonly #whenStanding: NextInvocation["whenStanding"] = (release) => {
@@ -448,7 +470,7 @@ class Frame<Req, Options, A, Info> {
 }
 
 /** Evaluates one wrapper around one call by the failure table. The wrapper cannot change `context`. */
-export const evaluate = <Req, Options, A, Info extends { readonly turnId: TurnId }>(
+export const evaluate = <Req, Options, A, Info extends CallPurpose & { readonly turnId: TurnId }>(
   wrapper: Wrapper<Req, Options, A, Info>,
   context: Info,
   request: Req,
@@ -456,5 +478,5 @@ export const evaluate = <Req, Options, A, Info extends { readonly turnId: TurnId
   surroundings: ChainContext<A, Info>
 ): Effect.Effect<A, unknown, unknown> =>
   Effect.uninterruptibleMask((restore) =>
-    new Frame(wrapper, request, below, surroundings, context.turnId).run(context, restore)
+    new Frame(wrapper, request, below, surroundings, context.runTurnId ?? context.turnId).run(context, restore)
   )

@@ -9,6 +9,7 @@
  * §1.4 and §1.6, with the order of `ARCHITECTURE.md` §7 (a pipeline, where the contract folds).
  */
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
@@ -17,7 +18,8 @@ import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import { timeEffect } from "./CallTimer.ts"
 import { type Faults, SetAside } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
-import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
+import type { CallPurpose, Kind, OnFailure, TraceEntry } from "./Kind.ts"
+import { addRequester } from "./Requesters.ts"
 import { isPayload, makeError } from "./ResultContract.ts"
 
 /** Time limit of one request middleware (`ARCHITECTURE.md` §7). */
@@ -59,11 +61,11 @@ export const toTraceEntry = (given: object): TraceEntry => {
 }
 
 /** Request middleware as the pipeline runs it. */
-export interface Rewriter<Payload, Context> {
+export interface Rewriter<Payload, Info> {
   readonly kind: Kind
   readonly name: string
   readonly onFailure: OnFailure
-  readonly rewrite: (payload: Payload, context: Context) => Effect.Effect<Answer<Payload>, unknown, unknown>
+  readonly rewrite: (payload: Payload, context: Info) => Effect.Effect<Answer<Payload>, unknown, unknown>
 }
 
 /** Final payload, and the trace of the accepted rewrites. */
@@ -85,18 +87,18 @@ const readAnswer = <Payload>(given: Answer<Payload>): Answer<Payload> => {
 }
 
 /** Runs the rewriters in order over one payload. `makeContext` creates the context of each, with the trace so far. */
-export const run = Effect.fnUntraced(function* <Payload, Context extends { readonly turnId: TurnId }>(
-  rewriters: ReadonlyArray<Rewriter<Payload, Context>>,
+export const run = Effect.fnUntraced(function* <Payload, Info extends CallPurpose & { readonly turnId: TurnId }>(
+  rewriters: ReadonlyArray<Rewriter<Payload, Info>>,
   faults: Faults,
   original: Payload,
-  makeContext: (trace: ReadonlyArray<TraceEntry>) => Context
+  makeContext: (trace: ReadonlyArray<TraceEntry>) => Info
 ): Effect.fn.Return<Outcome<Payload>, MiddlewareFailure | ExecutionBlocked, unknown> {
   let payload = original
   let trace = noTrace
   for (const rewriter of rewriters) {
     const { kind, name, onFailure, rewrite } = rewriter
     const context = makeContext(trace)
-    const { turnId } = context
+    const turnId = context.runTurnId ?? context.turnId
     if (faults.isSetAside(rewriter, turnId)) {
       if (onFailure === "open") continue
       return yield* Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: new SetAside() }))
@@ -104,6 +106,7 @@ export const run = Effect.fnUntraced(function* <Payload, Context extends { reado
     const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(context)))
     const contained = IsolatedCall.contain(Effect.map(rewriting, readAnswer<Payload>), { what: "it", deadline })
     const answer = yield* timeEffect(contained, (millis) => faults.noteCall(rewriter, turnId, millis)).pipe(
+      Effect.updateContext((services: Context.Context<unknown>) => addRequester(services, rewriter)),
       Effect.catchCause((cause): Effect.Effect<UnchangedPayload, MiddlewareFailure | ExecutionBlocked> => {
         if (Cause.hasInterrupts(cause))
           return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))

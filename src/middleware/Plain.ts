@@ -23,7 +23,14 @@ import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import { observerVersion } from "../base/domain/Version.ts"
 import * as Frozen from "./Frozen.ts"
-import { type LlmContext, middlewareSchemaVersion, type ToolArguments, type ToolCallContext } from "./Kind.ts"
+import {
+  type CallPurpose,
+  type LlmContext,
+  middlewareSchemaVersion,
+  type ToolAnnotations,
+  type ToolArguments,
+  type ToolCallContext
+} from "./Kind.ts"
 import * as Middleware from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as Pipeline from "./Pipeline.ts"
@@ -39,6 +46,12 @@ export type Callback = (call: Envelope) => unknown
 
 const versions = { telemetry_schema_version: observerVersion, middleware_schema_version: middlewareSchemaVersion }
 
+const toPurposeFields = ({ cost, runTurnId, task, usage }: CallPurpose): Record<string, unknown> => ({
+  ...(task === undefined ? {} : { task, run_turn_id: runTurnId ?? "" }),
+  ...(usage === undefined ? {} : { usage: Usage.toWire(usage) }),
+  ...(cost === undefined ? {} : { cost })
+})
+
 const toLlmFields = (context: LlmContext): Record<string, unknown> => ({
   ...versions,
   session_id: context.sessionId,
@@ -51,8 +64,18 @@ const toLlmFields = (context: LlmContext): Record<string, unknown> => ({
   base_url: context.baseUrl ?? "",
   api_mode: context.apiMode,
   api_call_count: context.apiCallCount,
-  retry_count: context.retryCount
+  retry_count: context.retryCount,
+  ...toPurposeFields(context)
 })
+
+/** Returns the annotations of a tool under their wire names. */
+export const toAnnotationFields = ({ destructive, idempotent, openWorld, readonly }: ToolAnnotations) =>
+  Object.freeze({
+    ...(readonly === undefined ? {} : { readonly }),
+    ...(destructive === undefined ? {} : { destructive }),
+    ...(idempotent === undefined ? {} : { idempotent }),
+    ...(openWorld === undefined ? {} : { open_world: openWorld })
+  })
 
 const toToolFields = (context: ToolCallContext): Record<string, unknown> => ({
   ...versions,
@@ -61,7 +84,8 @@ const toToolFields = (context: ToolCallContext): Record<string, unknown> => ({
   turn_id: context.turnId,
   api_request_id: context.apiRequestId,
   tool_name: context.toolName,
-  tool_call_id: context.toolCallId
+  tool_call_id: context.toolCallId,
+  annotations: toAnnotationFields(context.annotations)
 })
 
 const memoize = <A>(make: () => A): (() => A) => {
@@ -324,6 +348,7 @@ export const wrapModelCall = (options: Middleware.Registration, callback: Callba
                 turn_id: context.turnId,
                 platform: context.platform,
                 api_call_count: context.apiCallCount,
+                ...toPurposeFields(context),
                 next_call: nextCall
               },
               { params: shown }

@@ -4,6 +4,7 @@
  * Source: `hermes-contract.md` §1.2 and §1.3.
  */
 import type { ApiMode } from "../base/domain/ApiMode.ts"
+import type { Spent } from "../base/domain/Cost.ts"
 import type { RequestBody } from "../base/domain/ModelCall.ts"
 import type { Registrable, ToolArguments, TraceEntry } from "./Kind.ts"
 import type { ModelAnswer, ModelCallParams } from "./Middleware.ts"
@@ -17,13 +18,33 @@ interface RunIds {
   readonly turn_id: string
 }
 
+/** Purpose of a model call. */
+interface Purpose {
+  /** Name of the side task. Absent for a call of a run itself. */
+  readonly task?: string
+  /** Turn of the run that requested the side task, empty outside of a run. Absent for a call of a run itself. */
+  readonly run_turn_id?: string
+  /** Usage of the run so far, under the names of `post_api_request`. Absent outside of a run. */
+  readonly usage?: Readonly<Record<string, number>>
+  /** Cost of the run so far. Absent outside of a run. */
+  readonly cost?: Spent
+}
+
+/** Properties that a tool states. */
+interface StatedAnnotations {
+  readonly readonly?: boolean
+  readonly destructive?: boolean
+  readonly idempotent?: boolean
+  readonly open_world?: boolean
+}
+
 interface Ids extends RunIds {
   readonly api_request_id: string
   /** Rewrites accepted so far. */
   readonly middleware_trace: ReadonlyArray<TraceEntry>
 }
 
-interface LlmCall<Mode extends ApiMode> extends Ids {
+interface LlmCall<Mode extends ApiMode> extends Ids, Purpose {
   readonly platform: string
   readonly model: string
   readonly provider: string
@@ -48,6 +69,8 @@ type LlmExecutionCall = LlmRequestCall & { readonly next_call: NextCall }
 interface ToolRequestCall extends Ids {
   readonly tool_name: string
   readonly tool_call_id: string
+  /** Annotations of the tool. */
+  readonly annotations: StatedAnnotations
   readonly args: ToolArguments
   readonly original_args: ToolArguments
 }
@@ -61,7 +84,7 @@ interface ToolExecutionCall extends ToolRequestCall {
  * Argument of `wrap_model_call`. Return the result of `next_call`, a changed copy of it, or a string. `next_call` may
  * be called again.
  */
-interface WrapModelCallCall extends RunIds {
+interface WrapModelCallCall extends RunIds, Purpose {
   readonly platform: string
   readonly api_call_count: number
   readonly params: ModelCallParams

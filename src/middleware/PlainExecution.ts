@@ -20,6 +20,7 @@ import type { Kind } from "./Kind.ts"
 import { makeRefusal } from "./WrapperFailures.ts"
 import type * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
+import * as Requesters from "./Requesters.ts"
 
 /**
  * `next_call` for plugins. Without an argument, or with `undefined`, the payload is unchanged. Only model calls accept
@@ -69,7 +70,7 @@ export const run = Effect.fnUntraced(function* <Req, Options, A>({
   const nextCall: NextCall = (payload, given) => {
     if (ended) return Promise.reject(new Error("next_call() was called after the function had returned"))
     if (running.size > 0) return Promise.reject(makeRefusal(kind, name))
-    const fiber = fork(next(request(payload), options(given)))
+    const fiber = Requesters.leavePlain(() => fork(next(request(payload), options(given))))
     running.add(fiber)
     const settled = Effect.runPromise(Fiber.await(fiber)).then((exit) => {
       running.delete(fiber)

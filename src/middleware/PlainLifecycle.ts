@@ -54,9 +54,10 @@ const pickRunFields = ({
   maxIterations,
   platform,
   sessionId,
+  task,
   taskId,
   turnId
-}: Lifecycle.RunFacts): object => ({ sessionId, taskId, turnId, platform, isChild, cwd, maxIterations })
+}: Lifecycle.RunFacts): object => ({ sessionId, taskId, turnId, platform, isChild, cwd, maxIterations, task })
 
 /** Creates the single argument of a plain method. */
 const toPlainInput = (input: object): object => {
@@ -65,6 +66,9 @@ const toPlainInput = (input: object): object => {
   // The input of every phase contains the run.
   if (Predicate.isObject(run)) defineSnakeCaseMembers(target, pickRunFields(run as unknown as Lifecycle.RunFacts))
   defineSnakeCaseMembers(target, input)
+  const annotations: unknown = Reflect.get(input, "annotations")
+  if (Predicate.isObject(annotations))
+    Object.defineProperty(target, "annotations", { value: Plain.toAnnotationFields(annotations), enumerable: true })
   return Object.freeze(target)
 }
 
@@ -151,6 +155,8 @@ interface RunFields {
   readonly turn_id: string
   readonly platform: string
   readonly is_child: boolean
+  /** Name of the side task, for the parts of its answer. */
+  readonly task?: string
 }
 
 type Method<More> = (input: Readonly<RunFields & More>) => unknown
@@ -166,9 +172,12 @@ interface StepFields extends ConversationFields {
   readonly max_iterations: number
 }
 
+type ToolCall = CallOf<"tool_request">
+
 interface ToolFields {
   readonly tool_name: string
   readonly tool_call_id: string
+  readonly annotations: ToolCall["annotations"]
   readonly tool_input: ToolArguments
   readonly parallel_execution_id: string
 }

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { ExecutionBlocked } from "../base/domain/AgentError.ts"
 import * as Interruption from "../base/domain/Interruption.ts"
+import { runPlain } from "./Requesters.ts"
 
 /** Failure of a plain function: the value that it threw, or with which its promise or Effect failed. */
 export class Thrown {
@@ -15,7 +16,7 @@ export class Thrown {
 
 /** Runs a plain function and waits for the returned promise or Effect. Defects of a returned Effect count as thrown. */
 export const call = <A>(run: () => A): Effect.Effect<unknown, Thrown, unknown> =>
-  Effect.flatMap(Effect.try({ try: run, catch: (error) => new Thrown(error) }), resolveReturn)
+  Effect.flatMap(Effect.try({ try: () => runPlain(run), catch: (error) => new Thrown(error) }), resolveReturn)
 
 /** Reads a veto. A module without the class throws an error with its name, and a reason or a message. */
 const readVeto = (error: unknown): ExecutionBlocked | undefined => {

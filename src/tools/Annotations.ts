@@ -24,6 +24,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Tool from "effect/ai/Tool"
+import type { ToolAnnotations } from "../middleware/Kind.ts"
 
 /** Names of the arguments that hold file paths. Calls whose paths do not overlap may run in parallel. */
 export class PathArguments extends Context.Service<PathArguments, ReadonlyArray<string>>()(
@@ -123,3 +124,21 @@ export const readFacts = (tool: Tool.Any): ToolFacts => ({
   timeout: readTimeout(tool),
   available: Context.getOrUndefined(tool.annotations, Available)
 })
+
+/** Annotations of tools, by their facts. The annotations of one tool are one value. */
+const statedAnnotations = new WeakMap<ToolFacts, ToolAnnotations>()
+
+/** Returns the facts that are stated about a tool, in the form that middleware receives. */
+export const toStated = (facts: ToolFacts): ToolAnnotations => {
+  const known = statedAnnotations.get(facts)
+  if (known !== undefined) return known
+  const { destructive, foreign, idempotent, readonly } = facts
+  const made = Object.freeze({
+    ...(readonly === undefined ? {} : { readonly }),
+    ...(destructive === undefined ? {} : { destructive }),
+    ...(idempotent === undefined ? {} : { idempotent }),
+    ...(foreign ? { openWorld: true } : {})
+  })
+  statedAnnotations.set(facts, made)
+  return made
+}

@@ -28,12 +28,13 @@ type BeforeOutcome =
 
 const buildToolInput = (
   run: RunFacts,
-  { apiRequestId, toolCallId, toolName }: ToolCallContext,
+  { annotations, apiRequestId, toolCallId, toolName }: ToolCallContext,
   toolInput: ToolArguments
 ): BeforeToolInput => ({
   run,
   toolName,
   toolCallId,
+  annotations,
   toolInput: Frozen.makeView(toolInput),
   parallelExecutionId: apiRequestId
 })

@@ -21,6 +21,7 @@ import type { Interceptors } from "../models/routing/Interceptors.ts"
 import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 import type { EndRequest } from "../middleware/LoopControl.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
+import * as Annotations from "./Annotations.ts"
 import type * as Approvals from "./Approvals.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
@@ -188,6 +189,7 @@ const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, re
 })
 
 const noTrace: ToolCallContext["trace"] = []
+const noAnnotations: ToolCallContext["annotations"] = {}
 
 /** Returns true if repeating a call has no further effect. */
 export const isIdempotent = ({ facts }: BoundTool): boolean => facts.readonly === true || facts.idempotent === true
@@ -270,12 +272,25 @@ const decideCall = (
   })
 }
 
+/** A call with its tool; `undefined` if there is no such tool. */
+interface CallOfTool {
+  readonly call: Prompt.ToolCallPart
+  readonly bound: BoundTool | undefined
+}
+
 const buildCallContext = (
   ids: CallIds,
-  call: Prompt.ToolCallPart,
+  { bound, call }: CallOfTool,
   sent: ToolArguments,
   trace: ToolCallContext["trace"]
-): ToolCallContext => ({ ...ids, toolName: call.name, toolCallId: ToolCallId.make(call.id), originalArgs: sent, trace })
+): ToolCallContext => ({
+  ...ids,
+  toolName: call.name,
+  toolCallId: ToolCallId.make(call.id),
+  annotations: bound === undefined ? noAnnotations : Annotations.toStated(bound.facts),
+  originalArgs: sent,
+  trace
+})
 
 /** Admits a call that no middleware or listener observes before it is judged. */
 const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: BoundTool, args: ToolArguments) =>
@@ -283,7 +298,7 @@ const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: B
     call,
     bound,
     args,
-    context: buildCallContext(given.ids, call, args, noTrace),
+    context: buildCallContext(given.ids, { bound, call }, args, noTrace),
     announced: ToolEvents.unannounced,
     concerned: { bound, callId: call.id, messages: given.messages, directive: undefined }
   })
@@ -300,7 +315,7 @@ const admitCall = Effect.fnUntraced(function* (
     messages
   } = given
   const buildContextWith = (trace: ToolCallContext["trace"]): ToolCallContext =>
-    buildCallContext(ids, call, sent, trace)
+    buildCallContext(ids, { bound, call }, sent, trace)
   const rewritten =
     stack.toolRequest.length === 0
       ? { payload: sent, trace: noTrace }
@@ -354,7 +369,7 @@ export const notifyRefusedCall = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RefusedCall, never, Scope.Scope> {
   if (!hooks.has("pre_tool_call") && !hooks.has("post_tool_call")) return refused
   const { call, output, status } = refused
-  const context = buildCallContext(ids, call, args, noTrace)
+  const context = buildCallContext(ids, { bound: undefined, call }, args, noTrace)
   const announced = yield* ToolEvents.announce(hooks, context, args)
   const outcome = ToolEvents.toOutcome(status, output, "plugin_block")
   yield* ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome })
@@ -376,7 +391,7 @@ const closeInvalidCall = Effect.fnUntraced(function* (
   const { call, output } = refused
   const { isChanged, output: changed } = yield* LifecycleTools.applyAfterTool(
     lifecycle,
-    buildCallContext(given.ids, call, args, noTrace),
+    buildCallContext(given.ids, { call, bound: given.tools.get(call.name) }, args, noTrace),
     args,
     { raw: { error: output }, llm: output, isError: true },
     { foreign: false }
@@ -395,7 +410,7 @@ const refuseOutOfScope = Effect.fnUntraced(function* (
 ): Effect.fn.Return<PreparedCall> {
   const args = isArguments(call.params) ? call.params : {}
   const { result, ...outcome } = ToolOutcome.toBlockedOutcome("tool_scope_block", message)
-  const context = buildCallContext(ids, call, args, noTrace)
+  const context = buildCallContext(ids, { bound: undefined, call }, args, noTrace)
   yield* ToolEvents.reportUnannounced(hooks, context, { args, result, durationMillis: 0, outcome })
   return { ...refuseCall(call, "blocked", result, "tool_scope_block"), invalid: true }
 })

@@ -23,6 +23,7 @@ export const toolContext = (originalArgs: ToolArguments, trace: ReadonlyArray<Tr
   ...ids,
   toolName: "terminal",
   toolCallId: Ids.ToolCallId.make("c"),
+  annotations: {},
   originalArgs,
   trace
 })

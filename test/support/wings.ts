@@ -79,7 +79,7 @@ export const below: Record<string, ReadonlyArray<string>> = {
   "models/provider": ["base/domain", "base/platform"],
   store: ["base/domain", "base/platform"],
   hooks: ["base/domain", "base/platform", "base/config", "places"],
-  middleware: ["base/domain", "hooks"],
+  middleware: ["base/domain", "base/platform", "hooks"],
   "models/routing": ["base/domain", "base/platform", "base/config", "models/provider", "hooks", "middleware"],
   "tools/prompt": ["base/domain", "base/config", "store", "models/routing"],
   tools: [
@@ -139,7 +139,7 @@ below["serve/server"] = [...upToAgent, "serve/host"]
 // Of `program`, the commands know the type `ProgramStart` alone: the entry provides the runtime.
 below["program/cli"] = [...upToAgent, "serve/host", "research", "serve/cluster", "serve/server", "program"]
 // `program` is `Runtime.ts` and its parts.
-below["kit/testing"] = [...upToAgent, "program"]
+below["kit/testing"] = [...upToAgent, "program", "serve/host", "serve/server"]
 below["kit/promise"] = [...upToAgent, "serve/host", "program"]
 below["kit/entry"] = [
   ...upToAgent,

@@ -68,6 +68,8 @@ export interface Entry {
   readonly name: string
   /** Arguments of a tool as JSON, or `N messages` for a model call. */
   readonly input: string
+  /** Name of the side task, for a model call that is not a step of the run. */
+  readonly task?: string | undefined
   /** Status of the call, only in an `end` entry. */
   readonly status?: "ok" | "failed" | "interrupted" | undefined
   /** Failure of the call, in one line. */
@@ -84,7 +86,7 @@ const longest = 2_000
 const oneLine = (text: string): string => Redaction.redactStart(text, longest).replaceAll(/\s+/g, " ")
 
 /** Fields that are the same in both entries of a call. */
-type Call = Pick<Entry, "kind" | "id" | "sessionId" | "turnId" | "input">
+type Call = Pick<Entry, "kind" | "id" | "sessionId" | "turnId" | "input" | "task">
 
 const auditCall = <A, E, R, R2>(
   write: (entry: Entry) => Effect.Effect<unknown, unknown, R2>,
@@ -120,7 +122,7 @@ export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMidd
     name: "Audit",
     onFailure: "closed",
     wrapModelCall:
-      (next, { sessionId, turnId }) =>
+      (next, { sessionId, task, turnId }) =>
       (params) =>
         auditCall(
           write,
@@ -129,7 +131,8 @@ export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMidd
             id: `${turnId}:${++calls}`,
             sessionId,
             turnId,
-            input: `${params.call.messages.length} messages`
+            input: `${params.call.messages.length} messages`,
+            ...(task === undefined ? {} : { task })
           },
           "model",
           next(params),

@@ -15,6 +15,8 @@
  *
  * **Gotchas**
  *
+ * - A side task on a route of its own (`auxiliary.vision.provider`) is left alone: the route was chosen for the task. A
+ *   side task on the route of the run falls back like a step.
  * - A fallback on another server does not receive the primary's key, see `failover/FallbackRoute`.
  * - Only matching failures count for the breaker. The reference implementation counts all failures.
  * - Text streamed before the failure was already shown. The answer consists only of the fallback's parts, and a notice
@@ -101,6 +103,18 @@ const notifyRouteChange = (
   return context.notify([{ _tag: "RouteChanged", from: toPlace(from), to: toPlace(to), reason: "llm_failover" }])
 }
 
+/** Tests whether a route was chosen for a side task. The breaker counts the failures of the primary alone. */
+const isChosenForTask = ({ task }: Middleware.CallContext, { route }: Middleware.ModelCallParams): boolean =>
+  task !== undefined && route !== undefined
+
+const hideRejection = <E, R>(
+  called: Effect.Effect<Middleware.ModelAnswer, E | OwnFailure, R>
+): Effect.Effect<Middleware.ModelAnswer, E, R> =>
+  Effect.mapError(called, (error) => (error instanceof Breakers.Rejected ? makeSkippedError() : error)).pipe(
+    // Every model call can fail with an AiError, in addition to the other members of `E`.
+    (answer) => answer as Effect.Effect<Middleware.ModelAnswer, E, R>
+  )
+
 const buildMiddleware = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middleware.WrapModelCall => {
   const isMatch = (error: unknown): boolean => Trigger.matches(trigger, error)
   const breaker =
@@ -170,14 +184,8 @@ const buildMiddleware = ({ breaker: limits, fallbacks, trigger }: Options.Settin
 
   return Middleware.wrapModelCall({
     name: "LlmFailover",
-    wrap:
-      <E, R>(next: Ask<E, R>, context: Middleware.CallContext) =>
-      (params: Middleware.ModelCallParams) =>
-        callWithFallbacks(next, context, params).pipe(
-          Effect.mapError((error) => (error instanceof Breakers.Rejected ? makeSkippedError() : error)),
-          // Every model call can fail with an AiError, in addition to the other members of `E`.
-          (answer) => answer as Effect.Effect<Middleware.ModelAnswer, E, R>
-        )
+    wrap: (next, context) => (params) =>
+      isChosenForTask(context, params) ? next(params) : hideRejection(callWithFallbacks(next, context, params))
   })
 }
 

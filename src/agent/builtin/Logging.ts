@@ -69,9 +69,11 @@ const logAroundCall =
     log: (line: string) => Effect.Effect<void>,
     previewChars: number
   ): NonNullable<Middleware.Methods["wrapModelCall"]> =>
-  (next) =>
+  (next, { task }) =>
   (params) =>
-    log(`model call with ${params.call.messages.length} messages`).pipe(
+    log(
+      `model call ${task === undefined ? "" : `of the task ${task} `}with ${params.call.messages.length} messages`
+    ).pipe(
       Effect.andThen(
         params.call.stream
           ? next(params, {

@@ -10,7 +10,7 @@
  *
  * Two calls are the same if their messages, tools, tool choice, response format, limits and route are equal. Only
  * complete answers (`stop`, `tool-calls`) are stored, except those with files or with apparent secrets. An answer from
- * the store uses no tokens and costs nothing. If the store fails, a warning is logged and the provider is asked.
+ * the store uses no tokens and costs nothing. Side tasks are not stored. If the store fails, a warning is logged and the provider is asked.
  *
  * **Example** (In memory, for a test)
  *
@@ -152,8 +152,10 @@ const buildMiddleware = ({
 }: Options): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
   Middleware.wrapModelCall({
     name: "ResponseCache",
-    wrap: (next, context) => (params) =>
-      Effect.scoped(
+    wrap: (next, context) => (params) => {
+      // A judgement or a compaction is made anew each time.
+      if (context.task !== undefined) return next(params)
+      return Effect.scoped(
         Effect.gen(function* () {
           const { make } = yield* Store
           const store = yield* make({ storeId, timeToLive: () => `${timeToLiveSeconds} seconds` })
@@ -173,6 +175,7 @@ const buildMiddleware = ({
           return answer
         })
       )
+    }
   })
 
 /** Creates the middleware from unvalidated parameters. */

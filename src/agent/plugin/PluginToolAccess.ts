@@ -18,6 +18,7 @@ import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../base/domain/Json.ts"
+import * as Requesters from "../../middleware/Requesters.ts"
 
 /** A tool call by a plugin. */
 interface ToolCallRequest {
@@ -96,7 +97,15 @@ export const make = (): PluginToolAccess => {
       const run = Effect.runPromiseWith(yield* Effect.context<never>())
       const own = {
         dispatch: (call: ToolCallRequest) => run(dispatch(call)),
-        complete: (question: Question) => run(Effect.mapError(complete(question), ({ message }) => new Error(message)))
+        // Middleware of the plugin that asks is not asked about its own question.
+        complete: (question: Question) =>
+          run(
+            Effect.provideService(
+              Effect.mapError(complete(question), ({ message }) => new Error(message)),
+              Requesters.Requesters,
+              Requesters.getRequesters()
+            )
+          )
       }
       yield* Effect.acquireRelease(
         Effect.sync(() => {

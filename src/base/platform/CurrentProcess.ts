@@ -1,4 +1,5 @@
 /** Access to this process: its properties, standard streams, events and exit. Also sends signals to other processes. */
+import { AsyncLocalStorage } from "node:async_hooks"
 import { statfsSync, writeFileSync } from "node:fs"
 import { tmpdir, totalmem } from "node:os"
 import * as Context from "effect/Context"
@@ -99,3 +100,23 @@ export const sendSignal = (pid: number, name: NodeJS.Signals): void => {
  * error if the file cannot be written.
  */
 export const writeFileNow = (path: string, text: string): void => writeFileSync(path, text, { mode: 0o600 })
+
+/** A value that asynchronous JavaScript inherits from the call that started it, as fibers inherit their services. */
+export interface AsyncScope<A> {
+  /** Calls a function. Its asynchronous calls have the value. */
+  readonly run: <B>(value: A, body: () => B) => B
+  /** Calls a function without a value. */
+  readonly leave: <B>(body: () => B) => B
+  /** Returns the value of the calling code, or `undefined` if it has no value. */
+  readonly get: () => A | undefined
+}
+
+/** Creates a holder of such values. */
+export const makeAsyncScope = <A>(): AsyncScope<A> => {
+  const storage = new AsyncLocalStorage<A>()
+  return {
+    run: (value, body) => storage.run(value, body),
+    leave: (body) => storage.exit(body),
+    get: () => storage.getStore()
+  }
+}

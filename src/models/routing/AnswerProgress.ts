@@ -5,7 +5,8 @@
  * Source: `ARCHITECTURE.md` §7, `hermes-llm.md` §15.5.
  */
 import type * as Clock from "effect/Clock"
-import type { StreamPart } from "../../base/domain/ModelCall.ts"
+import * as Effect from "effect/Effect"
+import type { ExecuteOptions, StreamPart } from "../../base/domain/ModelCall.ts"
 
 /** Progress of one attempt. */
 export interface AttemptProgress {
@@ -18,10 +19,21 @@ export interface AttemptProgress {
   firstPartAt: number | undefined
   /** Parts that were processed, one array for each read. */
   readonly parts: Array<ReadonlyArray<StreamPart>>
+  /**
+   * Parts that the wrappers of the attempt passed on, which the run record has of an attempt that failed; `undefined`
+   * for an attempt without wrappers.
+   */
+  passed: Array<ReadonlyArray<StreamPart>> | undefined
 }
 
 /** Creates the progress of a new attempt. */
-export const beginAttempt = (): AttemptProgress => ({ last: 0, isStreaming: false, firstPartAt: undefined, parts: [] })
+export const beginAttempt = (): AttemptProgress => ({
+  last: 0,
+  isStreaming: false,
+  firstPartAt: undefined,
+  parts: [],
+  passed: undefined
+})
 
 /** Tests whether a part has content. Parts that only mark a start or an end have no content. */
 const hasContent = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
@@ -37,6 +49,20 @@ export const noteArrival = (progress: AttemptProgress, parts: ReadonlyArray<Stre
 export const noteRead = (progress: AttemptProgress, parts: ReadonlyArray<StreamPart>, clock: Clock.Clock): void => {
   progress.last = clock.currentTimeMillisUnsafe()
   progress.parts.push(parts)
+}
+
+/** Returns options of an attempt that record the parts which its wrappers pass on. */
+export const recordPassedParts = (progress: AttemptProgress, options: ExecuteOptions | undefined): ExecuteOptions => {
+  const passed: Array<ReadonlyArray<StreamPart>> = []
+  progress.passed = passed
+  const onPart = options?.onPart
+  return {
+    ...options,
+    onPart: (parts) => {
+      passed.push(parts)
+      return onPart === undefined ? Effect.succeed(parts) : onPart(parts)
+    }
+  }
 }
 
 /** Records whether the request of an attempt is streamed. */

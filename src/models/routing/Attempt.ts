@@ -21,6 +21,8 @@ import * as ResultContract from "../../middleware/ResultContract.ts"
 import type { LlmContext, TraceEntry } from "../../middleware/Kind.ts"
 import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import * as WrapperFailures from "../../middleware/WrapperFailures.ts"
+import type { Stack } from "../../middleware/Stack.ts"
+import * as Requesters from "../../middleware/Requesters.ts"
 import * as Pipeline from "../../middleware/Pipeline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Adaptation from "./Adaptation.ts"
@@ -107,7 +109,7 @@ const makeContextBuilder = (
   { number: retryCount, provider, state: { question } }: StartedAttempt,
   originalRequest: ModelRequest
 ): ((trace: ReadonlyArray<TraceEntry>) => LlmContext) => {
-  const { context } = question
+  const { context, getSpending } = question
   const base = {
     sessionId: context.sessionId,
     taskId: context.taskId,
@@ -121,10 +123,20 @@ const makeContextBuilder = (
     apiCallCount: context.apiCallCount,
     retryCount,
     originalRequest,
+    task: context.task,
+    runTurnId: context.runTurnId,
+    ...getSpending?.(),
     decode: provider.decode
   }
   return (trace) => ({ ...base, trace })
 }
+
+/** Returns the middleware of a side task: all that does not request it. */
+const selectEntries = ({ llmExecution, llmRequest }: Stack) =>
+  Effect.map(Requesters.Requesters, (requesters) => ({
+    llmExecution: Requesters.removeRequesters(llmExecution, requesters),
+    llmRequest: Requesters.removeRequesters(llmRequest, requesters)
+  }))
 
 const runIntercepted = Effect.fnUntraced(function* (
   started: StartedAttempt,
@@ -138,8 +150,9 @@ const runIntercepted = Effect.fnUntraced(function* (
     question
   } = state
   const contextWith = makeContextBuilder(started, prepared)
+  const { llmExecution, llmRequest } = question.context.task === undefined ? stack : yield* selectEntries(stack)
   // A veto, or a middleware failure that blocks the request, is reported as the result of the attempt.
-  const rewritten = yield* Effect.result(Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith))
+  const rewritten = yield* Effect.result(Pipeline.run(llmRequest, stack.faults, prepared, contextWith))
   const { payload, trace } = Result.getOrElse(rewritten, () => ({ payload: prepared, trace: [] }))
   const context = contextWith(trace)
   const execution = recordAttempt(
@@ -150,9 +163,12 @@ const runIntercepted = Effect.fnUntraced(function* (
           stack.llmServices,
           stack.faults,
           () => context,
-          Chain.run(stack.llmExecution, executions, stack.faults, context, execute, () =>
+          Chain.run(llmExecution, executions, stack.faults, context, execute, () =>
             state.route.patience.wrapper(() => CallTokens.estimateTokens(question.call))
-          )(payload, question.options)
+          )(
+            payload,
+            llmExecution.length === 0 ? question.options : AnswerProgress.recordPassedParts(progress, question.options)
+          )
         )
   )
   if (!AttemptEvents.isHeard(hooks)) return yield* execution

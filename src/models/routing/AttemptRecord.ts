@@ -132,9 +132,9 @@ const includeDefined = <K extends string, V>(key: K, value: V | undefined): { re
   (value === undefined ? {} : { [key]: value }) as { readonly [_ in K]?: V }
 
 /** Assembles the parts of an incomplete answer that had arrived. */
-const assembleStreamedParts = ({ parts }: AttemptProgress): ReadonlyArray<AnswerPart> => {
+const assembleStreamedParts = ({ parts, passed = parts }: AttemptProgress): ReadonlyArray<AnswerPart> => {
   const assembler = Assembler.make()
-  for (const read of parts) assembler.add(read)
+  for (const read of passed) assembler.add(read)
   return assembler.result().parts.map(toAnswerPart)
 }
 

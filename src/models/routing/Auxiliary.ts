@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * A side task uses the same attempt logic as the calls of a run: request and execution middleware and the API hooks
- * observe it, in the session to which it belongs. It is identified by `platform`, `auxiliary:<task>`, and by the run's
- * `turn_id` with the suffix `:<task>:<number>`, so that its request ids are unique. `wrap_model_call` does not run: it
- * wraps the steps of a run, and may itself request a side task there (for compaction or failover).
+ * A side task passes the same middleware as the model calls of a run, `wrap_model_call` included, and the API hooks
+ * observe it, in the session to which it belongs. Its context has the name of the task, and the run's `turn_id` with
+ * the suffix `:<task>:<number>`, so that its request ids are unique. A side task that a run requests passes the
+ * middleware of that run. It does not pass middleware whose own code requests it (`middleware/Requesters`).
  *
  * If the provider is chosen automatically, the next one is used if an account has no credit or a provider cannot be
  * reached; an explicitly configured provider is never replaced. Each call has the deadline of its task. Usage is
@@ -51,7 +51,7 @@ import * as Usage from "../../base/domain/Usage.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { CallContext, ModelAnswer } from "../../middleware/Middleware.ts"
 import * as TaskRoutes from "./TaskRoutes.ts"
-import type { Question, Service as ModelRouter } from "./ModelRouter.ts"
+import { CallingRun, callModel, type Question, type Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
 import * as Evidence from "./classification/Evidence.ts"
 
@@ -247,6 +247,8 @@ export const make = <E = never>(options: Options): Service<E> => {
   const makeCallContext = (task: string, { context }: TaskRequest): CallContext => ({
     ...context,
     turnId: TurnId.make(`${context.turnId}:${task}:${++count}`),
+    runTurnId: context.turnId,
+    task,
     platform: `auxiliary:${task}`,
     apiCallCount: 1
   })
@@ -276,14 +278,15 @@ export const make = <E = never>(options: Options): Service<E> => {
       options: undefined
     }
     const { timeout } = DerivedSettings.readAuxiliaryTask(settings, task)
-    return router
-      .call<E>(interceptors, question)
-      .pipe(
-        Effect.timeoutOrElse({
-          duration: `${timeout} seconds`,
-          orElse: () => Effect.fail(makeTimeoutError(label, task, timeout))
-        })
-      )
+    const asked = Effect.flatMap(CallingRun, (run) =>
+      callModel<E>(router, run?.interceptors ?? interceptors, { ...question, getSpending: run?.getSpending })
+    )
+    return asked.pipe(
+      Effect.timeoutOrElse({
+        duration: `${timeout} seconds`,
+        orElse: () => Effect.fail(makeTimeoutError(label, task, timeout))
+      })
+    )
   }
 
   const askInTurn = (

@@ -33,6 +33,8 @@ import type { ExecuteOptions, ModelCall } from "../../base/domain/ModelCall.ts"
 import type * as Route from "../../base/domain/Route.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Chain from "../../middleware/Chain.ts"
+import type { RunSpending } from "../../middleware/Kind.ts"
+import * as Requesters from "../../middleware/Requesters.ts"
 import * as ResultContract from "../../middleware/ResultContract.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { CallContext, ModelAnswer, ModelCallParams } from "../../middleware/Middleware.ts"
@@ -105,6 +107,8 @@ export interface Question {
   readonly discard?: Effect.Effect<void> | undefined
   /** Returns false once parts were passed on that cannot be withdrawn: a failed attempt then ends the call. */
   readonly canRepeat?: (() => boolean) | undefined
+  /** Returns the usage and cost of the run so far; `undefined` outside of a run. */
+  readonly getSpending?: (() => RunSpending) | undefined
   /** Progress of the answer, with the text received so far; `undefined` if the answer is read only when complete. */
   readonly progress?: AnswerProgress | undefined
 }
@@ -201,6 +205,17 @@ export class RouterStatus extends Context.Service<
   { readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>> }
 >()("hermes-effect/routing/RouterStatus") {}
 
+/** The run to which a fiber belongs. Side tasks that the fiber requests pass the interceptors of the run. */
+export interface CallingRunFacts {
+  readonly interceptors: Interceptors
+  readonly getSpending: () => RunSpending
+}
+
+/** The run to which a fiber belongs; `undefined` outside of a run. */
+export const CallingRun = Context.Reference<CallingRunFacts | undefined>("hermes-effect/routing/CallingRun", {
+  defaultValue: () => undefined
+})
+
 const modelCalls = {
   join: Chain.joinOnPart<ModelCallParams, ModelAnswer>({
     get: (answer) => answer.response,
@@ -218,9 +233,11 @@ export const callModel = <E>(
   interceptors: Interceptors,
   question: Question
 ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
-  const { context, discard, log = makeLog(), notify } = question
+  const { context, discard, getSpending, log = makeLog(), notify } = question
   const begun = log.count
-  const turn = { session: context.sessionId, turn: context.turnId }
+  // A side task is not a part of the turn whose position in the chain is stored.
+  const turn =
+    question.turn ?? (context.task === undefined ? { session: context.sessionId, turn: context.turnId } : undefined)
   const askRouter = ({ call, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
     log.route = route
     const asked = router.call<E>(interceptors, { ...question, call, route, options, log, turn })
@@ -229,15 +246,21 @@ export const callModel = <E>(
   const { stack } = interceptors
   const params: ModelCallParams = { call: question.call, route: question.route }
   if (stack.wrapModelCall.length === 0) return askRouter(params, question.options)
-  const known = { ...context, notify, primary: router.primaryRoute ?? router.primary }
+  const known = { ...context, ...getSpending?.(), notify, primary: router.primaryRoute ?? router.primary }
   // The chain erases the error types of its wrappers; the code that creates the stack states them as `E`.
   const computeDeadline = (): number => StreamTimeout.wrapperMillis(() => CallTokens.estimateTokens(question.call))
-  return Chain.run(
-    stack.wrapModelCall,
-    modelCalls,
-    stack.faults,
-    known,
-    askRouter,
-    computeDeadline
-  )(params, question.options) as Effect.Effect<ModelAnswer, AiError.AiError | E>
+  const runChain = (wrappers: typeof stack.wrapModelCall) =>
+    Chain.run(
+      wrappers,
+      modelCalls,
+      stack.faults,
+      known,
+      askRouter,
+      computeDeadline
+    )(params, question.options) as Effect.Effect<ModelAnswer, AiError.AiError | E>
+  return context.task === undefined
+    ? runChain(stack.wrapModelCall)
+    : Effect.flatMap(Requesters.Requesters, (requesters) =>
+        runChain(Requesters.removeRequesters(stack.wrapModelCall, requesters))
+      )
 }

@@ -60,7 +60,7 @@ import { Model } from "../provider/DeferredLanguageModel.ts"
 import * as LanguageModelBridge from "../provider/LanguageModelBridge.ts"
 import type { Entry } from "./Auxiliary.ts"
 import * as Interceptors from "./Interceptors.ts"
-import { makeLog, ModelRouter, type Question, type Service } from "./ModelRouter.ts"
+import { CallingRun, callModel, makeLog, ModelRouter, type Question, type Service } from "./ModelRouter.ts"
 
 /** Name of the calls in the run record and in the sums of a run. */
 const taskName = "language_model"
@@ -77,6 +77,8 @@ export interface Options {
   /** Middleware of model requests, and hooks. Their failures become an `AiError`. */
   readonly interceptors: Interceptors.Interceptors
   readonly settings?: Settings | undefined
+  /** Provides each call with the services that its middleware needs. */
+  readonly provideServices?: (<A, E, R>(call: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
   /** Charges what a call used to the session of its run. Not called outside of a run. */
   readonly account?: ((sessionId: Ids.SessionId, entry: Entry) => Effect.Effect<void>) | undefined
 }
@@ -118,6 +120,7 @@ const readAttempts = (
 export const make = Effect.fnUntraced(function* ({
   account,
   interceptors,
+  provideServices = (call) => call,
   router,
   settings
 }: Options): Effect.fn.Return<LanguageModel.LanguageModel> {
@@ -133,6 +136,8 @@ export const make = Effect.fnUntraced(function* ({
       sessionId,
       taskId: task_id === "" ? Ids.TaskId.make(sessionId) : task_id,
       turnId: Ids.TurnId.make(`${turnId}:${taskName}:${++count}`),
+      runTurnId: turnId === ownSession ? undefined : Ids.TurnId.make(turnId),
+      task: taskName,
       platform: `auxiliary:${taskName}`,
       apiCallCount: 1
     }
@@ -151,17 +156,19 @@ export const make = Effect.fnUntraced(function* ({
       Effect.gen(function* () {
         const context = yield* makeContext
         const log = makeLog()
-        const asked = router.call<unknown>(interceptors, {
+        const run = yield* CallingRun
+        const asked = callModel<unknown>(router, run?.interceptors ?? interceptors, {
           call: { ...call, ...settings },
           context,
           log,
           turn: { session: ownSession, turn: context.turnId },
           userMessage: "",
+          getSpending: run?.getSpending,
           notify: logNotices,
           options: undefined,
           ...(reader === undefined ? {} : readAttempts(reader, log))
         })
-        const answer = yield* restore(Effect.mapError(asked, toAiError))
+        const answer = yield* restore(Effect.mapError(provideServices(asked), toAiError))
         yield* chargeAnswer(answer)
         return answer.response
       })

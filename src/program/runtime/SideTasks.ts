@@ -199,11 +199,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
         ...made,
         call: (task, ask) => withServices(inRecord(ask, made.call(task, ask)))
       }
-      const model = yield* makeLanguageModel({
-        router: { ...router, call: (...asked) => withServices(router.call(...asked)) },
-        interceptors,
-        account
-      })
+      const model = yield* makeLanguageModel({ router, interceptors, provideServices: withServices, account })
       yield* Deferred.succeed(yield* Promised, auxiliary)
       return Context.make(Auxiliary.Auxiliary, auxiliary).pipe(Context.add(DeferredLanguageModel.Model, model))
     })
