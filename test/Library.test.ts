@@ -101,7 +101,7 @@ describe("the package", () => {
         .filter((name) => !isOfNode(name))
         .map((name) => name.slice("effect/".length))
         .join(" "),
-      "Array Bytes Config Equal Glob Hash Logger Metric Order Pull RcRef SchemaAST SchemaGetter process/ChildProcess"
+      "Array Bytes Config Equal Glob Hash Logger Metric Order Pull RcRef SchemaAST SchemaGetter SchemaIssue process/ChildProcess"
     )
   })
 })

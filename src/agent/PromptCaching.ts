@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A prefix that was written for five minutes is lost if the user pauses for longer, and the next turn pays for all of it
- * again. A prefix that was written for an hour costs more to write. `auto` therefore follows the user: a turn that
+ * A prefix that was written for five minutes is lost if the user pauses for longer, and the next turn pays for all of
+ * it again. A prefix that was written for an hour costs more to write. `auto` therefore follows the user: a turn that
  * begins after a pause of more than five minutes, and of less than an hour, asks for an hour.
  *
  * Source: `hermes-llm.md` §7.2.

@@ -168,7 +168,9 @@ export interface AgentSettings {
    * model's name (`auto`, the default), all, none, or the models whose names contain one of these parts.
    */
   readonly toolUseEnforcement?: Enforcement | undefined
-  /** Lifetime of the conversation's prefix in the provider's prompt cache. The default is `auto`; see `PromptCaching`. */
+  /**
+   * Lifetime of the conversation's prefix in the provider's prompt cache. The default is `auto`; see `PromptCaching`.
+   */
   readonly promptCache?: PromptCaching.Lifetime | undefined
   /** `always` sends cache marks also on routes that are not known to support them. The default is `known`. */
   readonly promptCacheRoutes?: PromptCache["routes"]

@@ -1,6 +1,6 @@
 /**
- * The paces of the hooks of a runtime: one for each hook, one for the inline hooks of an owner, and one for the queue of
- * an owner whose observers the run does not await.
+ * The paces of the hooks of a runtime: one for each hook, one for the inline hooks of an owner, and one for the queue
+ * of an owner whose observers the run does not await.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

@@ -128,8 +128,11 @@ export const readFacts = (tool: Tool.Any): ToolFacts => ({
 /** Annotations of tools, by their facts. The annotations of one tool are one value. */
 const statedAnnotations = new WeakMap<ToolFacts, ToolAnnotations>()
 
-/** Returns the facts that are stated about a tool, in the form that middleware receives. */
-export const toStated = (facts: ToolFacts): ToolAnnotations => {
+const noAnnotations: ToolAnnotations = Object.freeze({})
+
+/** Returns the facts that are stated about a tool, in the form that middleware receives; none for an unknown tool. */
+export const toStated = (facts: ToolFacts | undefined): ToolAnnotations => {
+  if (facts === undefined) return noAnnotations
   const known = statedAnnotations.get(facts)
   if (known !== undefined) return known
   const { destructive, foreign, idempotent, readonly } = facts

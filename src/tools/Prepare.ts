@@ -189,8 +189,6 @@ const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, re
 })
 
 const noTrace: ToolCallContext["trace"] = []
-const noAnnotations: ToolCallContext["annotations"] = {}
-
 /** Returns true if repeating a call has no further effect. */
 export const isIdempotent = ({ facts }: BoundTool): boolean => facts.readonly === true || facts.idempotent === true
 
@@ -272,22 +270,16 @@ const decideCall = (
   })
 }
 
-/** A call with its tool; `undefined` if there is no such tool. */
-interface CallOfTool {
-  readonly call: Prompt.ToolCallPart
-  readonly bound: BoundTool | undefined
-}
-
 const buildCallContext = (
   ids: CallIds,
-  { bound, call }: CallOfTool,
+  { bound, call }: { readonly call: Prompt.ToolCallPart; readonly bound: BoundTool | undefined },
   sent: ToolArguments,
   trace: ToolCallContext["trace"]
 ): ToolCallContext => ({
   ...ids,
   toolName: call.name,
   toolCallId: ToolCallId.make(call.id),
-  annotations: bound === undefined ? noAnnotations : Annotations.toStated(bound.facts),
+  annotations: Annotations.toStated(bound?.facts),
   originalArgs: sent,
   trace
 })

@@ -20,8 +20,8 @@
  * **Gotchas**
  *
  * Side tasks (titles, images, judgements) are model calls and count too; `key` can count them apart by `task` of the
- * context. Waits count as the middleware's own time: a wait that exceeds the deadline of a call ends the call. This middleware
- * is not needed for the rate limits of providers: routes respect the limits that a provider states.
+ * context. Waits count as the middleware's own time: a wait that exceeds the deadline of a call ends the call. This
+ * middleware is not needed for the rate limits of providers: routes respect the limits that a provider states.
  *
  * **Example** (One call an hour)
  *

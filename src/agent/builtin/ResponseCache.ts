@@ -10,7 +10,8 @@
  *
  * Two calls are the same if their messages, tools, tool choice, response format, limits and route are equal. Only
  * complete answers (`stop`, `tool-calls`) are stored, except those with files or with apparent secrets. An answer from
- * the store uses no tokens and costs nothing. Side tasks are not stored. If the store fails, a warning is logged and the provider is asked.
+ * the store uses no tokens and costs nothing. Side tasks are not stored. If the store fails, a warning is logged and
+ * the provider is asked.
  *
  * **Example** (In memory, for a test)
  *

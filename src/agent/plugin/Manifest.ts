@@ -6,8 +6,8 @@
  *
  * The fields are `name`, `version`, `description`, `author`, `kind`, `requires_env`, `provides_tools`, `provides_hooks`
  * (or `hooks`), `config` (see `ConfigFields`), `manifest_version` and `api_version`, the version of the plugin contract
- * that the plugin is written for. A plugin for another version is not loaded. A field of the wrong type counts as absent, and unknown fields are
- * left to the plugin. A manifest that is not a YAML mapping is an error.
+ * that the plugin is written for. A plugin for another version is not loaded. A field of the wrong type counts as
+ * absent, and unknown fields are left to the plugin. A manifest that is not a YAML mapping is an error.
  *
  * Source: `hermes-contract.md` §3.2.
  */

@@ -4,9 +4,9 @@
  * **Details**
  *
  * A module has a plugin as its default export (`Plugin.make`, `Plugin.fromValue`), or a function `register(ctx)`,
- * exported by that name or as the default. It may export `config`, the Schema of its settings, and `apiVersion` (or `api_version`), the version of the plugin
- * contract that it is written for; a typed plugin has the version of the package that made it. Its imports of `effect`
- * and `hermes-effect` resolve to this program's copies.
+ * exported by that name or as the default. It may export `config`, the Schema of its settings, and `apiVersion` (or
+ * `api_version`), the version of the plugin contract that it is written for; a typed plugin has the version of the
+ * package that made it. Its imports of `effect` and `hermes-effect` resolve to this program's copies.
  *
  * Source: `hermes-contract.md` §3.4, `ARCHITECTURE.md` §5.
  */

@@ -1,6 +1,6 @@
 /**
- * Writes a new plugin into the user's `plugins` directory: a module that runs unchanged, a scenario that tests it, and a
- * `tsconfig.json` that lets an editor find the types of this program.
+ * Writes a new plugin into the user's `plugins` directory: a module that runs unchanged, a scenario that tests it, and
+ * a `tsconfig.json` that lets an editor find the types of this program.
  *
  * **Details**
  *

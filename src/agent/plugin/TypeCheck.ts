@@ -4,8 +4,8 @@
  * **Details**
  *
  * The compiler is the nearest package `typescript` or `@typescript/native-preview`: of the plugin, or of the
- * installation of this program. Its settings equal the settings of a new plugin (`PluginTemplate`), whatever a `tsconfig.json`
- * of the plugin says, so that the plugin is checked against the declarations of this program.
+ * installation of this program. Its settings equal the settings of a new plugin (`PluginTemplate`), whatever a
+ * `tsconfig.json` of the plugin says, so that the plugin is checked against the declarations of this program.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -220,7 +220,9 @@ export const compression = F.optionalSection({
 /** `context`: the engine that compacts the conversation. */
 export const context = F.optionalSection({ engine: F.withDefault(F.text, "compressor") })
 
-/** `prompt_caching`: the cache of the provider for the prefix of a conversation, which costs a tenth when it is read. */
+/**
+ * `prompt_caching`: the cache of the provider for the prefix of a conversation, which costs a tenth when it is read.
+ */
 export const promptCaching = F.optionalSection({
   /**
    * `auto` marks the prefix on routes that are known to support it, `on` on every route whose protocol can express it,

@@ -28,7 +28,9 @@ export const registerDirectory = (path: string, plugin: string): Effect.Effect<v
     )
   )
 
-/** Extracts the locations of the calls in a stack, the innermost first. The message of the error is not part of them. */
+/**
+ * Extracts the locations of the calls in a stack, the innermost first. The message of the error is not part of them.
+ */
 const extractLocations = (stack: string): ReadonlyArray<string> =>
   stack.split("\n").flatMap((line) => /^\s+at (?:.*\()?((?:file:\/\/)?\/[^()]+?)(?::\d+)*\)?$/.exec(line)?.[1] ?? [])
 

@@ -14,8 +14,8 @@
  *   of sessions), `record` (the run record), `exports` (ATIF and ATOF) and `hooks` (payloads of all hooks).
  * - Each answer of the model was requested once, and each tool call ran once.
  *
- * The prompts of the modes do not contain the text. Programs (`hermes chat`, `hermes batch run`) are not started: the modes
- * with their names make the same runs.
+ * The prompts of the modes do not contain the text. Programs (`hermes chat`, `hermes batch run`) are not started: the
+ * modes with their names make the same runs.
  *
  * **Gotchas**
  *

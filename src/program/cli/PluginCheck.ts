@@ -68,7 +68,7 @@ export const registerDry = Effect.fnUntraced(function* (folder: PluginFolder) {
     findings.push({ severity: "error", message, ...(frame ?? { file: module, line }) })
   }
   const trial = yield* makeTrial(folder, { files: "link", config: yield* findConfig(folder) })
-  const services = yield* Layer.build(trial.layer({ withoutModel: true })).pipe(
+  const services = yield* Layer.build(trial.makeLayer({ withoutModel: true })).pipe(
     Effect.provideService(RegistrationObserver, {
       onContribution: (_, given, config) => {
         contribution = given

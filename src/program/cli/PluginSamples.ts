@@ -51,7 +51,7 @@ const listSampleCalls = Effect.fnUntraced(function* (folder: PluginFolder, confi
   const { registered } = yield* registerDry(folder)
   if (registered === undefined || registered.tools.length === 0) return []
   const trial = yield* makeTrial(folder, { files: "copy", config })
-  const services = yield* Layer.build(trial.layer({ withoutModel: true }))
+  const services = yield* Layer.build(trial.makeLayer({ withoutModel: true }))
   const toolsets = yield* Context.get(services, ToolRegistry.ToolRegistry).list
   return toolsets
     .flatMap(({ tools }) => tools)

@@ -144,7 +144,7 @@ const playScenario = Effect.fnUntraced(function* (folder: PluginFolder, { isStre
   const seen: Conversation = { text: undefined, streamed: "" }
   yield* blockNetwork
   const exit = yield* Effect.gen(function* () {
-    const services = yield* Layer.build(trial.layer({ script, middleware: [counter] }))
+    const services = yield* Layer.build(trial.makeLayer({ script, middleware: [counter] }))
     const hooks = Context.get(services, Hooks)
     yield* Effect.forEach(recorder.hooks, (hook) => hooks.register(hook), { discard: true })
     yield* Effect.provideContext(runConversation(toPrompts(scenario), { cwd: trial.work, isStreamed }, seen), services)

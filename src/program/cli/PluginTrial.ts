@@ -77,7 +77,7 @@ export interface Trial {
   readonly home: string
   /** Empty directory for the tools. */
   readonly work: string
-  readonly layer: (
+  readonly makeLayer: (
     start: Parameters<ProgramService["layer"]>[1]
   ) => Layer.Layer<Layer.Success<Runtime>, Layer.Error<Runtime>>
   /** Returns the warnings since the start. */
@@ -138,7 +138,7 @@ export const makeTrial = Effect.fnUntraced(function* (
     Effect.provide(surroundings),
     Effect.provideService(ProcessVariables, variables)
   )
-  const layer: Trial["layer"] = (start) =>
+  const makeLayer: Trial["makeLayer"] = (start) =>
     program
       .layer(loaded.settings, { ...start, ignoreRules: true, folder: work })
       .pipe(
@@ -147,5 +147,5 @@ export const makeTrial = Effect.fnUntraced(function* (
         Layer.provide(Layer.succeed(ProcessVariables, variables)),
         Layer.provide(Layer.succeedContext(platform))
       )
-  return { home, work, layer, warnings: () => warnings } satisfies Trial
+  return { home, work, makeLayer, warnings: () => warnings } satisfies Trial
 })

@@ -84,7 +84,9 @@ const isSilence = ({ reason }: McpError): boolean => reason === "timeout" || rea
 /** Wait before a lost or failed connection is opened again. */
 const firstReconnect = "1 second"
 
-/** Schedule of the attempts to connect again: 1 second after the first one failed, doubled with each further failure. */
+/**
+ * Schedule of the attempts to connect again: 1 second after the first one failed, doubled with each further failure.
+ */
 const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: maxReconnects - 1 }))
 
 /** Connects one server and keeps it connected in the background. */

@@ -29,7 +29,9 @@ export interface EndpointMemory {
   readonly isSilent: (baseUrl: string) => Effect.Effect<boolean>
   /** Stores whether the endpoint answers requests about its models. */
   readonly setSilent: (baseUrl: string, silent: boolean) => Effect.Effect<void>
-  /** Returns the window of a model on a local server: `null` if the server does not report it, `undefined` if unknown. */
+  /**
+   * Returns the window of a model on a local server: `null` if the server does not report it, `undefined` if unknown.
+   */
   readonly window: (server: string) => Effect.Effect<ServedWindow | null | undefined>
   readonly setWindow: (server: string, window: ServedWindow | null) => Effect.Effect<void>
   /** Returns the parameters that the route rejects. */

@@ -10,8 +10,8 @@
  *
  * The process stays alive until the command has ended. If the event loop has been empty for 5 s, the command is waiting
  * for code that never settles: it is interrupted, and the exit code is not 0. An unhandled rejection is reported as one
- * warning, and so is an uncaught error whose stack contains a file of a plugin (a timer of the plugin, for example). Any
- * other uncaught error is reported in one line and ends the program.
+ * warning, and so is an uncaught error whose stack contains a file of a plugin (a timer of the plugin, for example).
+ * Any other uncaught error is reported in one line and ends the program.
  *
  * Source: `hermes-product.md` §1.3.
  */
