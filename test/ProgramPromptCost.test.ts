@@ -2,7 +2,7 @@
 // caches of the providers find them. Through the settings of the program, over the wire, at published prices.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { endpoints, judge, type Plan, record } from "./support/promptSessions.ts"
+import { endpoints, judge, type Plan, record, type Recorded } from "./support/promptSessions.ts"
 
 const tenTurns: Plan = { turns: [1, 0, 2, 1, 1, 14, 1, 0, 2, 1], programs: 3 }
 
@@ -75,6 +75,24 @@ describe("a session of ten turns over three programs", () => {
       assert.strictEqual(breaks.length, side.length)
       assert.isAtMost(breaks.length, 4)
       assert.isAtMost(ratio, 1.17)
+    })
+  )
+
+  it.effect("a background review goes on from the cached prefix, and costs at most three percent of the session", () =>
+    Effect.gen(function* () {
+      const plan: Plan = { turns: Array.from({ length: 20 }, () => 4), programs: 1, reviewTurns: 10 }
+      for (const name of ["anthropic", "bedrock", "responses", "Claude behind a gateway"] as const) {
+        const endpoint = endpoints[name]
+        const { requests, reviews } = yield* record(endpoint, plan)
+        assert.lengthOf(reviews, 2)
+        assert.deepStrictEqual(judge(endpoint, requests).breaks, [])
+        const timed = (all: ReadonlyArray<Recorded>) =>
+          all
+            .toSorted((a, b) => a.at - b.at)
+            .map(({ at, body }) => ({ at, key: endpoint.key?.(body) ?? "", blocks: endpoint.blocks(body) }))
+        const without = endpoint.price.pay(timed(requests))
+        assert.isAtMost(endpoint.price.pay(timed([...requests, ...reviews])) / without, 1.03)
+      }
     })
   )
 

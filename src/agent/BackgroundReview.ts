@@ -12,7 +12,9 @@
  * as any other. The user is never asked: a call that needs an approval is denied, and a change of a skill is stored as
  * a proposal for the user (`SkillStore.proposals`).
  *
- * A review neither reads nor writes the session: it works on a text copy of the conversation's last part.
+ * A review neither reads nor writes the session. If the model of the run answers it and the provider has cached the
+ * conversation, it continues the requests of the run with one message; otherwise it reads a text copy of the
+ * conversation's last part.
  *
  * **Gotchas**
  *

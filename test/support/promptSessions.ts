@@ -5,6 +5,8 @@ import * as TestClock from "effect/testing/TestClock"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as BackgroundReview from "../../src/agent/BackgroundReview.ts"
+import { SessionId } from "../../src/base/domain/Ids.ts"
 import * as HttpServer from "../models/provider/HttpServer.ts"
 import * as Program from "./configuredProgram.ts"
 import * as PromptCache from "./promptCache.ts"
@@ -22,6 +24,14 @@ export interface Endpoint {
   readonly key?: (body: string) => string
 }
 
+type EndpointName =
+  | "anthropic"
+  | "anthropic, thinking of one turn"
+  | "bedrock"
+  | "responses"
+  | "chat"
+  | "Claude behind a gateway"
+
 const parse = (body: string) => JSON.parse(body)
 
 const chat = (model: string, price: PromptCache.Pricing): Endpoint => ({
@@ -33,7 +43,7 @@ const chat = (model: string, price: PromptCache.Pricing): Endpoint => ({
 })
 
 /** Endpoints that the sessions are played on. */
-export const endpoints = {
+export const endpoints: Readonly<Record<EndpointName, Endpoint>> = {
   anthropic: {
     protocol: "anthropic_messages",
     model: (url) => ({ provider: "custom", default: "claude-opus-4-6", base_url: url, api_mode: "anthropic_messages" }),
@@ -73,7 +83,7 @@ export const endpoints = {
   },
   chat: chat("gpt-test", PromptCache.byBeginnings),
   "Claude behind a gateway": chat("anthropic/claude-opus-4.6", PromptCache.byMarks)
-} satisfies Readonly<Record<string, Endpoint>>
+}
 
 /** A session: how many steps with calls each turn has, and how long the user pauses before the next. */
 export interface Plan {
@@ -91,6 +101,8 @@ export interface Plan {
   readonly window?: number
   /** Words of each file that the model reads. */
   readonly words?: number
+  /** Turns after which the memory is reviewed. There are no reviews without it. */
+  readonly reviewTurns?: number
   /** Requests that the server refuses. */
   readonly refuses?: (body: string) => boolean
 }
@@ -116,6 +128,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
   const cwd = yield* Program.home
   const recorded: Array<Recorded> = []
   const side: Array<Recorded> = []
+  const reviews: Array<Recorded> = []
   let now = 0
   let left = 0
   let refused = 0
@@ -130,6 +143,10 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
     if (plan.refuses?.(body) === true) {
       refused++
       return HttpServer.json(response, 400, { error: { message: "messages.0.content must be a string" } })
+    }
+    if (/This message is from the program|CONVERSATION:/u.test(body)) {
+      reviews.push({ at: now, body })
+      return HttpServer.json(response, 200, protocol.whole({ text: "Nothing to save." }))
     }
     // A note of a compaction.
     if (!/"(?:tools|toolConfig)":/u.test(body)) {
@@ -159,7 +176,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
     `model: ${JSON.stringify({ ...endpoint.model(server.url), api_key: "k", ...(plan.asksWindow === true ? {} : { context_length: plan.window ?? 400_000 }) })}`,
     ...(plan.hasContext === true ? ["plugins: { enabled: [weather] }"] : []),
     "agent: { reasoning_effort: medium }",
-    "memory: { nudge_interval: 0 }",
+    `memory: { nudge_interval: ${plan.reviewTurns ?? 0} }`,
     "skills: { creation_nudge_interval: 0 }"
   ].join("\n")
   const each = Math.ceil(plan.turns.length / plan.programs)
@@ -173,12 +190,13 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
           cwd,
           streaming: true
         })
+        yield* Effect.flatMap(BackgroundReview.BackgroundReviews, ({ settled }) => settled(SessionId.make("long")))
         yield* TestClock.adjust(plan.pause ?? "1 seconds")
         now += plan.pause === "20 minutes" ? 1_200_000 : 1_000
       }
     }).pipe(Effect.provide(Program.layer({ home, config, env: { AWS_REGION: "us-east-1" } })))
   }
-  return { requests: recorded, side, refused, others }
+  return { requests: recorded, reviews, side, refused, others }
 })
 
 /** What a session cost, against the least that it can cost, and where its beginning changed. */

@@ -89,6 +89,8 @@ export interface TaskRequest extends TaskRoutes.Overrides {
   readonly compact?: ModelCall["compact"]
   /** Conversation whose prompt cache is shared, if the request has the same prefix as the conversation's requests. */
   readonly conversationId?: ModelCall["conversationId"]
+  /** Prompt cache of the request, if it has the same prefix as the conversation's requests. */
+  readonly cache?: ModelCall["cache"]
   /** True if the model must accept images; by default only for the task `vision`. */
   readonly images?: boolean | undefined
   /** The run that needs the task's result. */
@@ -268,6 +270,7 @@ export const make = <E = never>(options: Options): Service<E> => {
       temperature: given.temperature,
       reasoningEffort: given.reasoningEffort,
       compact: given.compact,
+      cache: given.cache,
       conversationId: given.conversationId
     }
     const question: Question = {
