@@ -1,6 +1,6 @@
 /**
  * `hermes prompt`: shows the system prompt of a new session in this directory, or of a stored session, and the size of
- * each of its layers.
+ * each of its layers and of the tools, which every request contains.
  *
  * **Details**
  *
@@ -15,7 +15,9 @@ import * as Agent from "../../agent/Agent.ts"
 import { Home } from "../../base/config/Environment.ts"
 import { Settings } from "../../base/config/Settings.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
-import { type PromptLayer, render } from "../../tools/prompt/SystemPrompt.ts"
+import type { ToolDefinition } from "../../base/domain/ModelCall.ts"
+import * as ToolRegistry from "../../tools/ToolRegistry.ts"
+import { render } from "../../tools/prompt/SystemPrompt.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
@@ -27,14 +29,16 @@ import { withStoredSession } from "./SessionChoice.ts"
 
 const json = Flags.makeSwitch("json", "Print JSON")
 
-/** The layers of the prompt for a new session. */
+/** The layers of the prompt for a new session, and the definitions of its tools. */
 const fresh = Effect.gen(function* () {
   const flags = yield* hermes
   const program = yield* Program
   const settings = yield* Settings
   return yield* Effect.gen(function* () {
     const tools = yield* selectTools(flags, settings)
-    return yield* Agent.Agent.use((agent) => agent.promptLayers({ tools }))
+    const { definitions } = yield* ToolRegistry.ToolRegistry.use((registry) => registry.snapshot(tools))
+    const layers = yield* Agent.Agent.use((agent) => agent.promptLayers({ tools }))
+    return { layers, definitions }
   }).pipe(Effect.provide(program.layer(settings, { unconfigured: "standIn", ignoreRules: flags.ignoreRules })))
 }).pipe(CommandSettings.provide)
 
@@ -46,11 +50,21 @@ interface Weight {
   readonly tokens: number
 }
 
-const weighLayer = ({ name, text }: PromptLayer): Weight => ({
+const weighText = ({ name, text }: { readonly name: string; readonly text: string }): Weight => ({
   layer: name,
   characters: text.length,
   tokens: estimateTokens(text)
 })
+
+const weighTools = (definitions: ReadonlyArray<ToolDefinition>): ReadonlyArray<Weight> =>
+  definitions
+    .map((definition) => weighText({ name: definition.name, text: JSON.stringify(definition) }))
+    .toSorted((a, b) => b.characters - a.characters)
+
+const sumWeights = (layer: string, weights: ReadonlyArray<Weight>): Weight => {
+  const characters = weights.reduce((sum, weight) => sum + weight.characters, 0)
+  return { layer, characters, tokens: Math.ceil(characters / 4) }
+}
 
 const renderWeights = (rows: ReadonlyArray<Weight>): string => {
   const width = Math.max(...rows.map(({ layer }) => layer.length))
@@ -63,7 +77,7 @@ const renderWeights = (rows: ReadonlyArray<Weight>): string => {
 }
 
 const showLayers = Effect.fn("hermes prompt")(function* ({ json }: { readonly json: boolean }) {
-  const layers = yield* fresh
+  const { layers } = yield* fresh
   yield* printLine(json ? SafeText.toJson(Redaction.redactValue(layers), 2) : Redaction.redactText(render(layers)))
 })
 
@@ -92,13 +106,17 @@ const size = Command.make(
   "size",
   { json },
   Effect.fn("hermes prompt size")(function* ({ json }) {
-    const layers = yield* fresh
-    const text = render(layers)
-    const total: Weight = { layer: "total", characters: text.length, tokens: estimateTokens(text) }
-    const rows = layers.map(weighLayer)
-    if (json) return yield* printLine(SafeText.toJson({ layers: rows, total }, 2))
-    yield* printLine(`${renderWeights([...rows, total])}\n\nlayer, estimated tokens, characters`)
+    const { definitions, layers } = yield* fresh
+    const prompt = weighText({ name: "prompt", text: render(layers) })
+    const tools = weighTools(definitions)
+    const ofTools = sumWeights(`${tools.length} tools`, tools)
+    const total = sumWeights("total", [prompt, ofTools])
+    const rows = layers.map(weighText)
+    if (json) return yield* printLine(SafeText.toJson({ layers: rows, prompt, tools, total }, 2))
+    yield* printLine(
+      `${renderWeights([...rows, prompt, ofTools, total])}\n\nlayer, estimated tokens, characters; --json lists each tool`
+    )
   })
-).pipe(Command.withDescription("Show the estimated tokens of each layer of the system prompt"))
+).pipe(Command.withDescription("Show the estimated tokens of the system prompt and the tools"))
 
 export const command = Command.make("prompt", { json }, showLayers).pipe(Command.withSubcommands([show, size]))
