@@ -212,6 +212,8 @@ describe("hermes trace serve", () => {
         {
           ...totals(3, { runs: 3, steps: 4, modelCalls: 4, toolCalls: 1, errors: 2 }),
           sessions: 3,
+          misses: [],
+          middleware: [],
           messages: 7,
           userMessages: 3,
           skills: [],

@@ -231,6 +231,22 @@ const addUnrecorded = (
   return Array.from(all.values()).toSorted(compareByCount)
 }
 
+/** Sums the health of middleware over runs. */
+const sumMiddleware = (runs: ReadonlyArray<SessionFacts.RunFacts>): Aggregates["middleware"] =>
+  Array.from(
+    Map.groupBy(
+      runs.flatMap(({ middleware }) => middleware),
+      ({ kind, name }) => `${kind} ${name}`
+    ).values(),
+    (some) =>
+      some.reduce((sum, one) => ({
+        ...sum,
+        calls: sum.calls + one.calls,
+        faults: sum.faults + one.faults,
+        ownMillis: sum.ownMillis + one.ownMillis
+      }))
+  ).toSorted((a, b) => b.ownMillis - a.ownMillis)
+
 /** Aggregates the given sessions and their sub-agents. `spoken` has the messages of the period. */
 export const aggregate = (
   world: SessionQueries.World,
@@ -316,6 +332,8 @@ export const aggregate = (
     ),
     notable: findNotable(world, found),
     agents: computeShares(modelCalls, ({ agent }) => agent, utcOffset),
-    failures: groupFailures(modelCalls, toolCalls)
+    failures: groupFailures(modelCalls, toolCalls),
+    misses: SessionFacts.sumMisses(facts.map(({ modelCalls }) => modelCalls.filter(({ at }) => isInside(at)))),
+    middleware: sumMiddleware(runs)
   }
 }

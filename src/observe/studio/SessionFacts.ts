@@ -9,9 +9,10 @@
  */
 import * as Predicate from "effect/Predicate"
 import type { Status } from "../../base/domain/Cost.ts"
-import type { Entry, Kind, RecordEvent } from "../../base/domain/RecordEvent.ts"
+import type { Entry, Kind, MiddlewareHealth, RecordEvent } from "../../base/domain/RecordEvent.ts"
 import { toOneLine } from "../trace/Row.ts"
 import type { Note, ReplaySource, Score, Tokens, Totals } from "./StudioApi.ts"
+import type { CacheMiss } from "./StudioSums.ts"
 
 /** Kinds of entries that the facts are built from. */
 export const kinds: ReadonlyArray<Kind> = [
@@ -38,6 +39,8 @@ export interface RunFacts {
   endedAt: number | undefined
   exit: string | undefined
   failure: string | undefined
+  /** Health of the middleware that the run called. */
+  middleware: ReadonlyArray<MiddlewareHealth>
   /** Numbers of the run's steps. */
   readonly steps: Set<number>
 }
@@ -162,6 +165,7 @@ const getRun = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
     endedAt: undefined,
     exit: undefined,
     failure: undefined,
+    middleware: [],
     steps: new Set()
   }
   facts.runs.set(turnId, made)
@@ -289,6 +293,7 @@ const endRun = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"RunEnded"
   const run = getRun(facts, entry)
   run.endedAt = entry.at
   run.exit = event.exit
+  run.middleware = event.middleware ?? []
   run.failure = event.failure === undefined ? undefined : cleanLine(event.failure.message, clean)
 }
 
@@ -357,3 +362,53 @@ export const sumTotals = (
     errors
   }
 }
+
+/** Minimum size of a prompt that providers cache, in tokens. */
+const leastPrompt = 1_024
+/** Minimum share of the expected tokens that is missing in a miss. */
+const leastShare = 0.2
+const fiveMinutes = 300_000
+
+/** A model call of a session, in the order of the record. */
+export type JudgedCall = Pick<ModelCall, "at" | "millis" | "model" | "status" | "task" | "tokens">
+
+const countPrompt = ({ cacheRead, cacheWrite, input }: JudgedCall["tokens"]): number => input + cacheRead + cacheWrite
+
+const findReason = (before: JudgedCall, call: JudgedCall): string => {
+  if (call.model !== before.model) return "another model"
+  const idle = call.at - before.at - (before.millis ?? 0)
+  if (idle > fiveMinutes) return "a pause of more than five minutes"
+  return countPrompt(call.tokens) < countPrompt(before.tokens) ? "a compaction" : "a changed prefix"
+}
+
+/**
+ * Finds the model calls of a session that paid again for a prefix that the provider had cached, and the reason.
+ *
+ * The prompt of a call begins with the prompt of the call before, so its cached tokens should be at least the size of
+ * that prompt. If a fifth of them is missing, the call is a miss. Side tasks and models that report no cached tokens are
+ * not judged.
+ */
+const findMisses = (
+  calls: ReadonlyArray<JudgedCall>
+): ReadonlyArray<{ readonly reason: string; readonly tokens: number }> => {
+  const main = calls.filter(
+    ({ status, task, tokens }) => task === undefined && status === "answered" && countPrompt(tokens) > 0
+  )
+  if (!main.some(({ tokens }) => tokens.cacheRead > 0)) return []
+  return main.flatMap((call, index) => {
+    const before = main[index - 1]
+    if (before === undefined) return []
+    const expected = Math.min(countPrompt(before.tokens), countPrompt(call.tokens))
+    const missing = expected - call.tokens.cacheRead
+    return expected < leastPrompt || missing < expected * leastShare
+      ? []
+      : [{ reason: findReason(before, call), tokens: missing }]
+  })
+}
+
+/** Sums the cache misses of several sessions by reason, most tokens first. */
+export const sumMisses = (sessions: ReadonlyArray<ReadonlyArray<JudgedCall>>): ReadonlyArray<CacheMiss> =>
+  Array.from(
+    Map.groupBy(sessions.flatMap(findMisses), ({ reason }) => reason),
+    ([reason, some]) => ({ reason, calls: some.length, tokens: some.reduce((sum, { tokens }) => sum + tokens, 0) })
+  ).toSorted((a, b) => b.tokens - a.tokens)

@@ -122,11 +122,28 @@ const countByWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
   })
 
 /** Maximum numbers of rows in the lists. */
-const most = { models: 10, tools: 15, skills: 10, failures: 10, hours: 5 }
+const most = { models: 10, tools: 15, skills: 10, failures: 10, hours: 5, middleware: 15 }
 
 /** Formats the average of a number per session, with one decimal. */
 const formatAverage = (count: number, sessions: number): string =>
   (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
+
+const describeMiss = ({ calls, reason, tokens }: Aggregates["misses"][number]): readonly [string, string] => [
+  SafeText.toLine(reason),
+  `${formatQuantity(calls, "call")}, ${abbreviateCount(tokens)} tokens paid again`
+]
+
+const describeMiddleware = ({
+  calls,
+  faults,
+  kind,
+  name,
+  ownMillis
+}: Aggregates["middleware"][number]): readonly [string, string] => [
+  SafeText.toLine(name),
+  `${kind}, ${formatQuantity(calls, "call")}${faults === 0 ? "" : `, ${formatQuantity(faults, "fault")}`}, ` +
+    `${ToolText.formatDuration(ownMillis)} of its work`
+]
 
 const listSkills = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<readonly [string, string]> =>
   skills
@@ -148,6 +165,8 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
     errors,
     failures,
     messages,
+    middleware,
+    misses,
     modelCalls,
     models,
     notable,
@@ -265,6 +284,8 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
         "red"
       )
     ),
+    ...renderSection("Cache misses", renderPairs(misses.map(describeMiss))),
+    ...renderSection("Middleware", renderPairs(middleware.slice(0, most.middleware).map(describeMiddleware))),
     ...renderSection(
       "Notable sessions",
       renderPairs(

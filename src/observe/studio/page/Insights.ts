@@ -4,7 +4,7 @@
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
-import type { Aggregates, Day, ErrorShare, Percentiles, Share, SkillShare } from "../StudioSums.ts"
+import type { Aggregates, CacheMiss, Day, ErrorShare, Percentiles, Share, SkillShare } from "../StudioSums.ts"
 import { type Chart, charts } from "./Charts.ts"
 import { link, route, toSession } from "./Router.ts"
 import { toServerQuery, type SessionFilters } from "./SessionFilters.ts"
@@ -171,6 +171,20 @@ const skillColumns: ReadonlyArray<Column<SkillShare>> = [
   { head: "Last used", cell: ({ lastUsed }) => time(lastUsed) }
 ]
 
+const missColumns: ReadonlyArray<Column<CacheMiss>> = [
+  { head: "Cache miss after", cell: ({ reason }) => reason, left: true },
+  { head: "Model calls", cell: ({ calls }) => exact(calls) },
+  { head: "Tokens paid again", cell: ({ tokens }) => short(tokens) }
+]
+
+const middlewareColumns: ReadonlyArray<Column<Aggregates["middleware"][number]>> = [
+  { head: "Middleware", cell: ({ name }) => name, left: true },
+  { head: "Kind", cell: ({ kind }) => kind, left: true },
+  { head: "Calls", cell: ({ calls }) => exact(calls) },
+  { head: "Faults", cell: ({ faults }) => (faults === 0 ? "" : exact(faults)) },
+  { head: "Own time", cell: ({ ownMillis }) => duration(ownMillis) }
+]
+
 const notableColumns: ReadonlyArray<Column<Aggregates["notable"][number]>> = [
   { head: "Notable session", cell: ({ name }) => name, left: true },
   { head: "Session", cell: ({ session }) => link(session.title ?? session.id, toSession(session.id)), left: true },
@@ -226,6 +240,8 @@ const tables = (sums: Aggregates): ReadonlyArray<HTMLElement> => [
   ),
   ...renderTableUnlessEmpty("Cost", costRows(sums), costColumns),
   ...renderTableUnlessEmpty("Failures", sums.failures, failureColumns),
+  ...renderTableUnlessEmpty("Cache misses", sums.misses, missColumns),
+  ...renderTableUnlessEmpty("Middleware", sums.middleware, middlewareColumns),
   ...renderTableUnlessEmpty("Notable sessions", sums.notable, notableColumns),
   ...renderTableUnlessEmpty("Weekdays", sums.modelCalls === 0 ? [] : byWeekday(sums), callColumns("Weekday")),
   ...renderTableUnlessEmpty("Busiest hours", peakHours(sums), callColumns("Hour"))
