@@ -252,6 +252,7 @@ describe("Architecture", () => {
       "base/platform/InheritedDescriptors.ts", // starts a command again without what it inherited
       "base/platform/StandardStreams.ts", // starts nothing
       "agent/plugin/TypeCheck.ts", // the TypeScript compiler, which reads the files of a plugin
+      "agent/plugin/NpmInstall.ts", // npm, which installs the packages of plugins without their scripts
       "agent/plugin/Git.ts", // git, which fetches plugins and runs nothing of them
       "research/swe/RemoteWorkspace.ts", // tar, which brings a workspace to the environment and back
       "research/swe/GitCommand.ts", // git over copies that a run made, without their configuration, hooks and filters
@@ -354,6 +355,7 @@ describe("Architecture", () => {
       "base/platform/InheritedDescriptors.ts": { program: "a shell of a system directory, or Node itself" },
       "agent/plugin/TypeCheck.ts": { nodePath: "this Node" },
       "agent/plugin/Git.ts": { git: "found by TrustedPrograms" },
+      "agent/plugin/NpmInstall.ts": { npm: "found by TrustedPrograms" },
       "research/swe/GitCommand.ts": { file: "found by TrustedPrograms" },
       "research/swe/RemoteWorkspace.ts": {
         "from.tar": "found by TrustedPrograms; a name for another machine",

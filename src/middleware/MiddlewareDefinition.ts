@@ -96,7 +96,7 @@ export const listParameters = (schema: Schema.Top): ReadonlyArray<string> => {
 export const describeUnknownName = (name: string, known: ReadonlyArray<string>): string => {
   if (known.length === 0) return "there are no parameters: remove it"
   const meant = findNearest(name, known)
-  return `unknown${meant === undefined ? "" : `, did you mean ${meant}?`} Known: ${known.join(", ")}.`
+  return `unknown${meant === undefined ? "." : `, did you mean ${meant}?`} Known: ${known.join(", ")}.`
 }
 
 const isExcess = (issue: SchemaIssue.Issue): boolean =>

@@ -112,8 +112,23 @@ export const cloneRepository = (subject: string, url: string, directory: string)
     directory
   ])
 
-/** Updates a checkout to the latest commit of its origin. Fails on local changes, symbolic links and submodules. */
-export const updateCheckout = Effect.fnUntraced(function* (subject: string, directory: string) {
+/** The fetched version of a checkout, before it replaces the current one. */
+export interface FetchedVersion {
+  /** Paths of its files, with slashes. */
+  readonly paths: ReadonlySet<string>
+  /** Reads a file; `undefined` if it does not exist. */
+  readonly read: (path: string) => Effect.Effect<string | undefined, PluginError, ChildProcessSpawner>
+}
+
+/**
+ * Updates a checkout to the latest commit of its origin. Fails on local changes, symbolic links and submodules, or if
+ * `prepare` fails, which examines the new version first.
+ */
+export const updateCheckout = Effect.fnUntraced(function* <E, R>(
+  subject: string,
+  directory: string,
+  prepare: (version: FetchedVersion) => Effect.Effect<void, E, R>
+) {
   const runInCheckout = (...args: ReadonlyArray<string>) => runGit(subject, ["-C", directory, ...args])
   const before = (yield* runInCheckout("rev-parse", "HEAD")).trim()
   const changed = yield* runInCheckout("status", "--porcelain", "--untracked-files=no")
@@ -133,6 +148,11 @@ export const updateCheckout = Effect.fnUntraced(function* (subject: string, dire
       message: `its new version has a symbolic link or a submodule, "${path}", so it was not updated`
     })
   }
+  const paths = new Set(entries.map((entry) => entry.slice(entry.indexOf("\t") + 1)))
+  yield* prepare({
+    paths,
+    read: (path) => (paths.has(path) ? runInCheckout("show", `FETCH_HEAD:${path}`) : Effect.succeed(undefined))
+  })
   yield* runInCheckout("reset", "--quiet", "--hard", "FETCH_HEAD")
   const after = (yield* runInCheckout("rev-parse", "HEAD")).trim()
   return { before, after }

@@ -1,11 +1,12 @@
 /**
- * Installs plugins into the user's `plugins` directory and removes them. Runs no code of a plugin.
+ * Installs plugins into the user's `plugins` directory, updates and removes them. Runs no code of a plugin.
  *
  * **Details**
  *
  * A plugin comes from a folder, which is copied, or from a repository, which is cloned. It is checked in a directory
  * next to its destination, and moved there if it is valid: it has a manifest and a valid name, and no symbolic links. A
- * file `x.example` is copied to `x` if `x` does not exist.
+ * file `x.example` is copied to `x` if `x` does not exist. Its dependencies are installed with it after consent, see
+ * `Dependencies`.
  *
  * Source: `hermes-contract.md` §3.6.
  */
@@ -17,10 +18,16 @@ import type { PlatformError } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type { Candidate } from "./Candidate.ts"
+import * as Dependencies from "./Dependencies.ts"
+import type { DependencyPlan } from "./Dependencies.ts"
 import * as Directories from "./Directories.ts"
 import * as Git from "./Git.ts"
 import * as Manifest from "./Manifest.ts"
+import * as NpmInstall from "./NpmInstall.ts"
 import { PluginError } from "./PluginError.ts"
+
+/** Asks for consent to install the packages of a plugin, or fails. */
+export type Consent<E, R> = (plugin: string, plan: DependencyPlan) => Effect.Effect<void, E, R>
 
 /** Source and destination of an installation. */
 interface Request {
@@ -57,8 +64,11 @@ interface Entry {
   readonly type: FileSystem.File.Type
 }
 
-/** Lists all entries below a directory, except the files of its git repository. */
-const listEntries = (root: string): Effect.Effect<ReadonlyArray<Entry>, PlatformError, Platform> =>
+/** Lists all entries below a directory, except the named ones in the directory itself. */
+const listEntries = (
+  root: string,
+  skipped: ReadonlyArray<string> = [".git"]
+): Effect.Effect<ReadonlyArray<Entry>, PlatformError, Platform> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
@@ -67,7 +77,7 @@ const listEntries = (root: string): Effect.Effect<ReadonlyArray<Entry>, Platform
         const entries = yield* fs.readDirectoryEntries(directory)
         const found = yield* Effect.forEach(entries, ({ name, type }) => {
           const path = paths.join(directory, name)
-          if (directory === root && name === ".git") return Effect.succeed([])
+          if (directory === root && skipped.includes(name)) return Effect.succeed([])
           return type === "Directory" ? walkDirectory(path) : Effect.succeed([{ path, type }])
         })
         return found.flat()
@@ -77,9 +87,9 @@ const listEntries = (root: string): Effect.Effect<ReadonlyArray<Entry>, Platform
   })
 
 /** Rejects entries that are neither files nor directories: a link may lead anywhere, now or after the next update. */
-const refuseLinks = Effect.fnUntraced(function* (source: string, root: string) {
+const refuseLinks = Effect.fnUntraced(function* (source: string, root: string, skipped?: ReadonlyArray<string>) {
   const paths = yield* Path.Path
-  const foreign = (yield* toRefusal(source)(listEntries(root))).find(({ type }) => type !== "File")
+  const foreign = (yield* toRefusal(source)(listEntries(root, skipped))).find(({ type }) => type !== "File")
   if (foreign === undefined) return
   const what = foreign.type === "SymbolicLink" ? "symbolic link" : "special file"
   return yield* makeRefusal(
@@ -88,15 +98,22 @@ const refuseLinks = Effect.fnUntraced(function* (source: string, root: string) {
   )
 })
 
-/** Copies a folder without its git repository. */
+/**
+ * Copies a folder without its git repository, and without packages that its lock file names: these are installed from
+ * the lock file.
+ */
 const copyFolder = Effect.fnUntraced(function* (source: string, from: string, to: string) {
-  yield* refuseLinks(source, from)
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
+  const names = yield* toRefusal(source)(fs.readDirectory(from))
+  const isLocked = Dependencies.lockFiles.some((name) => names.includes(name))
+  const skipped = [".git", ...(isLocked ? [Dependencies.packagesFolder] : [])]
+  yield* refuseLinks(source, from, skipped)
   yield* toRefusal(source)(
     Effect.gen(function* () {
-      yield* fs.copy(from, to)
-      yield* fs.remove(paths.join(to, ".git"), { recursive: true, force: true })
+      yield* fs.makeDirectory(to)
+      for (const name of names.filter((one) => !skipped.includes(one)))
+        yield* fs.copy(paths.join(from, name), paths.join(to, name))
     })
   )
 })
@@ -154,6 +171,23 @@ const inspectFetched = Effect.fnUntraced(function* (source: string, directory: s
   return { candidate: found.candidate, name, warnings: found.warnings }
 })
 
+/** Installs the packages that a fetched plugin needs, after consent. A plugin with `node_modules` contains them. */
+const addPackages = Effect.fnUntraced(function* <E, R>(
+  plugin: string,
+  { fetched, staging }: { readonly fetched: string; readonly staging: string },
+  consent: Consent<E, R>
+) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const destination = paths.join(fetched, Dependencies.packagesFolder)
+  if (yield* toRefusal(plugin)(fs.exists(destination))) return
+  const plan = yield* Dependencies.planDependencies(plugin, Dependencies.readFrom(plugin, fetched))
+  if (plan === undefined) return
+  yield* consent(plugin, plan)
+  const installed = yield* NpmInstall.installPackages(plugin, plan, paths.join(staging, "packages"))
+  yield* toRefusal(plugin)(fs.rename(installed, destination))
+})
+
 /** An installed plugin. */
 interface InstalledPlugin {
   readonly name: string
@@ -162,10 +196,11 @@ interface InstalledPlugin {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Installs a plugin without enabling it. */
-export const installPlugin = Effect.fn("Installer.installPlugin")(function* (
-  request: Request
-): Effect.fn.Return<InstalledPlugin, PluginError, Platform | ChildProcessSpawner | Scope.Scope> {
+/** Installs a plugin without enabling it. Its dependencies are installed if `consent` succeeds. */
+export const installPlugin = Effect.fn("Installer.installPlugin")(function* <E, R>(
+  request: Request,
+  consent: Consent<E, R>
+): Effect.fn.Return<InstalledPlugin, PluginError | E, Platform | ChildProcessSpawner | Scope.Scope | R> {
   const { force, plugins, source } = request
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -184,6 +219,7 @@ export const installPlugin = Effect.fn("Installer.installPlugin")(function* (
     return yield* makeRefusal(source, `plugin "${name}" is already installed (${directory}): replace it with --force`)
   }
   yield* tidy(copyExamples(fetched))
+  yield* addPackages(name, { fetched, staging }, consent)
   yield* tidy(
     Effect.uninterruptible(
       Effect.gen(function* () {
@@ -194,6 +230,50 @@ export const installPlugin = Effect.fn("Installer.installPlugin")(function* (
   )
   return { name, directory, manifest: candidate.manifest, warnings }
 })
+
+/**
+ * Updates a checkout to its latest commit. If its dependencies changed, or are not installed, they are installed first:
+ * if that fails, or if `consent` fails, the plugin keeps its version and its packages.
+ */
+export const updatePlugin = Effect.fn("Installer.updatePlugin")(function* <E, R>(
+  plugin: string,
+  directory: string,
+  consent: Consent<E, R>
+) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const tidy = toRefusal(plugin)
+  const current = paths.join(directory, Dependencies.packagesFolder)
+  const hasPackages = yield* tidy(fs.exists(current))
+  const readCurrent = Dependencies.readFrom(plugin, directory)
+  const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: paths.dirname(directory), prefix: ".update-" }))
+  let installed: string | undefined
+
+  const isCurrent = (files: Readonly<Record<string, string>>) =>
+    Effect.map(
+      Effect.forEach(Object.entries(files), ([name, text]) => Effect.map(readCurrent(name), (now) => now === text)),
+      (same) => hasPackages && same.every(Boolean)
+    )
+
+  const preparePackages = Effect.fnUntraced(function* (version: Git.FetchedVersion) {
+    // Packages in the repository are updated with it.
+    if (Array.from(version.paths).some((path) => path.startsWith(`${Dependencies.packagesFolder}/`))) return
+    const plan = yield* Dependencies.planDependencies(plugin, version.read)
+    if (plan === undefined || (yield* isCurrent(plan.files))) return
+    yield* consent(plugin, plan)
+    installed = yield* NpmInstall.installPackages(plugin, plan, paths.join(staging, "packages"))
+  })
+
+  const replacePackages = Effect.gen(function* () {
+    if (installed === undefined) return
+    if (hasPackages) yield* tidy(fs.rename(current, paths.join(staging, "old")))
+    yield* tidy(fs.rename(installed, current))
+  })
+
+  return yield* Effect.uninterruptibleMask((restore) =>
+    Effect.tap(restore(Git.updateCheckout(plugin, directory, preparePackages)), () => replacePackages)
+  )
+}, Effect.scoped)
 
 /** Removes an installed plugin: its directory, or the link to it. */
 export const removePlugin = Effect.fn("Installer.removePlugin")(function* (

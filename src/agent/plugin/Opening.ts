@@ -100,6 +100,12 @@ const selectPlugin = (
     : Effect.succeed(makePlainPlugin(candidate, module, register, host))
 }
 
+/** Finds the Schema that a module exports as `config`. */
+const findExportedSchema = (module: unknown): Schema.Top | undefined =>
+  [module, readMember(module, "default")]
+    .map((place) => readMember(place, "config"))
+    .find((value) => Schema.isSchema(value))
+
 /** Creates the plugin of a module with `register(ctx)`. A `config` Schema among its exports decodes `ctx.config`. */
 const makePlainPlugin = (
   candidate: Candidate,
@@ -107,8 +113,7 @@ const makePlainPlugin = (
   register: Register,
   host: RegisterContext.Host
 ): Plugin<unknown> => {
-  const exported = [module, readMember(module, "default")].map((place) => readMember(place, "config"))
-  const schema = exported.find((value) => Schema.isSchema(value))
+  const schema = findExportedSchema(module)
   if (schema === undefined)
     return makeUntyped({ name: candidate.name }, collectContributions(candidate, register, host))
   // A Schema whose decoding needs services cannot be told apart, and dies.
@@ -123,19 +128,13 @@ const makePlainPlugin = (
 
 const formatMessage = (error: unknown): string => (error instanceof Error ? error.message || error.name : String(error))
 
-/** Opens the plugin of a candidate. `generation` counts how often plugins were loaded; see `importModule`. */
-export const openPlugin = Effect.fnUntraced(function* (
+/** Imports the module of a plugin on disk. */
+const importExports = Effect.fnUntraced(function* (
   candidate: Candidate,
-  host: RegisterContext.Host,
+  { directory, module }: Extract<Candidate["origin"], { readonly _tag: "Directory" }>,
   generation: number
-): Effect.fn.Return<Plugin<unknown>, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const { manifest, origin } = candidate
-  const problem = Manifest.findContractProblem(manifest.apiVersion)
-  if (problem !== undefined) return yield* makeFailure(candidate, problem)
-  const toLoadError = (error: unknown): PluginError =>
-    makeFailure(candidate, `its module cannot be loaded: ${formatMessage(error)}`, error)
-  if (origin._tag === "Value") return yield* Effect.mapError(origin.load, toLoadError)
-  const { directory, module } = origin
+) {
+  const toLoadError = makeLoadError(candidate)
   if (module === undefined) {
     return yield* makeFailure(candidate, `it has no module: ${directory} has none of ${Directories.modules.join(", ")}`)
   }
@@ -146,6 +145,35 @@ export const openPlugin = Effect.fnUntraced(function* (
   yield* PluginDirectories.registerDirectory(root, candidate.key)
   yield* share(root)
   yield* share(paths.dirname(path))
-  const exported = yield* Effect.mapError(importModule(path, generation), toLoadError)
-  return yield* selectPlugin(candidate, exported, host)
+  return yield* Effect.mapError(importModule(path, generation), toLoadError)
+})
+
+const makeLoadError =
+  (candidate: Candidate) =>
+  (error: unknown): PluginError =>
+    makeFailure(candidate, `its module cannot be loaded: ${formatMessage(error)}`, error)
+
+/**
+ * Returns the Schema of a plugin's settings, if its code has one. Imports the module, but registers and builds nothing.
+ */
+export const readConfigSchema = Effect.fnUntraced(function* (
+  candidate: Candidate
+): Effect.fn.Return<Schema.Top | undefined, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const { origin } = candidate
+  if (origin._tag === "Value") return (yield* Effect.mapError(origin.load, makeLoadError(candidate))).config
+  const module = yield* importExports(candidate, origin, 0)
+  return listOfferedExports(module).find(isPlugin)?.config ?? findExportedSchema(module)
+})
+
+/** Opens the plugin of a candidate. `generation` counts how often plugins were loaded; see `importModule`. */
+export const openPlugin = Effect.fnUntraced(function* (
+  candidate: Candidate,
+  host: RegisterContext.Host,
+  generation: number
+): Effect.fn.Return<Plugin<unknown>, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const { manifest, origin } = candidate
+  const problem = Manifest.findContractProblem(manifest.apiVersion)
+  if (problem !== undefined) return yield* makeFailure(candidate, problem)
+  if (origin._tag === "Value") return yield* Effect.mapError(origin.load, makeLoadError(candidate))
+  return yield* selectPlugin(candidate, yield* importExports(candidate, origin, generation), host)
 })

@@ -168,3 +168,9 @@ export const toConfigOptions = (
   ignoreUserConfig: flags.ignoreUserConfig,
   safeMode: flags.safeMode
 })
+
+/** Consent to the npm packages of a plugin. */
+export const withDependencies = makeSwitch(
+  "with-dependencies",
+  "Install the npm packages of the plugin without asking; their scripts do not run"
+)

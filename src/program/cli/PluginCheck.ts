@@ -26,6 +26,9 @@ import * as SafeText from "./render/SafeText.ts"
 
 type Finding = PluginFindings.Finding
 
+/** Characters of a message that are printed: the compiler explains a type error at any length. */
+const longest = 300
+
 /** Registrations of a plugin in a trial. */
 interface DryRegistration {
   readonly registered: PluginFindings.RegisteredNames | undefined
@@ -158,7 +161,8 @@ export const checkFolder = Effect.fn("hermes plugins check")(function* (path: st
     const cwd = getWorkingDirectory()
     for (const { file, line, message, severity } of findings) {
       const place = paths.relative(cwd, file)
-      yield* printLine(SafeText.toLine(`${place.startsWith("..") ? file : place}:${line}: ${severity}: ${message}`))
+      const shown = message.length > longest ? `${message.slice(0, longest)} … (--json prints all)` : message
+      yield* printLine(SafeText.toLine(`${place.startsWith("..") ? file : place}:${line}: ${severity}: ${shown}`))
     }
     for (const line of registered === undefined ? [] : renderRegistered(registered))
       yield* printLine(SafeText.toLine(line))

@@ -6,10 +6,10 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as Yaml from "../../base/config/Yaml.ts"
-import { findNearest } from "../../base/domain/Similarity.ts"
-import { describeUnknownName, listParameters } from "../../middleware/MiddlewareDefinition.ts"
+import { describeUnknownName } from "../../middleware/MiddlewareDefinition.ts"
 import * as Scripts from "../../models/provider/offline/Scenario.ts"
 import { type Failure, makeUsageFailure } from "./Failure.ts"
 
@@ -83,18 +83,37 @@ export interface ScenarioFile {
 const decode = Schema.decodeUnknownEffect(Scenario, { onExcessProperty: "error" })
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-const knownKeys: ReadonlyArray<string> = [
-  ...listParameters(Scenario),
-  ...listParameters(Expected),
-  ...listParameters(ExpectedCall)
-]
+/** Returns the known keys of the mapping that contains a place in a scenario. */
+const listSiblings = (place: ReadonlyArray<string | number>): ReadonlyArray<string> => {
+  const isKey = (name: unknown): name is string => typeof name === "string" && !/^\d+$/.test(name)
+  let ast: SchemaAST.AST | undefined = Scenario.ast
+  for (const name of place.slice(0, -1)) ast = ast && findMember(ast, isKey(name) ? name : undefined)
+  const fields = ast === undefined ? undefined : findFields(ast)
+  return (fields?.propertySignatures ?? []).map(({ name }) => String(name))
+}
 
-const describeIssue = (name: string, message: string): string => {
+const findFields = (ast: SchemaAST.AST): SchemaAST.Objects | undefined =>
+  SchemaAST.isObjects(ast)
+    ? ast
+    : SchemaAST.isUnion(ast)
+      ? ast.types.map(findFields).find((found) => found !== undefined)
+      : undefined
+
+/** Returns the type of a field, or of the elements of a list if `name` is absent. */
+const findMember = (ast: SchemaAST.AST, name: string | undefined): SchemaAST.AST | undefined => {
+  if (name !== undefined) return findFields(ast)?.propertySignatures.find((field) => field.name === name)?.type
+  if (SchemaAST.isArrays(ast)) return ast.rest[0] ?? ast.elements[0]
+  return SchemaAST.isUnion(ast)
+    ? ast.types.map((type) => findMember(type, undefined)).find((found) => found !== undefined)
+    : undefined
+}
+
+const describeIssue = (place: ReadonlyArray<string | number>, message: string): string => {
   if (message !== "Expected no excess property") return message
-  const siblings = [listParameters(Scenario), listParameters(Expected)].find((keys) =>
-    keys.includes(findNearest(name, keys) ?? "")
-  )
-  return describeUnknownName(name, siblings ?? knownKeys)
+  const name = String(place.at(-1) ?? "")
+  return place.length === 1 && listSiblings(["expect", name]).includes(name)
+    ? "unknown here: move it below `expect`"
+    : describeUnknownName(name, listSiblings(place))
 }
 
 const readScenario = Effect.fnUntraced(function* (path: string, shown: string) {
@@ -109,7 +128,7 @@ const readScenario = Effect.fnUntraced(function* (path: string, shown: string) {
       const [first] = format(issue).issues
       const keys = (first?.path ?? []).map((part) => (typeof part === "object" ? part.key : part))
       const place = keys.map((key) => (typeof key === "number" ? key : String(key)))
-      const message = describeIssue(String(place.at(-1) ?? ""), first?.message ?? "it is not a scenario")
+      const message = describeIssue(place, first?.message ?? "it is not a scenario")
       const at = place.length === 0 ? "" : `${place.join(".")}: `
       return yield* makeUsageFailure(`${shown}:${findLine(text, place)}: ${at}${message}`)
     })

@@ -1,5 +1,5 @@
 /**
- * `hermes plugins`: lists and manages plugins. Its actions never run plugin code.
+ * `hermes plugins`: lists and manages plugins. Code of a plugin that is not enabled runs only in `check` and `test`.
  *
  * The file also contains two parts of other commands: program commands provided by plugins (`hermes name …`, searched
  * only if the program has no command of that name and the user has enabled plugins), and the notice about plugins that
@@ -22,17 +22,16 @@ import { type Candidate, findDirectory } from "../../agent/plugin/Candidate.ts"
 import { normalizeName } from "../../agent/plugin/Commands.ts"
 import * as Discovery from "../../agent/plugin/Discovery.ts"
 import * as Enablement from "../../agent/plugin/Enablement.ts"
-import * as Git from "../../agent/plugin/Git.ts"
 import * as Installer from "../../agent/plugin/Installer.ts"
 import * as PluginTemplate from "../../agent/plugin/PluginTemplate.ts"
 import { Plugins } from "../../agent/plugin/Plugins.ts"
 import { load, surroundings, selectTexts } from "./CommandSettings.ts"
-import { confirmAction } from "./Confirm.ts"
+import { confirmAction, requirePackageConsent } from "./Confirm.ts"
 import { makeWorkFailure, makeUnknownNameFailure, makeUsageFailure } from "./Failure.ts"
-import * as Redaction from "../../base/domain/Redaction.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import * as Flags from "./Flags.ts"
 import * as PluginContents from "./PluginContents.ts"
+import * as PluginSettings from "./PluginSettings.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import { Program } from "./Program.ts"
 import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
@@ -154,24 +153,6 @@ const list = Command.make("list", listFlags, listPlugins).pipe(
   Command.withDescription("List plugins and their state")
 )
 
-/**
- * Lists the settings that a plugin's manifest declares, with their values in the configuration. The value of a secret
- * is masked. Settings with a Schema are in the code of the plugin, which `hermes plugins check` loads.
- */
-const describeConfig = Effect.fnUntraced(function* ({ key, manifest }: Candidate) {
-  const { settings } = yield* load
-  const given = settings.plugins.entries[key] ?? {}
-  return manifest.config.fields.map(({ description, fallback, isRequired, isSecret, name, type }) => ({
-    name,
-    type,
-    description,
-    isRequired,
-    isSecret,
-    fallback: isSecret ? undefined : fallback,
-    value: isSecret && given[name] !== undefined ? Redaction.marker : given[name]
-  }))
-})
-
 /** Prints the details of a plugin. */
 const info = Command.make(
   "info",
@@ -195,16 +176,13 @@ const info = Command.make(
         requires_env: manifest.requiresEnv.map((variable) => ({ ...variable, set: get(variable.name) !== undefined })),
         provides_tools: manifest.providesTools,
         provides_hooks: manifest.providesHooks,
-        config: yield* describeConfig(candidate),
+        config: yield* PluginSettings.listSettings(candidate, found.status),
         ...(contents ?? { hooks: null, middleware: null, error: null })
       }
       if (json) return yield* printLine(SafeText.toJson(health === undefined ? facts : { ...facts, health }, 2))
       const registered = contents === undefined ? {} : PluginContents.describeContents(contents)
       const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
-      const config = facts.config.map(
-        ({ fallback, isRequired, isSecret, name, type, value }) =>
-          `${name}: ${type}${isSecret ? " (secret)" : ""} = ${JSON.stringify(value ?? fallback) ?? (isRequired ? "required" : "unset")}`
-      )
+      const config = facts.config.map(PluginSettings.renderSetting)
       const shown = {
         ...facts,
         requires_env: variables,
@@ -283,6 +261,7 @@ const install = Command.make(
     ),
     force: Flags.makeSwitch("force", "Replace a plugin with the same name"),
     enable: Flags.makeSwitch("enable", "Enable the plugin after installing it"),
+    withDependencies: Flags.withDependencies,
     withoutEnabling: Flags.makeSwitch("no-enable", "Do not ask to enable the plugin")
   },
   Effect.fn("hermes plugins install")(
@@ -293,12 +272,10 @@ const install = Command.make(
       yield* home.ensure
       const { get } = yield* Environment
       const { terminal } = yield* Output
-      const { directory, manifest, name, warnings } = yield* Installer.installPlugin({
-        source: asked.source,
-        force: asked.force,
-        cwd: getWorkingDirectory(),
-        plugins: home.plugins
-      })
+      const { directory, manifest, name, warnings } = yield* Installer.installPlugin(
+        { source: asked.source, force: asked.force, cwd: getWorkingDirectory(), plugins: home.plugins },
+        requirePackageConsent(asked.withDependencies)
+      )
       yield* printWarnings(warnings.map(SafeText.toLine))
       yield* printLine(`installed ${name} in ${directory}`)
       for (const variable of manifest.requiresEnv.filter(({ name }) => get(name) === undefined)) {
@@ -374,14 +351,15 @@ const test = Command.make("test", { path: folder, json }, ({ json, path }) =>
 /** Updates a plugin that is a Git checkout. */
 const update = Command.make(
   "update",
-  { name },
-  Effect.fn("hermes plugins update")(function* ({ name }) {
+  { name, withDependencies: Flags.withDependencies },
+  Effect.fn("hermes plugins update")(function* ({ name, withDependencies }) {
     const { candidate } = yield* findPlugin(name)
     const directory = findDirectory(candidate)
     if (candidate.source !== "git" || directory === undefined) {
       return yield* makeUsageFailure(`${candidate.key} was not installed from git: reinstall it with --force`)
     }
-    const { after, before } = yield* Git.updateCheckout(candidate.key, directory)
+    const consent = requirePackageConsent(withDependencies)
+    const { after, before } = yield* Installer.updatePlugin(candidate.key, directory, consent)
     yield* printLine(
       after === before
         ? `${candidate.key} is up to date`

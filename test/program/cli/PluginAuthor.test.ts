@@ -168,6 +168,16 @@ expect:
         const wrong = yield* hermes(["plugins", "test", "leaky"])
         assert.strictEqual(wrong.code, 2)
         assert.match(wrong.stderr, /scenarios\/one\.yaml:2: expect\.txet: unknown, did you mean text\?/)
+        put("leaky/scenarios/one.yaml", "prompt: Say it.\nturns: [{ text: a, usage: { tokens: 5 } }]\n")
+        assert.match(
+          (yield* hermes(["plugins", "test", "leaky"])).stderr,
+          /scenarios\/one\.yaml:2: turns\.0\.usage\.tokens: unknown\. Known: input_tokens, output_tokens, /
+        )
+        put("leaky/scenarios/one.yaml", "prompt: Say it.\nrequests: { count: 1 }\n")
+        assert.match(
+          (yield* hermes(["plugins", "test", "leaky"])).stderr,
+          /scenarios\/one\.yaml:2: requests: unknown here: move it below `expect`/
+        )
       }),
     slow
   )

@@ -149,6 +149,50 @@ describe("hermes plugins", () => {
     })
   )
 
+  it.live("shows the settings of a Schema, once the plugin is enabled", () =>
+    Effect.gen(function* () {
+      const { hermes, home, keep } = yield* machine
+      const plugins = (...argv: ReadonlyArray<string>) => hermes(["plugins", ...argv])
+      const schema = `Schema.Struct({
+        maxTokens: Schema.Int.pipe(Schema.withDecodingDefaultKey(Effect.succeed(7))),
+        apiKey: Schema.RedactedFromValue(Schema.String)
+      })`
+      const imports = `import * as Effect from "effect/Effect"\nimport * as Schema from "effect/Schema"\n`
+      keep("plugins/typed/plugin.yaml", "name: typed\n")
+      keep(
+        "plugins/typed/index.js",
+        `${imports}import { Plugin } from "hermes-effect"
+        export default Plugin.make({ name: "typed", config: ${schema}, build: () => Effect.die("built") })\n`
+      )
+      keep("plugins/plain/plugin.yaml", "name: plain\n")
+      keep("plugins/plain/index.js", `${imports}export const config = ${schema}\n${telltale}`)
+      keep("plugins/bad/plugin.yaml", "name: bad\n")
+      keep("plugins/bad/index.js", "throw new Error('broken')\n")
+      const entries = "{ typed: { max_tokens: 9, api_key: kestrel-plain-words }, plain: { maxTokens: 8 } }"
+      keep("config.yaml", `plugins: { entries: ${entries} }\n`)
+      const before = yield* plugins("info", "plain", "--json")
+      assert.deepStrictEqual(JSON.parse(before.stdout).config, [])
+      assert.match(before.stderr, /^Warning: plain is not enabled, .* run `hermes plugins check plain`/m)
+      assert.isFalse(existsSync(join(home, "plugins/plain/ran")))
+
+      keep("config.yaml", `plugins: { enabled: [typed, plain, bad], entries: ${entries} }\n`)
+      const typed = yield* plugins("info", "typed")
+      assert.match(typed.stdout, /^config +max_tokens: integer = 9, api_key: string \(secret\) = "<redacted>"$/m)
+      assert.notInclude(typed.stdout + typed.stderr, "kestrel-plain-words")
+      // The required key is missing, so the plugin is not loaded, and its settings are shown all the same.
+      const plain = JSON.parse((yield* plugins("info", "plain", "--json")).stdout)
+      const common = { description: "", isRequired: false }
+      assert.deepStrictEqual(plain.config, [
+        { ...common, name: "max_tokens", type: "integer", isSecret: false, fallback: 7, value: 8 },
+        { ...common, name: "api_key", type: "string", isSecret: true, isRequired: true }
+      ])
+      assert.match(String(plain.error), /plugins\.entries\.plain\.api_key: Missing key/)
+      const bad = JSON.parse((yield* plugins("info", "bad", "--json")).stdout)
+      assert.deepStrictEqual(bad.config, [])
+      assert.match(String(bad.error), /its module cannot be loaded: broken/)
+    })
+  )
+
   it.live("installs a folder without running it, and enables it when asked to", () =>
     Effect.gen(function* () {
       const { at, config, installed, plugins, put, source } = yield* desk
