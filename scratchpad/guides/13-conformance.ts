@@ -20,7 +20,7 @@ const results = await Effect.runPromise(Conformance.runRules(SessionStoreRules.r
 for (const { about, broken, name } of results.slice(0, 5))
   console.log(`${broken === undefined ? "kept  " : "broken"} ${about}: ${name}`)
 // => broken sessions: a new session is what it was made of, with nothing in it
-// => broken sessions: a compacted session goes on in one other, which has its messages; the newest of a chain is its
-// end => kept   sessions: a continuation that cannot be made leaves nothing behind, and the session as it is
+// => broken sessions: a compacted session goes on in one other, which has its messages; the newest of a chain is its end
+// => kept   sessions: a continuation that cannot be made leaves nothing behind, and the session as it is
 // => kept   sessions: an id can be used once
 // => kept   sessions: a session that is not there reads as nothing, and cannot be written to

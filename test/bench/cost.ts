@@ -1,6 +1,6 @@
 // `npm run bench:cost`: what sessions cost at published prices, against the least that they can cost, and how often a
-// request does not begin with the bytes of the request before. The sessions go through the settings of the program,
-// over the wire, in several programs.
+// request does not begin with the bytes of the request before. The sessions go through the settings of the program, over
+// the wire, in several programs.
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"

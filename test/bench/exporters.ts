@@ -1,6 +1,6 @@
-// `npm run bench:exporters`: sessions with all exporters, and with `RunTelemetry` and Effect's exporter, beside the
-// same without any, each in a process of its own, in turns, on the built package. CPU from building the layer to
-// closing it; `A/A` is the ratio of two that are the same. `--quick` is a look. `--rounds n` and `--turns n,…` choose.
+// `npm run bench:exporters`: sessions with all exporters, and with `RunTelemetry` and Effect's exporter, beside the same
+// without any, each in a process of its own, in turns, on the built package. CPU from building the layer to closing it;
+// `A/A` is the ratio of two that are the same. `--quick` is a look. `--rounds n` and `--turns n,…` choose.
 import { fork, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

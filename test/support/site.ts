@@ -1,5 +1,5 @@
-// The documentation as pages: the README, the guides and tours of scratchpad/, the READMEs of `src`, and a reference
-// made of the doc comments of what the package exports. `renderSite` makes files of them.
+// The documentation as pages: the README, the guides and tours of scratchpad/, the READMEs of `src`, and a reference made
+// of the doc comments of what the package exports. `renderSite` makes files of them.
 import { Marked, type Tokens } from "marked"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, dirname, join, posix, relative } from "node:path"

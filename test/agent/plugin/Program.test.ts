@@ -155,7 +155,7 @@ describe("the program with plugins", () => {
       keep("config.yaml", "plugins: { enabled: [two, three] }\n")
       assert.deepInclude(yield* info("two"), {
         hooks: [
-          { name: "two", events: ["post_tool_call"], mode: "inline", on_failure: "open" },
+          { name: "two", events: ["post_tool_call"], mode: "queued", on_failure: "open" },
           { name: "two", events: ["pre_tool_call"], mode: "inline", on_failure: "closed" }
         ],
         middleware: [
