@@ -148,7 +148,19 @@ describe("a run that was compacted", () => {
           const kept = yield* messages(result.sessionId)
           assert.deepStrictEqual(
             kept.map(({ role }) => role),
-            ["user", "assistant", "tool", "user", "assistant", "tool", "assistant", "tool", "assistant"]
+            [
+              "user",
+              "assistant",
+              "tool",
+              "user",
+              "assistant",
+              "tool",
+              "assistant",
+              "tool",
+              "assistant",
+              "tool",
+              "assistant"
+            ]
           )
           assert.include(text(kept[0]), "Look at everything.")
           assert.include(text(kept.at(-1)), result.text)
@@ -165,7 +177,7 @@ describe("a run that was compacted", () => {
       const before = asked.length
       assert.deepStrictEqual(
         asked.map(({ isSummary }) => isSummary),
-        [false, false, false, false, false, false, true, false]
+        [false, false, false, false, false, true, false, false]
       )
       yield* Effect.gen(function* () {
         const store = yield* SessionStore
@@ -222,19 +234,16 @@ describe("a run that was compacted", () => {
             _tag: "ContextRewritten",
             reason: "compression",
             before: 14,
-            after: 9,
+            after: 11,
             source: SessionId.make("s1"),
-            removed: [[3, 8]]
+            removed: [[3, 6]]
           })
           const within = yield* Stream.runCollect(
             record.read({ sessionId: SessionId.make("s1"), kinds: ["ContextRewritten"] })
           )
           assert.deepStrictEqual(
             within.map(({ event }) => event),
-            [
-              { _tag: "ContextRewritten", reason: "compaction", before: 12, after: 12 },
-              { _tag: "ContextRewritten", reason: "compaction", before: 14, after: 9, removed: [[3, 8]] }
-            ]
+            [{ _tag: "ContextRewritten", reason: "compaction", before: 12, after: 9, removed: [[3, 6]] }]
           )
           const recorded = copies.flatMap((event) => (event._tag === "MessageAppended" ? [event] : []))
           assert.deepStrictEqual(

@@ -56,6 +56,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import * as Path from "effect/Path"
 import * as PluginManager from "../../agent/plugin/PluginManager.ts"
@@ -127,8 +128,8 @@ const toPieces = (secret: TestedModes["secret"] = "SECRET"): ReadonlyArray<strin
 
 /** Waits for the requests that a mode makes in the background, such as the title of a session. */
 const awaitRequests = (expected: number, { requests }: ModeCounts) =>
-  Effect.sleep("5 millis").pipe(
-    Effect.repeat({ until: () => requests() >= expected, times: 200 }),
+  Effect.void.pipe(
+    Effect.repeat({ until: () => requests() >= expected, times: 200, schedule: Schedule.spaced("5 millis") }),
     // The answer of the last request is stored.
     Effect.andThen(Effect.sleep("20 millis")),
     Effect.when(Effect.sync(() => requests() < expected))
