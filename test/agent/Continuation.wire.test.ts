@@ -253,11 +253,13 @@ describe("a run that was compacted", () => {
               [1, "model", 1],
               [2, "tool", 2],
               [3, "runtime", undefined],
-              [4, "model", 9],
-              [5, "tool", 10],
-              [6, "model", 11],
-              [7, "tool", 12],
-              [8, "model", 13]
+              [4, "model", 7],
+              [5, "tool", 8],
+              [6, "model", 9],
+              [7, "tool", 10],
+              [8, "model", 11],
+              [9, "tool", 12],
+              [10, "model", 13]
             ]
           )
           const kept = yield* messages(result.sessionId)
