@@ -25,7 +25,7 @@ export const register = (ctx) => {
   tool("leak", () => ({ text, list: [text] }), { x: { type: "string", description: text, default: text } })
   tool("broken", () => { throw new Error(text) })
   tool("thrown", () => { throw text })
-  tool("later", () => { setTimeout(() => { throw new Error("nobody catches " + text) }); return new Promise(() => {}) })
+  tool("later", () => { setTimeout(() => { throw new Error("nobody catches " + text) }); return new Promise((done) => setTimeout(() => done("went on"), 50)) })
   tool("plain", () => { setTimeout(() => { throw "no error " + text }); return new Promise(() => {}) })
   ctx.registerMiddleware("tool_execution", async (call) => {
     if (call.args.fail) throw new Error("the wrapper broke " + text)
@@ -170,9 +170,10 @@ describe("what breaks", () => {
       Effect.gen(function* () {
         const { hermes, keep, leaks, put, search, searchFiles } = yield* user({
           plugin,
-          turnOf: ({ messages }) => ({
-            calls: [call("c1", said(messages).includes("plainly") ? "plain" : "later", {})]
-          })
+          turnOf: ({ messages }) =>
+            messages.some(({ role }) => role === "tool")
+              ? { text: "over" }
+              : { calls: [call("c1", said(messages).includes("plainly") ? "plain" : "later", {})] }
         })
         put("planted/all.txt", everything)
         const runs: ReadonlyArray<readonly [args: ReadonlyArray<string>, code: number, text: string]> = [
@@ -185,7 +186,8 @@ describe("what breaks", () => {
                 [["doctor"], 0, "program"]
               ] as const)
             : []),
-          [["chat", "--yolo", "-q", "break"], 1, "nobody catches"],
+          // An error of a plugin's timer is a warning; a thrown value without a stack is nobody's, and ends the program.
+          [["chat", "--yolo", "-q", "break"], 0, "nobody catches"],
           [["chat", "--yolo", "--format", "stream-json", "-q", "break plainly"], 1, "no error"]
         ]
         for (const [args, code, text] of runs) {
