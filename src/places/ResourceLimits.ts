@@ -169,12 +169,18 @@ const watchSpace = Effect.fnUntraced(function* (
   {
     bound,
     findSpace,
+    startedAt,
     end
-  }: { readonly bound: number; readonly findSpace: FindSpace; readonly end: (reason: string) => Effect.Effect<void> }
+  }: {
+    readonly bound: number
+    readonly findSpace: FindSpace
+    readonly startedAt: number
+    readonly end: (reason: string) => Effect.Effect<void>
+  }
 ) {
   const space = yield* findSpace
   const writer: TemporarySpace.Writer = {
-    startedAt: yield* Clock.currentTimeMillis,
+    startedAt,
     processes: Effect.map(measureUsage(fs, handle.pid, Infinity), ({ pids }) => pids)
   }
   yield* Effect.acquireRelease(
@@ -200,11 +206,15 @@ const watchSpace = Effect.fnUntraced(function* (
   yield* Effect.repeat(space.lock.withPermit(once), Schedule.spaced(interval))
 }, Effect.scoped)
 
-/** Watches a process under limits. If it exceeds a limit, it is killed and the end of its output names the limit. */
+/**
+ * Watches a process under limits. If it exceeds a limit, it is killed and the end of its output names the limit.
+ * `startedAt` is a time before the process started, in milliseconds.
+ */
 const watchProcess = Effect.fnUntraced(function* (
   fs: FileSystem.FileSystem,
   handle: ChildProcessHandle,
   limits: Limits,
+  startedAt: number,
   findSpace?: FindSpace
 ) {
   const over = yield* Deferred.make<string>()
@@ -223,7 +233,7 @@ const watchProcess = Effect.fnUntraced(function* (
     yield* Effect.forkScoped(Effect.delay(Effect.repeat(once, Schedule.spaced(interval)), interval))
   }
   if (limits.temporaryMb !== undefined && findSpace !== undefined) {
-    const watching = watchSpace(fs, handle, { bound: limits.temporaryMb, findSpace, end: endProcess })
+    const watching = watchSpace(fs, handle, { bound: limits.temporaryMb, findSpace, startedAt, end: endProcess })
     yield* Effect.forkScoped(
       Effect.catch(watching, () =>
         endProcess(`temporary files that could not be measured (terminal.limits.temporary_mb)`)
@@ -267,7 +277,11 @@ const limitSpawner = (
   limits: Limits,
   space?: FindSpace
 ): ChildProcessSpawner["Service"] =>
-  makeSpawner((command) => Effect.flatMap(spawner.spawn(command), (handle) => watchProcess(fs, handle, limits, space)))
+  makeSpawner((command) =>
+    Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
+      Effect.flatMap(spawner.spawn(command), (handle) => watchProcess(fs, handle, limits, startedAt, space))
+    )
+  )
 
 /** Finds the temporary directories of the current call. */
 type FindSpace = Effect.Effect<TemporarySpace.TemporarySpace, PlatformError>
