@@ -334,6 +334,14 @@ describe("thinking in the history", () => {
     }
   })
 
+  it("without a signature is left out for models that get all of it: it may be of another model", () => {
+    assert.deepStrictEqual(sentTo(native).at(-1), [
+      { type: "thinking", thinking: "t3", signature: "s3" },
+      { type: "redacted_thinking", data: "opaque" },
+      { type: "text", text: "a3" }
+    ])
+  })
+
   it("stays in the newest assistant message of older models, whoever serves it; reasoning alone is no message", () => {
     for (const route of [native, gateway].map((route) => ({ ...route, model: "claude-sonnet-4-5" }))) {
       assert.deepStrictEqual(sentTo(route), [

@@ -7,7 +7,9 @@
  *   content to send gets a short placeholder, because the API refuses empty messages.
  * - Pictures, PDFs and text files are sent. A file of any other kind becomes a line with its name, because an error
  *   would also prevent every later request of the conversation.
- * - Signed and redacted thinking is sent back unchanged. Unsigned thinking is sent as text.
+ * - Signed and redacted thinking is sent back unchanged. Unsigned thinking is sent as text to models that get only the
+ *   thinking of the current tool loop. It is omitted for models that get all thinking, because it may be of another
+ *   model.
  * - `options.anthropic_messages.cache_control` of a message or part sets a prompt cache breakpoint after it. A
  *   message's breakpoint is set on its last block that supports breakpoints. Thinking blocks do not support them.
  *
@@ -146,12 +148,15 @@ const toResultContent = (part: Prompt.ToolResultPart): ToolResultBlock["content"
 
 // Reasoning
 
-const toThinkingBlocks = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
+/** Form of thinking without a signature. */
+type Unsigned = "text" | "omitted"
+
+const toThinkingBlocks = (part: Prompt.ReasoningPart, unsigned: Unsigned): ReadonlyArray<Block> => {
   const data = Decode.readRedacted(part.options)
   if (data !== undefined) return [{ type: "redacted_thinking", data }]
   const signature = Decode.readSignature(part.options)
   if (signature !== undefined) return [{ type: "thinking", thinking: part.text, signature }]
-  return part.text.trim() === "" ? [] : [{ type: "text", text: part.text.toWellFormed() }]
+  return unsigned === "omitted" || part.text.trim() === "" ? [] : [{ type: "text", text: part.text.toWellFormed() }]
 }
 
 // Messages
@@ -189,10 +194,14 @@ const toResultBlocks = (message: Prompt.ToolMessage): ReadonlyArray<Block> =>
         ]
   )
 
-const toAssistantBlocks = (part: Prompt.AssistantMessagePart, names: Endpoint.ToolNames): ReadonlyArray<Block> => {
+const toAssistantBlocks = (
+  part: Prompt.AssistantMessagePart,
+  names: Endpoint.ToolNames,
+  unsigned: Unsigned
+): ReadonlyArray<Block> => {
   switch (part.type) {
     case "reasoning":
-      return toThinkingBlocks(part)
+      return toThinkingBlocks(part, unsigned)
     case "text":
       return toContentBlocks(part)
     case "file":
@@ -243,7 +252,7 @@ const markMessage = (blocks: ReadonlyArray<Block>, message: BlockMessages.Turn):
 }
 
 /** Creates the operations on the blocks of this protocol. */
-export const makeDialect = (names: Endpoint.ToolNames): BlockMessages.Dialect<Block> => ({
+export const makeDialect = (names: Endpoint.ToolNames, unsigned: Unsigned): BlockMessages.Dialect<Block> => ({
   convert: BlockMessages.rememberConversions((message) => {
     switch (message.role) {
       case "user":
@@ -253,7 +262,7 @@ export const makeDialect = (names: Endpoint.ToolNames): BlockMessages.Dialect<Bl
       case "assistant":
         return orPlaceholder(
           "assistant",
-          message.content.flatMap((part) => toAssistantBlocks(part, names))
+          message.content.flatMap((part) => toAssistantBlocks(part, names, unsigned))
         )
     }
   }),

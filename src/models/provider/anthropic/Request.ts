@@ -196,7 +196,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   const abilities = ModelAbilities.findClaudeAbilities(endpoint.model)
   const subscribed = endpoint.auth === "subscription"
   const names = Endpoint.makeToolNames(endpoint)
-  const dialect = Messages.makeDialect(names)
+  const dialect = Messages.makeDialect(names, Route.abilities(route).thinking === "all" ? "omitted" : "text")
   const toWire = BlockMessages.makeWriter(dialect)
   const convertTools = rememberTools(names)
   const identity: ReadonlyArray<Messages.TextBlock> = subscribed ? [makeTextBlock(Endpoint.identity)] : []
