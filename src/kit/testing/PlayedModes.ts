@@ -203,7 +203,7 @@ const askSideTask: Mode["play"] = Effect.gen(function* () {
   const taskId = Ids.TaskId.make(sessionId)
   const turnId = yield* Ids.makeTurnId(sessionId, taskId)
   const { text } = yield* Auxiliary.use(({ call }) =>
-    call("title", { messages: makePrompt("Summarize."), context: { sessionId, taskId, turnId } })
+    call("example", { messages: makePrompt("Summarize."), context: { sessionId, taskId, turnId } })
   )
   return [text]
 })

@@ -70,7 +70,7 @@ describe("a closed redactor of eight lines", () => {
 
 describe("a redactor that forgets a mode", () => {
   const wrong = [
-    ["side tasks", forgetful(({ task }) => task === "summary"), ["side task"]],
+    ["side tasks", forgetful(({ task }) => task === "example"), ["side task"]],
     [
       "the second attempt",
       forgetful(({ retryCount }) => retryCount > 0),
