@@ -110,7 +110,7 @@ export const conduct = Effect.fnUntraced(function* (
   })
   if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
   const { mayCut, requested } = makeStopSignal(run, stopped)
-  const looped = (
+  const runLoop = (
     ending === undefined
       ? Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run))
       : LoopDirection.answerWithoutLoop(run, ending)
@@ -125,7 +125,7 @@ export const conduct = Effect.fnUntraced(function* (
     ),
     Effect.provideService(ToolContext, { sessionId: run.sessionId, turnId: run.turnId, taskId: run.taskId, cwd })
   )
-  const outcome = yield* Effect.raceFirst(chargeSideTasks(run, looped), mayCut).pipe(
+  const outcome = yield* Effect.raceFirst(chargeSideTasks(run, runLoop), mayCut).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || (input.onInterrupt === "leave" && Exit.hasInterrupts(exit))
         ? Effect.void

@@ -15,7 +15,7 @@
  *
  * **Gotchas**
  *
- * - A side task on a route of its own (`auxiliary.vision.provider`) is left alone: the route was chosen for the task. A
+ * - A side task with a configured route (`auxiliary.vision.provider`) is left alone: the route was chosen for the task. A
  *   side task on the route of the run falls back like a step.
  * - A fallback on another server does not receive the primary's key, see `failover/FallbackRoute`.
  * - Only matching failures count for the breaker. The reference implementation counts all failures.

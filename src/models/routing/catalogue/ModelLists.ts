@@ -224,12 +224,12 @@ const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Ef
       const known = memory.get(url)
       if (known !== undefined && isFresh(known)) return known.models
       const isLocal = RouteDetection.isLocal(RouteDetection.parseAddress(url).host)
-      const saved = (yield* load).lists[url]
-      if (saved !== undefined && isFresh(saved)) return cacheEntry(url, saved)
+      const stored = (yield* load).lists[url]
+      if (stored !== undefined && isFresh(stored)) return cacheEntry(url, stored)
       const answer = yield* get(`${url}/models`, key)
       const found = readList(answer)
       const isEmpty = found.length === 0
-      const models = isEmpty ? (known?.models ?? saved?.models ?? []) : found
+      const models = isEmpty ? (known?.models ?? stored?.models ?? []) : found
       const soon = now - hour + again
       // A local server may soon serve another model, and an endpoint without a list may get one.
       const entry = { at: isLocal || isEmpty ? soon : now, models }
