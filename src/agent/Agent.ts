@@ -40,6 +40,7 @@ import * as Hooks from "../hooks/Hooks.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import * as EntryServices from "../middleware/EntryServices.ts"
 import * as Stack from "../middleware/Stack.ts"
+import type { Output } from "../base/domain/AnswerFormat.ts"
 import { MemoryProvider } from "../base/domain/MemoryProvider.ts"
 import { type PromptLayer, PromptSources } from "../tools/prompt/SystemPrompt.ts"
 import { CompactionPort } from "../models/routing/CompactionPort.ts"
@@ -52,6 +53,7 @@ import { FileState } from "../tools/builtin/file/FileState.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
 import { UsageAccounts } from "./Budget.ts"
 import * as AgentSpans from "./AgentSpans.ts"
+import * as AnswerValue from "./AnswerValue.ts"
 import * as CallTool from "./CallTool.ts"
 import * as BackgroundReview from "./BackgroundReview.ts"
 import * as EventHandoff from "./EventHandoff.ts"
@@ -64,7 +66,7 @@ import { emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
-import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
+import type { AgentSettings, EventOf, OutputInput, ResultOf, RunInput, RunOptions, StartOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import * as SessionOpening from "./SessionOpening.ts"
 import * as StopTools from "./StopTools.ts"
@@ -74,13 +76,19 @@ export type { AgentSettings, RunInput } from "./RunInput.ts"
 const streamBuffer = 256
 
 /**
- * An agent. `E` is the failures that its middleware adds to a run, and `R` is the data (`RunContext`) that its tools,
- * middleware and hooks read from each run.
+ * An agent. `E` is the failures that its middleware adds to a run, `R` is the data (`RunContext`) that its tools,
+ * middleware and hooks read from each run, and `Value` is the value in which a run ends if the agent has an `output`
+ * schema, whose JSON has the type `ValueJson`.
  */
-export interface Service<out E = never, R = never> {
-  readonly run: (input: RunInput<R>) => Effect.Effect<RunResult, AgentError | E>
+export interface Service<out E = never, R = never, out Value = unknown, out ValueJson = unknown> {
+  /** Runs the agent. With an `output` schema, the result carries the decoded `value`. */
+  readonly run: <A = Value, I = ValueJson>(
+    input: RunInput<R> & OutputInput<A, I>
+  ) => Effect.Effect<ResultOf<A>, AgentError | E>
   /** Events of a run, ending with `RunFinished`. Ending the stream early interrupts the run. */
-  readonly stream: (input: RunInput<R>) => Stream.Stream<RunEvent, AgentError | E>
+  readonly stream: <A = Value, I = ValueJson>(
+    input: RunInput<R> & OutputInput<A, I>
+  ) => Stream.Stream<EventOf<A, I>, AgentError | E>
   /** Runs a tool outside of any run, in the same way as a call by a model; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
@@ -130,12 +138,22 @@ export type Bounded<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> = M
   RunContext.AtMost<R, Middleware.Needs<Middlewares>>
 
 /** {@link Options} whose middleware is {@link Bounded}. */
-export interface BoundedOptions<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> extends Omit<
-  Options<Middlewares>,
-  "middleware"
-> {
+export interface BoundedOptions<
+  E,
+  R,
+  Middlewares extends ReadonlyArray<Middleware.Any>,
+  Value = unknown,
+  ValueJson = unknown
+> extends Omit<Options<Middlewares>, "middleware" | "output"> {
   readonly middleware?: Bounded<E, R, Middlewares> | undefined
+  /** Schema of the value in which each run ends; see `OutputInput`. */
+  readonly output?: Output<Value, ValueJson> | undefined
 }
+
+/** Requires the output schema of an agent whose key names the type of the value. */
+export type RequiredOutput<Value, ValueJson> = unknown extends Value
+  ? unknown
+  : { readonly output: Output<Value, ValueJson> }
 
 /**
  * Creates an agent over the router, tools and store in its context. Failures of its middleware appear in the type of
@@ -193,6 +211,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             instructions: undefined,
             temperature: undefined,
             stopTools: undefined,
+            output: undefined,
             ...one.settings
           },
           interceptors: { stack: yield* Stack.makeChecked([...stacked, ...(one.middleware ?? [])]), hooks }
@@ -345,7 +364,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             )
 
       const startRun = (
-        input: RunOptions,
+        input: StartOptions,
         lineage: Lineage | undefined,
         name: AgentSpans.Name = "run"
       ): Effect.Effect<RunResult, AgentError | MiddlewareFailure> => {
@@ -365,11 +384,17 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                 )
               )
             const { run } = prepared.opened
+            const { output } = run
             return yield* Effect.uninterruptibleMask((restore) =>
               // A run that fails before its message is stored also reports its end.
               Effect.flatMap(
                 Effect.exit(Effect.flatMap(RunStart.begin(prepared, restore), (opened) => restore(conductRun(opened)))),
-                (exit) => RunLifecycle.end(run, exit)
+                (exit) => {
+                  const ended = RunLifecycle.end(run, exit)
+                  return output === undefined
+                    ? ended
+                    : Effect.flatMap(ended, (result) => AnswerValue.attachValue(run, output, result))
+                }
               ).pipe(
                 Effect.onExit(RunEnd.announceEnd(run)),
                 Effect.onExit(RunEnd.closeRecord(run)),
@@ -407,13 +432,13 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         })
 
       const runAs =
-        (name: AgentSpans.Name): Service<MiddlewareFailure>["run"] =>
-        ({ context, ...input }) =>
+        (name: AgentSpans.Name) =>
+        ({ context, ...input }: StartOptions & RunContext.ContextInput<never>) =>
           provideSurroundings(startRun(input, undefined, name), context)
       const run = runAs("run")
       const runStreamed = runAs("stream")
 
-      const stream: Service<MiddlewareFailure>["stream"] = (input) =>
+      const stream = (input: StartOptions & RunContext.ContextInput<never>) =>
         Stream.unwrap(
           Effect.gen(function* () {
             const { close, end, offer, stream } = EventHandoff.make<RunEvent, AgentError | MiddlewareFailure>(
@@ -462,41 +487,65 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       )
       yield* Effect.addFinalizer(() => finalizeAll)
 
-      const service: Service<unknown> = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize }
+      const service = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize }
       // Failures of middleware pass through unchanged, and the context of a run is merged regardless of its contents:
-      // the types of the list define both.
-      return service as Service<Middleware.Errors<Middlewares>, RunContext.Of<Middleware.Needs<Middlewares>>>
+      // the types of the list define both. A run with a schema ends with a value that the schema decoded.
+      return service as Service<unknown> as Service<
+        Middleware.Errors<Middlewares>,
+        RunContext.Of<Middleware.Needs<Middlewares>>
+      >
     })
   )
 
-/** {@link make} for a service key whose type names the failures `E` and the services `R` read for each run. */
-export const makeBounded = <E, R, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  options: BoundedOptions<E, R, Middlewares>
+/**
+ * {@link make} for a service key whose type names the failures `E`, the services `R` read for each run, and the value of
+ * a run.
+ */
+export const makeBounded = <
+  E,
+  R,
+  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  Value = unknown,
+  ValueJson = unknown
+>(
+  options: BoundedOptions<E, R, Middlewares, Value, ValueJson>
 ) =>
   Effect.map(
     make<Middlewares>(options),
-    // The type of `options.middleware` guarantees the bounds, which TypeScript cannot infer in a generic function.
-    (service) => service as Service<unknown, never> as Service<E, R>
+    // The type of `options` guarantees the bounds and the value, which TypeScript cannot infer in a generic function.
+    (service) => service as Service<unknown, never> as Service<E, R, Value, ValueJson>
   )
 
 /**
  * {@link make} as a Layer of an agent under the application's key. The type of the key names the failures that the
  * middleware adds, and the values that it reads of each run.
  */
-export const layerFor = <Self, E, R, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  key: Context.Key<Self, Service<E, R>>,
-  options: BoundedOptions<E, R, Middlewares> = {}
-) => Layer.effect(key, makeBounded<E, R, Middlewares>(options))
+export const layerFor = <
+  Self,
+  E,
+  R,
+  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  Value = unknown,
+  ValueJson = unknown
+>(
+  key: Context.Key<Self, Service<E, R, Value, ValueJson>>,
+  ...[options]: unknown extends Value
+    ? [options?: BoundedOptions<E, R, Middlewares, Value, ValueJson>]
+    : [options: BoundedOptions<E, R, Middlewares, Value, ValueJson> & RequiredOutput<Value, ValueJson>]
+) => Layer.effect(key, makeBounded<E, R, Middlewares, Value, ValueJson>(options ?? {}))
 
 /** {@link make} as a Layer of {@link Agent}, for middleware that adds no failures. */
 export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   options: BoundedOptions<never, never, Middlewares> = {}
 ) => layerFor<Agent, never, never, Middlewares>(Agent, options)
 
-/** Runs the agent in the context. */
-export const run = (input: RunInput): Effect.Effect<RunResult, AgentError, Agent> =>
-  Effect.flatMap(Agent, (agent) => agent.run(input))
+/** Runs the agent in the context. With an `output` schema, the result carries the decoded `value`. */
+export const run = <A = unknown, I = unknown>(
+  input: RunInput & OutputInput<A, I>
+): Effect.Effect<ResultOf<A>, AgentError, Agent> => Effect.flatMap(Agent, (agent) => agent.run<A, I>(input))
 
 /** Streams a run of the agent in the context. */
-export const stream = (input: RunInput): Stream.Stream<RunEvent, AgentError, Agent> =>
-  Stream.unwrap(Effect.map(Agent, (agent) => agent.stream(input)))
+export const stream = <A = unknown, I = unknown>(
+  input: RunInput & OutputInput<A, I>
+): Stream.Stream<EventOf<A, I>, AgentError, Agent> =>
+  Stream.unwrap(Effect.map(Agent, (agent) => agent.stream<A, I>(input)))

@@ -13,11 +13,12 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import type { CompressionExhausted, SessionStoreError } from "../base/domain/AgentError.ts"
+import type { CompressionExhausted, InvalidOutput, SessionStoreError } from "../base/domain/AgentError.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import type { ToolContext } from "../tools/ToolContext.ts"
 import type { Outcome } from "./AnswerOutcome.ts"
+import * as AnswerValue from "./AnswerValue.ts"
 import * as AnswerRetryPolicy from "./AnswerRetryPolicy.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextFit from "./ContextFit.ts"
@@ -117,15 +118,24 @@ const runStepInTime = (
 const isRefunded = (outcome: Outcome): boolean =>
   outcome._tag === "Continue" && outcome.tools.length > 0 && outcome.tools.every((name) => name === "execute_code")
 
+/** Returns true if the run can end with this text, or false if the model was asked for a corrected answer. */
+const acceptAnswer = (
+  run: RunState,
+  { exit, text }: Pick<RunResult, "exit" | "text">,
+  corrections: number
+): Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services> =>
+  exit === "text_response" ? AnswerValue.reviewAnswer(run, text, corrections) : Effect.succeed(true)
+
 /** Runs steps until an outcome ends the run. */
 export const runLoop = Effect.fnUntraced(function* (
   run: RunState
 ): Effect.fn.Return<
   RunResult,
-  AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure,
+  AiError.AiError | CompressionExhausted | InvalidOutput | SessionStoreError | MiddlewareFailure,
   Services | ToolContext
 > {
   let state = AnswerRetryPolicy.initial
+  let corrections = 0
   const halted = yield* StepCalls.finishCalls(run)
   if (halted?._tag === "Halted") return makeResult(run, "guardrail_halt", halted.message)
   if (halted?._tag === "Ended") return makeResult(run, halted.exit, halted.text, { endedBy: halted.by })
@@ -150,7 +160,9 @@ export const runLoop = Effect.fnUntraced(function* (
     const { action } = decision
     if (action._tag === "End") {
       const moved = action.exit === "empty_response_exhausted" ? yield* leaveRoute(run) : false
-      if (!moved) return makeResult(run, action.exit, action.text, { endedBy: action.by })
+      const isLast = !moved && (run.output === undefined || (yield* acceptAnswer(run, action, corrections)))
+      if (isLast) return makeResult(run, action.exit, action.text, { endedBy: action.by })
+      if (!moved) corrections += 1
       state = AnswerRetryPolicy.initial
       continue
     }

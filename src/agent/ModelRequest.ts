@@ -24,6 +24,7 @@ import { insertPrefill } from "../tools/prompt/Prefill.ts"
 import { type AttemptLog, callModel, makeLog } from "../models/routing/ModelRouter.ts"
 import * as AnswerProgress from "../models/routing/AnswerProgress.ts"
 import * as AnswerText from "../base/domain/AnswerText.ts"
+import * as AnswerValue from "./AnswerValue.ts"
 import * as Budget from "./Budget.ts"
 import { noteAnswerStored } from "./RunConversation.ts"
 import { emit, replaceText, type RunState } from "./RunState.ts"
@@ -101,17 +102,26 @@ const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
 const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.AnswerProgress): Watch => {
   const watcher = AnswerText.makeWatcher(redact)
   const hasReader = run.emit !== undefined && run.readsText
+  const values = run.output === undefined || !hasReader ? undefined : AnswerValue.makeValueReader(run.output)
   const displayParts = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     AnswerProgress.showParts(progress, parts, hasReader)
     if (run.emit === undefined) return Effect.void
     const events = toRunEvents(parts, run.readsText)
+    if (values !== undefined) events.push(...values.read(parts))
     return events.length === 0 ? Effect.void : run.emit(events)
   }
   const onPart: OnPart = (parts) => {
     AnswerProgress.receiveParts(progress, parts)
     return Effect.as(displayParts(watcher.see(parts)), parts)
   }
-  return { onPart, end: Effect.suspend(() => displayParts(watcher.end())), forget: () => void watcher.end() }
+  return {
+    onPart,
+    end: Effect.suspend(() => displayParts(watcher.end())),
+    forget: () => {
+      watcher.end()
+      values?.restart()
+    }
+  }
 }
 
 /** Tools and additional messages of a request, besides the conversation. */
@@ -138,7 +148,7 @@ const sendQuestion = (
         ),
         tools,
         toolChoice,
-        responseFormat: { type: "text" },
+        responseFormat: AnswerValue.toResponseFormat(run),
         stream: run.streaming,
         maxOutputTokens: run.tokens.outputLimit ?? settings.maxOutputTokens,
         temperature: settings.temperature,

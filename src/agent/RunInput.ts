@@ -7,7 +7,8 @@ import type * as PromptCaching from "./PromptCaching.ts"
 import type { PromptCache, ReasoningEffort } from "../base/domain/ModelCall.ts"
 import type * as RunContext from "../base/domain/RunContext.ts"
 import type { Route } from "../base/domain/Route.ts"
-import type { RunEvent, UsageReported } from "../base/domain/RunEvent.ts"
+import type { DeepPartial, Output } from "../base/domain/AnswerFormat.ts"
+import type { RunEvent, RunResult, UsageReported, ValueDelta } from "../base/domain/RunEvent.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import type { Enforcement } from "../tools/prompt/SystemPrompt.ts"
 import type { Limits as ResultLimits } from "../tools/ResultText.ts"
@@ -17,6 +18,29 @@ import type { Limits } from "./Budget.ts"
 
 /** Input of one run. Only `prompt` is required, and `context` if a part of the runtime reads it. */
 export type RunInput<R = never> = RunOptions & RunContext.ContextInput<R>
+
+/** Form of the value in which a run ends. `A` is the type of the value, and `I` the type of its JSON. */
+export interface OutputInput<A, I> {
+  /**
+   * Schema of the value in which the run ends, instead of the agent's. The model is asked for JSON of this form in the
+   * way that its provider has for it, an answer that does not fit is sent back for correction twice at most, and the
+   * result carries the decoded `value`. A run that ends without such a value fails with `InvalidOutput`.
+   */
+  readonly output?: Output<A, I> | undefined
+}
+
+/** {@link RunOptions} with the form of a value of any type. */
+export type StartOptions = RunOptions & OutputInput<unknown, unknown>
+
+/** Result of a run. With an output schema whose type is known, `value` is the decoded answer. */
+export type ResultOf<A> = unknown extends A ? RunResult : RunResult & { readonly value: A }
+
+/** Events of a run with an output schema: `I` is the type of the answer's JSON. */
+export type EventOf<A, I> = unknown extends A
+  ? RunEvent
+  : | Exclude<RunEvent, RunResult | typeof ValueDelta.Type>
+    | (typeof ValueDelta.Type & { readonly value: DeepPartial<I> })
+    | ResultOf<A>
 
 /** {@link RunInput} without the application's `context`. */
 export interface RunOptions {
@@ -105,7 +129,7 @@ export interface SubAgent {
   readonly settings?:
     | Pick<
         AgentSettings,
-        "identity" | "instructions" | "maxOutputTokens" | "reasoningEffort" | "stopTools" | "temperature"
+        "identity" | "instructions" | "maxOutputTokens" | "output" | "reasoningEffort" | "stopTools" | "temperature"
       >
     | undefined
   /** Route of the child. `parent` selects the parent's route even if other children use a different one. */
@@ -185,6 +209,8 @@ export interface AgentSettings {
    * call that fails or is blocked does not end the run. A named sub-agent has its own list.
    */
   readonly stopTools?: ReadonlyArray<string> | undefined
+  /** Schema of the value in which each run ends; see {@link OutputInput.output}. A named sub-agent has its own. */
+  readonly output?: Output<unknown> | undefined
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined

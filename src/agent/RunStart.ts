@@ -11,6 +11,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import { type ConfigError, InvalidInput, type SessionStoreError } from "../base/domain/AgentError.ts"
+import * as AnswerFormat from "../base/domain/AnswerFormat.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as RecordEvent from "../base/domain/RecordEvent.ts"
 import { type RouteInfo, toInfo as routeInfo } from "../base/domain/Route.ts"
@@ -36,7 +37,7 @@ import { makeConversation, removeFrom, replaceMessages, replaceNewest } from "./
 import type { RunEnding } from "./RunEnding.ts"
 import type { Lineage, RunState } from "./RunState.ts"
 import { makeQuestions, makeSteps, makeTokens } from "./RunUsage.ts"
-import type { AgentSettings, RunOptions } from "./RunInput.ts"
+import type { AgentSettings, RunOptions, StartOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import { checkEnd, getPlatform, makeFirstMessages, type OpenedSession, openSession } from "./SessionOpening.ts"
 
@@ -187,6 +188,7 @@ interface RunParts {
   readonly ids: Pick<RunState, "taskId" | "turnId">
   readonly recorder: RunRecorder.Recorder | undefined
   readonly lineage: Lineage | undefined
+  readonly output: RunState["output"]
   /** Question of the user, unchanged. */
   readonly prompt: RunOptions["prompt"]
   /** Messages with reports of children that arrived between the runs of the session. */
@@ -199,7 +201,7 @@ interface RunParts {
 const makeRunState = (
   settings: AgentSettings,
   input: RunOptions,
-  { added, ids, lineage, prompt, recorder, reports, route, session, startedAt }: RunParts
+  { added, ids, lineage, output, prompt, recorder, reports, route, session, startedAt }: RunParts
 ): RunState => ({
   sessionId: session.id,
   conversationId: session.conversationId,
@@ -219,6 +221,7 @@ const makeRunState = (
   readsText: input.readsText ?? input.onEvent !== undefined,
   tools: input.tools ?? settings.tools ?? everything,
   stopTools: StopTools.toNames(input.stopTools ?? settings.stopTools),
+  output,
   hasUnreadMessage: input.hasUnreadMessage,
   emit: input.onEvent,
   onUsageAfter: input.onUsageAfter,
@@ -300,11 +303,13 @@ const storeAddedMessages = (
  * Prepares a run on the session `id`, which the caller owns. The returned effect stores the user's message and must run
  * uninterruptibly. After it has started, the end of the run is recorded.
  */
-export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
+export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: StartOptions, lineage?: Lineage) {
   const { record, router, settings, store } = yield* Services
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleanPrompt(input.prompt)
   const user = yield* makeUserMessage(prompt)
+  const wanted = input.output ?? settings.output
+  const output = wanted === undefined ? undefined : yield* AnswerFormat.resolve(wanted)
   const notice = lineage === undefined ? yield* checkModel(router, input) : undefined
   const route = input.route === undefined ? yield* router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? getWorkingDirectory()
@@ -323,7 +328,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: Ru
   const recorder = yield* makeRecorder(record, store, session, turnId, lineage !== undefined)
   const trace = yield* TraceContext.current
   const ids = { taskId, turnId }
-  const parts: RunParts = { session, route, cwd, startedAt, ids, recorder, lineage, prompt, reports, added }
+  const parts: RunParts = { session, route, cwd, startedAt, ids, recorder, lineage, output, prompt, reports, added }
   const started = makeStartRecord(settings, input, trace, parts)
   const run = makeRunState(settings, input, parts)
   const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }

@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
+import type { AnswerFormat } from "../base/domain/AnswerFormat.ts"
 import * as Cost from "../base/domain/Cost.ts"
 import type { ApiRequestId, SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
 import type { PromptCache, ReasoningEffort } from "../base/domain/ModelCall.ts"
@@ -67,6 +68,8 @@ export interface RunFacts {
   readonly tools: Selection
   /** Names of the tools whose successful call ends the run, or `undefined` without stop tools. */
   readonly stopTools: ReadonlySet<string> | undefined
+  /** Form of the value in which the run ends, or `undefined` for a run that ends in text. */
+  readonly output: AnswerFormat<unknown> | undefined
   readonly hasUnreadMessage: RunOptions["hasUnreadMessage"]
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   readonly onUsageAfter: RunOptions["onUsageAfter"]

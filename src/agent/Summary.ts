@@ -25,13 +25,15 @@ const tries = 2
 /** Maximum time for the summary after the time limit of a run, in milliseconds. */
 const afterTime = 30_000
 
-const buildRequest = (limit: Limit): Prompt.Message =>
+const buildRequest = ({ output }: RunState, limit: Limit): Prompt.Message =>
   Prompt.userMessage({
     content: [
       Prompt.textPart({
         text:
           `${capitalize(Budget.getWording(limit).what)} for this request is used up, and no more tools can be called. ` +
-          "Say what was done, what was found, and what is left to do."
+          (output === undefined
+            ? "Say what was done, what was found, and what is left to do."
+            : "Give the answer in its required form now, from what is known.")
       })
     ]
   })
@@ -65,7 +67,7 @@ const requestSummary = (
   run: RunState,
   limit: Limit
 ): Effect.Effect<SummaryAnswer | SummaryFailure, SessionStoreError | MiddlewareFailure, Services> => {
-  const asked = ModelRequest.requestAnswer(run, { last: buildRequest(limit), tools: [], toolChoice: "none" }).pipe(
+  const asked = ModelRequest.requestAnswer(run, { last: buildRequest(run, limit), tools: [], toolChoice: "none" }).pipe(
     Effect.flatMap(({ brokenOff, response }) =>
       Effect.map(ModelRequest.showText(run, response.parts), (text): SummaryAnswer | SummaryFailure => ({
         _tag: "Summarized",

@@ -32,6 +32,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Agent from "../agent/Agent.ts"
+import type { Output } from "../base/domain/AnswerFormat.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
 import * as CommandEnvironment from "../places/CommandEnvironment.ts"
 import type { Environment, Home } from "../base/config/Environment.ts"
@@ -313,12 +314,17 @@ export const make = <
   StoreError = never,
   StoreNeeds = never,
   const Routes extends ReadonlyArray<ModelRoute> = never,
-  EnvironmentError = never
+  EnvironmentError = never,
+  Value = unknown,
+  ValueJson = unknown
 >(
-  key: Context.Key<Self, Agent.Service<E, R>>,
+  key: Context.Key<Self, Agent.Service<E, R, Value, ValueJson>>,
   options: OneModel &
+    Agent.RequiredOutput<Value, ValueJson> &
     Parts<R, Tools, Listeners, Plugged> &
     Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> & {
+      /** Schema of the value in which each run ends. Required if the type of `key` names the value. */
+      readonly output?: Output<Value, ValueJson> | undefined
       /**
        * The first is outermost. It adds at most the failures, and reads at most the values of a run, that the type of
        * `key` names.
@@ -335,6 +341,7 @@ export const make = <
     hookSettings,
     hosts,
     middleware,
+    output,
     plugins,
     provider,
     record,
@@ -352,7 +359,7 @@ export const make = <
       hosts,
       composeLayers({
         agent: makeAgentLayer(key, (outermost) =>
-          Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })
+          Agent.makeBounded<E, R, Middlewares, Value, ValueJson>({ ...settings, output, middleware, outermost })
         ),
         approvals,
         sideTasks: SideTasks.make(SideTasks.ownProvider, middleware ?? []),

@@ -23,6 +23,7 @@
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Json from "./Json.ts"
+import { Exit } from "./RunEvent.ts"
 
 /**
  * A setting, flag, file or combination of them is invalid. `message` is one line that states the mistake and the
@@ -95,6 +96,28 @@ export class CompressionExhausted extends Schema.TaggedError<CompressionExhauste
   cause: AiError.AiError
 }) {}
 
+/**
+ * A run with an output schema ended without a value that fits it: the model was corrected as often as it may be, or the
+ * run ended early (`exit`). The conversation is stored, and another run can continue it.
+ */
+export class InvalidOutput extends Schema.TaggedError<InvalidOutput>("hermes-effect/InvalidOutput")("InvalidOutput", {
+  sessionId: Schema.String,
+  /** The exit that the run would have had. */
+  exit: Exit,
+  /** The final text. */
+  text: Schema.String,
+  /** The mistakes of the last answer, by their places. */
+  problem: Schema.String,
+  /** Number of answers that were corrected before. */
+  corrections: Schema.Int
+}) {
+  override get message(): string {
+    return this.exit === "text_response"
+      ? `the answer does not fit the output schema: ${this.problem}. Simplify the schema, or use another model`
+      : `the run ended early (${this.exit}) without a value of the output schema: ${this.problem}`
+  }
+}
+
 /** Middleware deliberately vetoed a call. The call fails with this error, regardless of the rest of the chain. */
 export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("hermes-effect/ExecutionBlocked")(
   "ExecutionBlocked",
@@ -161,6 +184,7 @@ export const AgentError = Schema.Union([
   SessionBusy,
   InvalidInput,
   CompressionExhausted,
+  InvalidOutput,
   ExecutionBlocked,
   MiddlewareFailure,
   TranslatedFailure

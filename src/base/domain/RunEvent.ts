@@ -85,6 +85,12 @@ export const TextDelta = Schema.TaggedStruct("TextDelta", { text: Schema.String 
  * to `text`. `stepId` is the number of the step in `StepStarted`.
  */
 export const TextReplaced = Schema.TaggedStruct("TextReplaced", { stepId: Schema.Int, text: Schema.String })
+/**
+ * The value of the answer as far as it has arrived, in a streamed run with an output schema. `value` is JSON: finished
+ * parts, with texts as far as they are known. Each event replaces the one before. The checked value is in
+ * `RunFinished`.
+ */
+export const ValueDelta = Schema.TaggedStruct("ValueDelta", { value: Schema.Unknown })
 /** A piece of the model's reasoning. */
 export const ReasoningDelta = Schema.TaggedStruct("ReasoningDelta", { text: Schema.String })
 /** The model started to write a tool call; the arguments follow in pieces. */
@@ -193,6 +199,8 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   responseTransformed: Schema.optionalKey(Schema.Boolean),
   /** The final text; partial if the run did not complete (see {@link isCompleted}). */
   text: Schema.String,
+  /** The value of the answer, decoded by the output schema of the run. Absent without one. */
+  value: Schema.optionalKey(Schema.Unknown),
   steps: Schema.Int,
   provider: Schema.String,
   model: Schema.String,
@@ -207,6 +215,7 @@ export const RunEvent = Schema.Union([
   StepStarted,
   TextDelta,
   TextReplaced,
+  ValueDelta,
   ReasoningDelta,
   ToolInputStarted,
   ToolInputDelta,

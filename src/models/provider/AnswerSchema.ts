@@ -103,6 +103,45 @@ export const closeSchema = (schema: unknown): unknown => {
   return out
 }
 
+/** Tests whether an object schema allows properties that it does not name. */
+const isOpen = (schema: Json.Fields): boolean => {
+  if (!isObjectSchema(schema)) return false
+  const others = schema["additionalProperties"]
+  return (
+    Json.isFields(others) ||
+    schema["patternProperties"] !== undefined ||
+    schema["propertyNames"] !== undefined ||
+    (others !== false && Object.keys(Json.readFields(schema["properties"])).length === 0)
+  )
+}
+
+/** Returns the name of the definition that a schema refers to. */
+const findReference = (schema: Json.Fields): string | undefined =>
+  typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1) : undefined
+
+/**
+ * Tests whether Claude can enforce a schema: it has no objects with free names, which {@link closeSchema} would empty,
+ * and does not refer to itself. Any other schema is an instruction.
+ */
+export const isClosable = (root: unknown): boolean => {
+  const definitions = {
+    ...Json.readFields(Json.readFields(root)["definitions"]),
+    ...Json.readFields(Json.readFields(root)["$defs"])
+  }
+  const isSound = (schema: unknown, above: ReadonlySet<string>): boolean => {
+    if (!Json.isFields(schema)) return true
+    if (isOpen(schema)) return false
+    const name = findReference(schema)
+    if (name !== undefined && (above.has(name) || !isSound(definitions[name], new Set([...above, name])))) return false
+    return (
+      single.every((key) => isSound(schema[key], above)) &&
+      lists.every((key) => Json.readItems(schema[key]).every((one) => isSound(one, above))) &&
+      Object.values(Json.readFields(schema["properties"])).every((one) => isSound(one, above))
+    )
+  }
+  return isSound(root, new Set())
+}
+
 /** Renders the instruction that replaces the schema field of a request. */
 export const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
   `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${JSON.stringify(

@@ -106,6 +106,8 @@ const mergeDeltas = (before: RunEvent | undefined, event: RunEvent): RunEvent | 
   if (before?._tag === "ToolInputDelta" && event._tag === "ToolInputDelta" && before.callId === event.callId) {
     return { ...event, text: before.text + event.text }
   }
+  // Each value replaces the one before.
+  if (before?._tag === "ValueDelta" && event._tag === "ValueDelta") return event
   return undefined
 }
 

@@ -17,6 +17,7 @@
  */
 import { redactKeys } from "../../base/domain/Redaction.ts"
 import * as RedactionStream from "../../base/domain/RedactionStream.ts"
+import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import type { Registry } from "../../base/domain/Secrets.ts"
 
@@ -69,8 +70,18 @@ export const make = (secrets: Registry): StreamSecrets => {
         // Held characters belong to the text that is being replaced.
         text.end()
         return [...pieces.reasoning(reasoning.end()), { ...event, text: redactKeys(event.text, secrets) }]
+      case "ValueDelta":
+        // A key may still be incomplete in an arriving value. The final value is redacted as a whole.
+        return []
       case "RunFinished":
-        return [...end(), { ...event, text: redactKeys(event.text, secrets) }]
+        return [
+          ...end(),
+          {
+            ...event,
+            text: redactKeys(event.text, secrets),
+            ...("value" in event ? { value: Json.toPlainData(event.value, (text) => redactKeys(text, secrets)) } : {})
+          }
+        ]
       case "StepStarted":
       case "StepFinished":
       case "ToolStarted":

@@ -520,7 +520,8 @@ describe("the route of the next turns", () => {
                 model: "m",
                 usage: Usage.zero,
                 cost: Cost.toSpent(Cost.nothing)
-              })
+                // A run without a schema has no value.
+              } as never)
             })
         })
         const route = { provider: "fake", model: "fake-2", apiMode: "chat_completions" as const }

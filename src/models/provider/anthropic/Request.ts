@@ -211,10 +211,11 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   return (call) => {
     const written = toWire(call.messages)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
+    const inField = format !== undefined && structured && AnswerSchema.isClosable(format.schema)
     const blocks: ReadonlyArray<Messages.TextBlock> = [
       ...identity,
       ...makeSystemBlocks(call.messages, rewrite),
-      ...(format === undefined || structured ? [] : [makeTextBlock(AnswerSchema.renderInstruction(format.schema))])
+      ...(format === undefined || inField ? [] : [makeTextBlock(AnswerSchema.renderInstruction(format.schema))])
     ]
     const choice = call.tools.length === 0 ? undefined : toChoice(call.toolChoice, names)
     const marker =
@@ -252,10 +253,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
         ? {}
         : { tools: marker === undefined || !marksTools ? tools : withToolMark(tools)(marker), tool_choice: choice }),
       ...makeThinkingFields(thinking),
-      ...makeOutputConfig(
-        thinking,
-        format !== undefined && structured ? AnswerSchema.closeSchema(format.schema) : undefined
-      ),
+      ...makeOutputConfig(thinking, inField ? AnswerSchema.closeSchema(format.schema) : undefined),
       ...chooseTemperature(call, thinking, abilities),
       ...(call.stream ? { stream: true } : {}),
       ...(edits === undefined ? fixed : { ...makeContextManagement(edits, call.contextWindow), ...fixedWithEdits })

@@ -172,7 +172,7 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
         ? Messages.makeCachePoint(call.cache)
         : undefined
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
-    const inField = format !== undefined && abilities.structured
+    const inField = format !== undefined && abilities.structured && AnswerSchema.isClosable(format.schema)
     const system = [
       ...collectSystemBlocks(call.messages),
       ...(format === undefined || inField ? [] : [{ text: AnswerSchema.renderInstruction(format.schema) }])

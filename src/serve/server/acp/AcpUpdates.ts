@@ -281,6 +281,7 @@ const toUpdates = (state: TurnState, event: RunEvent): ReadonlyArray<SessionUpda
     case "ToolsScheduled":
     case "Heartbeat":
     case "StepFinished":
+    case "ValueDelta":
       return []
     default:
       return toTextUpdates(state, event)
