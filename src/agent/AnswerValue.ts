@@ -106,25 +106,25 @@ export const attachValue = (
 /** Reader of the value of one answer that streams. */
 interface ValueReader {
   /** Returns the event for the shown parts, if they changed the value. */
-  readonly read: (parts: ReadonlyArray<StreamPart>) => ReadonlyArray<RunEvent>
+  readonly readParts: (parts: ReadonlyArray<StreamPart>) => ReadonlyArray<RunEvent>
   /** Begins again, because the shown text was withdrawn. */
-  readonly restart: () => void
+  readonly startAgain: () => void
 }
 
 /** Creates a reader of the value of an answer of this form. */
 export const makeValueReader = ({ unwrap }: AnswerFormat.AnswerFormat<unknown>): ValueReader => {
-  let json = PartialJson.make()
+  let json = PartialJson.makeReader()
   return {
-    read: (parts) => {
+    readParts: (parts) => {
       let text = ""
       for (const part of parts) if (part.type === "text-delta") text += part.delta
-      if (text === "" || !json.read(text)) return []
-      const snapshot = json.takeSnapshot()
+      if (text === "" || !PartialJson.readMore(json, text)) return []
+      const snapshot = PartialJson.takeSnapshot(json)
       const value = unwrap === undefined ? snapshot : unwrap(snapshot)
       return value === undefined ? [] : [{ _tag: "ValueDelta", value }]
     },
-    restart: () => {
-      json = PartialJson.make()
+    startAgain: () => {
+      json = PartialJson.makeReader()
     }
   }
 }

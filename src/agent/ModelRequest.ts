@@ -107,7 +107,7 @@ const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.Ans
     AnswerProgress.showParts(progress, parts, hasReader)
     if (run.emit === undefined) return Effect.void
     const events = toRunEvents(parts, run.readsText)
-    if (values !== undefined) events.push(...values.read(parts))
+    if (values !== undefined) events.push(...values.readParts(parts))
     return events.length === 0 ? Effect.void : run.emit(events)
   }
   const onPart: OnPart = (parts) => {
@@ -119,7 +119,7 @@ const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.Ans
     end: Effect.suspend(() => displayParts(watcher.end())),
     forget: () => {
       watcher.end()
-      values?.restart()
+      values?.startAgain()
     }
   }
 }

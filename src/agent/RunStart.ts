@@ -309,7 +309,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const prompt = cleanPrompt(input.prompt)
   const user = yield* makeUserMessage(prompt)
   const wanted = input.output ?? settings.output
-  const output = wanted === undefined ? undefined : yield* AnswerFormat.resolve(wanted)
+  const output = wanted === undefined ? undefined : yield* AnswerFormat.resolveOutput(wanted)
   const notice = lineage === undefined ? yield* checkModel(router, input) : undefined
   const route = input.route === undefined ? yield* router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? getWorkingDirectory()

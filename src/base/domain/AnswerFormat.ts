@@ -130,7 +130,7 @@ const known = new WeakMap<object, AnswerFormat<unknown>>()
  * Returns the form of answers for an output. Fails with a `ConfigError` if the JSON of the schema cannot be described to
  * a model, for example because a part of it is a class without a codec.
  */
-export const resolve = <A>(output: Output<A>): Effect.Effect<AnswerFormat<A>, ConfigError> => {
+export const resolveOutput = <A>(output: Output<A>): Effect.Effect<AnswerFormat<A>, ConfigError> => {
   if (isFormat(output)) return Effect.succeed(output)
   // The form was built from this schema, so that it decodes its type.
   const found = known.get(output) as AnswerFormat<A> | undefined
@@ -145,13 +145,13 @@ export const resolve = <A>(output: Output<A>): Effect.Effect<AnswerFormat<A>, Co
       new ConfigError({
         path: "output",
         message:
-          `output: the schema has no JSON form that a model can write (${shortenProblem(describe(error))}): ` +
+          `output: the schema has no JSON form that a model can write (${shortenProblem(describeError(error))}): ` +
           "give that part a codec, or use a schema of JSON values"
       })
   })
 }
 
-const describe = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Text inside a code fence, if an answer contains one. */
 const fenced = /```[\w-]*\s*\n([^]*?)\n?\s*```/u

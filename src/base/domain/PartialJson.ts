@@ -11,14 +11,6 @@
 import * as Option from "effect/Option"
 import * as Json from "./Json.ts"
 
-/** Reader of one JSON value. */
-export interface Reader {
-  /** Reads more text. Returns true if the value changed. */
-  readonly read: (text: string) => boolean
-  /** Returns the value so far, or `undefined` before its first bracket. Later reads do not change it. */
-  readonly takeSnapshot: () => unknown
-}
-
 /** An open object or list with its finished members. */
 interface Container {
   readonly members: Array<unknown> | Map<string, unknown>
@@ -26,169 +18,184 @@ interface Container {
   key: string | undefined
 }
 
+/** Reader of one JSON value. Only the functions of this module change it. */
+export interface PartialJson {
+  /** Open objects and lists, the outermost first. */
+  readonly stack: Array<Container>
+  phase: "before" | "inside" | "text" | "bare" | "over"
+  /** Text that is being read: a string without its quotes, or a number or literal. */
+  text: string
+  /** Characters of an escape sequence that is not complete. */
+  escape: string | undefined
+  /** The finished value. */
+  root: unknown
+  /** True if the snapshot changed since the last read began. */
+  isChanged: boolean
+}
+
 /** Maximum number of open objects and lists. A deeper answer is read no further. */
-const deepest = 256
+const maxDepth = 256
 
 const escapes: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }
 
-const addMember = ({ key, members }: Container, value: unknown): void => {
-  if (Array.isArray(members)) members.push(value)
-  else if (key !== undefined) members.set(key, value)
-}
+/** Creates a reader. */
+export const makeReader = (): PartialJson => ({
+  stack: [],
+  phase: "before",
+  text: "",
+  escape: undefined,
+  root: undefined,
+  isChanged: false
+})
 
-/** Copies the finished members with the open member, if any. */
-const copy = ({ key, members }: Container, open: unknown): unknown => {
+/** Copies the finished members of a container with the open member, if any. */
+const copyContainer = ({ key, members }: Container, open: unknown): unknown => {
   if (Array.isArray(members)) return open === undefined ? [...members] : [...members, open]
   // Entries become properties without the setter of `__proto__`.
-  const fields = Object.fromEntries(members)
-  return open === undefined || key === undefined ? fields : Object.fromEntries([...members, [key, open]])
+  return Object.fromEntries(open === undefined || key === undefined ? members : [...members, [key, open]])
 }
 
-/** Creates a reader of one value. */
-export const make = (): Reader => {
-  const stack: Array<Container> = []
-  let phase: "before" | "inside" | "text" | "bare" | "over" = "before"
-  /** Text that is being read: a string without its quotes, or a number or literal. */
-  let text = ""
-  let escape: string | undefined
-  let root: unknown
-  let changed = false
+const isReadingKey = ({ stack }: PartialJson): boolean => {
+  const container = stack.at(-1)
+  return container !== undefined && !Array.isArray(container.members) && container.key === undefined
+}
 
-  const stop = (): void => {
-    phase = "over"
+/** Adds a finished value to the container around it. */
+const addValue = (reader: PartialJson, value: unknown): void => {
+  const container = reader.stack.at(-1)
+  if (container === undefined) {
+    reader.root = value
+    reader.phase = "over"
+    return
   }
-  const getOpen = (): Container | undefined => stack.at(-1)
-  const isKey = ({ key, members }: Container): boolean => !Array.isArray(members) && key === undefined
+  if (Array.isArray(container.members)) container.members.push(value)
+  else if (container.key !== undefined) container.members.set(container.key, value)
+  container.key = undefined
+  reader.phase = "inside"
+}
 
-  /** Adds a finished value. All of it but a number or literal was in the snapshot before. */
-  const finish = (value: unknown): void => {
-    const container = getOpen()
-    if (container === undefined) {
-      root = value
-      stop()
-    } else {
-      addMember(container, value)
-      container.key = undefined
-      phase = "inside"
-    }
+const openContainer = (reader: PartialJson, members: Container["members"]): void => {
+  if (reader.stack.length >= maxDepth) {
+    reader.phase = "over"
+    return
   }
+  reader.stack.push({ members, key: undefined })
+  reader.phase = "inside"
+  reader.isChanged = true
+}
 
-  const open = (members: Container["members"]): void => {
-    if (stack.length >= deepest) return stop()
-    stack.push({ members, key: undefined })
-    phase = "inside"
-    changed = true
+const closeContainer = (reader: PartialJson): void => {
+  const container = reader.stack.pop()
+  if (container === undefined) reader.phase = "over"
+  else addValue(reader, copyContainer(container, undefined))
+}
+
+/** Ends a number or literal, which appears in snapshots from here on. */
+const endBareValue = (reader: PartialJson): void => {
+  const value = Json.parse(reader.text)
+  reader.text = ""
+  if (Option.isNone(value)) {
+    reader.phase = "over"
+    return
   }
+  addValue(reader, value.value)
+  reader.isChanged = true
+}
 
-  const close = (): void => {
-    const container = stack.pop()
-    if (container === undefined) return stop()
-    finish(copy(container, undefined))
+const endText = (reader: PartialJson): void => {
+  const container = reader.stack.at(-1)
+  const value = reader.text
+  reader.text = ""
+  if (container === undefined || !isReadingKey(reader)) {
+    addValue(reader, value)
+    return
   }
+  container.key = value
+  reader.phase = "inside"
+}
 
-  const endBare = (): void => {
-    const value = Json.parse(text)
-    text = ""
-    if (Option.isNone(value)) return stop()
-    finish(value.value)
-    changed = true
-  }
+const addToText = (reader: PartialJson, more: string): void => {
+  reader.text += more
+  reader.isChanged ||= !isReadingKey(reader)
+}
 
-  const endText = (): void => {
-    const container = getOpen()
-    const value = text
-    text = ""
-    if (container === undefined || !isKey(container)) return finish(value)
-    container.key = value
-    phase = "inside"
-  }
+const readEscape = (reader: PartialJson, escape: string): void => {
+  const isComplete = !escape.startsWith("u") || escape.length === 5
+  reader.escape = isComplete ? undefined : escape
+  if (!isComplete) return
+  addToText(
+    reader,
+    escape.startsWith("u") ? String.fromCharCode(Number.parseInt(escape.slice(1), 16)) : (escapes[escape] ?? escape)
+  )
+}
 
-  const addToText = (more: string): void => {
-    const container = getOpen()
-    text += more
-    if (container === undefined || !isKey(container)) changed = true
-  }
+const readTextCharacter = (reader: PartialJson, character: string): void => {
+  if (reader.escape !== undefined) readEscape(reader, reader.escape + character)
+  else if (character === "\\") reader.escape = ""
+  else if (character === '"') endText(reader)
+  else addToText(reader, character)
+}
 
-  const readEscape = (character: string, pending: string): void => {
-    const all = pending + character
-    if (all.startsWith("u") && all.length < 5) {
-      escape = all
+const readStructure = (reader: PartialJson, character: string): void => {
+  switch (character) {
+    case "{":
+      return openContainer(reader, new Map())
+    case "[":
+      return openContainer(reader, [])
+    case "}":
+    case "]":
+      return closeContainer(reader)
+    case '"':
+      reader.phase = "text"
+      reader.isChanged ||= !isReadingKey(reader)
       return
-    }
-    addToText(all.startsWith("u") ? String.fromCharCode(Number.parseInt(all.slice(1), 16)) : (escapes[all] ?? all))
-    escape = undefined
+    case ",":
+    case ":":
+      return
+    default:
+      if (/\s/u.test(character)) return
+      reader.text = character
+      reader.phase = "bare"
   }
+}
 
-  const readInText = (character: string): void => {
-    if (escape !== undefined) return readEscape(character, escape)
-    if (character === "\\") escape = ""
-    else if (character === '"') endText()
-    else addToText(character)
-  }
-
-  const readInside = (character: string): void => {
-    switch (character) {
-      case "{":
-        return open(new Map())
-      case "[":
-        return open([])
-      case "}":
-      case "]":
-        return close()
-      case '"': {
-        const container = getOpen()
-        phase = "text"
-        if (container === undefined || !isKey(container)) changed = true
+const readCharacter = (reader: PartialJson, character: string): void => {
+  switch (reader.phase) {
+    case "before":
+      if (character === "{" || character === "[") readStructure(reader, character)
+      return
+    case "text":
+      return readTextCharacter(reader, character)
+    case "bare":
+      if (/[-+.\w]/u.test(character)) {
+        reader.text += character
         return
       }
-      case ",":
-      case ":":
-        return
-      default:
-        if (/\s/u.test(character)) return
-        text = character
-        phase = "bare"
-    }
+      endBareValue(reader)
+      // The character that ends a number may also close its list.
+      return readCharacter(reader, character)
+    case "inside":
+      return readStructure(reader, character)
+    case "over":
+      return
   }
+}
 
-  const readCharacter = (character: string): void => {
-    switch (phase) {
-      case "before":
-        if (character === "{" || character === "[") readInside(character)
-        return
-      case "text":
-        return readInText(character)
-      case "bare":
-        if (/[-+.\w]/u.test(character)) {
-          text += character
-          return
-        }
-        endBare()
-        // The character that ends a number may also close its list.
-        return readCharacter(character)
-      case "inside":
-        return readInside(character)
-      case "over":
-        return
-    }
+/** Reads more text. Returns true if the snapshot changed. */
+export const readMore = (reader: PartialJson, text: string): boolean => {
+  reader.isChanged = false
+  for (const character of text) {
+    if (reader.phase === "over") break
+    readCharacter(reader, character)
   }
+  return reader.isChanged
+}
 
-  return {
-    read: (more) => {
-      changed = false
-      for (const character of more) {
-        if (phase === "over") break
-        readCharacter(character)
-      }
-      return changed
-    },
-    takeSnapshot: () => {
-      if (stack.length === 0) return root
-      const container = getOpen()
-      // A text is shown as far as it is known, except the name of a member.
-      let value: unknown = phase === "text" && container !== undefined && !isKey(container) ? text : undefined
-      for (const open of stack.toReversed()) value = copy(open, value)
-      return value
-    }
-  }
+/** Returns the value so far, or `undefined` before its first bracket. Later reads do not change it. */
+export const takeSnapshot = (reader: PartialJson): unknown => {
+  if (reader.stack.length === 0) return reader.root
+  // A text is shown as far as it is known, except the name of a member.
+  let value: unknown = reader.phase === "text" && !isReadingKey(reader) ? reader.text : undefined
+  for (const container of reader.stack.toReversed()) value = copyContainer(container, value)
+  return value
 }

@@ -104,14 +104,14 @@ export const closeSchema = (schema: unknown): unknown => {
 }
 
 /** Tests whether an object schema allows properties that it does not name. */
-const isOpen = (schema: Json.Fields): boolean => {
+const hasFreeNames = (schema: Json.Fields): boolean => {
   if (!isObjectSchema(schema)) return false
   const others = schema["additionalProperties"]
   return (
     Json.isFields(others) ||
     schema["patternProperties"] !== undefined ||
     schema["propertyNames"] !== undefined ||
-    (others !== false && Object.keys(Json.readFields(schema["properties"])).length === 0)
+    (others !== false && schema["properties"] === undefined)
   )
 }
 
@@ -130,7 +130,7 @@ export const isClosable = (root: unknown): boolean => {
   }
   const isSound = (schema: unknown, above: ReadonlySet<string>): boolean => {
     if (!Json.isFields(schema)) return true
-    if (isOpen(schema)) return false
+    if (hasFreeNames(schema)) return false
     const name = findReference(schema)
     if (name !== undefined && (above.has(name) || !isSound(definitions[name], new Set([...above, name])))) return false
     return (

@@ -25,9 +25,11 @@ const cut = (text: string, length: number): ReadonlyArray<string> =>
 const readAll = (
   pieces: ReadonlyArray<string>
 ): { readonly snapshots: ReadonlyArray<unknown>; readonly last: unknown } => {
-  const reader = PartialJson.make()
-  const snapshots = pieces.flatMap((piece) => (reader.read(piece) ? [reader.takeSnapshot()] : []))
-  return { snapshots, last: reader.takeSnapshot() }
+  const reader = PartialJson.makeReader()
+  const snapshots = pieces.flatMap((piece) =>
+    PartialJson.readMore(reader, piece) ? [PartialJson.takeSnapshot(reader)] : []
+  )
+  return { snapshots, last: PartialJson.takeSnapshot(reader) }
 }
 
 describe("a value that arrives in pieces", () => {
@@ -45,18 +47,18 @@ describe("a value that arrives in pieces", () => {
   )
 
   it("keeps snapshots as they were", () => {
-    const reader = PartialJson.make()
-    reader.read('{"a":[1,')
-    const before = reader.takeSnapshot()
-    reader.read("2,3]}")
-    assert.deepStrictEqual([before, reader.takeSnapshot()], [{ a: [1] }, { a: [1, 2, 3] }])
+    const reader = PartialJson.makeReader()
+    PartialJson.readMore(reader, '{"a":[1,')
+    const before = PartialJson.takeSnapshot(reader)
+    PartialJson.readMore(reader, "2,3]}")
+    assert.deepStrictEqual([before, PartialJson.takeSnapshot(reader)], [{ a: [1] }, { a: [1, 2, 3] }])
   })
 
   it("shows no number before its end, and no name without a value", () => {
-    const reader = PartialJson.make()
+    const reader = PartialJson.makeReader()
     const read = (text: string) => {
-      reader.read(text)
-      return reader.takeSnapshot()
+      PartialJson.readMore(reader, text)
+      return PartialJson.takeSnapshot(reader)
     }
     assert.deepStrictEqual(read('{"a": 12'), {})
     assert.deepStrictEqual(read('3, "b'), { a: 123 })
