@@ -23,8 +23,8 @@ import { appendMessages } from "./RunConversation.ts"
 import { replaceText, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
-/** Maximum number of answers of a run that are sent back for correction. */
-export const maxCorrections = 2
+/** Maximum number of answers of a run that are sent back for correction, if its format names no other. */
+const defaultCorrections = 2
 
 /** Time limit for the decoder of a caller's schema. */
 const decodeTimeout = Duration.seconds(30)
@@ -36,8 +36,7 @@ export const toResponseFormat = ({ output }: RunState): ResponseFormat =>
 /** Decodes the value of a text. A decoder that throws or hangs is a mistake of the schema, described like any other. */
 const decodeText = <A>(format: AnswerFormat.AnswerFormat<A>, text: string): Effect.Effect<A, string> => {
   const json = AnswerFormat.findJson(text)
-  if (json === undefined)
-    return Effect.fail(text.trim() === "" ? "the answer is empty" : "the answer is not one JSON value")
+  if (json === undefined) return Effect.fail(text.trim() === "" ? "the answer is empty" : "the answer is not JSON")
   return Effect.suspend(() => format.decode(JSON.parse(json))).pipe(
     Effect.timeoutOption(decodeTimeout),
     Effect.flatMap((decoded) =>
@@ -53,7 +52,7 @@ const makeCorrection = (format: AnswerFormat.AnswerFormat<unknown>, problem: str
     content: [
       Prompt.textPart({
         text:
-          `Your answer does not fit the required form: ${problem}\n\nAnswer again with one JSON value alone, ` +
+          `Your answer does not fit the JSON Schema: ${problem}\n\nAnswer again with one JSON value alone, ` +
           `without prose or a code fence. It must match this JSON Schema:\n${JSON.stringify(format.schema)}`
       })
     ]
@@ -80,7 +79,7 @@ export const reviewAnswer = (
   return Effect.matchEffect(decodeText(output, text), {
     onSuccess: () => Effect.succeed(true),
     onFailure: (problem): Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services> =>
-      corrections >= maxCorrections
+      corrections >= (output.maxCorrections ?? defaultCorrections)
         ? Effect.fail(makeFailure(run, { exit: "text_response", text }, problem, corrections))
         : Effect.as(
             Effect.andThen(
@@ -92,7 +91,7 @@ export const reviewAnswer = (
   })
 }
 
-/** Adds the value to the result of a run. Fails if the final text has none, for example because the run was stopped. */
+/** Adds the value to the result of a run. Fails if the final text has no value, for example after a stop. */
 export const attachValue = (
   run: RunState,
   format: AnswerFormat.AnswerFormat<unknown>,

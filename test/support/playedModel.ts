@@ -17,6 +17,7 @@ export interface Asked {
   readonly model?: string
   readonly messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }>
   readonly tools?: ReadonlyArray<{ readonly function: { readonly name: string } }>
+  readonly response_format?: { readonly type: string; readonly json_schema: { readonly schema: unknown } }
 }
 
 /**

@@ -41,8 +41,10 @@ export interface AnswerFormat<out A> {
   readonly schema: JsonSchema.JsonSchema
   /** Decodes the JSON value of an answer. Fails with a description of every mistake, which the model reads. */
   readonly decode: (json: unknown) => Effect.Effect<A, string>
-  /** Returns the part of an arriving JSON value that is the answer. By default all of it is. */
+  /** Returns the part of a JSON value that is the answer. By default all of it is. */
   readonly unwrap?: ((json: unknown) => unknown) | undefined
+  /** Number of answers of a run that are sent back for correction, at most. The default is 2. */
+  readonly maxCorrections?: number | undefined
 }
 
 /**
@@ -84,7 +86,7 @@ const isObjectSchema = (schema: JsonSchema.JsonSchema): boolean =>
   schema["type"] === "object" || schema["properties"] !== undefined
 
 /** Returns the schema that a reference at the root names, or the schema itself. */
-const resolveRoot = ({ definitions, schema }: JsonSchema.Document<"draft-2020-12">): JsonSchema.JsonSchema => {
+const resolveRoot = ({ definitions, schema }: JsonDocument): JsonSchema.JsonSchema => {
   const name = typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1) : undefined
   return (name === undefined ? undefined : definitions[name]) ?? schema
 }
@@ -93,10 +95,14 @@ const resolveRoot = ({ definitions, schema }: JsonSchema.Document<"draft-2020-12
 export const shortenProblem = (problem: string): string =>
   TextCut.shorten(problem.replace(/\s+/gu, " ").trim(), longestProblem)
 
-const makeFromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown, never, unknown>): AnswerFormat<A> => {
-  const codec = Schema.toCodecJson(schema)
-  // The model writes no other properties, and the decoder ignores those that it writes all the same.
-  const document = Schema.toJsonSchemaDocument(codec, { onExcessProperty: "error" })
+/** JSON Schema of a value, with the definitions that its references name. */
+type JsonDocument = Pick<JsonSchema.Document<"draft-2020-12">, "definitions" | "schema">
+
+/** Makes the form of answers that a codec of JSON decodes. `document` is its JSON Schema, as the model sees it. */
+export const makeFormat = <A>(
+  codec: Schema.ConstraintCodec<A, unknown, never, unknown>,
+  document: JsonDocument
+): AnswerFormat<A> => {
   const root = resolveRoot(document)
   if (Object.keys(root).length === 0) throw new Error("it allows any JSON value")
   const definitions = Object.keys(document.definitions).length === 0 ? {} : { $defs: document.definitions }
@@ -104,13 +110,15 @@ const makeFromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown, never, unk
   const decodeJson = (json: unknown): Effect.Effect<A, string> =>
     Effect.mapError(decode(json), ({ message }) => shortenProblem(message))
   if (isObjectSchema(root)) return { name: "answer", schema: { ...root, ...definitions }, decode: decodeJson }
+  const { $defs, ...value } = document.schema
   return {
     name: "answer",
     schema: {
       type: "object",
-      properties: { [wrapper]: document.schema },
+      properties: { [wrapper]: value },
       required: [wrapper],
       additionalProperties: false,
+      ...($defs === undefined ? {} : { $defs }),
       ...definitions
     },
     decode: (json) =>
@@ -120,6 +128,13 @@ const makeFromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown, never, unk
     unwrap: (json) => (Json.isFields(json) ? json[wrapper] : undefined)
   }
 }
+
+const makeFromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown, never, unknown>): AnswerFormat<A> =>
+  // The model writes no other properties, and the decoder ignores those that it writes all the same.
+  makeFormat(
+    Schema.toCodecJson(schema),
+    Schema.toJsonSchemaDocument(Schema.toCodecJson(schema), { onExcessProperty: "error" })
+  )
 
 const isFormat = <A>(output: Output<A>): output is AnswerFormat<A> => !("ast" in output)
 
@@ -156,7 +171,7 @@ const describeError = (error: unknown): string => (error instanceof Error ? erro
 /** Text inside a code fence, if an answer contains one. */
 const fenced = /```[\w-]*\s*\n([^]*?)\n?\s*```/u
 
-/** Texts of an answer that may be its JSON: all of it, what a fence holds, and the part between the outer brackets. */
+/** Lists the texts of an answer that may be its JSON: all of it, the text in a fence, and the part between brackets. */
 const listCandidates = (text: string): ReadonlyArray<string> => {
   const trimmed = text.trim()
   const inFence = fenced.exec(trimmed)?.[1]
@@ -170,8 +185,8 @@ const listCandidates = (text: string): ReadonlyArray<string> => {
 }
 
 /**
- * Returns the JSON text of an answer, which may stand in a code fence or between sentences of a model that has no field
- * for the schema. Returns `undefined` for an answer without JSON.
+ * Returns the JSON text of an answer, which may be in a code fence or between sentences if the model has no field for
+ * the schema. Returns `undefined` for an answer without JSON.
  */
 export const findJson = (text: string): string | undefined =>
   listCandidates(text).find((candidate) => Option.isSome(Json.parse(candidate)))

@@ -215,7 +215,7 @@ export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
       flags.outputSchema === undefined
         ? undefined
         : yield* Effect.promise(() => import("./OutputSchema.ts")).pipe(
-            Effect.flatMap(({ load }) => load(flags.outputSchema ?? ""))
+            Effect.flatMap(({ loadSchema }) => loadSchema(flags.outputSchema ?? ""))
           )
     return yield* SingleQuery.run({ ...flags, agentFile, quiet: flags.quiet || schema !== undefined }, prompt, schema)
   }

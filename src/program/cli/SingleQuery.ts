@@ -14,8 +14,8 @@ import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Result from "effect/Result"
 import * as Budget from "../../agent/Budget.ts"
+import type { AnswerFormat } from "../../base/domain/AnswerFormat.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as Config from "../../base/config/Config.ts"
 import { Environment } from "../../base/config/Environment.ts"
@@ -36,7 +36,6 @@ import { failed, type Failure, InterruptCode, makeWorkFailure, makeSilentFailure
 import * as Flags from "./Flags.ts"
 import * as UsageFile from "./UsageFile.ts"
 import * as LogLine from "./LogLine.ts"
-import type { OutputSchema } from "./OutputSchema.ts"
 import { Program } from "./Program.ts"
 import { Output, printWarnings } from "./ProgramOutput.ts"
 import * as RunOptions from "./RunOptions.ts"
@@ -160,22 +159,26 @@ const toScriptCode = ({ error, exitCode, text }: View.RunSummary): number => {
   return error === undefined ? (text.trim() === "" ? failed : 0) : unusable
 }
 
+/** One message, its session, and the schema of its answer. */
+interface Query {
+  readonly cwd: string | undefined
+  readonly id: Ids.SessionId
+  readonly prompt: RunInput["prompt"]
+  readonly schema: AnswerFormat<unknown> | undefined
+}
+
 /** Runs one message in an unattended live session. Returns the session and the result of the turn. */
 const runTurn = Effect.fnUntraced(function* (
   flags: RunOptions.ChatFlags,
   settings: Values,
   view: View.View,
   { onEvent, onUsageAfter }: EventSinks,
-  {
-    cwd,
-    id,
-    prompt
-  }: { readonly cwd: string | undefined; readonly id: Ids.SessionId; readonly prompt: RunInput["prompt"] }
+  { cwd, id, prompt, schema }: Query
 ) {
   const asked = yield* RunOptions.prepare(flags, settings)
   const live = yield* LiveSession.make({
     session: { id, cwd },
-    input: { ...asked, platform: "cli", readsText: !isQuiet(flags) },
+    input: { ...asked, output: schema, platform: "cli", readsText: !isQuiet(flags) },
     mode: PermissionMode.fromSettings(settings.approvals),
     presence: makeUnattended("single query", settings.approvals.singleQueryMode, true),
     titles: "off",
@@ -184,7 +187,7 @@ const runTurn = Effect.fnUntraced(function* (
   })
   // The run waits until each event is shown, so that the output is complete if the process ends early.
   const reader = yield* live.subscribe({ whenBehind: "wait", atMost: 0 })
-  let ended = yield* Deferred.make<RunResult, AgentError>()
+  const ended = yield* Deferred.make<RunResult, AgentError>()
   const read = Effect.forever(
     Effect.flatMap(reader.take, (event) => {
       switch (event._tag) {
@@ -205,36 +208,11 @@ const runTurn = Effect.fnUntraced(function* (
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
   // The session is closed before its reader, so that the reader shows how an interrupted turn ends.
   yield* Effect.addFinalizer(() => live.close)
-  const sendPrompt = Effect.fnUntraced(function* (prompt: RunInput["prompt"]) {
-    ended = yield* Deferred.make<RunResult, AgentError>()
-    yield* live.send({ prompt })
-    return yield* Effect.raceFirst(Deferred.await(ended), Fiber.join(reading))
-  })
-  return { live, ask: sendPrompt, result: yield* sendPrompt(prompt) }
-})
-
-/**
- * Requires an answer that matches a schema. If the answer does not match, the model is asked once more. Fails with the
- * errors of the second answer.
- */
-const requireFittingAnswer = Effect.fnUntraced(function* (
-  schema: OutputSchema,
-  result: RunResult,
-  ask: (prompt: string) => Effect.Effect<RunResult, AgentError>
-): Effect.fn.Return<RunResult, AgentError | Failure> {
-  if (!isCompleted(result)) return result
-  const first = schema.read(result.text)
-  if (Result.isSuccess(first)) return { ...result, text: first.success }
-  const again = yield* ask(schema.correction(first.failure))
-  const both = { ...again, usage: Usage.add(result.usage, again.usage), cost: Cost.sum(result.cost, again.cost) }
-  if (!isCompleted(again)) return both
-  const second = schema.read(again.text)
-  return Result.isSuccess(second)
-    ? { ...both, text: second.success }
-    : yield* makeWorkFailure(
-        `the answer does not match --output-schema: ${SafeText.toLine(second.failure)}. Simplify the ` +
-          "schema, or use another model with --model"
-      )
+  yield* live.send({ prompt })
+  const answered = Effect.raceFirst(Deferred.await(ended), Fiber.join(reading))
+  if (schema === undefined) return { live, result: yield* answered }
+  const { toJsonResult, toSchemaFailure } = yield* Effect.promise(() => import("./OutputSchema.ts"))
+  return { live, result: toJsonResult(schema, yield* Effect.mapError(answered, toSchemaFailure)) }
 })
 
 /** Waits for background processes that have to report their end, for at most the time in the settings. */
@@ -271,7 +249,7 @@ const writeAnswer = (path: string, text: string): Effect.Effect<void, Failure, F
 export const run = Effect.fnUntraced(function* (
   flags: RunOptions.ChatFlags,
   prompt: RunInput["prompt"],
-  schema?: OutputSchema
+  schema?: AnswerFormat<unknown>
 ) {
   const output = yield* Output
   const program = yield* Program
@@ -356,19 +334,7 @@ export const run = Effect.fnUntraced(function* (
     const cwd = session.known === undefined ? undefined : yield* findSessionDirectory(session.known)
     return yield* Effect.tap(chosen, beginView(settings.model.default ?? Offline.route.model)).pipe(
       Effect.flatMap((prompt) =>
-        runTurn(
-          flags,
-          settings,
-          view,
-          { onEvent, onUsageAfter },
-          { cwd, id: session.id, prompt: schema === undefined ? prompt : schema.ask(prompt) }
-        )
-      ),
-      Effect.flatMap(({ ask, live, result }) =>
-        Effect.map(
-          schema === undefined ? Effect.succeed(result) : requireFittingAnswer(schema, result, ask),
-          (result) => ({ live, result })
-        )
+        runTurn(flags, settings, view, { onEvent, onUsageAfter }, { cwd, id: session.id, prompt, schema })
       ),
       Effect.tap(({ live, result }) => {
         known.result = result

@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
-import type { RunInput } from "../../agent/RunInput.ts"
+import type { RunInput, StartOptions } from "../../agent/RunInput.ts"
 import { LiveMode, type PermissionMode } from "../../base/config/PermissionMode.ts"
 import type { AgentError } from "../../base/domain/AgentError.ts"
 import type { SessionId } from "../../base/domain/Ids.ts"
@@ -24,7 +24,7 @@ import type { StateOwner } from "./StateOwner.ts"
 export interface RunOptions {
   /** Options of every run except its prompt and its session, such as tools, source and limits. */
   readonly input?:
-    | Omit<RunInput, "cwd" | "onEvent" | "onUsageAfter" | "prompt" | "reasoningEffort" | "route" | "sessionId">
+    | Omit<StartOptions, "cwd" | "onEvent" | "onUsageAfter" | "prompt" | "reasoningEffort" | "route" | "sessionId">
     | undefined
   /** Changes the first prompt of each session, for example to add general choices of the user. */
   readonly prepare?: ((session: SessionId, prompt: RunInput["prompt"]) => Effect.Effect<RunInput["prompt"]>) | undefined

@@ -36,7 +36,10 @@ describe("--output-schema", () => {
         const first = yield* ask("at once", "--output-last-message", "last.json")
         assert.deepStrictEqual([first.code, first.stdout, first.stderr], [0, '{"color":"red","count":2}\n', ""])
         assert.strictEqual(readFileSync(at("last.json"), "utf8"), '{"color":"red","count":2}\n')
-        assert.include(JSON.stringify(seen[0]?.messages.at(-1)), "fits this JSON Schema")
+        // The provider binds the answer, so that the prompt stays as it was written.
+        assert.deepInclude(seen[0]?.response_format, { type: "json_schema" })
+        assert.deepStrictEqual(seen[0]?.response_format?.json_schema.schema, schema)
+        assert.notInclude(JSON.stringify(seen[0]?.messages.at(-1)), "JSON Schema")
 
         const second = yield* ask("second time")
         assert.deepStrictEqual([second.code, second.stdout], [0, '{"color":"blue"}\n'], second.stderr)
