@@ -98,18 +98,18 @@ export const shortenProblem = (problem: string): string =>
 /** JSON Schema of a value, with the definitions that its references name. */
 type JsonDocument = Pick<JsonSchema.Document<"draft-2020-12">, "definitions" | "schema">
 
-/** Makes the form of answers that a codec of JSON decodes. `document` is its JSON Schema, as the model sees it. */
+/**
+ * Makes the form of answers of a JSON Schema. `decode` decodes the value without its wrapper. Throws for a schema that
+ * says nothing.
+ */
 export const makeFormat = <A>(
-  codec: Schema.ConstraintCodec<A, unknown, never, unknown>,
-  document: JsonDocument
+  document: JsonDocument,
+  decode: (json: unknown) => Effect.Effect<A, string>
 ): AnswerFormat<A> => {
   const root = resolveRoot(document)
   if (Object.keys(root).length === 0) throw new Error("it allows any JSON value")
   const definitions = Object.keys(document.definitions).length === 0 ? {} : { $defs: document.definitions }
-  const decode = Schema.decodeUnknownEffect(codec, { errors: "all" })
-  const decodeJson = (json: unknown): Effect.Effect<A, string> =>
-    Effect.mapError(decode(json), ({ message }) => shortenProblem(message))
-  if (isObjectSchema(root)) return { name: "answer", schema: { ...root, ...definitions }, decode: decodeJson }
+  if (isObjectSchema(root)) return { name: "answer", schema: { ...root, ...definitions }, decode }
   const { $defs, ...value } = document.schema
   return {
     name: "answer",
@@ -123,18 +123,25 @@ export const makeFormat = <A>(
     },
     decode: (json) =>
       Json.isFields(json) && Object.keys(json).length === 1 && wrapper in json
-        ? decodeJson(json[wrapper])
+        ? decode(json[wrapper])
         : Effect.fail(`expected an object with the one property "${wrapper}"`),
     unwrap: (json) => (Json.isFields(json) ? json[wrapper] : undefined)
   }
 }
 
-const makeFromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown, never, unknown>): AnswerFormat<A> =>
+/** Makes the decoder of a codec of JSON. */
+export const makeDecoder = <A>(
+  codec: Schema.ConstraintCodec<A, unknown, never, unknown>
+): ((json: unknown) => Effect.Effect<A, string>) => {
+  const decode = Schema.decodeUnknownEffect(codec, { errors: "all" })
+  return (json) => Effect.mapError(decode(json), ({ message }) => shortenProblem(message))
+}
+
+const makeFromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown, never, unknown>): AnswerFormat<A> => {
+  const codec = Schema.toCodecJson(schema)
   // The model writes no other properties, and the decoder ignores those that it writes all the same.
-  makeFormat(
-    Schema.toCodecJson(schema),
-    Schema.toJsonSchemaDocument(Schema.toCodecJson(schema), { onExcessProperty: "error" })
-  )
+  return makeFormat(Schema.toJsonSchemaDocument(codec, { onExcessProperty: "error" }), makeDecoder(codec))
+}
 
 const isFormat = <A>(output: Output<A>): output is AnswerFormat<A> => !("ast" in output)
 

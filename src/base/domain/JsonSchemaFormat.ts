@@ -22,7 +22,9 @@ export const readJsonSchema = (given: unknown): Result.Result<AnswerFormat.Answe
     const schema = SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), {
       patterns: "apply"
     }) as Schema.Codec<unknown, unknown>
-    return Result.succeed(AnswerFormat.makeFormat(schema, { schema: { ...given }, definitions: {} }))
+    return Result.succeed(
+      AnswerFormat.makeFormat({ schema: { ...given }, definitions: {} }, AnswerFormat.makeDecoder(schema))
+    )
   } catch (error) {
     return Result.fail(
       `is not a valid JSON Schema: ${AnswerFormat.shortenProblem(error instanceof Error ? error.message : String(error))}`

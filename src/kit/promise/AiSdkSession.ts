@@ -22,6 +22,7 @@
  * A runtime whose layer provides only the agent has no store for the comparison: the named session is continued, with a
  * warning.
  */
+import type { RunInput } from "../../agent/RunInput.ts"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
@@ -40,7 +41,7 @@ export interface NamedCall {
   readonly sessionId: string
   /** Messages before the last message, as stored by the caller. */
   readonly history: ReadonlyArray<Prompt.Message>
-  readonly prompt: HermesInput["prompt"]
+  readonly prompt: RunInput["prompt"]
   /** Source of a session that is created for the call. */
   readonly source: string
 }

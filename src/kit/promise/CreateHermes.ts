@@ -37,10 +37,11 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Agent from "../../agent/Agent.ts"
-import type { AgentSettings, RunInput } from "../../agent/RunInput.ts"
+import type { AgentSettings, RunInput, StartOptions } from "../../agent/RunInput.ts"
 import * as Json from "../../base/domain/Json.ts"
-import type { RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
+import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { type HookEvents, type HookName, names as hookNames } from "../../hooks/Payloads.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
@@ -58,9 +59,17 @@ import * as EventIterator from "./EventIterator.ts"
 import { keepPerformer } from "./HermesServices.ts"
 import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
+import { type PartialValueOf, type PlainOutput, toOutput, type ValueOf } from "./PlainOutput.ts"
+import { type PlainMessage, type PlainPrompt, toHistory, toPrompt } from "./PlainPrompt.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
-/** A model, its provider, and one API key or several keys used in turn. */
+/** A provider and a model in one text, such as `ollama/qwen3`. */
+export type HermesModelName = `${string}/${string}`
+
+/**
+ * A model, its provider, and one API key or several keys used in turn. Without a provider and an address, a model of the
+ * form `provider/model` names both.
+ */
 export interface HermesModel extends Omit<ModelRoute, "apiKey" | "retry"> {
   readonly apiKey?: string | ReadonlyArray<string> | undefined
 }
@@ -86,10 +95,10 @@ export interface HermesOptions extends Pick<
 > {
   /**
    * Models in order of preference: the first is called first, and the others are fallbacks if it cannot answer.
-   * `offline` is the built-in stand-in, which uses no network. A layer is a custom provider, such as a model of the AI
+   * `offline` is the built-in stand-in, which uses no network. `provider/model` is a model that needs no key. A layer is a custom provider, such as a model of the AI
    * SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
    */
-  readonly model: "offline" | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
+  readonly model: "offline" | HermesModelName | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
   /**
    * Tools created from functions (`tool`), and toolsets of the package: `FileTools.toolset`, `TerminalTools.toolset`, …
    */
@@ -110,21 +119,49 @@ export interface HermesOptions extends Pick<
 }
 
 /** Input of one run. */
-export interface HermesInput extends Omit<RunInput, "context" | "hasUnreadMessage" | "onEvent" | "onUsageAfter"> {
+export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends Omit<
+  RunInput,
+  "context" | "hasUnreadMessage" | "history" | "onEvent" | "onUsageAfter" | "prompt"
+> {
+  /** The user's message: a text, or texts, images and files as the AI SDK writes them. */
+  readonly prompt: PlainPrompt
+  /** Conversation that a new session begins with: `{ role, content }`, with calls and results of tools. */
+  readonly history?: ReadonlyArray<PlainMessage | Prompt.Message> | undefined
+  /**
+   * Schema of the value in which the run ends: of Zod, ArkType, Valibot or Effect, or a JSON Schema. The result has the
+   * checked `value`, and the run rejects with `InvalidOutput` if there is none.
+   */
+  readonly output?: Schema | undefined
   /** Signal that ends the run, which then rejects with `Aborted`. */
   readonly signal?: AbortSignal | undefined
   /** Called with each event. If it returns a promise, the run waits for it. */
   readonly onEvent?: ((event: RunEvent) => unknown) | undefined
 }
 
+/** Result of a run. With an `output` schema, `value` is the value of the answer. */
+export type HermesResult<Schema> =
+  unknown extends ValueOf<Schema> ? RunResult : RunResult & { readonly value: ValueOf<Schema> }
+
+/** Events of a run. With an `output` schema, `ValueDelta` and the result carry its types. */
+export type HermesEvent<Schema> =
+  unknown extends ValueOf<Schema>
+    ? RunEvent
+    : | Exclude<RunEvent, RunResult | typeof ValueDelta.Type>
+      | (typeof ValueDelta.Type & { readonly value: PartialValueOf<Schema> })
+      | HermesResult<Schema>
+
 /** A runtime for code without Effect. */
 export interface Hermes {
-  readonly run: (input: string | HermesInput) => Promise<RunResult>
+  readonly run: <Schema extends PlainOutput = PlainOutput>(
+    input: string | HermesInput<Schema>
+  ) => Promise<HermesResult<Schema>>
   /**
    * Events of a run, in order, for one reader. The run begins when the first event is requested, and ends when the
    * reader leaves the loop.
    */
-  readonly stream: (input: string | HermesInput) => AsyncIterableIterator<RunEvent>
+  readonly stream: <Schema extends PlainOutput = PlainOutput>(
+    input: string | HermesInput<Schema>
+  ) => AsyncIterableIterator<HermesEvent<Schema>>
   /**
    * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
    */
@@ -155,13 +192,17 @@ const modelOptions: Options.Checks<HermesModel> = {
   abilities: Options.fields
 }
 
+const isModelName = (value: unknown): value is HermesModelName => typeof value === "string" && /^[\w-]+\/./u.test(value)
+
 const oneModel = Options.makeMembersCheck("option of a model", modelOptions, ["model"])
 
 const checkModelChoice: Options.Check = (value, at) => {
-  if (value === "offline" || Layer.isLayer(value)) return []
+  if (value === "offline" || isModelName(value) || Layer.isLayer(value)) return []
   const models: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
   if (models.length === 0 || !models.every(Json.isFields))
-    return [`${at}: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider`]
+    return [
+      `${at}: expected { provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider`
+    ]
   return models.flatMap((one, index) => oneModel(one, Array.isArray(value) ? `${at}[${index}]` : at))
 }
 
@@ -221,6 +262,10 @@ const runOptions: Options.Checks<HermesInput> = {
   source: Options.text,
   platform: Options.text,
   history: Options.list,
+  output: Options.makeKindCheck(
+    "a schema",
+    (output) => (typeof output === "object" && output !== null) || typeof output === "function"
+  ),
   systemPrompt: Options.text,
   ephemeralSystemPrompt: Options.text,
   cwd: Options.text,
@@ -245,9 +290,17 @@ const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyAr
   if (problems.length > 0) throw new HermesError(tag, problems.join("; "))
 }
 
-const toRoutes = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
-  (isList(model) ? model : [model]).map(({ apiKey, ...route }) =>
-    apiKey === undefined ? route : { ...route, apiKey: toRedactedKeys(apiKey) }
+/** Returns a model whose provider is named on its own: `anthropic/claude-…` names both in one text. */
+const nameProvider = ({ model, ...route }: Omit<HermesModel, "apiKey">): Omit<HermesModel, "apiKey"> => {
+  const at = model.indexOf("/")
+  return route.provider === undefined && route.baseUrl === undefined && at > 0
+    ? { ...route, provider: model.slice(0, at), model: model.slice(at + 1) }
+    : { ...route, model }
+}
+
+const toRoutes = (model: HermesModelName | HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
+  (typeof model === "string" ? [{ model }] : isList(model) ? model : [model]).map(({ apiKey, ...route }) =>
+    apiKey === undefined ? nameProvider(route) : { ...nameProvider(route), apiKey: toRedactedKeys(apiKey) }
   )
 
 const toToolset = (one: NonNullable<HermesOptions["tools"]>[number]): Toolset.Toolset<never, BuiltinNeeds> =>
@@ -268,13 +321,13 @@ const toHooks = (on: Listeners) =>
 
 const toRunInput = (
   input: string | HermesInput
-): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
+): { readonly run: StartOptions; readonly signal: AbortSignal | undefined } => {
   if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
   // A program without type checks may omit the prompt.
   if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt)))
     throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
   throwProblems("InvalidInput", inputProblems(input, ""))
-  const { onEvent, signal, ...rest } = input
+  const { history, onEvent, output, prompt, signal, ...rest } = input
   const told =
     onEvent === undefined
       ? {}
@@ -284,7 +337,14 @@ const toRunInput = (
               for (const event of events) await onEvent(event)
             })
         }
-  return { run: { ...rest, ...told }, signal }
+  const run = {
+    ...rest,
+    ...told,
+    prompt: toPrompt(prompt),
+    ...(history === undefined ? {} : { history: toHistory(history) }),
+    ...(output === undefined ? {} : { output: toOutput(output) })
+  }
+  return { run, signal }
 }
 
 const makeDisposedError = (): HermesError =>
@@ -319,12 +379,12 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
     for (const letGo of open) letGo()
     return runtime.dispose()
   }
-  const hermes: Hermes = {
-    run: async (input) => {
+  const hermes = {
+    run: async (input: string | HermesInput) => {
       const { run, signal } = toRunInput(input)
       return await runToEnd(Agent.run(run), signal)
     },
-    stream: (input) => {
+    stream: (input: string | HermesInput) => {
       const { run, signal } = toRunInput(input)
       return EventIterator.make({
         fork: (offer) => {
@@ -336,12 +396,15 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
         signal
       })
     },
-    stop: async (sessionId) => !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
+    stop: async (sessionId: string) =>
+      !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
     dispose,
     [Symbol.asyncDispose]: dispose
   }
-  keepPerformer(hermes, (work) => runToEnd(work))
-  return hermes
+  // A run with a schema ends in a value that the schema checked.
+  const typed = hermes as Hermes
+  keepPerformer(typed, (work) => runToEnd(work))
+  return typed
 }
 
 /** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */

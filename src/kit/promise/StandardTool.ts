@@ -39,6 +39,7 @@ import type { BoundTool } from "../../tools/Toolset.ts"
 import * as Toolset from "../../tools/Toolset.ts"
 import { HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
+import { findJsonSchema, isStandardSchema, readCheckResult } from "./StandardJson.ts"
 
 /** Context of one call, in addition to its arguments. */
 export interface ToolCall {
@@ -78,13 +79,9 @@ const makeToolError = (name: string, problem: string, cause?: unknown): HermesEr
 
 const wanted = "give the JSON Schema of an object as parameters"
 
-/** Returns the JSON Schema of a schema; `undefined` if it has no JSON Schema. */
-const findSchema = ({ input, name }: NamedTool): unknown => {
-  const standard: object = input["~standard"]
-  const converter = "jsonSchema" in standard && typeof standard.jsonSchema === "object" ? standard.jsonSchema : null
-  if (converter === null || !("input" in converter) || typeof converter.input !== "function") return undefined
+const readSchema = ({ input, name }: NamedTool): unknown => {
   try {
-    return converter.input({ target: "draft-2020-12" })
+    return findJsonSchema(input)
   } catch (error) {
     throw makeToolError(name, `its schema has no JSON Schema (${Faults.describeError(error)}): ${wanted}`, error)
   }
@@ -92,32 +89,13 @@ const findSchema = ({ input, name }: NamedTool): unknown => {
 
 const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => {
   const { input, name, parameters } = given
-  // A program without type checks may pass any value.
-  const standard: unknown = (input as StandardSchemaV1 | undefined)?.["~standard"]
-  if (!Json.isFields(standard) || typeof standard["validate"] !== "function")
-    throw makeToolError(name, "input must be a schema of Zod, ArkType, Valibot or Effect")
-  const schema = parameters ?? findSchema(given)
+  if (!isStandardSchema(input)) throw makeToolError(name, "input must be a schema of Zod, ArkType, Valibot or Effect")
+  const schema = parameters ?? readSchema(given)
   if (Json.isFields(schema) && schema["type"] === "object") return schema
   throw makeToolError(
     name,
     `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are not an object"}: ${wanted}`
   )
-}
-
-const formatIssue = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
-  const at = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")
-  return at === "" ? message : `${at}: ${message}`
-}
-
-/** Parses the result of a schema. A hand-written schema may return any value. */
-const readCheckResult = (
-  result: StandardSchemaV1.Result<unknown>
-): { readonly value: unknown } | { readonly problem: string } => {
-  if (!Json.isFields(result)) throw new Error("it returned neither a value nor issues")
-  if (result.issues !== undefined)
-    return { problem: result.issues.map(formatIssue).join("; ") || "its schema gives no reason" }
-  if (!("value" in result)) throw new Error("it returned neither a value nor issues")
-  return { value: result.value }
 }
 
 /**

@@ -36,12 +36,12 @@ describe("createHermes, unchecked", () => {
     [
       "no model",
       {},
-      'ConfigError: model: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider'
+      'ConfigError: model: expected { provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider'
     ],
     [
       "the name of a model",
       { model: "gpt-5" },
-      'ConfigError: model: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider'
+      'ConfigError: model: expected { provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider'
     ],
     [
       "the name of another library's option",
@@ -56,7 +56,7 @@ describe("createHermes, unchecked", () => {
     [
       "no models",
       { model: [] },
-      'ConfigError: model: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider'
+      'ConfigError: model: expected { provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider'
     ],
     [
       "a misspelt option",

@@ -1,0 +1,74 @@
+/**
+ * The form of an answer from a schema of Zod, ArkType, Valibot or Effect, or from a JSON Schema that is given as data.
+ *
+ * **Details**
+ *
+ * The model sees the JSON Schema of the schema's input, and `value` is the schema's output. A schema that has no JSON
+ * Schema (Standard JSON Schema; supported by Zod 4.2 and ArkType) is refused. A JSON Schema as a plain object gives
+ * values of unknown type.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as EffectSchema from "effect/Schema"
+import type { StandardSchemaV1 } from "effect/StandardSchema"
+import * as AnswerFormat from "../../base/domain/AnswerFormat.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as JsonSchemaFormat from "../../base/domain/JsonSchemaFormat.ts"
+import * as Faults from "../../middleware/Faults.ts"
+import { HermesError } from "./HermesError.ts"
+import { findJsonSchema, isStandardSchema, readCheckResult } from "./StandardJson.ts"
+
+/** A schema of the value in which a run ends: Standard Schema, or a JSON Schema as a plain object. */
+export type PlainOutput = StandardSchemaV1 | Readonly<Record<string, unknown>>
+
+/** Type of the value of a run with this output. */
+export type ValueOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : unknown
+
+/** Type of a value that arrives, of which any part may be missing. */
+export type PartialValueOf<Schema> = Schema extends StandardSchemaV1
+  ? AnswerFormat.DeepPartial<StandardSchemaV1.InferInput<Schema>>
+  : unknown
+
+const makeOutputError = (problem: string, cause?: unknown): HermesError =>
+  new HermesError("ConfigError", `output: ${problem}`, { cause })
+
+const remedy = "use a schema of Zod 4.2, ArkType or Effect, or give a JSON Schema as an object"
+
+const readSchema = (schema: StandardSchemaV1): unknown => {
+  try {
+    return findJsonSchema(schema)
+  } catch (error) {
+    throw makeOutputError(`the schema has no JSON Schema (${Faults.describeError(error)}): ${remedy}`, error)
+  }
+}
+
+const checkValue = (schema: StandardSchemaV1, json: unknown): Effect.Effect<unknown, string> =>
+  Effect.flatMap(
+    Effect.tryPromise({
+      try: async () => readCheckResult(await schema["~standard"].validate(json)),
+      catch: (error) => `the schema failed: ${Faults.describeError(error)}`
+    }),
+    (checked) => ("problem" in checked ? Effect.fail(checked.problem) : Effect.succeed(checked.value))
+  )
+
+/** Tests for a schema of Effect. It is a Standard Schema only if its decoding needs no services. */
+const isEffectSchema = (given: unknown): given is EffectSchema.ConstraintCodec<unknown, unknown, never, unknown> =>
+  EffectSchema.isSchema(given)
+
+/**
+ * Returns the form of answers of a run. Throws a `ConfigError` if the schema cannot be described to a model. A schema of
+ * Effect is returned as it is.
+ */
+export const toOutput = (given: PlainOutput): AnswerFormat.Output<unknown> => {
+  if (!isStandardSchema(given)) {
+    if ("~standard" in given) throw makeOutputError(`expected a schema: ${remedy}`)
+    const format = JsonSchemaFormat.readJsonSchema(given)
+    if (Result.isFailure(format)) throw makeOutputError(`the schema ${format.failure}`)
+    return format.success
+  }
+  if (isEffectSchema(given)) return given
+  const schema = readSchema(given)
+  if (!Json.isFields(schema)) throw makeOutputError(`the schema has no JSON Schema: ${remedy}`)
+  // The schema itself judges, so that its messages and conversions count.
+  return AnswerFormat.makeFormat({ schema: { ...schema }, definitions: {} }, (json) => checkValue(given, json))
+}
