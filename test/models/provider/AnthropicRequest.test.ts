@@ -493,6 +493,25 @@ describe("tools and the form of the answer", () => {
     })
   })
 
+  it("asks for it in words where a closed schema would lose names, or refers to itself", () => {
+    const open = { type: "object", additionalProperties: { type: "integer" } }
+    const nested = { type: "object", properties: { all: open } }
+    const $defs = {
+      tree: { type: "object", properties: { below: { type: "array", items: { $ref: "#/$defs/tree" } } } }
+    }
+    const recursive = { type: "object", properties: { root: { $ref: "#/$defs/tree" } }, $defs }
+    for (const schema of [open, nested, recursive]) {
+      const request = fields({ responseFormat: { type: "json", name: "answer", schema } })
+      assert.isFalse("output_config" in request)
+      assert.include(String(request["system"]), JSON.stringify(schema))
+    }
+    const twice = { type: "object", properties: { a: { $ref: "#/$defs/leaf" }, b: { $ref: "#/$defs/leaf" } } }
+    const leaf = { leaf: { type: "object", properties: { n: { type: "integer" } } } }
+    assert.isTrue(
+      "output_config" in fields({ responseFormat: { type: "json", name: "answer", schema: { ...twice, $defs: leaf } } })
+    )
+  })
+
   it("asks for it in words where there is no such field", () => {
     for (const route of [gateway, { ...native, model: "claude-3-7-sonnet" }]) {
       const request = fields({ responseFormat }, route)
