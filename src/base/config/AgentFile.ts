@@ -38,7 +38,9 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
+import * as Result from "effect/Result"
 import { ConfigError } from "../domain/AgentError.ts"
+import type { AnswerFormat } from "../domain/AnswerFormat.ts"
 import { apiTypes } from "../domain/ApiMode.ts"
 import { describeReason } from "../domain/PathProblem.ts"
 import { findNearest } from "../domain/Similarity.ts"
@@ -71,8 +73,16 @@ export interface AgentFile {
   readonly tools: ReadonlyArray<string> | undefined
   /** Names of the tools whose successful call ends the run. */
   readonly stopTools?: ReadonlyArray<string> | undefined
+  /** JSON Schema of the value in which each run ends, and the form of answers made from it. */
+  readonly output?: AgentOutput | undefined
   readonly middlewares: ReadonlyArray<MiddlewareEntry>
   readonly subAgents: ReadonlyArray<SubAgent>
+}
+
+/** The output schema of an agent file. */
+export interface AgentOutput {
+  readonly schema: Readonly<Record<string, unknown>>
+  readonly format: AnswerFormat<unknown>
 }
 
 /** An agent to which another agent may delegate work. */
@@ -164,6 +174,7 @@ const structured = [
   "llm_config",
   "tools",
   "stop_tools",
+  "output_schema",
   "sub_agents",
   "middlewares",
   "mcp_servers",
@@ -378,6 +389,10 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
         return entry === undefined ? undefined : readTextAt(entry["name"], [...path, "name"])
       }),
     stopTools: () => readList("stop_tools", readTextAt),
+    outputSchema: () =>
+      tree["output_schema"] === undefined || tree["output_schema"] === null
+        ? undefined
+        : readMapping(tree["output_schema"], ["output_schema"]),
     middlewares: () =>
       readList("middlewares", (value, path): MiddlewareEntry | undefined => {
         const entry = readKnownMapping(toFullEntry(value, "import"), path, ["import", "params"])
@@ -426,6 +441,16 @@ const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
       })
   }
 }
+
+/** Makes the form of answers of a JSON Schema, or returns the reason for which it cannot be used. */
+export const readOutput = (schema: AgentOutput["schema"]): Effect.Effect<AgentOutput | string> =>
+  Effect.map(
+    Effect.promise(() => import("../domain/JsonSchemaFormat.ts")),
+    ({ readJsonSchema }) => {
+      const read = readJsonSchema(schema)
+      return Result.isSuccess(read) ? { schema, format: read.success } : read.failure
+    }
+  )
 
 const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigError, LoadServices> =
   Effect.fnUntraced(function* (path, depth) {
@@ -476,6 +501,9 @@ const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, C
       settings: from.settings
     }
     const stopTools = from.stopTools()
+    const schema = from.outputSchema()
+    const output = schema === undefined ? undefined : yield* readOutput(schema)
+    if (typeof output === "string") refuse(["output_schema"], output)
     from.mcpServers()
     const entries = from.subAgents() ?? []
     if (depth >= maxDepth && entries.length > 0)
@@ -509,6 +537,7 @@ const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, C
     return {
       ...agent,
       ...(stopTools === undefined ? {} : { stopTools }),
+      ...(output === undefined || typeof output === "string" ? {} : { output }),
       description: typeof agent.description === "string" ? agent.description : undefined,
       systemPromptSuffix: typeof agent.systemPromptSuffix === "string" ? agent.systemPromptSuffix : undefined,
       systemPrompt,

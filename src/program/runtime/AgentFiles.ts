@@ -84,6 +84,7 @@ export const toAgentSettings = (agent: AgentFile) => ({
   ...(agent.systemPrompt === undefined ? {} : { identity: agent.systemPrompt }),
   ...(agent.systemPromptSuffix === undefined ? {} : { instructions: agent.systemPromptSuffix }),
   ...(agent.stopTools === undefined ? {} : { stopTools: agent.stopTools }),
+  ...(agent.output === undefined ? {} : { output: agent.output.format }),
   ...(agent.temperature === undefined ? {} : { temperature: agent.temperature })
 })
 
@@ -114,6 +115,7 @@ export const makeSubAgents = Effect.fnUntraced(function* <R>(
           instructions: agent.systemPromptSuffix,
           temperature: agent.temperature,
           stopTools: agent.stopTools,
+          output: agent.output?.format,
           maxOutputTokens: readNumber(agent, "model.max_tokens"),
           reasoningEffort: efforts.find((one) => one === effort)
         },

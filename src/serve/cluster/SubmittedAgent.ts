@@ -18,7 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as BuiltinMiddleware from "../../agent/builtin/BuiltinMiddleware.ts"
-import type { AgentFile } from "../../base/config/AgentFile.ts"
+import { type AgentFile, readOutput } from "../../base/config/AgentFile.ts"
 import type { Flag } from "../../base/config/Config.ts"
 import { Environment } from "../../base/config/Environment.ts"
 import { SettingsSchema, type Values } from "../../base/config/Settings.ts"
@@ -68,6 +68,7 @@ const part = {
   temperature: Schema.optionalKey(Schema.Finite),
   tools: Schema.optionalKey(Schema.Array(Schema.String)),
   stopTools: Schema.optionalKey(Schema.Array(Schema.String)),
+  outputSchema: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
   middlewares: Schema.Array(
     Schema.Struct({ import: Schema.String, params: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)) })
   ),
@@ -141,6 +142,7 @@ const toAgentPart = ({
   description,
   middlewares,
   name,
+  output,
   settings,
   stopTools,
   systemPrompt,
@@ -155,6 +157,9 @@ const toAgentPart = ({
   ...(temperature === undefined ? {} : { temperature }),
   ...(tools === undefined ? {} : { tools }),
   ...(stopTools === undefined ? {} : { stopTools }),
+  ...(output === undefined
+    ? {}
+    : { outputSchema: Json.readFields(toJson(output.schema)) as Record<string, Schema.Json> }),
   middlewares: middlewares.map((entry) => ({
     import: entry.import,
     ...(entry.params === undefined
@@ -243,11 +248,12 @@ export interface RestoredAgent {
 const toFlags = (settings: Form["settings"], name: string): ReadonlyArray<Flag> =>
   settings.map(({ key, value }) => ({ name, key, value }))
 
-const toAgentFile = (
+const toAgentFile = Effect.fnUntraced(function* (
   {
     description,
     middlewares,
     name,
+    outputSchema,
     settings,
     stopTools,
     systemPrompt,
@@ -256,17 +262,22 @@ const toAgentFile = (
     tools
   }: typeof Part.Type,
   folder: string
-): Omit<AgentFile, "subAgents"> => ({
-  file: { name: `agent ${name} of the submission`, folder, text: Effect.succeed("") },
-  name,
-  description,
-  systemPrompt,
-  systemPromptSuffix,
-  temperature,
-  tools,
-  ...(stopTools === undefined ? {} : { stopTools }),
-  middlewares,
-  settings: toFlags(settings, `agent ${name} of the submission`)
+): Effect.fn.Return<Omit<AgentFile, "subAgents">, ConfigError> {
+  const output = outputSchema === undefined ? undefined : yield* readOutput(outputSchema)
+  if (typeof output === "string") return yield* makeRefusal(`the output_schema of agent ${name} ${output}`)
+  return {
+    file: { name: `agent ${name} of the submission`, folder, text: Effect.succeed("") },
+    name,
+    description,
+    systemPrompt,
+    systemPromptSuffix,
+    temperature,
+    tools,
+    ...(stopTools === undefined ? {} : { stopTools }),
+    ...(output === undefined ? {} : { output }),
+    middlewares,
+    settings: toFlags(settings, `agent ${name} of the submission`)
+  }
 })
 
 /** Decodes submitted content. `folder` replaces the folder of its agent file. */
@@ -292,18 +303,12 @@ export const read = Effect.fnUntraced(function* (
     return yield* makeRefusal(
       `this version has no middleware ${JSON.stringify(unbundled.import)}, which the submission names`
     )
+  const subAgents = yield* Effect.forEach(agent?.subAgents ?? [], (sub) =>
+    Effect.map(toAgentFile(sub.agent, folder), (read) => ({ name: sub.name, agent: { ...read, subAgents: [] } }))
+  )
   return {
     flags: toFlags(settings, "submission"),
-    agentFile:
-      agent === undefined
-        ? undefined
-        : {
-            ...toAgentFile(agent, folder),
-            subAgents: agent.subAgents.map((sub) => ({
-              name: sub.name,
-              agent: { ...toAgentFile(sub.agent, folder), subAgents: [] }
-            }))
-          },
+    agentFile: agent === undefined ? undefined : { ...(yield* toAgentFile(agent, folder)), subAgents },
     prefill
   }
 })

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
+import * as playedModel from "../../support/playedModel.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import { sessions } from "../../support/stateDatabase.ts"
 
@@ -14,6 +15,33 @@ describe("a setting", () => {
       assert.deepInclude(yield* hermes(["-Q", "-q", "hi", "--script", "hi.yaml"]), { code: 0, stdout: "hi\n" })
       const [first] = yield* sessions(home)
       assert.include(first?.session.systemPrompt ?? "", "\n\nThis is the build machine of the lab.\n\n")
+    })
+  )
+
+  it.live("output_schema of an agent file binds the answer, and its JSON is the text of the run", () =>
+    Effect.gen(function* () {
+      const { hermes, keep, put } = yield* machine
+      const { seen, url } = yield* playedModel.make({
+        "does not fit the JSON Schema": [{ text: '{ "color": "blue" }' }],
+        color: [{ text: '{ "colour": "red" }' }]
+      })
+      keep(
+        "config.yaml",
+        `model: { provider: custom, default: m, base_url: "${url}/v1", api_key: key-of-this-test-only, context_length: 100000 }\n`
+      )
+      yield* hermes(["trust", "add", "."])
+      const agent = "type: agent\nname: painter\n"
+      put(
+        "painter.yaml",
+        `${agent}output_schema: { type: object, properties: { color: { type: string } }, required: [color] }\n`
+      )
+      const ended = yield* hermes(["-z", "which color?", "--agent", "painter.yaml"])
+      assert.deepStrictEqual([ended.code, ended.stdout], [0, '{ "color": "blue" }\n'], ended.stderr)
+      assert.deepInclude(seen[0]?.response_format, { type: "json_schema" })
+      put("odd.yaml", `${agent}output_schema: { if: { type: string }, then: { minLength: 1 } }\n`)
+      const refused = yield* hermes(["-z", "which color?", "--agent", "odd.yaml"])
+      assert.strictEqual(refused.code, 2)
+      assert.match(refused.stderr, /odd\.yaml: line 3: output_schema: is not a valid JSON Schema/)
     })
   )
 
