@@ -498,8 +498,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
   )
 
 /**
- * {@link make} for a service key whose type names the failures `E`, the services `R` read for each run, and the value of
- * a run.
+ * {@link make} for a service key whose type names the failures `E`, the services `R` read for each run, and the value.
  */
 export const makeBounded = <
   E,

@@ -1,13 +1,12 @@
 /**
- * The value of a run with an output schema: checks the final text, asks for a corrected answer, and decodes the value of
- * the result.
+ * The value of a run with an output schema: checks the final text, asks for a corrected answer, and decodes the value.
  *
  * **Details**
  *
  * An answer that does not fit stays in the session, followed by the correction as a message of the runtime, so that the
  * conversation reads as it happened; readers of the stream see its text withdrawn. The value of the result is decoded
- * from the text that the user gets, after hooks and middleware have changed it: a guard that removes a name from the text
- * also removes it from the value.
+ * from the text that the user receives, after hooks and middleware have changed it: a guard that removes a name from
+ * the text also removes it from the value.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -149,8 +149,8 @@ const isFormat = <A>(output: Output<A>): output is AnswerFormat<A> => !("ast" in
 const known = new WeakMap<object, AnswerFormat<unknown>>()
 
 /**
- * Returns the form of answers for an output. Fails with a `ConfigError` if the JSON of the schema cannot be described to
- * a model, for example because a part of it is a class without a codec.
+ * Returns the form of answers for an output. Fails with a `ConfigError` if the schema cannot be described to a model,
+ * for example because it is a class without a codec.
  */
 export const resolveOutput = <A>(output: Output<A>): Effect.Effect<AnswerFormat<A>, ConfigError> => {
   if (isFormat(output)) return Effect.succeed(output)

@@ -1,6 +1,5 @@
 /**
- * Makes the form of an answer from a JSON Schema that is given as data: in a file, in an agent file, in a row of a batch
- * or by a client.
+ * Makes the form of an answer from a JSON Schema that is given as data: in a file, in an agent file or by a client.
  *
  * **Details**
  *
@@ -26,8 +25,7 @@ export const readJsonSchema = (given: unknown): Result.Result<AnswerFormat.Answe
       AnswerFormat.makeFormat({ schema: { ...given }, definitions: {} }, AnswerFormat.makeDecoder(schema))
     )
   } catch (error) {
-    return Result.fail(
-      `is not a valid JSON Schema: ${AnswerFormat.shortenProblem(error instanceof Error ? error.message : String(error))}`
-    )
+    const problem = error instanceof Error ? error.message : String(error)
+    return Result.fail(`is not a valid JSON Schema: ${AnswerFormat.shortenProblem(problem)}`)
   }
 }

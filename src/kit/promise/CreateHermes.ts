@@ -67,8 +67,8 @@ import type { HermesTool } from "./StandardTool.ts"
 export type HermesModelName = `${string}/${string}`
 
 /**
- * A model, its provider, and one API key or several keys used in turn. Without a provider and an address, a model of the
- * form `provider/model` names both.
+ * A model, its provider, and one API key or several keys used in turn. Without a provider and an address, a model
+ * `provider/model` names both.
  */
 export interface HermesModel extends Omit<ModelRoute, "apiKey" | "retry"> {
   readonly apiKey?: string | ReadonlyArray<string> | undefined
@@ -95,8 +95,8 @@ export interface HermesOptions extends Pick<
 > {
   /**
    * Models in order of preference: the first is called first, and the others are fallbacks if it cannot answer.
-   * `offline` is the built-in stand-in, which uses no network. `provider/model` is a model that needs no key. A layer is a custom provider, such as a model of the AI
-   * SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
+   * `offline` is the built-in stand-in, which uses no network. `provider/model` is a model that needs no key. A
+   * layer is a custom provider, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
    */
   readonly model: "offline" | HermesModelName | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
   /**
@@ -129,7 +129,7 @@ export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends O
   readonly history?: ReadonlyArray<PlainMessage | Prompt.Message> | undefined
   /**
    * Schema of the value in which the run ends: of Zod, ArkType, Valibot or Effect, or a JSON Schema. The result has the
-   * checked `value`, and the run rejects with `InvalidOutput` if there is none.
+   * checked `value`; a run without a value rejects with `InvalidOutput`.
    */
   readonly output?: Schema | undefined
   /** Signal that ends the run, which then rejects with `Aborted`. */
@@ -196,13 +196,13 @@ const isModelName = (value: unknown): value is HermesModelName => typeof value =
 
 const oneModel = Options.makeMembersCheck("option of a model", modelOptions, ["model"])
 
+const expectedModel =
+  '{ provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider'
+
 const checkModelChoice: Options.Check = (value, at) => {
   if (value === "offline" || isModelName(value) || Layer.isLayer(value)) return []
   const models: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
-  if (models.length === 0 || !models.every(Json.isFields))
-    return [
-      `${at}: expected { provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider`
-    ]
+  if (models.length === 0 || !models.every(Json.isFields)) return [`${at}: expected ${expectedModel}`]
   return models.flatMap((one, index) => oneModel(one, Array.isArray(value) ? `${at}[${index}]` : at))
 }
 

@@ -56,8 +56,8 @@ const isEffectSchema = (given: unknown): given is EffectSchema.ConstraintCodec<u
   EffectSchema.isSchema(given)
 
 /**
- * Returns the form of answers of a run. Throws a `ConfigError` if the schema cannot be described to a model. A schema of
- * Effect is returned as it is.
+ * Returns the form of answers of a run, which is a schema of Effect itself. Throws a `ConfigError` if the schema cannot be
+ * described to a model.
  */
 export const toOutput = (given: PlainOutput): AnswerFormat.Output<unknown> => {
   if (!isStandardSchema(given)) {
