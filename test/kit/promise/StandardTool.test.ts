@@ -271,7 +271,10 @@ describe("the one error", () => {
   it("says what is wrong with settings and input that are not type-checked", async () => {
     const given = (value: unknown): never => value as never
     const settings: ReadonlyArray<readonly [unknown, string]> = [
-      [{}, 'model: expected { provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider'],
+      [
+        {},
+        'model: expected { provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider'
+      ],
       [
         { model: "gpt-5" },
         'model: expected { provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider'
