@@ -3,10 +3,16 @@ export {
   createHermes,
   fromLayer,
   type Hermes,
+  type HermesEvent,
   type HermesInput,
   type HermesModel,
+  type HermesModelName,
   type HermesOptions,
+  type HermesResult,
   type Listeners
 } from "../promise/CreateHermes.ts"
 export { HermesError, type Tag } from "../promise/HermesError.ts"
 export { type HermesTool, tool, type ToolCall, type ToolOptions } from "../promise/StandardTool.ts"
+export { type PartialValueOf, type PlainOutput, type ValueOf } from "../promise/PlainOutput.ts"
+export { type PlainData, type PlainMessage, type PlainPart, type PlainPrompt } from "../promise/PlainPrompt.ts"
+export { type HermesMcp, mcp } from "../promise/PlainServers.ts"

@@ -40,6 +40,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Agent from "../../agent/Agent.ts"
 import type { AgentSettings, RunInput, StartOptions } from "../../agent/RunInput.ts"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
@@ -54,12 +55,14 @@ import type * as FileTools from "../../tools/builtin/FileTools.ts"
 import type * as TerminalTools from "../../tools/builtin/TerminalTools.ts"
 import type * as Todo from "../../tools/builtin/Todo.ts"
 import type { NeedsOf } from "../../tools/ToolRegistry.ts"
+import type { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
 import * as EventIterator from "./EventIterator.ts"
 import { keepPerformer } from "./HermesServices.ts"
 import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 import { type PartialValueOf, type PlainOutput, toOutput, type ValueOf } from "./PlainOutput.ts"
+import type { HermesMcp } from "./PlainServers.ts"
 import { type PlainMessage, type PlainPrompt, toHistory, toPrompt } from "./PlainPrompt.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
@@ -100,9 +103,9 @@ export interface HermesOptions extends Pick<
    */
   readonly model: "offline" | HermesModelName | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
   /**
-   * Tools created from functions (`tool`), and toolsets of the package: `FileTools.toolset`, `TerminalTools.toolset`, …
+   * Tools created from functions (`tool`), MCP servers (`mcp`), and toolsets of the package: `FileTools.toolset`, …
    */
-  readonly tools?: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>> | undefined
+  readonly tools?: ReadonlyArray<HermesTool | HermesMcp | Toolset.Toolset<never, BuiltinNeeds>> | undefined
   readonly on?: Listeners | undefined
   /**
    * Decides whether a dangerous call may run: `true` or `"once"`, `"session"`, …; any other value denies the call.
@@ -210,6 +213,7 @@ const checkToolList: Options.Check = (value, at) => {
   if (!Array.isArray(value)) return Options.list(value, at)
   const names = new Set<unknown>()
   return value.flatMap((one: unknown, index) => {
+    if (isServer(one)) return []
     const toolset = Json.isFields(one) && "toolset" in one ? one["toolset"] : one
     if (!Json.isFields(toolset) || !("bind" in toolset))
       return [`${at}[${index}] is not a tool: make it by tool({ … }), or give a toolset of the package`]
@@ -303,8 +307,10 @@ const toRoutes = (model: HermesModelName | HermesModel | ReadonlyArray<HermesMod
     apiKey === undefined ? nameProvider(route) : { ...nameProvider(route), apiKey: toRedactedKeys(apiKey) }
   )
 
-const toToolset = (one: NonNullable<HermesOptions["tools"]>[number]): Toolset.Toolset<never, BuiltinNeeds> =>
+const toToolset = (one: HermesTool | Toolset.Toolset<never, BuiltinNeeds>): Toolset.Toolset<never, BuiltinNeeds> =>
   "toolset" in one ? one.toolset : one
+
+const isServer = (one: unknown): one is HermesMcp => Json.isFields(one) && Json.isFields(one["mcp"])
 
 const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
@@ -407,6 +413,23 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   return typed
 }
 
+/** Connects the MCP servers of a runtime. Their code is not loaded without servers. */
+const withServers = <E>(
+  servers: HermesMcp["mcp"],
+  runtime: Layer.Layer<Agent.Agent | ToolRegistry, E>
+): Layer.Layer<Agent.Agent, E | ConfigError> =>
+  Object.keys(servers).length === 0
+    ? runtime
+    : Layer.provideMerge(
+        Layer.unwrap(
+          Effect.map(
+            Effect.promise(() => import("../../tools/mcp/Mcp.ts")),
+            ({ layer }) => layer(servers)
+          )
+        ),
+        runtime
+      )
+
 /** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */
 export const createHermes = (options: HermesOptions): Hermes => {
   if (!Json.isFields(options))
@@ -415,7 +438,7 @@ export const createHermes = (options: HermesOptions): Hermes => {
   const { approve, model, on = {}, store, tools = [], ...settings } = options
   const parts = {
     ...settings,
-    tools: tools.map(toToolset),
+    tools: tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)])),
     hooks: toHooks(on),
     store:
       store === undefined || store === "memory"
@@ -430,10 +453,11 @@ export const createHermes = (options: HermesOptions): Hermes => {
         )
       )
   }
-  if (model === "offline") return fromLayer(Runtime.layer(parts))
+  const servers = Object.assign({}, ...tools.flatMap((one) => (isServer(one) ? [one.mcp] : [])))
+  if (model === "offline") return fromLayer(withServers(servers, Runtime.layer(parts)))
   return fromLayer(
     isProvider(model)
-      ? Runtime.layer({ ...parts, provider: model })
-      : Runtime.layer({ ...parts, routes: toRoutes(model) })
+      ? withServers(servers, Runtime.layer({ ...parts, provider: model }))
+      : withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
   )
 }

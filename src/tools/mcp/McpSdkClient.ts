@@ -18,8 +18,8 @@
  * import * as NodeServices from "@effect/platform-node/NodeServices"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { McpServers, Runtime } from "hermes-effect"
- * import { McpSdkClient } from "hermes-effect/tools/mcp"
+ * import { Runtime } from "hermes-effect"
+ * import { McpSdkClient, McpServers } from "hermes-effect/tools/mcp"
  *
  * const servers = McpServers.layer({}).pipe(
  *   Layer.provide(McpSdkClient.layer),
