@@ -92,8 +92,10 @@ export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
   const error = cause.reasons.find(Cause.isFailReason)?.error
   if (error === undefined || AiError.isAiError(error)) return fromError(error)
   const message = Redaction.redactText(error.message)
-  return error._tag === "SessionBusy"
-    ? make(409, "session_busy", message)
+  if (error._tag === "SessionBusy") return make(409, "session_busy", message)
+  // A client that asks again would pay for the same corrections again, and clients retry after 500.
+  return error._tag === "InvalidOutput"
+    ? make(422, "invalid_output", message)
     : make(error._tag === "InvalidInput" ? 400 : 500, "turn_failed", message)
 }
 

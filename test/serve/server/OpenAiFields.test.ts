@@ -19,8 +19,7 @@ const named = { type: "function", function: { name: "weather" } }
 
 const refused = {
   chat: [
-    ["response_format", { response_format: { type: "json_schema", json_schema: { name: "x", schema: {} } } }],
-    ["response_format", { response_format: { type: "json_object" } }],
+    ["response_format", { response_format: { type: "grammar", grammar: "x" } }],
     ["tool_choice", { tool_choice: "required" }],
     ["tool_choice", { tool_choice: named }],
     ["reasoning_effort", { reasoning_effort: "high" }],
@@ -38,7 +37,7 @@ const refused = {
     ["web_search_options", { web_search_options: {} }]
   ],
   responses: [
-    ["text.format", { text: { format: { type: "json_schema", name: "x", schema: {} } } }],
+    ["text.format", { text: { format: { type: "grammar" } } }],
     ["tool_choice", { tool_choice: "required" }],
     ["reasoning.effort", { reasoning: { effort: "low" } }],
     ["background", { background: true }],

@@ -18,6 +18,7 @@ import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../../agent/RunInput.ts"
 import type { AgentError } from "../../../base/domain/AgentError.ts"
+import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import type { RunResult } from "../../../base/domain/RunEvent.ts"
 import { Secrets } from "../../../base/domain/Secrets.ts"
@@ -44,6 +45,8 @@ export interface Request {
   /** Results of the caller's tools by call id. A request has either results or a prompt. */
   readonly results: ReadonlyMap<string, string>
   readonly tools: ReadonlyArray<ClientTools.ClientTool>
+  /** Form of the answer, which is then JSON. */
+  readonly output: AnswerFormat<unknown> | undefined
   readonly model: string | undefined
 }
 
@@ -88,11 +91,12 @@ const toFinishReason = (
 /** Offers the tools of a request to the next turn. */
 const offerTools = Effect.fnUntraced(function* (
   { calls, id, input, scope }: ExchangeSession,
-  { system, tools }: Request,
+  { output, system, tools }: Request,
   chosen: Selection
 ) {
   const registry = yield* ToolRegistry
   input.system = system
+  input.output = output
   const offered = JSON.stringify(tools)
   if (offered === input.offered) return
   if (input.toolScope !== undefined) yield* Scope.close(input.toolScope, Exit.void)
@@ -271,6 +275,7 @@ export const begin = Effect.fnUntraced(function* (
   const answer = AnswerPieces.make(exchange.message, {
     turn: (yield* live.state).turn,
     model: options.model,
+    isHeld: request.output !== undefined,
     secrets: yield* Secrets
   })
   const next = takePieces(exchange, answer, reader)

@@ -7,6 +7,7 @@
  *
  * Source: `ARCHITECTURE.md` §3.
  */
+import { findJson } from "../../../base/domain/AnswerFormat.ts"
 import type { Registry } from "../../../base/domain/Secrets.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import type { RunEvent } from "../../../base/domain/RunEvent.ts"
@@ -43,17 +44,23 @@ export interface AnswerPieces {
   readonly waitsFor: (calls: ReadonlyArray<ClientCall>) => boolean
 }
 
+/** Values that a converter starts from. */
+interface AnswerSource {
+  /** Turn that is running. */
+  readonly turn: Turn | undefined
+  readonly model: string
+  /** True for an answer in JSON: an attempt that is corrected later cannot be taken back, so only the last one is sent. */
+  readonly isHeld: boolean
+  readonly secrets: Registry
+}
+
 /**
  * Makes the converter for the answer to `message`, or for the answer of the current turn if `message` is `undefined`.
  * `turn` is the current turn.
  */
 export const make = (
   message: Message["id"] | undefined,
-  {
-    model: first,
-    secrets,
-    turn
-  }: { readonly turn: Turn | undefined; readonly model: string; readonly secrets: Registry }
+  { isHeld, model: first, secrets, turn }: AnswerSource
 ): AnswerPieces => {
   const hidden = StreamSecrets.make(secrets)
   const running = new Set<string>()
@@ -74,11 +81,13 @@ export const make = (
         shown.step(event.step)
         return []
       case "TextDelta":
-        return appendText(shown.delta(event.text))
+        return isHeld ? [] : appendText(shown.delta(event.text))
       case "TextReplaced":
-        return shown.replace(event.stepId, event.text) === undefined || event.text === ""
+        return isHeld
           ? []
-          : appendText(`\n\n${event.text}`)
+          : shown.replace(event.stepId, event.text) === undefined || event.text === ""
+            ? []
+            : appendText(`\n\n${event.text}`)
       case "ReasoningDelta":
         return [{ _tag: "Reasoning", text: event.text }]
       case "ToolStarted":
@@ -92,7 +101,7 @@ export const make = (
         if (event.origin === undefined) model = event.model
         return []
       case "RunFinished":
-        return appendText(shown.rest(event.text))
+        return appendText(isHeld ? (findJson(event.text) ?? event.text) : shown.rest(event.text))
       default:
         return []
     }

@@ -33,11 +33,13 @@ const isNever = (): boolean => false
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
-const isTextFormat = (value: unknown): boolean => Json.readFields(value)["type"] === "text"
+/** Tests for a format of answers, which `OpenAiMessages` reads. */
+const isFormat = (value: unknown): boolean =>
+  isAmong("text", "json_object", "json_schema")(Json.readFields(value)["type"])
 
 const leaveOut = "Leave it out."
 
-const structured = "Answers are text: ask for JSON in the message and omit this."
+const structured = 'Use the type "text", "json_object" or "json_schema".'
 
 const ownEffort = "The agent has its own reasoning effort, which the owner of the server sets. Leave it out."
 
@@ -70,7 +72,7 @@ const shared: ReadonlyArray<Field> = [
 export const chatFields: ReadonlyArray<Field> = [
   ...shared,
   { name: "n", isServed: isAmong(1), advice: "An agent gives one answer: use 1." },
-  { name: "response_format", isServed: isTextFormat, advice: structured },
+  { name: "response_format", isServed: isFormat, advice: structured },
   { name: "reasoning_effort", isServed: isNever, advice: ownEffort },
   { name: "verbosity", isServed: isAmong("medium"), advice: leaveOut },
   { name: "logprobs", isServed: isAmong(false), advice: "There are no log probabilities. Leave it out." },
@@ -89,7 +91,7 @@ export const chatFields: ReadonlyArray<Field> = [
 /** Fields of response requests. */
 export const responseFields: ReadonlyArray<Field> = [
   ...shared,
-  { name: "text.format", isServed: isTextFormat, advice: structured },
+  { name: "text.format", isServed: isFormat, advice: structured },
   { name: "text.verbosity", isServed: isAmong("medium"), advice: leaveOut },
   { name: "reasoning.effort", isServed: isNever, advice: ownEffort },
   {

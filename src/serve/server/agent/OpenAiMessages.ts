@@ -10,10 +10,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../../agent/RunInput.ts"
+import * as AnswerFormat from "../../../base/domain/AnswerFormat.ts"
 import * as Json from "../../../base/domain/Json.ts"
+import * as JsonSchemaFormat from "../../../base/domain/JsonSchemaFormat.ts"
 import * as ApiError from "../ApiError.ts"
 import type { Request } from "./AgentExchange.ts"
 import type { ClientTool } from "./ClientTools.ts"
@@ -246,6 +249,29 @@ const readTools = Effect.fnUntraced(function* (
     : yield* refuseRequest(`tools has "${twice.name}" twice. Give each a name of its own.`)
 })
 
+/** Reads the form of an answer. A value of it is refused with the name of its field. */
+const readOutput = (
+  format: unknown,
+  schema: unknown,
+  name: string
+): Parsed<AnswerFormat.AnswerFormat<unknown> | undefined> => {
+  switch (Json.readFields(format)["type"]) {
+    case "json_object":
+      return Effect.map(Effect.succeed({ type: "object" }), (object) =>
+        AnswerFormat.makeFormat({ schema: object, definitions: {} }, Effect.succeed)
+      )
+    case "json_schema": {
+      const read = JsonSchemaFormat.readJsonSchema(schema)
+      if (Result.isFailure(read)) return Effect.fail(ApiError.refuseField(name, `${name} ${read.failure}`))
+      return read.success.unwrap === undefined
+        ? Effect.succeed(read.success)
+        : Effect.fail(ApiError.refuseField(name, `${name} is not the schema of an object`))
+    }
+    default:
+      return Effect.undefined
+  }
+}
+
 /** Reads a request for a chat completion. */
 export const readChatRequest = Effect.fnUntraced(function* (
   body: Json.Fields,
@@ -259,6 +285,11 @@ export const readChatRequest = Effect.fnUntraced(function* (
     ...(yield* splitConversation(items)),
     session,
     tools: yield* readTools(body),
+    output: yield* readOutput(
+      body["response_format"],
+      Json.readFields(Json.readFields(body["response_format"])["json_schema"])["schema"],
+      "response_format.json_schema.schema"
+    ),
     model: Json.readString(body["model"])
   }
 })
@@ -273,6 +304,7 @@ export const readResponseRequest = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Request, ApiError.ApiError> {
   yield* OpenAiFields.admitFields(body, OpenAiFields.responseFields)
   const { input, instructions } = body
+  const { format } = Json.readFields(body["text"])
   const given = typeof input === "string" ? [{ role: "user", content: input }] : input
   if (!Array.isArray(given) || given.length === 0)
     return yield* refuseRequest("input is a text, or a list of at least one item.")
@@ -286,6 +318,7 @@ export const readResponseRequest = Effect.fnUntraced(function* (
     // Tool results belong to the turn that waits for them, so the position is not used.
     position: conversation.results.size > 0 ? undefined : previous?.position,
     tools: yield* readTools(body),
+    output: yield* readOutput(format, Json.readFields(format)["schema"], "text.format.schema"),
     model: Json.readString(body["model"])
   }
 })

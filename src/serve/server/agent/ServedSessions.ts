@@ -25,6 +25,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { Agent } from "../../../agent/Agent.ts"
 import type { BackgroundWork } from "../../../agent/BackgroundWork.ts"
 import type { PermissionMode } from "../../../base/config/PermissionMode.ts"
+import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
 import * as Ids from "../../../base/domain/Ids.ts"
 import { type Registry, Secrets } from "../../../base/domain/Secrets.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
@@ -75,6 +76,7 @@ export interface ExchangeSession extends ServedSession {
   readonly input: {
     tools: Selection
     system: string | undefined
+    output: AnswerFormat<unknown> | undefined
     toolScope: Scope.Closeable | undefined
     offered: string
   }
@@ -238,6 +240,9 @@ const openLive = Effect.fnUntraced(function* (
       },
       get ephemeralSystemPrompt() {
         return input.system
+      },
+      get output() {
+        return input.output
       }
     },
     mode: before?.mode ?? mode,
@@ -275,6 +280,7 @@ const makeSession = Effect.fnUntraced(function* (
   const input: ExchangeSession["input"] = {
     tools: ClientTools.excludeClients(options.tools),
     system: undefined,
+    output: undefined,
     toolScope: undefined,
     offered: "[]"
   }
