@@ -28,7 +28,8 @@ export const ChatRequest = Schema.StructWithRest(
 /** Schema of a response with server-sent events, encoded as text. */
 export const EventStream = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
 
-const Model = Schema.Struct({
+/** One model. */
+export const Model = Schema.Struct({
   id: Schema.String,
   object: Schema.Literal("model"),
   created: Schema.Int,

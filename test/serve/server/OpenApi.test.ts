@@ -82,6 +82,8 @@ describe("the description of the server", () => {
 
           const none = { id: "nobody", question: "nobody" }
           for (const path of ["/health", "/metrics", "/v1/models"]) await ask("GET", path, none, 200)
+          await ask("GET", "/v1/models/{id}", { id: "hermes" }, 200)
+          await ask("GET", "/v1/models/{id}", none, 404)
           for (const [path, said] of [
             ["/v1/chat/completions", { messages: [user("Say hello")] }],
             ["/v1/responses", { input: "Say hello" }]

@@ -95,6 +95,13 @@ describe("structured answers of a served agent", () => {
     })
   )
 
+  it.live("name a model that can be looked up by its id", () =>
+    withClient(async (client) => {
+      assert.deepInclude(await client.models.retrieve("hermes"), { id: "hermes", object: "model" })
+      assert.deepStrictEqual((await statusOf(client.models.retrieve("a/b")))?.[0], 404)
+    })
+  )
+
   it.live("that never fit are 422, and a schema that cannot be used is 400 with its field", () =>
     withClient(async (client) => {
       const ask = (prompt: string, schema: Record<string, unknown>) =>

@@ -21,7 +21,17 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
 import { planModes } from "../../host/HostEvent.ts"
-import { ChatRequest, describeKeys, errors, EventStream, Fields, health, id, ModelList } from "../OpenAiShapes.ts"
+import {
+  ChatRequest,
+  describeKeys,
+  errors,
+  EventStream,
+  Fields,
+  health,
+  id,
+  Model,
+  ModelList
+} from "../OpenAiShapes.ts"
 
 /** Header that names a session, in requests and responses. */
 export const sessionHeader = "x-hermes-session-id"
@@ -95,6 +105,7 @@ const StoredView = Schema.Struct({
 /** Endpoints for models, chat completions and responses. */
 const openai = HttpApiGroup.make("openai").add(
   HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
+  HttpApiEndpoint.get("model", "/v1/models/:id", { params: id, success: Model, error: errors }),
   HttpApiEndpoint.post("chat", "/v1/chat/completions", {
     payload: ChatRequest,
     success: [Fields, EventStream],

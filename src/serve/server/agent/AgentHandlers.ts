@@ -152,6 +152,21 @@ const makeHandlers = (readBody: BodyReader) => {
           )
         )
       )
+      .handleRaw("model", ({ params }) =>
+        respondToFailure(
+          Effect.flatMap(
+            AgentSessions.use(({ models }) => models),
+            (all) => {
+              const found = makeModelList(["hermes", ...all.map(({ id }) => id)]).data.find(
+                ({ id }) => id === params.id
+              )
+              return found === undefined
+                ? Effect.fail(ApiError.make(404, "model_not_found", `There is no model "${params.id}".`))
+                : Effect.succeed(makeJsonResponse(found))
+            }
+          )
+        )
+      )
       .handleRaw("chat", ({ request }) => respondToFailure(makeChatHandler(readBody)(request)))
       .handleRaw("respond", ({ request }) => respondToFailure(makeResponseHandler(readBody)(request)))
   )
