@@ -178,7 +178,7 @@ describe("hermes-llm overflow in a run", () => {
     const vague = http(400, "Your input exceeds the context window of this model.")
     const told = setup([fails(vague), Fake.text("done")], { compaction: dropping().compaction, windows })
     return Effect.gen(function* () {
-      yield* succeeds("hi")
+      yield* succeeds("hi ".repeat(50_000))
       assert.deepStrictEqual(
         told.asked.map(({ contextWindow }) => contextWindow),
         [128_000, 64_000]

@@ -28,7 +28,7 @@ const refusal = (description: string, status = 400): AiError.AiError =>
   })
 
 const messages = (count: number): ReadonlyArray<Prompt.Message> =>
-  Array.from({ length: count }, () => Prompt.userMessage({ content: [Prompt.textPart({ text: "x" })] }))
+  Array.from({ length: count }, () => Prompt.userMessage({ content: [Prompt.textPart({ text: "x".repeat(16_000) })] }))
 
 /** A conversation of these many messages, which loses some whenever it is asked to. */
 const conversation = (first: number, ...sizes: ReadonlyArray<number>) => {

@@ -63,7 +63,7 @@ const shared: RouteCallState.Shared = Effect.runSync(
     Effect.gen(function* () {
       return {
         catalogue: Catalogue.makeBundled(),
-        endpoints: undefined,
+        profiles: undefined,
         providers: yield* RoutedModelRouter.makeOpenProviders(() => Effect.die("nothing is opened")),
         limits: yield* RateLimitGate.makeLimits,
         guard: RateGuard.none,

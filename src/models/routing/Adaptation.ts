@@ -23,16 +23,26 @@ import * as Base64 from "effect/encoding/Base64"
 import type { ApiMode } from "../../base/domain/ApiMode.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { ModelCall, ModelRequest, ToolDefinition } from "../../base/domain/ModelCall.ts"
+import { toHex } from "../../base/platform/Digest.ts"
+import * as Endpoint from "../provider/chat/Endpoint.ts"
 import * as FileData from "../provider/FileData.ts"
 import { type Bounds, ImageScaler, type NoImageLibrary } from "./ImageScaling.ts"
 
+const changeNames = [
+  "without_images",
+  "with_smaller_images",
+  "without_reasoning",
+  "without_patterns",
+  "without_stream",
+  "with_short_call_ids",
+  "with_signatures"
+] as const
+
 /** Change to a call. The names complete the phrase "send it". */
-export type Change =
-  | "without_images"
-  | "with_smaller_images"
-  | "without_reasoning"
-  | "without_patterns"
-  | "without_stream"
+export type Change = (typeof changeNames)[number]
+
+/** Returns the change with a name, if there is one. */
+export const findChange = (name: string): Change | undefined => changeNames.find((change) => change === name)
 
 const mapMessages = (call: ModelCall, change: (message: Prompt.Message) => Prompt.Message): ModelCall => ({
   ...call,
@@ -66,14 +76,61 @@ const plainTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray
   tools.map((tool) => ({ ...tool, parameters: stripPatterns(tool.parameters, false) as ToolDefinition["parameters"] }))
 )
 
+const unsigned = {
+  extra_content: { google: { thought_signature: "skip_thought_signature_validator" } },
+  origin: Endpoint.anyOrigin
+}
+
 const removePatterns = (call: ModelCall): ModelCall => ({ ...call, tools: plainTools(call.tools) })
+
+/** Ids that Mistral accepts. */
+const shortId = /^[A-Za-z0-9]{9}$/
+
+/** Returns an id of nine letters and digits. A call and its result get the same id. */
+const shortenId = (id: string): string => (shortId.test(id) ? id : toHex(id, 9))
+
+/** Changes the ids in a message, once for each message. */
+const shortenIds = memoize((message: Prompt.Message): Prompt.Message => {
+  if (message.role === "tool") {
+    return Prompt.toolMessage({
+      content: message.content.map((part) =>
+        part.type === "tool-result" ? Prompt.toolResultPart({ ...part, id: shortenId(part.id) }) : part
+      ),
+      options: message.options
+    })
+  }
+  return changeCalls(message, (part) => Prompt.toolCallPart({ ...part, id: shortenId(part.id) }))
+})
+
+const changeCalls = (
+  message: Prompt.Message,
+  change: (part: Prompt.ToolCallPart) => Prompt.ToolCallPart
+): Prompt.Message =>
+  message.role === "assistant" && message.content.some(({ type }) => type === "tool-call")
+    ? Prompt.assistantMessage({
+        content: message.content.map((part) => (part.type === "tool-call" ? change(part) : part)),
+        options: message.options
+      })
+    : message
+
+/** Adds the value that Gemini accepts instead of a signature to calls that another model made. */
+const addSignatures = memoize((message: Prompt.Message): Prompt.Message =>
+  changeCalls(message, (part) => {
+    const own = Json.readFields(part.options["chat_completions"])
+    return own["extra_content"] === undefined
+      ? Prompt.toolCallPart({ ...part, options: { ...part.options, chat_completions: unsigned } })
+      : part
+  })
+)
 
 /** Synchronous changes to a call. Images are scaled by {@link scaleImages}. */
 const changes: Readonly<Record<Exclude<Change, "with_smaller_images">, (call: ModelCall) => ModelCall>> = {
   without_images: (call) => mapMessages(call, removeImages),
   without_reasoning: removeReasoning,
   without_patterns: removePatterns,
-  without_stream: (call) => ({ ...call, stream: false })
+  without_stream: (call) => ({ ...call, stream: false }),
+  with_short_call_ids: (call) => mapMessages(call, shortenIds),
+  with_signatures: (call) => mapMessages(call, addSignatures)
 }
 
 /** Returns the call with the changes that its route requires, except for scaled images. */
@@ -177,11 +234,12 @@ export const scaleImages = Effect.fnUntraced(function* (
   return { ...call, messages }
 })
 
+/** Names of the output limit. */
+export const outputLimits = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const
+
 /** Parameters that can be omitted. */
 const optional = [
-  "max_tokens",
-  "max_completion_tokens",
-  "max_output_tokens",
+  ...outputLimits,
   "temperature",
   "top_p",
   "topP",

@@ -70,21 +70,20 @@ const prepareRequest = (
   delivered: string
 ): Effect.Effect<ModelRequest, AiError.AiError> => {
   const {
-    form: { changes: own, outputCap },
+    form: { changes: own, outputCap: ownCap },
     known: { window },
     log,
     question,
-    route
+    route: { profile }
   } = state
-  const changes = own.size === 0 ? route.changes : new Set([...route.changes, ...own])
+  const changes = own.size === 0 ? profile.changes : new Set([...profile.changes, ...own])
+  const outputCap = Math.min(ownCap ?? Infinity, profile.outputMaximum ?? Infinity)
   const prepareAdapted = (asked: ModelCall) => {
     const adapted = changes.size === 0 ? asked : Adaptation.applyChanges(asked, changes)
-    const call = route.parameters.has(Adaptation.cacheMarks) ? { ...adapted, cache: undefined } : adapted
+    const call = profile.parameters.has(Adaptation.cacheMarks) ? { ...adapted, cache: undefined } : adapted
     return provider.prepare({
       ...call,
-      ...(outputCap === undefined || (call.maxOutputTokens ?? Infinity) <= outputCap
-        ? {}
-        : { maxOutputTokens: outputCap }),
+      ...((call.maxOutputTokens ?? Infinity) <= outputCap ? {} : { maxOutputTokens: outputCap }),
       contextWindow: window.tokens,
       messages: History.toSendableMessages(call.messages, Route.abilities(provider.info))
     })
@@ -98,7 +97,7 @@ const prepareRequest = (
         )
       : prepareAdapted(asked)
   return Effect.map(Interruption.contain(() => makeSelfInterruption("prepare"))(prepared), (prepared) => {
-    const request = route.parameters.size === 0 ? prepared : Adaptation.changeParameters(prepared, route.parameters)
+    const request = profile.parameters.size === 0 ? prepared : Adaptation.changeParameters(prepared, profile.parameters)
     state.sent.request = request
     log.outputTokens = AttemptEvents.readMaxTokens(request) ?? undefined
     return request

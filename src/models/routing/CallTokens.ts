@@ -1,4 +1,5 @@
 /** Estimates the number of tokens that a call uses in a context window. */
+import { memoize } from "effect/Function"
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 import * as Json from "../../base/domain/Json.ts"
@@ -32,6 +33,26 @@ const characters = GrowingList.fold<Prompt.Message, { count: number }>({
 export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number =>
   Math.ceil(characters(messages).count / 4)
 
-/** Describes a failed call for its classification. `window` is the size of the model's context window in tokens. */
-export const describeSituation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
-  call === undefined ? { window } : { tokens: estimateTokens(call), window, messages: call.messages.length }
+const countToolCharacters = memoize((tools: ModelCall["tools"]): number => JSON.stringify(tools).length)
+
+/** Estimates the number of tokens in the messages and tools of a call. */
+export const estimateRequest = (call: Pick<ModelCall, "messages" | "tools">): number =>
+  Math.ceil((characters(call.messages).count + countToolCharacters(call.tools)) / 4)
+
+/**
+ * Describes a failed call for its classification. `window` is the size of the model's context window, and `output` the
+ * output limit of the request, in tokens.
+ */
+export const describeSituation = (
+  call: (Pick<ModelCall, "messages"> & Partial<Pick<ModelCall, "tools">>) | undefined,
+  window: number,
+  output?: number
+): CallSituation =>
+  call === undefined
+    ? { window }
+    : {
+        tokens: call.tools === undefined ? estimateTokens(call) : estimateRequest({ ...call, tools: call.tools }),
+        window,
+        messages: call.messages.length,
+        ...(output === undefined ? {} : { output })
+      }

@@ -178,10 +178,15 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       : { tokens: family.window, source: "table" }
   })
 
-  /** Applies the window learnt from a refusal in this process. It takes precedence over all other sources. */
+  /**
+   * Applies the window learnt from a refusal in this process. It takes precedence over all other sources, but does not
+   * enlarge the window that the user has set.
+   */
   const applyLearntWindow = (route: RouteIdentity, window: Window): Window => {
     const tokens = probing.window(route, window.tokens)
-    return tokens === window.tokens ? window : { tokens, source: "learnt" }
+    return tokens === window.tokens || (window.source === "config" && tokens > window.tokens)
+      ? window
+      : { tokens, source: "learnt" }
   }
 
   const findWindow = (route: RouteIdentity): Effect.Effect<Window> =>

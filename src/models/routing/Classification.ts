@@ -23,69 +23,14 @@ import type { CallSituation, WrongAddress } from "./classification/Evidence.ts"
 import { hasWording } from "./classification/Patterns.ts"
 import * as Patterns from "./classification/Patterns.ts"
 import type { Reason } from "./Recovery.ts"
+import * as StatedLimits from "./classification/StatedLimits.ts"
 import * as Recovery from "./Recovery.ts"
-
-/** Safety margin below a limit, in tokens, because the provider's tokenizer counts differently. */
-const margin = 64
-/** Minimum room for an answer, in tokens. With less room, the conversation has to be compacted. */
-const leastRoom = 256
-
-const parseCount = (text: string | undefined): number => Number((text ?? "").replaceAll(/[,_]/g, ""))
-
-/** Matches the names of the output limit parameter in messages. */
-const parameterNames = /max_(completion_|output_)?tokens|maxtokens|max_new_tokens/
-
-const available = [/available[_ ]tokens['"`]?\s*[:=]\s*([\d,]+)/, /=\s*([\d,]+)\D*$/]
-
-const longest = [
-  /max_tokens: [\d,]+ > ([\d,]+), which is the maximum/,
-  /supports at most ([\d,]+) (?:completion|output) tokens/,
-  /valid range of max_tokens is \[\d+,\s*([\d,]+)\]/,
-  /tokens['"`]? must be less than or equal to ['"`]?([\d,]+)/,
-  /exceeds? the (?:model'?s? )?(?:limit|maximum) of ([\d,]+)(?: output| completion)? tokens.*max/
-]
-
-const divisions: ReadonlyArray<(text: string) => readonly [input: number, window: number] | undefined> = [
-  (text) => {
-    const found = /exceed context limit: ([\d,]+) \+ [\d,]+ > ([\d,]+)/.exec(text)
-    return found === null ? undefined : [parseCount(found[1]), parseCount(found[2])]
-  },
-  (text) => {
-    const found = /context length is ([\d,]+) tokens.*\(([\d,]+) (?:in the messages|in your prompt|of text input)/.exec(
-      text
-    )
-    return found === null ? undefined : [parseCount(found[2]), parseCount(found[1])]
-  },
-  (text) => {
-    const found = /context length is ([\d,]+) tokens.*has ([\d,]+) input tokens/.exec(text)
-    return found === null ? undefined : [parseCount(found[2]), parseCount(found[1])]
-  }
-]
-
-const findFirstCount = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
-  for (const pattern of patterns) {
-    const found = parseCount(pattern.exec(text)?.[1])
-    if (found > 0) return found
-  }
-  return undefined
-}
 
 /**
  * Finds the output limit that should be requested instead, in an error message in lower case. Returns `undefined` if
  * the message is not about the output limit.
  */
-export const parseOutputCap = (text: string): number | undefined => {
-  const most = findFirstCount(longest, text)
-  if (most !== undefined) return most
-  for (const divide of divisions) {
-    const found = divide(text)
-    if (found === undefined) continue
-    const room = found[1] - found[0]
-    return room >= leastRoom ? room - margin : undefined
-  }
-  const room = parameterNames.test(text) ? findFirstCount(available, text) : undefined
-  return room === undefined ? undefined : Math.max(1, room - margin)
-}
+export const parseOutputCap = (text: string): number | undefined => StatedLimits.findOutputCap(text)?.tokens
 
 /** One rule; `name` is the name shown in explanations. */
 interface Rule {
@@ -117,7 +62,19 @@ const isRefusal = ({ status }: Evidence.Evidence): boolean => status === undefin
 
 const matchOutputCap = (name: string): Rule => ({
   name,
-  judge: ({ text }) => (parseOutputCap(text) === undefined ? undefined : "output_cap")
+  judge: ({ text }, facts) => (StatedLimits.findOutputCap(text, facts) === undefined ? undefined : "output_cap")
+})
+
+/**
+ * Matches a conversation that does not fit. If the conversation is short and no limit is stated, the length of the
+ * answer is the cause.
+ */
+const matchOverflow = (name: string): Rule => ({
+  name,
+  judge: ({ text }, facts) => {
+    if (!hasWording(Patterns.contextOverflow, text)) return undefined
+    return StatedLimits.isNotAboutInput(text, facts) ? "output_cap" : "context_overflow"
+  }
 })
 
 const computeWindowShare = ({ tokens, window }: CallSituation): number =>
@@ -173,6 +130,11 @@ const own: ReadonlyArray<Rule> = [
           : undefined
     },
     matchWording("400, the grammar parser of the server", Patterns.grammar, "llama_cpp_grammar_pattern")
+  ]),
+  ...guardRules(hasStatus(400, 422), [
+    matchWording("400, a tool call of the model", Patterns.failedToolUse, "tool_use_failed"),
+    matchWording("400, ids of calls", Patterns.callIdForm, "call_id_form"),
+    matchWording("400, thought signatures", Patterns.missingSignature, "missing_signature")
   ]),
   {
     name: "429, long context needs extra usage",
@@ -239,7 +201,7 @@ const byStatus: ReadonlyArray<Rule> = [
     },
     matchWording("400, a parameter that is not known", Patterns.unknownParameter, "format_error"),
     matchOutputCap("400, the length of the answer"),
-    matchWording("400, the window", Patterns.contextOverflow, "context_overflow"),
+    matchOverflow("400, the window"),
     matchWording("400, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
     matchWording("400, the model", Patterns.noModel, "model_not_found"),
     matchWording("400, too many requests", Patterns.rateLimit, "rate_limit"),
@@ -334,7 +296,7 @@ const byWording: ReadonlyArray<Rule> = [
   matchWording("wording: money", Patterns.billing, "billing"),
   matchWording("wording: too many requests", Patterns.rateLimit, "rate_limit"),
   matchOutputCap("wording: the length of the answer"),
-  matchWording("wording: the window", Patterns.contextOverflow, "context_overflow"),
+  matchOverflow("wording: the window"),
   matchWording("wording: a key", Patterns.authentication, "auth"),
   matchWording("wording: the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
   matchWording("wording: the model", Patterns.noModel, "model_not_found"),
@@ -397,7 +359,7 @@ export const classify = (error: AiError.AiError, facts: CallSituation = {}): Dec
     rule = name
     break
   }
-  const outputCap = reason === "output_cap" ? parseOutputCap(evidence.text) : undefined
+  const outputCap = reason === "output_cap" ? StatedLimits.findOutputCap(evidence.text, facts) : undefined
   const { parameters, retryAfter, unreachable } = evidence
   const wrongAddress = Recovery.mayBeAddress.has(reason) ? evidence.wrongAddress : undefined
   const recoveries = Recovery.listRecoveries(reason, {

@@ -62,7 +62,9 @@ export interface LearntWindow {
 
 /** Windows learnt in this process. */
 export interface LearntWindows {
-  /** Returns the window of a route: the learnt window in memory, otherwise `window`. */
+  /**
+   * Returns the window of a route: the window that the provider stated, or the smaller one of an estimate and `window`.
+   */
   readonly window: (route: ModelAddress, window: number) => number
   /** Stores the window learnt from a refusal in memory. */
   readonly learnt: (route: ModelAddress, learnt: LearntWindow) => void
@@ -73,21 +75,26 @@ export interface LearntWindows {
 /** Creates the memory of learnt windows. */
 export const makeLearntWindows = (windows: ContextWindows): LearntWindows => {
   const memory = new Map<string, LearntWindow>()
+  const unconfirmed = new Set<string>()
   return {
-    window: (route, window) =>
-      memory.size === 0 ? window : Math.min(window, memory.get(formatKey(route))?.window ?? window),
+    window: (route, window) => {
+      const learnt = memory.size === 0 ? undefined : memory.get(formatKey(route))
+      if (learnt === undefined) return window
+      return learnt.stated ? learnt.window : Math.min(window, learnt.window)
+    },
     learnt: (route, learnt) => {
-      memory.set(formatKey(route), learnt)
+      const key = formatKey(route)
+      memory.set(key, learnt)
+      if (learnt.stated) unconfirmed.add(key)
+      else unconfirmed.delete(key)
     },
     succeeded: (route) =>
-      memory.size === 0
+      unconfirmed.size === 0
         ? Effect.void
         : Effect.suspend(() => {
             const key = formatKey(route)
             const learnt = memory.get(key)
-            if (learnt === undefined || !learnt.stated) return Effect.void
-            memory.set(key, { ...learnt, stated: false })
-            return windows.confirm(route, learnt.window)
+            return learnt !== undefined && unconfirmed.delete(key) ? windows.confirm(route, learnt.window) : Effect.void
           })
   }
 }

@@ -17,14 +17,15 @@
  * Source: `hermes-llm.md` §16.2, §16.5 and §17, `ARCHITECTURE.md` §7 (D3, D4).
  */
 import type * as Duration from "effect/Duration"
-import type { Change } from "./Adaptation.ts"
+import { type Change, outputLimits } from "./Adaptation.ts"
+import type { OutputCap } from "./classification/StatedLimits.ts"
 import * as Schema from "effect/Schema"
 
 /**
  * Reasons of a provider's failure. They appear in `api_request_error.reason`, so they never change (`hermes-llm.md`
- * §22). `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response` and `unsupported_parameter` were
- * added by this runtime, because their recoveries differ from all others. `auth_permanent` is omitted: it cannot be
- * distinguished from `auth`.
+ * §22). `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response`, `unsupported_parameter`,
+ * `tool_use_failed`, `call_id_form` and `missing_signature` were added by this runtime, because their recoveries differ
+ * from all others. `auth_permanent` is omitted: it cannot be distinguished from `auth`.
  */
 export const Reason = Schema.Literals([
   "auth",
@@ -49,6 +50,9 @@ export const Reason = Schema.Literals([
   "oauth_long_context_beta_forbidden",
   "llama_cpp_grammar_pattern",
   "unsupported_parameter",
+  "tool_use_failed",
+  "call_id_form",
+  "missing_signature",
   "format_error",
   "unknown"
 ])
@@ -65,8 +69,10 @@ export type Recovery =
   | { readonly _tag: "Adapt"; readonly change: Change }
   /** Removes or renames the first of these parameters that the call contains, and sends it without a wait. */
   | { readonly _tag: "AdaptParameters"; readonly names: ReadonlyArray<string> }
-  /** Lowers the output limit. */
-  | { readonly _tag: "LowerOutputCap"; readonly to: number }
+  /** Sends the same call again without a wait, because the model made a mistake. */
+  | { readonly _tag: "AskAgain" }
+  /** Lowers the output limit. `lasting` is true for the longest answer of the model, which applies to every call. */
+  | { readonly _tag: "LowerOutputCap"; readonly to: number; readonly lasting?: true }
   /** Compacts the conversation, then sends the call again. */
   | { readonly _tag: "Compact" }
   /**
@@ -82,15 +88,22 @@ export type Recovery =
 const renewKey: Recovery = { _tag: "RenewKey" }
 const nextKey: Recovery = { _tag: "NextKey" }
 const compact: Recovery = { _tag: "Compact" }
+const askAgain: Recovery = { _tag: "AskAgain" }
 const rebuild: Recovery = { _tag: "Rebuild" }
 const nextRoute: Recovery = { _tag: "NextRoute" }
+const omitOutputLimit: Recovery = { _tag: "AdaptParameters", names: outputLimits }
+const toLowerCap = ({ isMaximum, tokens }: OutputCap): Recovery => ({
+  _tag: "LowerOutputCap",
+  to: tokens,
+  ...(isMaximum ? { lasting: true } : {})
+})
 const makeAdaptation = (change: Change): Recovery => ({ _tag: "Adapt", change })
 
 /** Facts other than the reason on which recoveries may depend. */
 interface Details {
   readonly retryAfter: Duration.Duration | undefined
   /** Output limit to request instead, if known. */
-  readonly outputCap: number | undefined
+  readonly outputCap: OutputCap | undefined
   /** True if no server could be reached. */
   readonly unreachable: boolean
   /** True if the address does not serve models at all. */
@@ -136,7 +149,7 @@ export const listRecoveries = (
     case "long_context_tier":
       return [compact]
     case "output_cap":
-      return outputCap === undefined ? [compact] : [{ _tag: "LowerOutputCap", to: outputCap }, compact]
+      return outputCap === undefined ? [omitOutputLimit, nextRoute] : [toLowerCap(outputCap), compact]
     case "image_too_large":
       return [makeAdaptation("with_smaller_images"), makeAdaptation("without_images"), nextRoute]
     case "image_unsupported":
@@ -150,6 +163,12 @@ export const listRecoveries = (
       return [makeAdaptation("without_patterns"), nextRoute]
     case "unsupported_parameter":
       return [{ _tag: "AdaptParameters", names: parameters }, nextRoute]
+    case "tool_use_failed":
+      return [askAgain, nextRoute]
+    case "call_id_form":
+      return [makeAdaptation("with_short_call_ids"), nextRoute]
+    case "missing_signature":
+      return [makeAdaptation("with_signatures"), nextRoute]
     case "oauth_long_context_beta_forbidden":
     case "model_not_found":
     case "content_policy_blocked":
@@ -167,6 +186,7 @@ export const isRetryable = (recoveries: ReadonlyArray<Recovery>): boolean =>
       _tag === "RetryAfter" ||
       _tag === "Compact" ||
       _tag === "LowerOutputCap" ||
+      _tag === "AskAgain" ||
       _tag === "Adapt" ||
       _tag === "AdaptParameters"
   )
@@ -182,6 +202,8 @@ export const describeRecovery = (recovery: Recovery): string => {
       return `send it ${recovery.change.replaceAll("_", " ")}`
     case "AdaptParameters":
       return `send it without ${recovery.names.join(" or ")}`
+    case "AskAgain":
+      return "ask the model again"
     case "LowerOutputCap":
       return `ask for at most ${recovery.to} tokens`
     case "Compact":

@@ -12,7 +12,9 @@ import type { Change } from "./Adaptation.ts"
 import type { Failure } from "./Classification.ts"
 import * as CredentialPool from "./CredentialPool.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
+import type { NewFact } from "./profile/ProfileStore.ts"
 import * as Recovery from "./Recovery.ts"
+import * as RouteProfile from "./RouteProfile.ts"
 import {
   emitNotice,
   formatRouteName,
@@ -59,45 +61,74 @@ const changeToNextKey = Effect.fnUntraced(function* (state: RouteCallState, fail
 })
 
 /**
+ * Tests whether other programs should use a change, too. Images that are too large even after scaling are no reason to
+ * omit all images.
+ */
+const isLasting = (change: Change, { decision: { reason } }: Failure): boolean =>
+  change !== "without_images" || reason === "image_unsupported"
+
+/** Stores a fact that a refusal taught. */
+const learnFact = (state: RouteCallState, name: string, value: NewFact["value"], { decision }: Failure): Step =>
+  RouteProfile.learnFacts(state.shared.profiles, state.route, {
+    [name]: { value, source: "refusal", message: decision.message }
+  }).pipe(Effect.andThen(possible))
+
+/**
  * Changes the form of the call. A feature that the endpoint rejects is remembered for the route. A change to the
  * reasoning applies only to this call.
  */
-const adaptCall = (state: RouteCallState, change: Change): Step => {
-  const { route } = state
-  const known = change === "without_reasoning" ? state.form.changes : route.changes
-  if (known.has(change)) return impossible
-  known.add(change)
+const adaptCall = (state: RouteCallState, change: Change, failed: Failure): Step => {
+  const { form, route } = state
+  if (form.changes.has(change) || route.profile.changes.has(change)) return impossible
   const what = Recovery.describeRecovery({ _tag: "Adapt", change })
-  const message = `${formatRouteName(route)} cannot take the request as it is: ${what}`
-  return Effect.andThen(emitNotice(state, message), possible)
+  const told = emitNotice(state, `${formatRouteName(route)} cannot take the request as it is: ${what}`)
+  if (change === "without_reasoning") form.changes.add(change)
+  else if (isLasting(change, failed))
+    return Effect.andThen(told, learnFact(state, `${RouteProfile.formPrefix}${change}`, true, failed))
+  else RouteProfile.noteChange(route, change)
+  return Effect.andThen(told, possible)
 }
 
-const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): Step => {
-  const { route, sent, shared } = state
-  const { request } = sent
+const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>, failed: Failure): Step => {
+  const {
+    route,
+    sent: { request }
+  } = state
   if (request === undefined) return impossible
   const {
     info: { apiMode },
-    parameters: changes
+    profile: { parameters: changes }
   } = route
   for (const name of names) {
     const to = Adaptation.findParameterRemedy(name, { apiMode, changes, request })
     if (to === null) continue
-    changes.set(name, to)
     const what = to === undefined ? `it is sent without it` : `${to} is sent instead`
-    return emitNotice(state, `${formatRouteName(route)} does not take ${name}: ${what}`).pipe(
-      Effect.andThen(shared.endpoints?.setParameters(route.id, changes) ?? Effect.void),
-      Effect.andThen(possible)
+    return Effect.andThen(
+      emitNotice(state, `${formatRouteName(route)} does not take ${name}: ${what}`),
+      learnFact(state, `${RouteProfile.parameterPrefix}${name}`, to ?? RouteProfile.omitted, failed)
     )
   }
   return impossible
 }
 
-const lowerOutputCap = (state: RouteCallState, to: number): Step => {
-  const { form, route } = state
-  if (form.outputCap !== undefined && form.outputCap <= to) return impossible
+const lowerOutputCap = (state: RouteCallState, { lasting, to }: LowerOutputCap, failed: Failure): Step => {
+  const { form, log, route } = state
+  if (Math.min(form.outputCap ?? Infinity, log.outputTokens ?? Infinity) <= to) return impossible
   form.outputCap = to
-  return Effect.andThen(emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`), possible)
+  const told = emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`)
+  return Effect.andThen(told, lasting === true ? learnFact(state, "output_maximum", to, failed) : possible)
+}
+
+/** Maximum number of times that a call is repeated on a route because the model wrote a call that cannot be read. */
+const maxRepeats = 2
+
+const askAgain = (state: RouteCallState): Step => {
+  const { retries, route } = state
+  if (retries.repeats >= maxRepeats) return impossible
+  retries.repeats++
+  return emitNotice(state, `${formatRouteName(route)} could not read the model's tool call: asking again`).pipe(
+    Effect.andThen(possible)
+  )
 }
 
 /**
@@ -117,6 +148,8 @@ const rebuildConnection = Effect.fnUntraced(function* (state: RouteCallState, { 
   return true
 })
 
+type LowerOutputCap = Extract<Recovery.Recovery, { readonly _tag: "LowerOutputCap" }>
+
 /** A recovery that `tryRecovery` can perform. */
 export type RecoveryStep = Exclude<Recovery.Recovery, { readonly _tag: "Compact" | "NextRoute" | "RetryAfter" }>
 
@@ -128,11 +161,13 @@ export const tryRecovery = (state: RouteCallState, recovery: RecoveryStep, faile
     case "NextKey":
       return changeToNextKey(state, failed)
     case "Adapt":
-      return adaptCall(state, recovery.change)
+      return adaptCall(state, recovery.change, failed)
     case "AdaptParameters":
-      return adaptParameters(state, recovery.names)
+      return adaptParameters(state, recovery.names, failed)
     case "LowerOutputCap":
-      return lowerOutputCap(state, recovery.to)
+      return lowerOutputCap(state, recovery, failed)
+    case "AskAgain":
+      return askAgain(state)
     case "Rebuild":
       return rebuildConnection(state, failed)
   }

@@ -13,11 +13,9 @@ import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as WrapperFailures from "../../middleware/WrapperFailures.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
-import type { Change } from "./Adaptation.ts"
 import type { SentState } from "./Attempt.ts"
 import * as CallTokens from "./CallTokens.ts"
 import type { CallFacts, Service as Catalogue } from "./CataloguePort.ts"
-import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as Classification from "./Classification.ts"
 import type { CredentialPool, Lease } from "./CredentialPool.ts"
 import { fingerprint } from "../../base/platform/Digest.ts"
@@ -27,6 +25,8 @@ import type * as RateLimitGate from "./RateLimitGate.ts"
 import type { OpenProviders } from "./RoutedModelRouter.ts"
 import type { FallbackPolicy } from "./FallbackPolicy.ts"
 import * as RetryPolicy from "./RetryPolicy.ts"
+import type { ProfileStore } from "./profile/ProfileStore.ts"
+import * as RouteProfile from "./RouteProfile.ts"
 import type { CallForm, Retries } from "./RouteRetry.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
@@ -48,12 +48,8 @@ export interface ManagedRoute {
    * the application cannot be reopened.
    */
   readonly isDirect: boolean
-  /** Changes to calls that the endpoint was found to require. */
-  readonly changes: Set<Change>
-  /** Parameters that the endpoint was found to reject, with their other names, or `undefined` if they are omitted. */
-  readonly parameters: Map<string, string | undefined>
-  /** True after the parameters learned by earlier runs have been added to `parameters`. */
-  recalled: boolean
+  /** What was learned about the requests of the route. Changed by `RouteProfile` only. */
+  readonly profile: RouteProfile.RouteProfile
   /** Returns the route with the key of a lease; the same key always returns the same object. */
   readonly routeWith: (lease: Lease | undefined) => Route.Route
   /** Returns the name of a key on this route for rate limits. */
@@ -89,9 +85,7 @@ export const manageRoute = ({ limits, pool, provider, retry, route }: ManagedRou
     patience: StreamTimeout.findPatiences(info, limits),
     retry,
     isDirect: provider === undefined && !aggregators.has(route.provider),
-    changes: new Set(),
-    parameters: new Map(),
-    recalled: false,
+    profile: RouteProfile.makeProfile(route),
     routeWith: (lease) => {
       if (lease === undefined) return route
       const known = routes.get(lease.id)
@@ -115,7 +109,7 @@ export const formatRouteName = ({ info }: Pick<ManagedRoute, "info">): string =>
 export interface Shared {
   readonly catalogue: Catalogue
   readonly providers: OpenProviders
-  readonly endpoints: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
+  readonly profiles: Pick<ProfileStore, "add" | "get"> | undefined
   readonly limits: RateLimitGate.RateLimits
   readonly guard: RateGuard
   /** Retry policy for routes and calls that do not have their own policy. */
@@ -194,14 +188,14 @@ export const makeCallState = (
   startedAt,
   key: { lease: undefined, renewed: new Set() },
   admission: { slot: undefined, place: undefined, refused: false, spent: false },
-  retries: { failures: 0, isRebuilt: false, continuations: 0 },
+  retries: { failures: 0, isRebuilt: false, continuations: 0, repeats: 0 },
   form: { outputCap: undefined, changes: new Set() },
   sent: { request: undefined, progress: undefined }
 })
 
 /** Describes the size of the call for the classification of its failure. */
-const describeCall = ({ known, question }: RouteCallState): Classification.CallSituation =>
-  CallTokens.describeSituation(question.call, known.window.tokens)
+const describeCall = ({ known, log, question }: RouteCallState): Classification.CallSituation =>
+  CallTokens.describeSituation(question.call, known.window.tokens, log.outputTokens)
 
 /**
  * Returns the decision on a failure of this call. The decision is made once, and recorded in the log for the callers.

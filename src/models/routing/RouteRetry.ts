@@ -32,6 +32,7 @@ import * as RateLimitGate from "./RateLimitGate.ts"
 import type { Recovery } from "./Recovery.ts"
 import * as RecoverySteps from "./RecoverySteps.ts"
 import * as RetryPolicy from "./RetryPolicy.ts"
+import * as RouteProfile from "./RouteProfile.ts"
 import {
   type Call,
   decideOnFailure,
@@ -43,7 +44,6 @@ import {
   reportWait,
   returnLease,
   type RouteCallState,
-  type Shared,
   takeLease
 } from "./RouteCallState.ts"
 
@@ -55,6 +55,8 @@ export interface Retries {
   isRebuilt: boolean
   /** Number of attempts that requested the rest of an answer and were cut off again. */
   continuations: number
+  /** Number of times that the call was sent again because of a mistake of the model. */
+  repeats: number
 }
 
 /** Form in which a call is sent. */
@@ -341,15 +343,6 @@ const repeatAttempts = <E>(state: RouteCallState, first: Unanswered): Effect.Eff
     return Effect.flatMap(answered, Effect.fromResult)
   })
 
-/** Restores the parameters that the endpoint rejected in earlier runs, once per route. */
-const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> | undefined => {
-  if (route.recalled || endpoints === undefined) return undefined
-  route.recalled = true
-  return Effect.map(endpoints.parameters(route.id), (changes) => {
-    for (const [name, to] of changes) route.parameters.set(name, to)
-  })
-}
-
 /** Executes a call on a route, including its retries and recoveries. */
 export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
   Effect.withFiber((fiber) => {
@@ -364,7 +357,7 @@ export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position
           : Effect.andThen(takeLease(state), attemptUntilDone<E>(state))
       return Effect.onExit(answered, () => closeState(state))
     })
-    const recalled = recallParameters(call.shared, route)
+    const recalled = RouteProfile.recallFacts(call.shared.profiles, route)
     return recalled === undefined ? begun : Effect.andThen(recalled, begun)
   })
 

@@ -54,7 +54,7 @@ import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
-import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
+import type { ProfileStore } from "./profile/ProfileStore.ts"
 import * as CredentialPool from "./CredentialPool.ts"
 import { type Call, type ManagedRoute, manageRoute, formatRouteName, type Shared } from "./RouteCallState.ts"
 import * as FallbackPolicy from "./FallbackPolicy.ts"
@@ -231,8 +231,8 @@ export interface Options {
   readonly store?: PoolStore | undefined
   /** Catalogue of facts about models. Defaults to the bundled tables. */
   readonly catalogue?: Catalogue.Service | undefined
-  /** Stores which parameters endpoints reject. Without this option the state is lost when the process ends. */
-  readonly endpoints?: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
+  /** Stores what was learnt about routes. Without this option it is lost when the process ends. */
+  readonly profiles?: Pick<ProfileStore, "add" | "get"> | undefined
   /**
    * Records, across all processes, which accounts have exhausted their limits. Without this option nothing is recorded.
    */
@@ -289,7 +289,7 @@ export const makeRouter = Effect.fnUntraced(function* (
   const catalogue = options.catalogue ?? Catalogue.makeBundled()
   const shared: Shared = {
     catalogue,
-    endpoints: options.endpoints,
+    profiles: options.profiles,
     providers: yield* makeOpenProviders(options.open),
     limits: yield* RateLimitGate.makeLimits,
     guard: options.guard ?? RateGuard.none,

@@ -6,8 +6,9 @@
  *
  * | refusal | window | stored |
  * | --- | --- | --- |
- * | states a smaller limit | that limit | on disk, after the next successful call |
- * | states no smaller limit | the next tier below: 128 000, 64 000, 32 000, 16 000, 8 000 | in memory |
+ * | states a limit | that limit, also if it is larger | on disk, after the next successful call |
+ * | states no limit | the next tier below: 128 000, 64 000, 32 000, 16 000, 8 000 | in memory |
+ * | states no limit, of a short conversation | unchanged | – |
  * | states only the excess (MiniMax) | unchanged | – |
  * | body too large (413) | unchanged | – |
  * | long contexts require extra usage (429) | 200 000 | in memory |
@@ -39,7 +40,7 @@ import * as Classification from "./Classification.ts"
 import * as CompactionPort from "./CompactionPort.ts"
 import * as CallTokens from "./CallTokens.ts"
 import * as ContextWindow from "./ContextWindow.ts"
-import * as ModelLists from "./catalogue/ModelLists.ts"
+import * as StatedLimits from "./classification/StatedLimits.ts"
 
 /** Estimated windows in tokens, in descending order. */
 export const tiers: ReadonlyArray<number> = [128_000, 64_000, 32_000, 16_000, 8_000]
@@ -53,11 +54,15 @@ export const maxAttempts = 3
 /** Returns the largest tier below a window, or the window itself if no tier is smaller. */
 export const findTierBelow = (window: number): number => tiers.find((tier) => tier < window) ?? window
 
-/** Learns a window from the reason and message of a refusal. */
+/**
+ * Learns a window from the reason and message of a refusal. `tokens` is the estimated size of the conversation: a short
+ * one gives no reason to assume a smaller window.
+ */
 export const learnWindow = (
   reason: Classification.Reason,
   message: string,
-  window: number
+  window: number,
+  tokens?: number
 ): ContextWindow.LearntWindow | undefined => {
   switch (reason) {
     case "payload_too_large":
@@ -65,10 +70,12 @@ export const learnWindow = (
     case "long_context_tier":
       return { window: Math.min(window, withoutExtraUsage), stated: false }
     case "context_overflow": {
-      const stated = readStatedLimit(message)
-      if (stated._tag === "Excess") return { window, stated: false }
-      return stated._tag === "Tokens" && stated.tokens < window
-        ? { window: stated.tokens, stated: true }
+      const { inputMaximum, isExcess, isVague, window: total } = StatedLimits.readLimits(message.toLowerCase())
+      const stated = inputMaximum ?? total
+      if (stated !== undefined && !(isVague && inputMaximum === undefined && stated > window))
+        return { window: stated, stated: true }
+      return isExcess || StatedLimits.isShort({ tokens, window })
+        ? { window, stated: false }
         : { window: findTierBelow(window), stated: false }
     }
     default:
@@ -138,11 +145,11 @@ export const recoverConversation = Effect.fnUntraced(function* (
   turn: CompactionTurn,
   { decision, error, messages, route, window, ...ids }: RefusedConversation
 ): Effect.fn.Return<Outcome> {
-  const { message, reason } =
-    decision ?? Classification.classify(error, CallTokens.describeSituation({ messages }, window))
-  const learnt = learnWindow(reason, message, window)
+  const situation = CallTokens.describeSituation({ messages }, window)
+  const { message, reason } = decision ?? Classification.classify(error, situation)
+  const learnt = learnWindow(reason, message, window, situation.tokens)
   if (learnt === undefined || !isAboutSize(reason)) return { _tag: "NotAboutSize" }
-  if (learnt.window < window) learntWindows.learnt(route, learnt)
+  if (learnt.window !== window) learntWindows.learnt(route, learnt)
   if (compaction === CompactionPort.none) {
     return reportExhausted(`the conversation does not fit into ${route.model}, and no compaction is configured`)
   }
@@ -170,51 +177,13 @@ export type StatedLimit =
   | { readonly _tag: "Excess" }
   | { readonly _tag: "Nothing" }
 
-const n = "([\\d][\\d,_]{3,})"
-
-const compileWording = (pattern: string): RegExp => new RegExp(pattern.replaceAll("#", n))
-
-const exact: ReadonlyArray<RegExp> = [
-  "maximum (?:context|prompt|model|input|sequence)(?: token)? length (?:is|of|for this model is)?:? ?(?:only )?\\(?#",
-  "# maximum context length",
-  "maximum number of (?:input )?tokens(?: allowed)? ?(?:is|of)? ?\\(?#",
-  "context length of only #",
-  "> ?# ?(?:maximum|max|limit|tokens?|\\b)",
-  "exceed(?:s|ed)?(?: the| model)*(?: available)? (?:token limit|limit|maximum|max|context window|context size|context limit)(?: of|:)? ?\\(?#",
-  "input length should be \\[\\d+, ?#\\]",
-  "must be <= ?#",
-  "(?:less|fewer|no more) than #",
-  "cannot exceed #",
-  "n_ctx['\"]?[ :=]+#"
-].map(compileWording)
-
-const general: ReadonlyArray<RegExp> = [
-  "(?:max(?:imum)?|limit)[^.\\d]{0,40}(?:context|length|size|window)[^.\\d]{0,24}#",
-  "context (?:length|size|window|limit)[^.\\d]{0,24}#",
-  "上下文长度[^\\d]{0,12}#",
-  "最大长度[^\\d]{0,12}#",
-  "# tokens? (?:context|limit)",
-  "# maximum"
-].map(compileWording)
-
-/** Wording of MiniMax. The number that follows is an error code, not a limit. */
-const excess = /context window exceeds limit|exceeds? (?:the )?(?:context|limit) by [\d,]+/
-
-const findFirstTokens = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
-  for (const pattern of patterns) {
-    const found = pattern.exec(text)?.[1]
-    const tokens = found === undefined ? undefined : ModelLists.parseWindow(Number(found.replaceAll(/[,_]/g, "")))
-    if (tokens !== undefined) return tokens
-  }
-  return undefined
-}
-
 /**
- * Reads the window from the message of a refusal. Exact wordings are tried before general ones (`hermes-llm.md` §11.2).
+ * Reads the window, or the longest input, from the message of a refusal. Exact wordings are tried before general ones
+ * (`hermes-llm.md` §11.2).
  */
 export const readStatedLimit = (message: string): StatedLimit => {
-  const text = message.toLowerCase()
-  if (excess.test(text)) return { _tag: "Excess" }
-  const tokens = findFirstTokens(exact, text) ?? findFirstTokens(general, text)
+  const { inputMaximum, isExcess, window } = StatedLimits.readLimits(message.toLowerCase())
+  if (isExcess) return { _tag: "Excess" }
+  const tokens = inputMaximum ?? window
   return tokens === undefined ? { _tag: "Nothing" } : { _tag: "Tokens", tokens }
 }

@@ -122,13 +122,14 @@ const makeRouter = Effect.fnUntraced(function* (
   const [first, ...further] = entries
   if (further.length === 0 && first.route.provider === "offline" && delegated === undefined && ofSubAgents.length === 0)
     return makeSingleProviderRouter(recorded(yield* standIn))
-  const [{ layer }, RetryPolicy, PoolStore, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
+  const [{ layer }, RetryPolicy, PoolStore, EndpointMemory, RateGuard, ProfileStore] = yield* Effect.promise(() =>
     Promise.all([
       import("../../models/routing/RoutedModelRouter.ts"),
       import("../../models/routing/RetryPolicy.ts"),
       import("../../models/routing/PoolStore.ts"),
       import("../../models/routing/catalogue/EndpointMemory.ts"),
-      import("../../models/routing/RateGuard.ts")
+      import("../../models/routing/RateGuard.ts"),
+      import("../../models/routing/profile/ProfileStore.ts")
     ])
   )
   const endpoints = yield* EndpointMemory.openFile(home.root)
@@ -141,7 +142,7 @@ const makeRouter = Effect.fnUntraced(function* (
     open: (route) => Effect.map(Effect.flatMap(Catalogue.addExtraBody(catalogue, route), openGuarded), recorded),
     retry: RetryPolicy.make({ attempts: settings.agent.apiMaxRetries }),
     catalogue,
-    endpoints,
+    profiles: yield* ProfileStore.openFile(home.root),
     streamRetries: settings.network.streamRetries,
     guard: marks?.guard ?? (yield* RateGuard.openFile(home.root)),
     ...(pooled ? { store: marks?.pools ?? (yield* PoolStore.openFile(home.root)) } : {})

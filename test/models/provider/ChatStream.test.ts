@@ -239,11 +239,24 @@ describe("tool calls", () => {
     )
   })
 
-  it("thought signatures stay with their call", () => {
+  it("thought signatures stay with their call, and with the route of a model that is not called Gemini", () => {
     const extra_content = { google: { thought_signature: "s" } }
     assert.deepStrictEqual(calls(fragment(0, { id: "a", name: "one", extra_content }, "{}")), [
-      ["a", "one", {}, { chat_completions: { extra_content } }]
+      ["a", "one", {}, { chat_completions: { extra_content, origin: "m@http://127.0.0.1:1/v1" } }]
     ])
+  })
+
+  it("arguments under another index belong to the call that has none yet", () => {
+    const both = [
+      ["a", "one", { x: 1 }, {}],
+      ["b", "two", { y: 2 }, {}]
+    ]
+    const first = fragment(0, { id: "a", name: "one" }, '{"x":1}')
+    const second = fragment(1, { id: "b", name: "two" }, "")
+    assert.deepStrictEqual(calls(first, second, fragment(0, {}, '{"y":'), fragment(0, {}, "2}")), both)
+    assert.deepStrictEqual(calls(first, second, fragment(2, {}, '{"y":'), fragment(2, {}, "2}")), both)
+    const half = fragment(0, { id: "a", name: "one" }, '{"x":')
+    assert.deepStrictEqual(calls(half, second, fragment(0, {}, "1}"), fragment(1, {}, '{"y":2}')), both)
   })
 
   it("the old form of a single call", () => {

@@ -1143,16 +1143,17 @@ describe("decisions", () => {
     const to = (message: string) =>
       Classification.classify(S.http(400, message)).recoveries.find(({ _tag }) => _tag === "LowerOutputCap")
     const lower = (to: number): Recovery.Recovery => ({ _tag: "LowerOutputCap", to })
+    const most = (to: number): Recovery.Recovery => ({ _tag: "LowerOutputCap", to, lasting: true })
     assert.deepStrictEqual(
       to("max_tokens: 128000 > 64000, which is the maximum allowed number of output tokens"),
-      lower(64_000)
+      most(64_000)
     )
     assert.deepStrictEqual(
       to("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"),
       lower(11_696)
     )
     assert.deepStrictEqual(to("max_tokens is too large. available_tokens: 1000"), lower(936))
-    assert.deepStrictEqual(to("supports at most 16,384 completion tokens"), lower(16_384))
+    assert.deepStrictEqual(to("supports at most 16,384 completion tokens"), most(16_384))
     assert.isUndefined(
       to("exceed context limit: 199990 + 21333 > 200000, decrease `max_tokens`"),
       "no room for an answer"

@@ -20,6 +20,7 @@ import { toCount, toResponse } from "../../../base/domain/Usage.ts"
 import * as SdkError from "../SdkError.ts"
 import * as ThinkTags from "../ThinkTags.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
+import * as Endpoint from "./Endpoint.ts"
 
 // Metadata
 
@@ -70,18 +71,25 @@ const readStructuredReasoning = (message: Json.Fields): FoundReasoning | undefin
   return { text, metadata: makeReasoningMetadata(text, content, toBlockMetadata(blocks)) }
 }
 
-/** Reads the opaque `extra_content` of a tool call, which contains Gemini's thought signatures. */
-export const readCallMetadata = (call: Json.Fields): Response.ProviderMetadata => {
+/**
+ * Reads the opaque `extra_content` of a tool call, which contains Gemini's thought signatures. If the model's name does
+ * not tell that it has signatures, the route is added, to which they are sent back.
+ */
+export const readCallMetadata = (call: Json.Fields, { model, url }: SdkError.Context): Response.ProviderMetadata => {
   const extra = call["extra_content"]
+  if (!Json.isFields(extra)) return {}
   // The value was parsed from JSON.
-  return Json.isFields(extra) ? { chat_completions: { extra_content: extra as Response.ProviderMetadata } } : {}
+  const extra_content = extra as Response.ProviderMetadata
+  return Endpoint.hasSignatures(model)
+    ? { chat_completions: { extra_content } }
+    : { chat_completions: { extra_content, origin: Endpoint.formatOrigin(url, model) } }
 }
 
 // Parts
 
 type ToolCall = Response.ToolCallPart<string, unknown>
 
-const decodeToolCalls = (message: Json.Fields): ReadonlyArray<ToolCall> => {
+const decodeToolCalls = (message: Json.Fields, context: SdkError.Context): ReadonlyArray<ToolCall> => {
   const taken = new Set<string>()
   const legacy = message["function_call"]
   const calls = message["tool_calls"] ?? (Json.isFields(legacy) ? [{ function: legacy }] : undefined)
@@ -96,7 +104,7 @@ const decodeToolCalls = (message: Json.Fields): ReadonlyArray<ToolCall> => {
       name,
       params: ToolCallWire.fromWire(target["arguments"]),
       providerExecuted: false,
-      metadata: readCallMetadata(call)
+      metadata: readCallMetadata(call, context)
     })
   })
 }
@@ -141,7 +149,7 @@ const splitReasoning = (text: string): { readonly text: string; readonly thinkin
   return { text: visible, thinking: thinking.trim() }
 }
 
-const decodeParts = (message: Json.Fields): ReadonlyArray<ContentPart> | string => {
+const decodeParts = (message: Json.Fields, context: SdkError.Context): ReadonlyArray<ContentPart> | string => {
   const content = readContent(message["content"])
   if (content === undefined) return "the content of the message is neither text nor parts"
   const calls = message["tool_calls"]
@@ -152,7 +160,7 @@ const decodeParts = (message: Json.Fields): ReadonlyArray<ContentPart> | string 
   const parts: Array<ContentPart> = []
   if (found.text !== "" || Object.keys(found.metadata).length > 0) parts.push(Response.makePart("reasoning", found))
   if (visible !== "") parts.push(Response.makePart("text", { text: visible }))
-  parts.push(...decodeToolCalls(message))
+  parts.push(...decodeToolCalls(message, context))
   return parts
 }
 
@@ -268,7 +276,7 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
         : "the answer has no choices"
     )
   }
-  const parts = decodeParts(message)
+  const parts = decodeParts(message, context)
   if (typeof parts === "string") return invalid(parts)
   const reportedCost = readCost(body["usage"])
   return Result.succeed({

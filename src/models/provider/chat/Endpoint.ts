@@ -14,6 +14,15 @@ import type { Route } from "../../../base/domain/Route.ts"
 
 // Endpoints
 
+/** Origin of a placeholder that every route gets. */
+export const anyOrigin = "any"
+
+/** Returns the name of a route in the metadata of its answers. */
+export const formatOrigin = (url: string | undefined, model: string): string => `${model}@${url ?? ""}`
+
+/** Tests for models whose thought signatures are valid at all their routes. */
+export const hasSignatures = (model: string): boolean => /gemini|gemma/i.test(model)
+
 /**
  * Group of endpoints that behave alike. `other` includes all unknown endpoints, such as local servers and custom
  * gateways.
@@ -62,8 +71,13 @@ export interface Endpoint {
   readonly outputLimit: "max_tokens" | "max_completion_tokens"
   /** False if `temperature` must not be sent: some models accept a single value only. */
   readonly temperature: boolean
-  /** True if thought signatures (`extra_content`) are sent back with tool calls. */
+  /**
+   * True if thought signatures (`extra_content`) of any route are sent back with tool calls. Signatures that came from
+   * this route are always sent back; see {@link origin}.
+   */
   readonly signatures: boolean
+  /** Names the route in the metadata of what only this route understands. */
+  readonly origin: string
   /** True if the usage of a stream must be requested with `stream_options`. */
   readonly streamOptions: boolean
   /** `json_object` endpoints do not support schemas; the schema is sent as a message. */
@@ -169,7 +183,8 @@ const makeEndpoint = (route: Route): Endpoint => {
     systemRole: /gpt-5|codex/.test(model) ? "developer" : "system",
     outputLimit: completionTokens.has(family) ? "max_completion_tokens" : "max_tokens",
     temperature: !hasFixedTemperature(model),
-    signatures: /gemini|gemma/.test(fullModel),
+    signatures: hasSignatures(fullModel),
+    origin: formatOrigin(route.baseUrl, route.model),
     streamOptions: family !== "mistral",
     structured: family === "deepseek" ? "json_object" : "json_schema",
     replay: chooseReplay(family, model)

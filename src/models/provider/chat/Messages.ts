@@ -24,7 +24,7 @@ import * as CacheMarks from "../CacheMarks.ts"
 import type { CacheControl } from "../CacheMarks.ts"
 import * as FileData from "../FileData.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
-import type { Endpoint } from "./Endpoint.ts"
+import { anyOrigin, type Endpoint } from "./Endpoint.ts"
 
 // Parts
 
@@ -135,12 +135,13 @@ const makeReasoningFields = (
 // Messages
 
 const toWireCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Json.Fields => {
-  const { extra_content } = readOwnOptions(part.options)
+  const { extra_content, origin } = readOwnOptions(part.options)
+  const isWanted = endpoint.signatures || origin === endpoint.origin || origin === anyOrigin
   return {
     id: part.id,
     type: "function",
     function: { name: part.name, arguments: ToolCallWire.toText(part.params) },
-    ...(endpoint.signatures && extra_content !== undefined ? { extra_content } : {})
+    ...(isWanted && extra_content !== undefined ? { extra_content } : {})
   }
 }
 

@@ -50,13 +50,27 @@ interface CallSlots {
   readonly size: () => number
 }
 
-const makeCallSlots = (): CallSlots => {
+const isComplete = ({ text }: Slot): boolean => Json.isFields(Option.getOrUndefined(Json.parse(text)))
+
+const makeCallSlots = (context: SdkError.Context): CallSlots => {
   const slots: Array<Slot> = []
   const byIndex = new Map<number, Slot>()
   const taken = new Set<string>()
 
+  /**
+   * Finds the call of a fragment with a new or an unexpected index. Some servers send the arguments of a call under
+   * another index: an unused one, or the index of a call whose arguments are complete.
+   */
+  const findByIndex = (index: number, isUnnamed: boolean): Slot | undefined => {
+    const found = byIndex.get(index)
+    const last = slots.at(-1)
+    if (!isUnnamed || last === undefined || found === last) return found
+    if (found === undefined) return isComplete(last) ? undefined : last
+    return isComplete(found) && !isComplete(last) ? last : found
+  }
+
   const findSlot = (index: unknown, wireId: string, name: string): Slot | undefined => {
-    if (typeof index === "number") return byIndex.get(index)
+    if (typeof index === "number") return findByIndex(index, wireId === "" && name === "")
     if (wireId !== "") return slots.find((slot) => slot.wireId === wireId)
     return name === "" ? slots.at(-1) : undefined
   }
@@ -90,7 +104,7 @@ const makeCallSlots = (): CallSlots => {
         const slot = findOrMakeSlot(fragment["index"], wireId, name)
         if (wireId !== "" && slot.wireId === "") slot.wireId = wireId
         if (name !== "" && slot.id === undefined) slot.name = name
-        if (fragment["extra_content"] !== undefined) slot.metadata = Decode.readCallMetadata(fragment)
+        if (fragment["extra_content"] !== undefined) slot.metadata = Decode.readCallMetadata(fragment, context)
         slot.text += piece
         if (slot.id !== undefined) {
           if (piece !== "") out.push(makeParamsDelta(slot.id, piece))
@@ -180,7 +194,7 @@ interface OpenReasoning {
 
 /** Creates a state machine for a new stream. */
 export const make = (context: SdkError.Context): StreamMachine.StreamMachine => {
-  const calls = makeCallSlots()
+  const calls = makeCallSlots(context)
   const details = makeDetailBlocks()
   let out: Array<StreamPart> = []
   let failure: AiError.AiError | undefined

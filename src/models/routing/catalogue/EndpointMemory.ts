@@ -1,6 +1,6 @@
 /**
- * Stores facts about endpoints between runs: which endpoints do not answer requests about their models, which window a
- * local server has, and which parameters endpoints reject.
+ * Stores facts about endpoints between runs: which endpoints do not answer requests about their models, and which
+ * window a local server has.
  *
  * **Details**
  *
@@ -8,7 +8,7 @@
  * discovered again. Expired entries are ignored, since servers change. If two processes write at the same time, at most
  * one entry is lost.
  *
- * Source: `hermes-llm.md` §10.1, §15.5.
+ * Source: `hermes-llm.md` §10.1.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -19,11 +19,10 @@ import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import type { ParameterChanges } from "../Adaptation.ts"
 import { ServedWindow } from "./ModelLists.ts"
 import * as HomeFile from "../HomeFile.ts"
 
-/** Stores facts about endpoints. Endpoints are identified by base URL, routes by their id. */
+/** Stores facts about endpoints. Endpoints are identified by base URL. */
 export interface EndpointMemory {
   /** Returns whether the endpoint recently did not answer a request about its models. */
   readonly isSilent: (baseUrl: string) => Effect.Effect<boolean>
@@ -34,22 +33,14 @@ export interface EndpointMemory {
    */
   readonly window: (server: string) => Effect.Effect<ServedWindow | null | undefined>
   readonly setWindow: (server: string, window: ServedWindow | null) => Effect.Effect<void>
-  /** Returns the parameters that the route rejects. */
-  readonly parameters: (route: string) => Effect.Effect<ParameterChanges>
-  readonly setParameters: (route: string, changes: ParameterChanges) => Effect.Effect<void>
 }
 
 const Silent = Schema.Struct({ at: Schema.Finite })
-const Parameters = Schema.Struct({
-  at: Schema.Finite,
-  names: Schema.Record(Schema.String, Schema.NullOr(Schema.String))
-})
 const Served = Schema.Struct({ at: Schema.Finite, window: Schema.NullOr(ServedWindow) })
 const EndpointFacts = Schema.Struct({
   version: Schema.Literal(1),
   silent: Schema.Record(Schema.String, Silent),
-  windows: Schema.Record(Schema.String, Served).pipe(Schema.withDecodingDefaultKey(Effect.succeed({}))),
-  parameters: Schema.Record(Schema.String, Parameters)
+  windows: Schema.Record(Schema.String, Served).pipe(Schema.withDecodingDefaultKey(Effect.succeed({})))
 })
 type EndpointFacts = typeof EndpointFacts.Type
 const KnownText = Schema.fromJsonString(EndpointFacts)
@@ -58,10 +49,7 @@ const KnownText = Schema.fromJsonString(EndpointFacts)
 const silentAge = 30 * 60_000
 /** Milliseconds after which a local server is asked for its window again. It may serve another model by then. */
 const windowAge = 5 * 60_000
-/** Milliseconds after which a rejected parameter is tried again. */
-const parametersAge = 7 * 24 * 3_600_000
-
-const nothing: EndpointFacts = { version: 1, silent: {}, windows: {}, parameters: {} }
+const nothing: EndpointFacts = { version: 1, silent: {}, windows: {} }
 
 const selectRecent = <A extends { readonly at: number }>(
   all: Readonly<Record<string, A>>,
@@ -80,12 +68,11 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
 
     const current = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      const { parameters, silent, windows } = known ?? (yield* first)
+      const { silent, windows } = known ?? (yield* first)
       known = {
         version: 1,
         silent: selectRecent(silent, silentAge, now),
-        windows: selectRecent(windows, windowAge, now),
-        parameters: selectRecent(parameters, parametersAge, now)
+        windows: selectRecent(windows, windowAge, now)
       }
       return { ...known, now }
     })
@@ -101,8 +88,7 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
             {
               version: 1,
               silent: { ...stored.silent, ...before.silent },
-              windows: { ...stored.windows, ...before.windows },
-              parameters: { ...stored.parameters, ...before.parameters }
+              windows: { ...stored.windows, ...before.windows }
             },
             now
           )
@@ -121,23 +107,7 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Ef
         })),
       window: (server) => Effect.map(current, ({ windows }) => findOwn(windows, server)?.window),
       setWindow: (server, window) =>
-        changeFacts((known, now) => ({ ...known, windows: { ...known.windows, [server]: { at: now, window } } })),
-      parameters: (route) =>
-        Effect.map(
-          current,
-          ({ parameters }) =>
-            new Map(
-              Object.entries(findOwn(parameters, route)?.names ?? {}).map(([name, to]) => [name, to ?? undefined])
-            )
-        ),
-      setParameters: (route, changes) =>
-        changeFacts((known, now) => ({
-          ...known,
-          parameters: {
-            ...known.parameters,
-            [route]: { at: now, names: Object.fromEntries([...changes].map(([name, to]) => [name, to ?? null])) }
-          }
-        }))
+        changeFacts((known, now) => ({ ...known, windows: { ...known.windows, [server]: { at: now, window } } }))
     }
   })
 

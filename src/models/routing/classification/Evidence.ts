@@ -126,6 +126,8 @@ export interface Evidence {
 export interface CallSituation {
   /** Estimated number of tokens in the request. */
   readonly tokens?: number | undefined
+  /** Output limit of the request in tokens, if it has one. */
+  readonly output?: number | undefined
   /** Size of the model's context window in tokens, if known. */
   readonly window?: number | undefined
   /** Number of messages in the conversation. */

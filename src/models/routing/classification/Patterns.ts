@@ -120,6 +120,9 @@ export const contextOverflow: Family = [
   "n_ctx_slot",
   "max input token",
   "input token",
+  "input length should be",
+  "max_new_tokens",
+  /inputs['"`]? must have less than/,
   "exceeds the model's maximum",
   "超过最大长度",
   "上下文长度"
@@ -298,4 +301,16 @@ export const unknownParameter: Family = [
   /['"`]?(temperature|top_p|top_k|tool_choice|reasoning_effort|parallel_tool_calls|stream_options)['"`]? (is|are) (not supported|unsupported|deprecated|not allowed)/,
   "cannot both be specified",
   /only the default \(?\d/
+]
+
+/** The endpoint could not read the model's tool call, and returns an error instead of an answer. */
+export const failedToolUse: Family = ["tool_use_failed", "failed to call a function", "tool call validation failed"]
+
+/** The endpoint accepts only ids of calls that consist of nine letters and digits. */
+export const callIdForm: Family = [/tool[_ ]call[_ ]id.{0,200}length of 9/, /tool[_ ]call[_ ]id.{0,80}must be a-z/]
+
+/** The endpoint requires the thought signature of a call that another model made. */
+export const missingSignature: Family = [
+  /missing an? [`'"]?thought_signature/,
+  /thought_signature.{0,60}(missing|required)/
 ]

@@ -1,0 +1,114 @@
+/**
+ * What is known about the requests that a route accepts and about its answers. Only this module changes it.
+ *
+ * **Details**
+ *
+ * A profile begins with a table of endpoints. It grows by refusals and answers, and by what earlier runs have stored
+ * (`ProfileStore`). All sessions of a process share the profile of a route.
+ *
+ * Source: `hermes-llm.md` §4.1, §15.5, §16.5.
+ */
+import * as Effect from "effect/Effect"
+import type * as Route from "../../base/domain/Route.ts"
+import * as Endpoint from "../provider/chat/Endpoint.ts"
+import * as Adaptation from "./Adaptation.ts"
+import type { Facts, NewFact, ProfileStore } from "./profile/ProfileStore.ts"
+
+/** What is known about a route. */
+export interface RouteProfile {
+  /** Changes to calls that the endpoint requires. */
+  readonly changes: ReadonlySet<Adaptation.Change>
+  /** Parameters that the endpoint rejects, with their other names, or `undefined` if they are omitted. */
+  readonly parameters: Adaptation.ParameterChanges
+  /** Longest answer that the endpoint allows, in tokens, if it stated one. */
+  readonly outputMaximum: number | undefined
+}
+
+interface MutableProfile extends RouteProfile {
+  readonly changes: Set<Adaptation.Change>
+  readonly parameters: Map<string, string | undefined>
+  outputMaximum: number | undefined
+  /** True after the facts that earlier runs have stored were added. */
+  isRecalled: boolean
+}
+
+/** Facts that every request of an endpoint needs, known without a refusal. */
+const readTable = (route: Route.Route): ReadonlyArray<Adaptation.Change> =>
+  route.apiMode === "chat_completions" && Endpoint.of(route).family === "mistral" ? ["with_short_call_ids"] : []
+
+/** Creates the profile of a route from the table. */
+export const makeProfile = (route: Route.Route): RouteProfile => {
+  const profile: MutableProfile = {
+    changes: new Set(readTable(route)),
+    parameters: new Map(),
+    outputMaximum: undefined,
+    isRecalled: false
+  }
+  return profile
+}
+
+/** Names of the facts; see `ProfileStore`. */
+export const formPrefix = "form."
+/** Prefix of the names of facts about parameters. */
+export const parameterPrefix = "parameter."
+/** Value of a parameter that is omitted. */
+export const omitted = "omit"
+
+/** Adds a fact to a profile. Returns false if its name or value is unknown. */
+const addFact = (profile: MutableProfile, name: string, { value }: Pick<NewFact, "value">): boolean => {
+  if (name.startsWith(parameterPrefix) && typeof value === "string") {
+    profile.parameters.set(name.slice(parameterPrefix.length), value === omitted ? undefined : value)
+    return true
+  }
+  const change = Adaptation.findChange(name.startsWith(formPrefix) ? name.slice(formPrefix.length) : "")
+  if (change !== undefined && value === true) {
+    profile.changes.add(change)
+    return true
+  }
+  if (name !== "output_maximum" || typeof value !== "number" || value <= 0) return false
+  profile.outputMaximum = value
+  return true
+}
+
+/** Tests whether a fact has a known name and a valid value. */
+export const isValidFact = (name: string, fact: Pick<NewFact, "value">): boolean =>
+  addFact({ changes: new Set(), parameters: new Map(), outputMaximum: undefined, isRecalled: true }, name, fact)
+
+const addFacts = (profile: MutableProfile, facts: Readonly<Record<string, Pick<NewFact, "value">>>): void => {
+  for (const [name, fact] of Object.entries(facts)) addFact(profile, name, fact)
+}
+
+/** A route with its profile. */
+interface ProfiledRoute {
+  readonly id: string
+  readonly profile: RouteProfile
+}
+
+// Profiles are created by `makeProfile` only.
+const toMutable = ({ profile }: ProfiledRoute) => profile as MutableProfile
+
+/** Adds the facts that earlier runs have stored, once per route. Returns `undefined` if that is already done. */
+export const recallFacts = (
+  store: Pick<ProfileStore, "get"> | undefined,
+  route: ProfiledRoute
+): Effect.Effect<void> | undefined => {
+  const profile = toMutable(route)
+  if (profile.isRecalled || store === undefined) return undefined
+  profile.isRecalled = true
+  return Effect.map(store.get(route.id), (facts: Facts) => addFacts(profile, facts))
+}
+
+/** Adds facts that a refusal taught, for this process and the next ones. */
+export const learnFacts = (
+  store: Pick<ProfileStore, "add"> | undefined,
+  route: ProfiledRoute,
+  facts: Readonly<Record<string, NewFact>>
+): Effect.Effect<void> => {
+  addFacts(toMutable(route), facts)
+  return store?.add(route.id, facts) ?? Effect.void
+}
+
+/** Adds a change to the profile for this process only. */
+export const noteChange = (route: ProfiledRoute, change: Adaptation.Change): void => {
+  toMutable(route).changes.add(change)
+}
