@@ -5,8 +5,9 @@
  * **Details**
  *
  * A window of unknown size never triggers compaction. After tool calls, the decision uses the prompt tokens that the
- * provider counted last, without its answer. Before the first call it uses an estimate, if the conversation is long
- * enough to have a head and a tail. After compaction, open items of a removed todo list are added again, and files
+ * provider counted last, without its answer, or an estimate if the provider does not count. A conversation is also
+ * compacted if the next prompt, with what the calls returned, would leave no room for an answer. Before the first call
+ * the decision uses an estimate, if the conversation is long enough to have a head and a tail. After compaction, open items of a removed todo list are added again, and files
  * count as unread.
  *
  * Source: `hermes-llm.md` §10.4 and §10.6.
@@ -21,7 +22,7 @@ import * as Todo from "../tools/builtin/Todo.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import { noteCompaction, recordRewrite, replaceMessages, type RunConversation } from "./RunConversation.ts"
 import { getCurrentRoute, emit, type RunState } from "./RunState.ts"
-import { forgetPromptSize } from "./RunUsage.ts"
+import { defaultOutputTokens, estimateNextPrompt, forgetPromptSize } from "./RunUsage.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -92,6 +93,15 @@ const withTodos = (
   return at < 0 ? after : [...after.slice(0, at + 1), told, ...after.slice(at + 1)]
 }
 
+/** Describes a compaction: the messages that were replaced, or the results that were shortened in place. */
+const describeCompaction = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): string => {
+  if (before.length !== after.length)
+    return `the conversation was compacted from ${before.length} to ${after.length} messages`
+  const shortened = after.filter((message, at) => message !== before[at]).length
+  const [from, to] = [before, after].map((messages) => estimateTokens({ messages }))
+  return `${shortened} old messages were shortened: the conversation has about ${to} tokens instead of ${from}`
+}
+
 /** Compacts the conversation. Returns false if it is unchanged. */
 const compact = Effect.fnUntraced(function* (
   run: RunState,
@@ -115,11 +125,7 @@ const compact = Effect.fnUntraced(function* (
   noteCompaction(run)
   recordRewrite(run, "compaction", before)
   if (files !== undefined) yield* files.forgetContents(run.sessionId)
-  yield* emit(run, {
-    _tag: "Notice",
-    level: "info",
-    message: `the conversation was compacted from ${before.length} to ${run.conversation.messages.length} messages`
-  })
+  yield* emit(run, { _tag: "Notice", level: "info", message: describeCompaction(before, run.conversation.messages) })
   return true
 })
 
@@ -183,12 +189,26 @@ export const compactBeforeCalls = Effect.fnUntraced(function* (run: RunState): E
   }
 })
 
-/** Compacts the conversation after the tools of a step if the tokens counted by the provider reach the trigger. */
+/** Most tokens that are reserved for an answer. */
+const mostReserved = 8_192
+
+/** Returns the room that the next answer needs, in tokens: its limit, but at most an eighth of the window. */
+const computeReserve = ({ tokens: { outputBase, outputLimit } }: RunState, window: number): number =>
+  Math.min(outputLimit ?? outputBase ?? defaultOutputTokens, mostReserved, Math.floor(window / 8))
+
+/**
+ * Compacts the conversation after the tools of a step if the newest prompt reaches the trigger, or if the next one
+ * would not fit into the window.
+ */
 export const compactAfterTools = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
-  const tokens = run.tokens.prompt
-  if (compaction.trigger === undefined || tokens === undefined || tokens < compaction.trigger(smallestWindow)) return
+  if (compaction.trigger === undefined) return
+  const next = estimateNextPrompt(run)
+  const tokens = run.tokens.prompt ?? next
+  if (Math.max(tokens, next) < compaction.trigger(smallestWindow)) return
   const bounds = yield* findBounds(run)
-  if (bounds === undefined || tokens < bounds.trigger) return
-  yield* compact(run, { reason: "threshold", window: bounds.window, tokens })
+  if (bounds === undefined) return
+  if (tokens >= bounds.trigger) yield* compact(run, { reason: "threshold", window: bounds.window, tokens })
+  else if (next + computeReserve(run, bounds.window) > bounds.window)
+    yield* compact(run, { reason: "threshold", window: bounds.window, tokens: next })
 })

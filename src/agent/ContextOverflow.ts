@@ -75,7 +75,9 @@ export const recover = Effect.fnUntraced(function* (
         _tag: "Waiting",
         reason:
           `${route.model} holds ${outcome.window} tokens: ` +
-          `the conversation was compacted from ${before} messages to ${run.conversation.messages.length}`,
+          (run.conversation.messages.length === before
+            ? "old messages were shortened"
+            : `the conversation was compacted from ${before} messages to ${run.conversation.messages.length}`),
         millis: Duration.toMillis(WindowProbing.pause),
         attempt: outcome.attempt,
         maxAttempts: WindowProbing.maxAttempts

@@ -277,7 +277,7 @@ export const requestAnswer = Effect.fnUntraced(function* (
   const answer = yield* Effect.uninterruptibleMask((restore) =>
     Effect.tap(restore(answered), (answer) => {
       noteAnsweringRoute(run, answer)
-      return answer.brokenOff === undefined ? recordAnswer(run, answer) : Effect.void
+      return answer.brokenOff === undefined ? recordAnswer(run, answer, question.tools) : Effect.void
     })
   )
   if (answer.brokenOff !== undefined) {

@@ -5,13 +5,14 @@
 import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
-import type { ModelResponse } from "../base/domain/ModelCall.ts"
+import type { ModelCall, ModelResponse } from "../base/domain/ModelCall.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import type { RunSpending } from "../middleware/Kind.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as AnswerProgress from "../models/routing/AnswerProgress.ts"
+import * as CallTokens from "../models/routing/CallTokens.ts"
 import * as Budget from "./Budget.ts"
 import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
@@ -43,9 +44,16 @@ export interface RunQuestions {
 /** Sizes of prompts and answers in tokens. */
 export interface RunTokens {
   /**
-   * Size of the newest prompt as counted by its provider. `undefined` before the first answer and after a compaction.
+   * Size of the newest prompt as counted by its provider. `undefined` before the first answer, after a compaction, and
+   * if the provider does not count prompts.
    */
   prompt: number | undefined
+  /** Estimated size of the conversation in the newest answered request; 0 if it was small. */
+  estimated: number
+  /** Estimated size of the tools in the newest answered request. */
+  tools: number
+  /** Tokens of the provider per estimated token; 1 until the provider has counted two prompts. */
+  ratio: number
   /** Output limit of the next model call, if it differs from the agent's limit. */
   outputLimit: number | undefined
   /**
@@ -67,7 +75,14 @@ export const makeQuestions = (route: RouteInfo): RunQuestions => ({
 })
 
 /** Creates the token sizes of a run before its first question. */
-export const makeTokens = (): RunTokens => ({ prompt: undefined, outputLimit: undefined, outputBase: undefined })
+export const makeTokens = (): RunTokens => ({
+  prompt: undefined,
+  estimated: 0,
+  tools: 0,
+  ratio: 1,
+  outputLimit: undefined,
+  outputBase: undefined
+})
 
 /** Begins a step. `startsAnswer` is true if the text of the result begins in this step. */
 export const beginStep = ({ budget, steps }: RunState, startsAnswer: boolean): void => {
@@ -133,6 +148,41 @@ export const setOutputLimit = ({ tokens }: RunState, limit: number | undefined):
 export const forgetPromptSize = ({ tokens }: RunState): void => {
   const changed: RunTokens = tokens
   changed.prompt = undefined
+}
+
+/** Counted prompts below this size, in tokens, fit into every window, so they are not measured. */
+const smallPrompt = 4_000
+
+/** Least estimated tokens from which the ratio of the provider's count to the estimate is computed. */
+const leastMeasured = 500
+
+/** Measures the newest answered prompt, so that the next one can be estimated. */
+const measurePrompt = ({ conversation, tokens }: RunState, counted: number, definitions: ModelCall["tools"]): void => {
+  const changed: RunTokens = tokens
+  if (counted > 0 && counted < smallPrompt) {
+    changed.prompt = counted
+    changed.estimated = 0
+    return
+  }
+  const estimated = CallTokens.estimateTokens(conversation)
+  const tools = CallTokens.estimateTools(definitions)
+  const before = tokens.prompt === undefined ? { counted: tools, estimated: 0 } : { ...tokens, counted: tokens.prompt }
+  const added = estimated - before.estimated
+  if (counted > before.counted && added >= leastMeasured)
+    changed.ratio = CallTokens.toPlausibleRatio((counted - before.counted) / added)
+  changed.prompt = counted > 0 ? counted : undefined
+  changed.estimated = estimated
+  changed.tools = tools
+}
+
+/**
+ * Estimates the size of the next prompt: the provider's count of the newest one and what was added since then,
+ * otherwise the conversation and the tools.
+ */
+export const estimateNextPrompt = ({ conversation, tokens }: RunState): number => {
+  const { estimated, prompt, ratio, tools } = tokens
+  const now = CallTokens.estimateTokens(conversation)
+  return Math.ceil(prompt === undefined ? tools + now * ratio : prompt + Math.max(0, now - estimated) * ratio)
 }
 
 /** Assumed number of output tokens if no limit is stated (`hermes-llm.md` §15.2). */
@@ -229,13 +279,13 @@ export const getSpending = ({ budget }: RunState): RunSpending => ({
   cost: Cost.toSpent(budget.cost)
 })
 
-/** Records the usage of an answer that was received. */
+/** Records the usage of an answer that was received. `tools` are the tools of its request. */
 export const recordAnswer = (
   run: RunState,
-  { cost = noPrice, response, route }: ModelAnswer
+  { cost = noPrice, response, route }: ModelAnswer,
+  tools: ModelCall["tools"]
 ): Effect.Effect<void, SessionStoreError, Services> => {
   const usage = Usage.fromResponse(response.usage)
-  const changed: RunTokens = run.tokens
-  changed.prompt = Usage.countPromptTokens(usage)
+  measurePrompt(run, Usage.countPromptTokens(usage), tools)
   return recordPayment(run, { route, usage, cost })
 }

@@ -42,7 +42,8 @@ interface Asked {
 /** A model with a window of 64,000 tokens that counts a quarter of the characters; it refuses what is longer. */
 const model = (
   turnOf: (step: number) => WireTurn,
-  summary: () => WireTurn | number = () => ({ text: "## Active Task\nlook at everything" })
+  summary: () => WireTurn | number = () => ({ text: "## Active Task\nlook at everything" }),
+  usageOf: (tokens: number) => object = (tokens) => ({ usage: { prompt_tokens: tokens, completion_tokens: 10 } })
 ) =>
   Effect.gen(function* () {
     const asked: Array<Asked> = []
@@ -67,9 +68,11 @@ const model = (
       }
       const turn = isSummary ? summary() : turnOf(step++)
       if (typeof turn === "number") return json(turn, { error: { message: "no" } })
+      // The protocol's stream has no usage.
+      if (JSON.parse(body).stream === true) return protocols.chat_completions.stream(turn, response)
       // The protocol's whole answer is an object.
-      const whole = protocols.chat_completions.whole(turn) as Readonly<Record<string, unknown>>
-      json(200, { ...whole, usage: { prompt_tokens: tokens, completion_tokens: 10 } })
+      const { usage: _, ...whole } = protocols.chat_completions.whole(turn) as Readonly<Record<string, unknown>>
+      json(200, { ...whole, ...usageOf(tokens) })
     })
     return { asked, refused, url: `${server.url}/v1` }
   })
@@ -89,12 +92,19 @@ const runtime = (url: string, settings: Compaction.Settings | "off" = { protectL
     tools: [looks, Todo.toolset]
   }).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, settings)))
 
-const events = (prompt: string, sessionId?: string) =>
+const events = (prompt: string, sessionId?: string, streaming = false) =>
   Effect.flatMap(Agent.Agent, (agent) =>
-    Stream.runCollect(agent.stream({ prompt, sessionId, streaming: false, maxIterations: 200 }))
+    Stream.runCollect(agent.stream({ prompt, sessionId, streaming, maxIterations: 200 }))
   )
 const notices = (told: ReadonlyArray<RunEvent>) =>
   told.flatMap((event) => (event._tag === "Notice" ? [event.message] : []))
+
+/** The notices of compactions: messages that a note replaces, or messages that were shortened. */
+const listCompactions = (told: ReadonlyArray<RunEvent>) =>
+  notices(told).filter((text) => {
+    const [, from, to] = /^the conversation was compacted from (\d+) to (\d+) messages$/.exec(text) ?? []
+    return from === undefined ? /^\d+ old messages were shortened: /.test(text) : from !== to
+  })
 
 describe("a conversation that grows beyond the window", () => {
   it.live("goes on for sixty steps: no request is refused, and the question stays in all of them", () =>
@@ -109,10 +119,64 @@ describe("a conversation that grows beyond the window", () => {
         own.filter(({ texts }) => !texts.includes("mind the gap")),
         []
       )
-      assert.isAtLeast(
-        notices(told).filter((text) => /^the conversation was compacted from \d+ to \d+ messages$/.test(text)).length,
-        2
-      )
+      assert.isAtLeast(listCompactions(told).length, 2)
+    })
+  )
+
+  const usages: Readonly<Record<string, (tokens: number) => object>> = {
+    "no usage": () => ({}),
+    "usage of zeros": () => ({ usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }),
+    "three tokens for each that the estimate has": (tokens) => ({ usage: { prompt_tokens: tokens * 3 } })
+  }
+  for (const [what, usageOf] of Object.entries(usages)) {
+    it.live(`is compacted within a turn of a server that reports ${what}`, () =>
+      Effect.gen(function* () {
+        const { refused, url } = yield* model(loops(60), undefined, usageOf)
+        const told = yield* Effect.provide(events("Look at everything, and mind the gap."), runtime(url))
+        assert.deepInclude(told.at(-1), { _tag: "RunFinished", text: "all seen", exit: "text_response" })
+        assert.deepStrictEqual(refused, [])
+        assert.isAtLeast(listCompactions(told).length, 1)
+      })
+    )
+  }
+
+  it.live("is compacted within a turn of a server whose streams have no usage", () =>
+    Effect.gen(function* () {
+      const { refused, url } = yield* model(loops(60))
+      const told = yield* Effect.provide(events("Look at everything.", undefined, true), runtime(url))
+      assert.deepInclude(told.at(-1), { _tag: "RunFinished", text: "all seen" })
+      assert.deepStrictEqual(refused, [])
+    })
+  )
+
+  it.live("asks for a shorter answer where the prompt leaves less room than its output limit", () =>
+    Effect.gen(function* () {
+      const { asked, refused, url } = yield* model(loops(16))
+      const layer = Runtime.layer({
+        routes: [{ provider: "custom", model: "m", baseUrl: url, apiKey: Redacted.make("k") }],
+        retry: RetryPolicy.make({ base: 1, cap: 1 }),
+        tools: [looks],
+        maxOutputTokens: 32_000
+      }).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, { threshold: 0.9, protectLast: 4 })))
+      yield* Effect.provide(events("Look at everything."), layer)
+      assert.deepStrictEqual(refused, [])
+      const limits = asked.flatMap(({ body, isSummary }) => {
+        const { max_tokens } = JSON.parse(body)
+        return isSummary ? [] : [{ max_tokens, tokens: Math.ceil(body.length / 4) }]
+      })
+      assert.isTrue(limits.some(({ max_tokens }) => max_tokens === 32_000))
+      assert.isTrue(limits.some(({ max_tokens }) => max_tokens < 32_000))
+      for (const { max_tokens, tokens } of limits) assert.isAtMost(max_tokens + tokens, 64_000)
+    })
+  )
+
+  it.live("a server that shortens prompts is reported once, with the setting that mends it", () =>
+    Effect.gen(function* () {
+      const { url } = yield* model(loops(12), undefined, () => ({ usage: { prompt_tokens: 4_096 } }))
+      const told = yield* Effect.provide(events("Look at everything."), runtime(url))
+      const shortened = notices(told).filter((text) => text.includes("has read 4096 of about"))
+      assert.strictEqual(shortened.length, 1, notices(told).join("\n"))
+      assert.include(shortened[0], "raise the context length of the server")
     })
   )
 

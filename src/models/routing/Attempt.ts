@@ -33,6 +33,7 @@ import * as CallTokens from "./CallTokens.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
 import { emitNotice, findProviderFailure, readClock, type RouteCallState } from "./RouteCallState.ts"
+import * as RouteProfile from "./RouteProfile.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** The latest attempt of a call on a route. */
@@ -60,6 +61,26 @@ const makeSelfInterruption = (method: string): AiError.AiError =>
     reason: new AiError.UnknownError({ description: new Interruption.SelfInterrupted("the provider").message })
   })
 
+/** Least room for an answer for which the output limit of a request is lowered, in tokens. */
+const leastRoom = 1_024
+
+/**
+ * Computes the largest output limit of a call: the longest answer of the endpoint, and the room that the prompt leaves
+ * in a known window. If the room is too small for an answer, the endpoint decides.
+ */
+const computeOutputCap = ({
+  form,
+  known: { window },
+  question: { call },
+  route: { profile }
+}: RouteCallState): number => {
+  const cap = Math.min(form.outputCap ?? Infinity, profile.outputMaximum ?? Infinity)
+  const limit = Math.min(cap, call.maxOutputTokens ?? profile.defaultLimit ?? 0)
+  if (window.source === "default" || limit === 0) return cap
+  const room = Math.floor(window.tokens - CallTokens.estimateRequest(call) * profile.ratio)
+  return room < limit && room >= leastRoom ? room : cap
+}
+
 /**
  * Prepares the request in the form that the route is known to accept. `delivered` is the part of the answer that was
  * already received.
@@ -70,14 +91,15 @@ const prepareRequest = (
   delivered: string
 ): Effect.Effect<ModelRequest, AiError.AiError> => {
   const {
-    form: { changes: own, outputCap: ownCap },
+    form: { changes: own },
     known: { window },
     log,
     question,
-    route: { profile }
+    route
   } = state
+  const { profile } = route
   const changes = own.size === 0 ? profile.changes : new Set([...profile.changes, ...own])
-  const outputCap = Math.min(ownCap ?? Infinity, profile.outputMaximum ?? Infinity)
+  const outputCap = computeOutputCap(state)
   const prepareAdapted = (asked: ModelCall) => {
     const adapted = changes.size === 0 ? asked : Adaptation.applyChanges(asked, changes)
     const call = profile.parameters.has(Adaptation.cacheMarks) ? { ...adapted, cache: undefined } : adapted
@@ -100,6 +122,8 @@ const prepareRequest = (
     const request = profile.parameters.size === 0 ? prepared : Adaptation.changeParameters(prepared, profile.parameters)
     state.sent.request = request
     log.outputTokens = AttemptEvents.readMaxTokens(request) ?? undefined
+    if (outputCap === Infinity && question.call.maxOutputTokens === undefined)
+      RouteProfile.noteDefaultLimit(route, log.outputTokens)
     return request
   })
 }

@@ -2,9 +2,22 @@
 import { memoize } from "effect/Function"
 import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
-import * as Json from "../../base/domain/Json.ts"
 import type { ModelCall } from "../../base/domain/ModelCall.ts"
 import type { CallSituation } from "./classification/Evidence.ts"
+
+/** Depth below which a value is not counted, because it may contain itself. */
+const mostDepth = 32
+
+/** Counts the characters of a value's JSON text, without its escapes. */
+const countJson = (value: unknown, depth = 0): number => {
+  if (typeof value === "string") return value.length + 2
+  if (typeof value !== "object" || value === null) return String(value).length
+  if (depth >= mostDepth) return 0
+  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + countJson(item, depth + 1) + 1, 1)
+  return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + countJson(item, depth + 1) + 4, 1)
+}
+
+const countValue = (value: unknown): number => (typeof value === "string" ? value.length : countJson(value))
 
 const countPartCharacters = (part: Exclude<Prompt.Message["content"], string>[number]): number => {
   switch (part.type) {
@@ -12,9 +25,9 @@ const countPartCharacters = (part: Exclude<Prompt.Message["content"], string>[nu
     case "reasoning":
       return part.text.length
     case "tool-call":
-      return part.name.length + Json.toText(part.params).length
+      return part.name.length + countValue(part.params)
     case "tool-result":
-      return Json.toText(part.result).length
+      return countValue(part.result)
     default:
       return 0
   }
@@ -33,11 +46,15 @@ const characters = GrowingList.fold<Prompt.Message, { count: number }>({
 export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number =>
   Math.ceil(characters(messages).count / 4)
 
-const countToolCharacters = memoize((tools: ModelCall["tools"]): number => JSON.stringify(tools).length)
+/** Estimates the number of tokens in the definitions of tools. */
+export const estimateTools: (tools: ModelCall["tools"]) => number = memoize((tools) => Math.ceil(countJson(tools) / 4))
 
 /** Estimates the number of tokens in the messages and tools of a call. */
 export const estimateRequest = (call: Pick<ModelCall, "messages" | "tools">): number =>
-  Math.ceil((characters(call.messages).count + countToolCharacters(call.tools)) / 4)
+  estimateTokens(call) + estimateTools(call.tools)
+
+/** Limits a ratio of counted to estimated tokens to the range of known tokenizers and scripts. */
+export const toPlausibleRatio = (ratio: number): number => Math.min(6, Math.max(0.5, ratio))
 
 /**
  * Describes a failed call for its classification. `window` is the size of the model's context window, and `output` the

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import type * as Route from "../../base/domain/Route.ts"
 import * as Endpoint from "../provider/chat/Endpoint.ts"
 import * as Adaptation from "./Adaptation.ts"
+import * as CallTokens from "./CallTokens.ts"
 import type { Facts, NewFact, ProfileStore } from "./profile/ProfileStore.ts"
 
 /** What is known about a route. */
@@ -22,12 +23,20 @@ export interface RouteProfile {
   readonly parameters: Adaptation.ParameterChanges
   /** Longest answer that the endpoint allows, in tokens, if it stated one. */
   readonly outputMaximum: number | undefined
+  /** Tokens in the newest counted prompt per estimated token; 1 before the first one. */
+  readonly ratio: number
+  /** Output limit that requests have if the caller does not choose one, as far as known. */
+  readonly defaultLimit: number | undefined
 }
 
 interface MutableProfile extends RouteProfile {
   readonly changes: Set<Adaptation.Change>
   readonly parameters: Map<string, string | undefined>
   outputMaximum: number | undefined
+  ratio: number
+  defaultLimit: number | undefined
+  /** True if the user was told that the endpoint shortens prompts. */
+  isCutReported: boolean
   /** True after the facts that earlier runs have stored were added. */
   isRecalled: boolean
 }
@@ -36,16 +45,18 @@ interface MutableProfile extends RouteProfile {
 const readTable = (route: Route.Route): ReadonlyArray<Adaptation.Change> =>
   route.apiMode === "chat_completions" && Endpoint.of(route).family === "mistral" ? ["with_short_call_ids"] : []
 
+const makeMutable = (changes: ReadonlyArray<Adaptation.Change>): MutableProfile => ({
+  changes: new Set(changes),
+  parameters: new Map(),
+  outputMaximum: undefined,
+  ratio: 1,
+  defaultLimit: undefined,
+  isCutReported: false,
+  isRecalled: false
+})
+
 /** Creates the profile of a route from the table. */
-export const makeProfile = (route: Route.Route): RouteProfile => {
-  const profile: MutableProfile = {
-    changes: new Set(readTable(route)),
-    parameters: new Map(),
-    outputMaximum: undefined,
-    isRecalled: false
-  }
-  return profile
-}
+export const makeProfile = (route: Route.Route): RouteProfile => makeMutable(readTable(route))
 
 /** Names of the facts; see `ProfileStore`. */
 export const formPrefix = "form."
@@ -71,8 +82,7 @@ const addFact = (profile: MutableProfile, name: string, { value }: Pick<NewFact,
 }
 
 /** Tests whether a fact has a known name and a valid value. */
-export const isValidFact = (name: string, fact: Pick<NewFact, "value">): boolean =>
-  addFact({ changes: new Set(), parameters: new Map(), outputMaximum: undefined, isRecalled: true }, name, fact)
+export const isValidFact = (name: string, fact: Pick<NewFact, "value">): boolean => addFact(makeMutable([]), name, fact)
 
 const addFacts = (profile: MutableProfile, facts: Readonly<Record<string, Pick<NewFact, "value">>>): void => {
   for (const [name, fact] of Object.entries(facts)) addFact(profile, name, fact)
@@ -111,4 +121,29 @@ export const learnFacts = (
 /** Adds a change to the profile for this process only. */
 export const noteChange = (route: ProfiledRoute, change: Adaptation.Change): void => {
   toMutable(route).changes.add(change)
+}
+
+/** Smallest count that can be a window, so that less is a wrong count and not a shortened prompt. */
+const leastWindow = 1_024
+
+/**
+ * Records the size of an answered prompt that the endpoint counted (0 if it does not count). Returns the estimated size,
+ * once per route, if the endpoint has read less than a third of the prompt: it has shortened the prompt to its window
+ * without an error.
+ */
+export const notePromptSize = (route: ProfiledRoute, counted: number, estimate: () => number): number | undefined => {
+  if (counted < leastWindow) return undefined
+  const profile = toMutable(route)
+  const estimated = estimate()
+  const isCut = counted * 3 < estimated
+  // A shortened prompt does not show how the endpoint counts.
+  if (!isCut) profile.ratio = CallTokens.toPlausibleRatio(counted / Math.max(1, estimated))
+  if (!isCut || profile.isCutReported) return undefined
+  profile.isCutReported = true
+  return estimated
+}
+
+/** Records the output limit of a request for which the caller did not choose one. */
+export const noteDefaultLimit = (route: ProfiledRoute, limit: number | undefined): void => {
+  toMutable(route).defaultLimit = limit
 }

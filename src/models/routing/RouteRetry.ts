@@ -23,8 +23,10 @@ import * as AiError from "effect/ai/AiError"
 import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { Change } from "./Adaptation.ts"
+import * as Usage from "../../base/domain/Usage.ts"
 import * as AnswerProgress from "./AnswerProgress.ts"
 import * as Attempt from "./Attempt.ts"
+import * as CallTokens from "./CallTokens.ts"
 import type { Decision, Failure } from "./Classification.ts"
 import * as Evidence from "./classification/Evidence.ts"
 import * as CredentialPool from "./CredentialPool.ts"
@@ -225,6 +227,23 @@ const handleBrokenAnswer = Effect.fnUntraced(function* (
   return mayGoOn
 })
 
+const isOllama = ({ info, route: { extraBody } }: ManagedRoute): boolean =>
+  info.provider.includes("ollama") || extraBody?.["options"] !== undefined || /:11434\b/.test(info.baseUrl ?? "")
+
+/** Reports that the endpoint has read only the end of the prompt, and the setting that prevents this. */
+const reportShortenedPrompt = (state: RouteCallState, counted: number, estimated: number): Effect.Effect<void> => {
+  const remedy = isOllama(state.route)
+    ? "start Ollama with a larger OLLAMA_CONTEXT_LENGTH, or set num_ctx in the Modelfile of the model"
+    : "raise the context length of the server"
+  return emitEvent(state, {
+    _tag: "Notice",
+    level: "warning",
+    message:
+      `${formatRouteName(state.route)} has read ${counted} of about ${estimated} tokens and left out the rest:` +
+      ` ${remedy}. model.context_length limits what is sent.`
+  })
+}
+
 /** Makes one attempt. `repeat` takes over if it fails and the call can be repeated on this route. */
 const attemptOnce = Effect.fnUntraced(function* <E>(
   state: RouteCallState,
@@ -244,6 +263,9 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
   if (!AiError.isAiError(result)) {
     yield* shared.catalogue.probing.succeeded(route.route)
     yield* RateLimitGate.recordSuccess(state)
+    const counted = Usage.countPromptTokens(Usage.fromResponse(result.response.usage))
+    const estimated = RouteProfile.notePromptSize(route, counted, () => CallTokens.estimateRequest(question.call))
+    if (estimated !== undefined) yield* reportShortenedPrompt(state, counted, estimated)
     return { _tag: "Answered", answer: result }
   }
   const failed = yield* describeFailure(state, result)

@@ -95,7 +95,7 @@ describe("old results are shortened without a model", () => {
     assert.deepStrictEqual(
       [2, 4, 6, 8].map((at) => textOf(pruned[at])),
       [
-        `[terminal (command npm test) failed, exit code 2: ${JSON.stringify(output).length} characters in 1 line, left out to save room]`,
+        "[terminal (command npm test) failed, exit code 2: 500 characters in 101 lines, left out to save room]",
         "[read_file (path a.ts, offset 5): 300 characters in 1 line, left out to save room]",
         "[Same output as a later call]",
         "[mine (x 2): 300 characters in 1 line, left out to save room]"
@@ -121,6 +121,22 @@ describe("old results are shortened without a model", () => {
     assert.isTrue(lines[1]?.endsWith("left out to save room; it said: connection refused]"), lines[1])
     assert.isTrue(lines[2]?.endsWith("left out to save room]"), lines[2])
     assert.deepStrictEqual(Prune.prune(pruned, 0, pruned.length), pruned)
+  })
+
+  it("a failed command whose result is JSON text keeps its exit code and its error", () => {
+    const output = `> test\n${"ok 1 - fine\n".repeat(400)}Error: expected 1 to equal 2`
+    const line = (stored: string) => {
+      const messages = [calls(["1", "terminal", { command: "npm test" }]), result("1", "terminal", stored)]
+      return textOf(Prune.prune(messages, 0, 2)[1])
+    }
+    assert.strictEqual(
+      line(JSON.stringify({ output, exit_code: 1, error: null })),
+      `[terminal (command npm test), exit code 1: ${output.length} characters in 402 lines, left out to save room; it said: Error: expected 1 to equal 2]`
+    )
+    assert.include(line(JSON.stringify({ output, exit_code: -1, error: "no shell" })), "exit code -1")
+    assert.include(line(JSON.stringify({ output, exit_code: -1, error: "no shell" })), "it said: no shell]")
+    const cut = `${JSON.stringify({ output, exit_code: 1, error: null }).slice(0, 300)} … ","exit_code":1,"error":null}`
+    assert.include(line(cut), "exit code 1:")
   })
 
   it("arguments stay valid, and files are named", () => {

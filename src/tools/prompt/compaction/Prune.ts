@@ -9,6 +9,7 @@
  *
  * Source: `hermes-llm.md` §10.5.
  */
+import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../../base/domain/Json.ts"
 
@@ -47,9 +48,29 @@ const named: Readonly<Record<string, ReadonlyArray<string>>> = {
   search_files: ["pattern", "path"]
 }
 
-const readExitCode = (result: unknown): number | undefined => {
-  const code = Json.readFields(result)["exit_code"]
-  return typeof code === "number" ? code : undefined
+/** What a result says about itself, and the text that a user would read. */
+interface ReportedResult {
+  readonly output: string
+  readonly exitCode: number | undefined
+  readonly error: string | undefined
+}
+
+/** Reads a result in the form of the built-in tools: an object, or its JSON text. Other results are only text. */
+const readResult = (part: Prompt.ToolResultPart): ReportedResult => {
+  const text = readResultText(part)
+  const parsed = Json.isFields(part.result) ? part.result : Json.readFields(Option.getOrUndefined(Json.parse(text)))
+  const { error, exit_code: code, output } = parsed
+  return {
+    output: typeof output === "string" ? output : text,
+    exitCode: typeof code === "number" ? code : readWrittenCode(part.name, text),
+    error: typeof error === "string" && error !== "" ? error : undefined
+  }
+}
+
+/** Reads the exit code at the end of a result whose beginning or middle was left out. */
+const readWrittenCode = (tool: string, text: string): number | undefined => {
+  const found = tool === "terminal" ? /"exit_code":\s*(-?\d+)/.exec(text.slice(-4_000)) : null
+  return found === null ? undefined : Number(found[1])
 }
 
 const errorWords = /error|exception|fatal|panic|denied|refused|not found|no such|timed? ?out|cannot/i
@@ -65,15 +86,15 @@ const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart 
   const params = Json.readFields(call?.params)
   const names = Object.hasOwn(named, part.name) ? named[part.name] : undefined
   const args = formatArguments(params, names ?? Object.keys(params).slice(0, 2))
-  const text = readResultText(part)
-  const lines = text.split("\n").length
-  const code = readExitCode(part.result)
-  const hasFailed = part.isFailure || (code !== undefined && code !== 0)
-  const status = `${part.isFailure ? " failed" : ""}${code === undefined ? "" : `, exit code ${code}`}`
+  const { error, exitCode, output } = readResult(part)
+  const lines = output.split("\n").length
+  const hasFailed = part.isFailure || error !== undefined || (exitCode !== undefined && exitCode !== 0)
+  const status = `${part.isFailure ? " failed" : ""}${exitCode === undefined ? "" : `, exit code ${exitCode}`}`
+  const said = error === undefined ? findErrorLine(output) : `; it said: ${toShortLine(error, errorChars)}`
   return (
     `[${part.name}${args === "" ? "" : ` (${args})`}${status}: ` +
-    `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room` +
-    `${hasFailed ? findErrorLine(text) : ""}]`
+    `${output.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room` +
+    `${hasFailed ? said : ""}]`
   )
 }
 
