@@ -111,3 +111,106 @@ for (const streaming of [true, false]) {
     }
   })
 }
+
+const chunk = (delta: object, finish_reason: string | null = null) => ({
+  id: "c",
+  model: "m",
+  choices: [{ index: 0, delta, finish_reason }]
+})
+const extra_content = { google: { thought_signature: "opaque" } }
+const readCall = { id: "c1", type: "function", function: { name: "read_file", arguments: '{"path":"f0.txt"}' } }
+
+/** Answers that differ from what the protocol says, with the request that must follow. */
+const serveOnce = (
+  whole: object | undefined,
+  chunks: ReadonlyArray<object>,
+  instead?: (response: Parameters<typeof HttpServer.json>[0]) => void
+) =>
+  Effect.gen(function* () {
+    const asked: Array<Body> = []
+    const server = yield* HttpServer.make((request, response) => {
+      if (!request.url.endsWith("/chat/completions")) return void HttpServer.json(response, 404, {})
+      const body: Body = JSON.parse(request.body)
+      const isFirst = asked.push(body) === 1
+      if (isFirst && instead !== undefined) return instead(response)
+      if (body.stream === true)
+        return isFirst
+          ? void response
+              .writeHead(200, { "content-type": "text/event-stream" })
+              .end(HttpServer.sse(...chunks, chunk({}, "tool_calls"), "[DONE]"))
+          : protocols.chat_completions.stream({ text: "all read" }, response)
+      return void HttpServer.json(
+        response,
+        200,
+        isFirst && whole !== undefined
+          ? { id: "c", model: "m", choices: [{ index: 0, message: whole, finish_reason: "tool_calls" }] }
+          : protocols.chat_completions.whole({ text: "all read" })
+      )
+    })
+    return { asked, url: `${server.url}/v1` }
+  })
+
+for (const streaming of [true, false]) {
+  describe(`answers of gateways, ${streaming ? "streamed" : "not streamed"}`, () => {
+    it.live("a thought signature goes back to the route that sent it, under any name of the model", () =>
+      Effect.gen(function* () {
+        const { asked, url } = yield* serveOnce(
+          { role: "assistant", content: null, tool_calls: [{ ...readCall, extra_content }] },
+          [chunk({ tool_calls: [{ index: 0, ...readCall, extra_content }] })]
+        )
+        const { hermes } = yield* start(url, streaming)
+        const first = yield* hermes(["chat", "-q", "read all files"])
+        assert.strictEqual(first.code, 0, first.stderr)
+        const second = yield* hermes(["chat", "--continue", "-q", "and now?"])
+        assert.strictEqual(second.code, 0, second.stderr)
+        assert.strictEqual(asked.length, 3)
+        for (const { messages } of asked.slice(1))
+          assert.deepStrictEqual(
+            messages.flatMap(({ tool_calls = [] }) => tool_calls.map((call) => call.extra_content)),
+            [extra_content]
+          )
+      })
+    )
+
+    it.live("a call that the server could not read is asked for again", () =>
+      Effect.gen(function* () {
+        const { asked, url } = yield* serveOnce(undefined, [], (response) =>
+          HttpServer.json(response, 400, {
+            error: {
+              message:
+                "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+              type: "invalid_request_error",
+              code: "tool_use_failed",
+              failed_generation: "<function=read_file>"
+            }
+          })
+        )
+        const { hermes } = yield* start(url, streaming)
+        const { code, stderr, stdout } = yield* hermes(["chat", "-q", "read all files"])
+        assert.strictEqual(code, 0, stderr)
+        assert.include(stdout, "all read")
+        assert.strictEqual(asked.length, 2)
+      })
+    )
+  })
+}
+
+it.live("arguments that a stream sends under another index are no call that was cut", () =>
+  Effect.gen(function* () {
+    const { asked, url } = yield* serveOnce(undefined, [
+      chunk({ tool_calls: [{ index: 0, ...readCall }] }),
+      chunk({ tool_calls: [{ index: 1, id: "c2", type: "function", function: { name: "read_file", arguments: "" } }] }),
+      chunk({ tool_calls: [{ index: 2, function: { arguments: '{"path":' } }] }),
+      chunk({ tool_calls: [{ index: 2, function: { arguments: '"f1.txt"}' } }] })
+    ])
+    const { hermes } = yield* start(url, true)
+    const { code, stderr } = yield* hermes(["chat", "-q", "read all files"])
+    assert.strictEqual(code, 0, stderr)
+    assert.strictEqual(asked.length, 2)
+    const results = asked[1]?.messages.filter(({ role }) => role === "tool").map(({ content }) => String(content)) ?? []
+    assert.deepStrictEqual(
+      [results.length, results[0]?.includes("text 0"), results[1]?.includes("text 1")],
+      [2, true, true]
+    )
+  })
+)

@@ -44,6 +44,11 @@ export type Outcome =
    * The answer has neither text nor calls. `reasoned` is true if it has reasoning, which is then in the conversation.
    */
   | { readonly _tag: "Empty"; readonly reasoned: boolean }
+  /**
+   * The model wrote a call of this tool as the text of its answer. The text was retracted, and no part of the answer is
+   * in the conversation.
+   */
+  | { readonly _tag: "Leaked"; readonly tool: string; readonly text: string }
   /** The provider's content filter ended the answer. */
   | { readonly _tag: "Filtered"; readonly text: string }
   /** A guardrail ended the run. */

@@ -11,7 +11,9 @@
  *   any tool. The text is short, contains words of intent and action, and names part of a workspace.
  * - `cut off`: a GLM model served by Ollama stopped in the middle of a sentence after tool results.
  *
- * Both are heuristics, and a wrong one costs a bounded number of requests.
+ * A call that the model wrote as text is never executed. The model is asked again, twice at most.
+ *
+ * Announcements and cut sentences are heuristics, and a wrong one costs a bounded number of requests.
  *
  * Source: `hermes-llm.md` §13.3, §13.4 and §15.2–15.4, `ARCHITECTURE.md` §7.
  */
@@ -84,6 +86,7 @@ interface State {
   readonly thoughts: number
   readonly nudged: boolean
   readonly announcements: number
+  readonly leaks: number
   /** Text of the last step if its only calls were housekeeping. It is the answer if no further text arrives. */
   readonly aside: string
 }
@@ -98,6 +101,7 @@ export const initial: State = {
   thoughts: 0,
   nudged: false,
   announcements: 0,
+  leaks: 0,
   aside: ""
 }
 
@@ -147,6 +151,12 @@ const goOn = makeNudge(
 const doIt = makeNudge("Do it now: call the tools that you need, and answer when it is done. Do not announce it again.")
 const emptyAnswer = History.markOnce(Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] }))
 const useResults = makeNudge("Your last message was empty. Look at the tool results above and go on with the task.")
+
+const callTool = (tool: string): Prompt.Message =>
+  makeNudge(
+    `Your last message contained a call of ${tool} as text, so it was not executed. Call the tool with your tool ` +
+      "interface, not in the text of your message."
+  )
 
 const decideRetry = (
   state: State,
@@ -202,6 +212,18 @@ const decideEmpty = (
   return decideEnd(state, "empty_response_exhausted", "")
 }
 
+const decideLeaked = (state: State, { text, tool }: Extract<Outcome, { readonly _tag: "Leaked" }>): Decision => {
+  const leaks = state.leaks + 1
+  if (leaks >= limit) return decideEnd(state, "invalid_tool_calls", state.said)
+  const written = History.markOnce(Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }))
+  return decideRetry(
+    { ...state, leaks },
+    [written, callTool(tool)],
+    1,
+    `The model wrote a call of ${tool} as text: asking again`
+  )
+}
+
 const decideFinished = (
   state: State,
   outcome: Extract<Outcome, { readonly _tag: "Finished" }>,
@@ -231,6 +253,8 @@ export const decide = (state: State, outcome: Outcome, facts: AnswerContext): De
       return state.pauses >= limit
         ? decideEnd(state, "output_truncated", state.said + outcome.text)
         : decideRetry({ ...state, said: state.said + outcome.text, pauses: state.pauses + 1 })
+    case "Leaked":
+      return decideLeaked(state, outcome)
     case "Empty":
       return decideEmpty(state, outcome, facts)
     case "Filtered":

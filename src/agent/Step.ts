@@ -15,6 +15,7 @@ import type { ToolContext } from "../tools/ToolContext.ts"
 import type { Snapshot } from "../tools/ToolRegistry.ts"
 import * as AnswerOutcome from "./AnswerOutcome.ts"
 import type { Outcome } from "./AnswerOutcome.ts"
+import * as LeakedCalls from "./LeakedCalls.ts"
 import * as LoopDirection from "./LoopDirection.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
@@ -56,6 +57,9 @@ const continueAfterAnswer = Effect.fnUntraced(function* (
   return { _tag: "Continue", text: outcome._tag === "Finished" ? outcome.text : "", tools: [], invalid: false }
 })
 
+const joinText = (parts: ReadonlyArray<ContentPart>): string =>
+  parts.map((part) => (part.type === "text" ? part.text : "")).join("")
+
 const handleAnswer = Effect.fnUntraced(function* (
   run: RunState,
   reviewed: RunLifecycle.ReviewedAnswer,
@@ -64,9 +68,16 @@ const handleAnswer = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
   const { parts } = reviewed
   const { files, settings } = yield* Services
+  const hasCalls = parts.some(AnswerOutcome.isCall)
+  const written = hasCalls ? "" : joinText(parts)
+  const leaked = LeakedCalls.findLeakedCall(written, tools.names)
+  if (leaked !== undefined) {
+    yield* ModelRequest.withdrawAnswer(run)
+    return { _tag: "Leaked", tool: leaked, text: written }
+  }
   const text = yield* ModelRequest.showText(run, parts)
   const makePart = AnswerOutcome.toPromptPart(run.steps.count)
-  if (!parts.some(AnswerOutcome.isCall)) {
+  if (!hasCalls) {
     const content = parts.map(makePart)
     return yield* reason === "length"
       ? AnswerOutcome.handleTruncatedAnswer(run, content, text, false)
