@@ -152,6 +152,8 @@ const doIt = makeNudge("Do it now: call the tools that you need, and answer when
 const emptyAnswer = History.markOnce(Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] }))
 const useResults = makeNudge("Your last message was empty. Look at the tool results above and go on with the task.")
 
+const emptyNotice = "The answer was empty: asking again"
+
 const callTool = (tool: string): Prompt.Message =>
   makeNudge(
     `Your last message contained a call of ${tool} as text, so it was not executed. Call the tool with your tool ` +
@@ -206,10 +208,17 @@ const decideEmpty = (
 ): Decision => {
   if (state.said !== "") return decideEnd(state, "output_truncated", state.said)
   if (state.aside !== "") return decideEnd(state, "text_response", state.aside)
-  if (facts.afterTools && !state.nudged) return decideRetry({ ...state, nudged: true }, [emptyAnswer, useResults])
-  if (reasoned && state.thoughts < thoughtLimit) return decideRetry({ ...state, thoughts: state.thoughts + 1 })
-  if (state.empties < limit) return decideRetry({ ...state, empties: state.empties + 1 })
-  return decideEnd(state, "empty_response_exhausted", "")
+  if (facts.afterTools && !state.nudged)
+    return decideRetry({ ...state, nudged: true }, [emptyAnswer, useResults], 1, emptyNotice)
+  if (reasoned && state.thoughts < thoughtLimit)
+    return decideRetry(
+      { ...state, thoughts: state.thoughts + 1 },
+      [],
+      1,
+      "The model has only thought: asking for its answer"
+    )
+  if (state.empties < limit) return decideRetry({ ...state, empties: state.empties + 1 }, [], 1, emptyNotice)
+  return decideEnd(state, "empty_response_exhausted", "(empty)")
 }
 
 const decideLeaked = (state: State, { text, tool }: Extract<Outcome, { readonly _tag: "Leaked" }>): Decision => {

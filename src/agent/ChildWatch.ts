@@ -142,7 +142,7 @@ export const determineEnding = (
   if (isCompleted(result)) return { status: "completed", exit: "completed", summary: result.text }
   const reason = result.exit === "max_iterations_reached" ? "max_iterations" : result.exit
   if (result.exit === "interrupted_by_user") return { status: "interrupted", exit: "interrupted", summary: result.text }
-  return result.text === ""
+  return result.text === "" || result.exit === "empty_response_exhausted"
     ? { status: "failed", exit: reason, summary: "", error: `the child ended without an answer (${result.exit})` }
     : { status: "partial", exit: reason, summary: result.text }
 }

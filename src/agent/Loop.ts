@@ -78,6 +78,9 @@ const leaveRoute = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return
   return true
 })
 
+/** Tests whether the fallback policy leaves a route after the first empty answer. */
+const leavesAtOnce = Effect.map(Services, ({ router }) => router.emptyAnswers === "leave at once")
+
 /** Notifies the model, once, that the time limit is near. */
 const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
   const seconds = Budget.takeWrapUpSeconds(run.budget, now)
@@ -155,6 +158,10 @@ export const runLoop = Effect.fnUntraced(function* (
     if (outcome._tag === "Continue") {
       noteToolUse(run, outcome.tools)
       yield* ContextFit.compactAfterTools(run)
+    }
+    if (outcome._tag === "Empty" && (yield* leavesAtOnce) && (yield* leaveRoute(run))) {
+      state = AnswerRetryPolicy.initial
+      continue
     }
     const decision = AnswerRetryPolicy.decide(state, outcome, collectAnswerFacts(run, outcome))
     const { action } = decision

@@ -95,6 +95,13 @@ class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")
   }
 }
 
+/** Text for a valid call beside a call of an unknown tool (`hermes-llm.md` §13.3). */
+const skippedText = "Skipped: another tool call in this turn used an invalid name. Please retry this tool call."
+
+/** Tests whether a name is neither a tool of the run nor a tool that is not available to it. */
+const isUnknown = ({ get, withheld }: Snapshot, name: string): boolean =>
+  get(name) === undefined && withheld(name) === undefined
+
 /** Failure that prevents a tool call from being attempted. */
 type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
 
@@ -157,6 +164,8 @@ export interface ReadyCall {
 /** Parts of a run that are needed to prepare its calls. */
 export interface CallEnvironment {
   readonly ids: CallIds
+  /** Calls of the same answer. If one of them names an unknown tool, none of them runs. */
+  readonly calls?: ReadonlyArray<Prompt.ToolCallPart> | undefined
   readonly tools: Snapshot
   readonly interceptors: Interceptors
   readonly guard: LoopGuard
@@ -423,6 +432,10 @@ export const prepare = (
   if (bound === undefined) {
     const unknown = refuseInvalidCall(call, new UnknownTool({ tool, available: given.tools.names }), "unknown_tool")
     return closeInvalidCall(given, unknown, isArguments(call.params) ? call.params : {})
+  }
+  if (given.calls?.some(({ name }) => isUnknown(given.tools, name)) === true) {
+    const skipped = refuseCall(call, "cancelled", skippedText, "skipped_sibling")
+    return notifyRefusedCall(given, skipped, isArguments(call.params) ? call.params : {})
   }
   if (!isArguments(call.params)) {
     const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.explainProblem(call.params) }

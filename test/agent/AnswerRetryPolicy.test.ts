@@ -145,7 +145,7 @@ describe("a run", () => {
       }))
       return Effect.gen(function* () {
         const result = yield* Agent.run({ prompt: "go" })
-        assert.deepInclude(result, { text: "", exit: "empty_response_exhausted", steps: 8 })
+        assert.deepInclude(result, { text: "(empty)", exit: "empty_response_exhausted", steps: 8 })
         assert.deepStrictEqual(texts(yield* stored(result)), ["user: go"])
       }).pipe(Effect.provide(layer))
     }

@@ -218,7 +218,7 @@ describe("a mistake in the routes", () => {
       "a route that is there already",
       [good, { provider: "openrouter", model: "x/y", apiKey: key(secret) }, good],
       "routes[2]",
-      "routes[2] repeats routes[0], anthropic (claude-sonnet-4-6). Remove it, or give routes[0] both keys"
+      "routes[2] repeats routes[0], anthropic (claude-sonnet-4-6), with the same key. Remove it"
     ]
   ]
 

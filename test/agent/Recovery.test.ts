@@ -193,7 +193,7 @@ describe("empty answers", () => {
     return Effect.gen(function* () {
       assert.deepInclude(yield* Effect.provide(Agent.run({ prompt: "go" }), setup(thinking).layer), { text: "answer" })
       const result = yield* Effect.provide(Agent.run({ prompt: "go" }), setup(silent).layer)
-      assert.deepInclude(result, { text: "", exit: "empty_response_exhausted", steps: 4 })
+      assert.deepInclude(result, { text: "(empty)", exit: "empty_response_exhausted", steps: 4 })
     })
   })
 })
@@ -215,7 +215,7 @@ describe("calls that can not be tried", () => {
   )
 
   it.effect(
-    "a valid call beside an unknown one runs, and the count goes on; a step of valid calls starts it anew",
+    "a valid call beside an unknown one is skipped, and the count goes on; a step of valid calls starts it anew",
     () => {
       const bad = Fake.call("c1", "teleport", {})
       const good = Fake.call("c2", "echo", { text: "x" })
@@ -232,12 +232,12 @@ describe("calls that can not be tried", () => {
       const stuck = setup(Fake.make(Fake.calls(bad), Fake.calls(bad, good)))
       return Effect.gen(function* () {
         assert.deepInclude(yield* Effect.provide(Agent.run({ prompt: "go" }), reset.layer), { text: "done", steps: 6 })
-        assert.deepStrictEqual(reset.ran, ["echo x", "echo x", "echo x"])
+        assert.deepStrictEqual(reset.ran, ["echo x"])
         assert.deepInclude(yield* Effect.provide(Agent.run({ prompt: "go" }), stuck.layer), {
           exit: "invalid_tool_calls",
           steps: 3
         })
-        assert.deepStrictEqual(stuck.ran, ["echo x", "echo x"])
+        assert.deepStrictEqual(stuck.ran, [])
       })
     }
   )

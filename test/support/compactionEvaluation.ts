@@ -112,7 +112,7 @@ export const evaluate = Effect.fnUntraced(function* (
   { provider, settings }: Setup,
   { facts, messages }: Scenario
 ): Effect.fn.Return<Outcome> {
-  const engine = Compaction.make(settings, scripted, provider)
+  const engine = Compaction.make(settings, scripted, { provider })
   const limit = engine.trigger?.(window) ?? Infinity
   const head = 1 + (settings.protectFirst ?? 3)
   let live: ReadonlyArray<Prompt.Message> = [system]

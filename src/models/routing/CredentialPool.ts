@@ -16,10 +16,11 @@
  *
  * **Gotchas**
  *
- * If the provider does not state a time, a key refused because of a rate limit is disabled for one minute. The
- * specification says one hour; together with the rule that the first refusal causes a change to the next key
- * (`ARCHITECTURE.md` §7, D3), this could disable a whole pool for an hour within a minute. A key without credit is
- * disabled for one hour, a rejected key for five minutes.
+ * If the provider does not state a time, a key refused because of a rate limit is disabled for one minute, and for
+ * twice as long, up to one hour, each time that it is refused again soon after. The specification says one hour from the
+ * start; together with the rule that the first refusal causes a change to the next key (`ARCHITECTURE.md` §7, D3), this
+ * could disable a whole pool for an hour within a minute. A key without credit is disabled for one hour, a rejected key
+ * for five minutes.
  *
  * Unused keys are preferred, so that concurrent runs use different keys; the strategy chooses among them. `fill_first`
  * prefers the first key, and with it the prompt cache that the provider stores for this key.
@@ -94,6 +95,8 @@ interface Entry extends Candidate {
   leases: number
   used: number
   until: number
+  /** Milliseconds of the newest time for which the key was disabled. */
+  rest: number
   reason: string
 }
 
@@ -107,6 +110,18 @@ const chooseRest = (reason: Reason): Duration.Duration => {
     default:
       return Duration.hours(1)
   }
+}
+
+const longestRest = Duration.toMillis(Duration.hours(1))
+
+/**
+ * Returns the time in milliseconds for which a key is disabled if the provider does not state one. A rate limit that is
+ * still there soon after the key was disabled doubles the time.
+ */
+const computeRest = ({ rest, until }: Entry, reason: Reason, now: number): number => {
+  const first = Duration.toMillis(chooseRest(reason))
+  const isRepeated = reason === "rate_limit" && rest > 0 && now < until + rest
+  return isRepeated ? Math.min(longestRest, Math.max(first, rest * 2)) : first
 }
 
 /** Options of a pool. */
@@ -138,6 +153,7 @@ const makeEntry = (credential: Credential, place: number): Entry => ({
   leases: 0,
   used: 0,
   until: 0,
+  rest: 0,
   reason: ""
 })
 
@@ -226,7 +242,8 @@ export const make = Effect.fnUntraced(function* ({
     const now = yield* Clock.currentTimeMillis
     // A key that has been renewed in the meantime has another id and is not disabled.
     if (entry.id === held.id) {
-      entry.until = now + Duration.toMillis(resetAfter ?? chooseRest(reason))
+      entry.rest = resetAfter === undefined ? computeRest(entry, reason, now) : Duration.toMillis(resetAfter)
+      entry.until = now + entry.rest
       entry.reason = reason
     }
     const next = yield* chooseEntry(listReadyKeys(now))

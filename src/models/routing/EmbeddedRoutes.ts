@@ -114,11 +114,11 @@ export const resolveChain = (routes: ReadonlyArray<ModelRoute>): Result.Result<C
     const entries: Array<Entry> = []
     for (const [index, route] of routes.entries()) {
       const entry = yield* makeEntry(route, index)
-      const earlier = entries.findIndex((other) => Routes.isSamePlace(other.route, entry.route))
+      const earlier = entries.findIndex((other) => Routes.isSame(other.route, entry.route))
       if (earlier !== -1) {
         const path = `routes[${index}]`
         const name = `${entry.route.provider} (${entry.route.model})`
-        const message = `${path} repeats routes[${earlier}], ${name}. Remove it, or give routes[${earlier}] both keys`
+        const message = `${path} repeats routes[${earlier}], ${name}, with the same key. Remove it`
         return yield* Result.fail(new ConfigError({ path, message }))
       }
       entries.push(entry)

@@ -42,8 +42,11 @@ export interface FallbackPolicy {
    * turn.
    */
   readonly cooldown: Schedule.Schedule<unknown, RouteFailure>
-  /** Decides whether a session leaves a route whose answers have no content. */
-  readonly emptyAnswers: "leave" | "stay"
+  /**
+   * Decides when a session leaves a route whose answers have no content: after they were requested again, after the
+   * first one, or never.
+   */
+  readonly emptyAnswers: "leave" | "leave at once" | "stay"
 }
 
 /** Decides to leave a route immediately if a wait on it is unlikely to help. */
@@ -52,8 +55,6 @@ const leave: FallbackPolicy["leave"] = ({ reason }) => {
     case "rate_limit":
     case "invalid_response":
       return "at once"
-    case "provider_policy_blocked":
-      return "never"
     default:
       return "after retries"
   }

@@ -143,6 +143,8 @@ export interface Service {
     turn: Turn,
     why: "context_overflow" | "empty_answers"
   ) => Effect.Effect<Route.RouteInfo | undefined>
+  /** Decides when a turn leaves a route whose answers are empty. Defaults to `leave`. */
+  readonly emptyAnswers?: FallbackPolicy["emptyAnswers"] | undefined
 }
 
 /** Policies of a router. */

@@ -172,10 +172,9 @@ export const listRecoveries = (
     case "oauth_long_context_beta_forbidden":
     case "model_not_found":
     case "content_policy_blocked":
+    case "provider_policy_blocked":
     case "format_error":
       return [nextRoute]
-    case "provider_policy_blocked":
-      return []
   }
 }
 

@@ -364,7 +364,8 @@ export const makeRouter = Effect.fnUntraced(function* (
               Effect.map(Clock.currentTimeMillis, (now) => routes[failover.position(turn, now)]?.route ?? primaryRoute),
       catalogue,
       call,
-      advance
+      advance,
+      emptyAnswers: fallback.emptyAnswers
     },
     status: { routes: status }
   }

@@ -37,6 +37,7 @@ import * as ProgramParts from "./ProgramParts.ts"
 import * as ProgramRouter from "./ProgramRouter.ts"
 import type { Start } from "./ProgramStart.ts"
 import * as SettingsMapping from "./SettingsMapping.ts"
+import * as SummaryPauses from "../../tools/prompt/compaction/SummaryPauses.ts"
 import * as SideTasks from "./SideTasks.ts"
 
 export type { Start } from "./ProgramStart.ts"
@@ -204,7 +205,8 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
       withoutRules: start.ignoreRules === true
     }),
     Layer.succeed(MemoryStores.MemoryStore, memory),
-    SettingsMapping.makeCompactionLayer(settings)
+    SettingsMapping.makeCompactionLayer(settings),
+    Layer.effect(SummaryPauses.SummaryPauses, SummaryPauses.openFile(home.root))
   )
   return { layers, services, skills: Layer.succeed(SkillStore, skills) }
 })

@@ -23,6 +23,7 @@ import * as Digest from "../../base/platform/Digest.ts"
 import { Plugins } from "../../agent/plugin/Plugins.ts"
 import type { PluginServices } from "../../agent/plugin/PluginToolAccess.ts"
 import * as Compaction from "../../tools/prompt/Compaction.ts"
+import { SummaryPauses } from "../../tools/prompt/compaction/SummaryPauses.ts"
 import * as Auxiliary from "../../models/routing/Auxiliary.ts"
 import * as CompactionPort from "../../models/routing/CompactionPort.ts"
 import * as DeferredLanguageModel from "../../models/provider/DeferredLanguageModel.ts"
@@ -228,7 +229,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
           settings,
           ({ message, ...ask }) =>
             Effect.map(auxiliary.call("compression", { ...ask, messages: [message] }), ({ text }) => text),
-          makeProviderCompaction(auxiliary)
+          { provider: makeProviderCompaction(auxiliary), pauses: yield* SummaryPauses }
         )
       })
     ).pipe(Layer.provide(promised)),

@@ -8,7 +8,7 @@
  * ({@link ArgumentRepair}), values whose type differs from the schema ({@link Coercion}), the limit on `delegate_task`,
  * calls that repeat an earlier call of the same message, and ids shared by two calls. If the arguments of a call were
  * cut, the whole answer counts as truncated and none of its calls is executed. Only the last call of an answer can be
- * cut. A call that cannot be repaired is unchanged and later gets an error result; the other calls are executed.
+ * cut. A call that cannot be repaired is unchanged and later gets an error result.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  */

@@ -48,6 +48,7 @@ import * as CompactionPort from "../../models/routing/CompactionPort.ts"
 import * as Planned from "./compaction/Planned.ts"
 import * as Prune from "./compaction/Prune.ts"
 import * as Split from "./compaction/Split.ts"
+import * as SummaryPauses from "./compaction/SummaryPauses.ts"
 import * as SummaryText from "./compaction/SummaryText.ts"
 
 /**
@@ -116,8 +117,10 @@ const maxIneffective = 2
 const mostAfterPruning = 0.6
 
 interface SessionState {
+  readonly id: SessionId
   ineffective: number
-  pausedUntil: number
+  /** Time until which no note is requested; `undefined` if it has not been read yet. */
+  pausedUntil: number | undefined
 }
 
 /** Returns the target number of tokens of a note. */
@@ -166,6 +169,7 @@ interface Engine {
   readonly settings: Required<{ readonly [Key in keyof Settings]: NonNullable<Settings[Key]> }>
   readonly summarise: Summarise
   readonly provider: ProviderCompaction
+  readonly pauses: SummaryPauses.Service
   readonly sessions: Map<SessionId, SessionState>
   /** True once the user was notified that the route does not offer the configured engine. */
   hasWarned: boolean
@@ -179,7 +183,7 @@ const computeTrigger = ({ settings }: Engine, window: number): number => Math.fl
 
 /** Returns the state of a session and marks it as the newest; the oldest state is dropped if there are too many. */
 const touchSessionState = ({ sessions }: Engine, id: SessionId): SessionState => {
-  const known = sessions.get(id) ?? { ineffective: 0, pausedUntil: 0 }
+  const known = sessions.get(id) ?? { id, ineffective: 0, pausedUntil: undefined }
   sessions.delete(id)
   sessions.set(id, known)
   const [oldest] = sessions.keys()
@@ -192,14 +196,25 @@ const isIneffective = (before: number, after: number): boolean => after > before
 
 /** Pauses compactions of a session after a model failed to write the note, and notifies the user. */
 const pauseAfterFailure = (
+  { pauses }: Engine,
   known: SessionState,
   now: number,
   notify: Notify,
   error: AiError.AiError | ConfigError
 ): Effect.Effect<void> => {
-  known.pausedUntil = now + (error._tag === "ConfigError" ? cooldown.none : cooldown.model)
-  return notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`)
+  const until = now + (error._tag === "ConfigError" ? cooldown.none : cooldown.model)
+  known.pausedUntil = until
+  return Effect.andThen(
+    pauses.save(known.id, until),
+    notify(`the conversation could not be summarised, so it stays as it is: ${error.message}`)
+  )
 }
+
+/** Tests whether a model failed to write the note of a session recently, here or in an earlier program. */
+const isPaused = ({ pauses }: Engine, known: SessionState, now: number): Effect.Effect<boolean> =>
+  known.pausedUntil === undefined
+    ? Effect.map(pauses.load(known.id), (until) => now < (known.pausedUntil = until))
+    : Effect.succeed(now < known.pausedUntil)
 
 /** True when the route offers the configured engine; otherwise notifies the user once. */
 const isAvailable = Effect.fnUntraced(function* (engine: Engine, notify: Notify) {
@@ -244,25 +259,27 @@ const compactAtProvider = Effect.fnUntraced(function* (
 
 /** Follows a compaction plan from middleware, with the same summaries, pauses and limits. */
 const runPlan = Effect.fnUntraced(function* (
-  { summarise }: Engine,
+  engine: Engine,
   { focus, messages, notify = ignoreNotice, sessionId, taskId, turnId, window }: CompactionPort.Request,
   plan: CompactionPlan,
   known: SessionState
 ) {
   const now = yield* Clock.currentTimeMillis
-  if (known.ineffective >= maxIneffective || (plan.strategy === "llm_summary" && now < known.pausedUntil))
-    return messages
+  if (known.ineffective >= maxIneffective) return messages
+  if (plan.strategy === "llm_summary" && (yield* isPaused(engine, known, now))) return messages
   const summariseOne: Planned.Summarise<AiError.AiError | ConfigError> = (middle, previous) => {
     const tokens = computeSummaryTokens(Split.estimateTotalTokens(middle), window)
-    return summarise({
-      message: SummaryText.buildQuestion({ middle, previous, focus, prompt: plan.prompt, tokens }),
-      maxOutputTokens: tokens * 2,
-      context: { sessionId, taskId, turnId },
-      ...plan.summaryModel
-    }).pipe(Effect.retry({ times: plan.attempts - 1, while: (error) => error._tag !== "ConfigError" }))
+    return engine
+      .summarise({
+        message: SummaryText.buildQuestion({ middle, previous, focus, prompt: plan.prompt, tokens }),
+        maxOutputTokens: tokens * 2,
+        context: { sessionId, taskId, turnId },
+        ...plan.summaryModel
+      })
+      .pipe(Effect.retry({ times: plan.attempts - 1, while: (error) => error._tag !== "ConfigError" }))
   }
   const smaller = yield* Planned.compact(messages, plan, plan.window ?? window, summariseOne).pipe(
-    Effect.catch((error) => Effect.as(pauseAfterFailure(known, now, notify, error), messages))
+    Effect.catch((error) => Effect.as(pauseAfterFailure(engine, known, now, notify, error), messages))
   )
   if (smaller === messages) return messages
   const before = Split.estimateTotalTokens(messages)
@@ -273,21 +290,23 @@ const runPlan = Effect.fnUntraced(function* (
 
 /** Asks a model for the note; returns `undefined` if it fails or returns an empty answer. */
 const writeSummary = (
-  { summarise }: Engine,
+  engine: Engine,
   { focus, notify = ignoreNotice, sessionId, taskId, turnId, window }: CompactionPort.Request,
   { middle, previous }: { readonly middle: Split.Parts["middle"]; readonly previous: string | undefined },
   now: number,
   known: SessionState
 ): Effect.Effect<string | undefined> => {
   const tokens = computeSummaryTokens(Split.estimateTotalTokens(middle), window)
-  return summarise({
-    message: SummaryText.buildQuestion({ middle, previous, focus, tokens }),
-    maxOutputTokens: tokens * 2,
-    context: { sessionId, taskId, turnId }
-  }).pipe(
-    Effect.map((text) => (text.trim() === "" ? undefined : text)),
-    Effect.catch((error) => Effect.as(pauseAfterFailure(known, now, notify, error), undefined))
-  )
+  return engine
+    .summarise({
+      message: SummaryText.buildQuestion({ middle, previous, focus, tokens }),
+      maxOutputTokens: tokens * 2,
+      context: { sessionId, taskId, turnId }
+    })
+    .pipe(
+      Effect.map((text) => (text.trim() === "" ? undefined : text)),
+      Effect.catch((error) => Effect.as(pauseAfterFailure(engine, known, now, notify, error), undefined))
+    )
 }
 
 /** Shortens old results; after a refused request, all but the newest four messages count as old. */
@@ -333,7 +352,7 @@ const compactConversation = Effect.fnUntraced(function* (engine: Engine, request
   if (parts === undefined) return saved > 0 ? pruned : messages
   const unchanged = isRefused ? pruned : messages
   const now = yield* Clock.currentTimeMillis
-  if (reason !== "manual" && now < known.pausedUntil) return unchanged
+  if (reason !== "manual" && (yield* isPaused(engine, known, now))) return unchanged
   const withItem = yield* compactAtProvider(engine, request, bounds, known)
   if (withItem !== undefined) return withItem
   const summary = yield* writeSummary(engine, request, { middle: parts.middle, previous }, now, known)
@@ -344,14 +363,19 @@ const compactConversation = Effect.fnUntraced(function* (engine: Engine, request
   return after < before ? compacted : messages
 })
 
-/**
- * Creates the engine. `summarise` asks a model for the note, `provider` compacts at the provider if the settings ask
- * for it.
- */
+/** Optional parts of an engine. */
+export interface EngineParts {
+  /** Compacts at the provider if the settings ask for it. */
+  readonly provider?: ProviderCompaction | undefined
+  /** Stores pauses after failed notes. Without this option they are lost when the process ends. */
+  readonly pauses?: SummaryPauses.Service | undefined
+}
+
+/** Creates the engine. `summarise` asks a model for the note. */
 export const make = (
   settings: Settings,
   summarise: Summarise,
-  provider: ProviderCompaction = noProvider
+  { pauses = SummaryPauses.none, provider = noProvider }: EngineParts = {}
 ): CompactionPort.Service => {
   const {
     engine: name = "compressor",
@@ -364,6 +388,7 @@ export const make = (
     settings: { engine: name, protectFirst, protectLast, targetRatio, threshold },
     summarise,
     provider,
+    pauses,
     sessions: new Map(),
     hasWarned: false
   }

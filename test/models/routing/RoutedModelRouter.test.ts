@@ -516,20 +516,42 @@ describe("answers that break off", () => {
 })
 
 describe("calls in another form", () => {
-  it.effect("an answer that was asked to be too long is asked for shorter, in this call alone", () =>
-    Effect.gen(function* () {
-      const { asked, open, prepared } = S.world({
-        a: [S.fails(S.http(400, "supports at most 16384 completion tokens")), ok]
+  const lengths: ReadonlyArray<readonly [what: string, refusal: string, limits: ReadonlyArray<number>]> = [
+    [
+      "in all calls, if the model's longest answer is stated",
+      "supports at most 16384 completion tokens",
+      [16_384, 16_384]
+    ],
+    [
+      "in this call alone, if the room beside its input is stated",
+      "max_tokens: 100000 > context_window: 128000 - input_tokens: 111552 = available_tokens: 16448",
+      [16_384, 100_000]
+    ]
+  ]
+  for (const [what, refusal, limits] of lengths) {
+    it.effect(`an answer that was asked to be too long is asked for shorter, ${what}`, () =>
+      Effect.gen(function* () {
+        const { asked, open, prepared } = S.world({ a: [S.fails(S.http(400, refusal)), ok] })
+        const router = yield* S.router({ chain: [ab[0]], open })
+        const call: ModelCall = { ...S.question, maxOutputTokens: 100_000 }
+        yield* S.asking(router, { call }).answer
+        yield* S.asking(router, { call }).answer
+        assert.deepStrictEqual(asked.length, 3)
+        assert.deepStrictEqual(
+          prepared.map(({ maxOutputTokens }) => maxOutputTokens),
+          [100_000, ...limits]
+        )
       })
-      const router = yield* S.router({ chain: [ab[0]], open })
-      const call: ModelCall = { ...S.question, maxOutputTokens: 100_000 }
-      yield* S.asking(router, { call }).answer
-      yield* S.asking(router, { call }).answer
-      assert.deepStrictEqual(asked.length, 3)
-      assert.deepStrictEqual(
-        prepared.map(({ maxOutputTokens }) => maxOutputTokens),
-        [100_000, 16_384, 100_000]
-      )
+    )
+  }
+
+  it.effect("a model that the account's data policy excludes is left to the next route", () =>
+    Effect.gen(function* () {
+      const refused = S.fails(S.http(404, "No endpoints found matching your data policy (Free model training)."))
+      const { asked, open } = S.world({ a: [refused], b: [ok] })
+      const router = yield* S.router({ chain: ab, open })
+      assert.strictEqual((yield* S.asking(router).answer).route.provider, "b")
+      assert.deepStrictEqual(asked, ["a", "b"])
     })
   )
 

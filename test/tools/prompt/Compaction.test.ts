@@ -1,4 +1,5 @@
 // Compaction: what is shortened, what stays word for word, and what happens when no summary can be had.
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -8,11 +9,13 @@ import * as Prompt from "effect/ai/Prompt"
 import { ConfigError } from "../../../src/base/domain/AgentError.ts"
 import { SessionId, TaskId, TurnId } from "../../../src/base/domain/Ids.ts"
 import * as Compaction from "../../../src/tools/prompt/Compaction.ts"
+import * as SummaryPauses from "../../../src/tools/prompt/compaction/SummaryPauses.ts"
 import * as Prune from "../../../src/tools/prompt/compaction/Prune.ts"
 import * as Split from "../../../src/tools/prompt/compaction/Split.ts"
 import * as SummaryText from "../../../src/tools/prompt/compaction/SummaryText.ts"
 import type { Request } from "../../../src/models/routing/CompactionPort.ts"
 import { effectProp, prop } from "../../support/property.ts"
+import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const system = Prompt.systemMessage({ content: "system" })
 const user = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
@@ -234,7 +237,7 @@ describe("head, note and tail", () => {
         const service = Compaction.make(
           { engine: kind, protectFirst, protectLast: 4 },
           () => Effect.succeed("the note"),
-          provider
+          { provider }
         )
         const compacted = yield* service.compact({
           ...context,
@@ -429,4 +432,31 @@ describe("when it is done", () => {
     )
     assert.strictEqual(service.leastMessages, 24)
   })
+})
+
+describe("a note that failed", () => {
+  it.effect("is not requested again by the next program that continues the conversation", () =>
+    Effect.gen(function* () {
+      const home = yield* temporaryDirectory
+      let asked = 0
+      const next = Effect.map(SummaryPauses.openFile(home), (pauses) =>
+        Compaction.make(
+          { protectLast: 4 },
+          () =>
+            Effect.suspend(() => {
+              asked++
+              return Effect.fail(new ConfigError({ path: "auxiliary.compression", message: "no model" }))
+            }),
+          { pauses }
+        )
+      )
+      const request: Request = { ...context, messages: talk(30), window: 40_000, reason: "threshold" }
+      for (const _ of ["this program", "the next"])
+        assert.strictEqual(yield* (yield* next).compact(request), request.messages)
+      assert.strictEqual(asked, 1)
+      yield* TestClock.adjust("11 minutes")
+      yield* (yield* next).compact(request)
+      assert.strictEqual(asked, 2)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 })
