@@ -13,6 +13,7 @@
  * - Answers with only reasoning and empty messages are omitted.
  * - The conversation begins with a user message. If a route accepts no user message after a tool's result
  *   (`Route.Abilities.userAfterTool`), an assistant message is inserted between them.
+ * - Texts of users have no white space around them, and texts before calls none at their end.
  * - Thinking is included as the route requires it (`Route.Abilities.thinking`).
  * - A message marked by {@link markOnce} is sent only until the model has answered.
  *
@@ -224,6 +225,52 @@ const repairCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Pro
   })
 }
 
+type TrimText = (text: string) => string
+
+const isLoose =
+  (trim: TrimText) =>
+  (part: { readonly type: string }): boolean =>
+    part.type === "text" && "text" in part && typeof part.text === "string" && part.text !== trim(part.text)
+
+/** Returns parts with trimmed texts, without texts that are blank. */
+const trimParts = <Part extends { readonly type: string }>(
+  parts: ReadonlyArray<Part>,
+  trim: TrimText
+): ReadonlyArray<Part | Prompt.TextPart> =>
+  parts.flatMap((part): ReadonlyArray<Part | Prompt.TextPart> => {
+    if (part.type !== "text" || !("text" in part) || typeof part.text !== "string") return [part]
+    const text = trim(part.text)
+    return text === "" ? [] : [Prompt.textPart({ ...part, text })]
+  })
+
+const trimBoth: TrimText = (text) => text.trim()
+/** An answer may continue an earlier piece, so its beginning is unchanged. */
+const trimEnd: TrimText = (text) => text.trimEnd()
+
+const trimUser = memoize((message: Prompt.UserMessage): Prompt.Message =>
+  Prompt.userMessage({ content: trimParts(message.content, trimBoth), options: message.options })
+)
+const trimCaller = memoize((message: Prompt.AssistantMessage): Prompt.Message =>
+  Prompt.assistantMessage({ content: trimParts(message.content, trimEnd), options: message.options })
+)
+
+/**
+ * Removes white space around the texts of users, and after the texts of an answer with calls. An answer without calls is
+ * sent as the model wrote it, because the next one may continue it; results of tools are data.
+ */
+const trimTexts = (message: Prompt.Message): Prompt.Message => {
+  switch (message.role) {
+    case "user":
+      return message.content.some(isLoose(trimBoth)) && !isEmpty(message) ? trimUser(message) : message
+    case "assistant":
+      return message.content.some(({ type }) => type === "tool-call") && message.content.some(isLoose(trimEnd))
+        ? trimCaller(message)
+        : message
+    default:
+      return message
+  }
+}
+
 /** The messages before the newest answer, and the messages since then. */
 interface Rounds {
   /**
@@ -247,7 +294,8 @@ const isUser = ({ role }: Prompt.Message): boolean => role === "user"
  */
 const makeStage = (abilities: Route.Abilities) => {
   const appendRound = (out: Beginning, round: ReadonlyArray<Prompt.Message>): void => {
-    for (const message of repairCalls(Conversation.closeOpenCalls(round))) pushAlternating(out, message, abilities)
+    for (const message of repairCalls(Conversation.closeOpenCalls(round)))
+      pushAlternating(out, trimTexts(message), abilities)
   }
 
   /** Closes the round before a new answer. */

@@ -73,11 +73,13 @@ interface AwsFailureFacts {
 const collectFailureFacts = (error: Error, place: AwsContext): AwsFailureFacts => {
   const fields = Json.readFields(error)
   const answer = Json.readFields(fields["$metadata"])
-  const status = typeof answer["httpStatusCode"] === "number" ? answer["httpStatusCode"] : undefined
+  const response = Json.readFields(fields["$response"])
+  // An answer that cannot be parsed has its status only in the response.
+  const status = [answer["httpStatusCode"], response["statusCode"]].find((code) => typeof code === "number")
   const requestId = Json.readWord(answer["requestId"])
   const message = toOneLine(error.message)
   const isTooLong = error.name === "ValidationException" && tooLong.test(message)
-  const headers = Json.readFields(Json.readFields(fields["$response"])["headers"])
+  const headers = Json.readFields(response["headers"])
   const retryAfter = SdkError.readRetryAfter((name) => Json.readString(headers[name]), place.clock)
   const common = {
     metadata: {
@@ -148,10 +150,18 @@ const classifyUnanswered = (facts: AwsFailureFacts): AiError.AiErrorReason => {
     : NetworkFailure.makeNetworkReason(error, place.url)
 }
 
+/** Describes a failure of the server: its status, its place, and its message, if it sent one that can be read. */
+const describeServerFailure = ({ error, message, place }: AwsFailureFacts, status: number): string => {
+  const said =
+    error instanceof SyntaxError ? "with an answer that is not JSON" : message === "UnknownError" ? "" : message
+  const from = `HTTP ${status} from Bedrock in ${place.region} (${place.model})`
+  return said === "" ? `${from} without a message` : `${from}: ${said}`
+}
+
 /** Returns the reason for a failure according to its HTTP status. */
 const classifyStatus = (facts: AwsFailureFacts, status: number): AiError.AiErrorReason => {
   const { common, error, message } = facts
-  if (status < 300 || error instanceof SyntaxError) {
+  if (status < 300 || (status < 500 && error instanceof SyntaxError)) {
     const description = `the answer is not what Converse answers: ${message}`
     return new AiError.InvalidResponseError({ ...common, description })
   }
@@ -159,7 +169,7 @@ const classifyStatus = (facts: AwsFailureFacts, status: number): AiError.AiError
   if (status === 429 || exhausted.test(message)) return makeRateLimit(facts)
   if (status === 404) return makeMissingModel(facts)
   return status >= 500 || status === 408 || status === 424
-    ? new AiError.InternalProviderError({ ...common, description: message || `HTTP ${status}` })
+    ? new AiError.InternalProviderError({ ...common, description: describeServerFailure(facts, status) })
     : makeInvalidRequest(facts, message || `HTTP ${status}`)
 }
 

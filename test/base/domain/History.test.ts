@@ -57,6 +57,23 @@ describe("the history stage", () => {
     )
   })
 
+  it("texts of users are trimmed, texts before calls at their end; other answers and results are as they were", () => {
+    const history = [
+      system,
+      Prompt.userMessage({ content: [text(" \n"), text("  a\n"), text("b ")] }),
+      assistant(text(" I look.\n\n"), call("1")),
+      Conversation.makeToolResult({ id: "1", name: "t" }, { output: "  r\n", isFailure: false }),
+      assistant(text("half of ")),
+      user(" ")
+    ]
+    const made = History.toSendableMessages(history, all)
+    assert.deepStrictEqual(short(made).slice(1, 3), ["user: a | b", "assistant:  I look. | call 1"])
+    assert.strictEqual(made[3], history[3])
+    assert.deepStrictEqual(short(made).slice(4), ["assistant: half of ", "user:  "])
+    const again = History.toSendableMessages([...history, assistant(text("x"))], all)
+    assert.isTrue(made.slice(0, 4).every((message, at) => message === again[at]))
+  })
+
   it("what is made of the same messages is the same object", () => {
     const history = [user("a"), user("b"), assistant(text("x")), assistant(text("y"))]
     const [first, second] = [

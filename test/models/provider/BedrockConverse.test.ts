@@ -507,6 +507,26 @@ describe("failures", () => {
     })
   )
 
+  for (const stream of [true, false]) {
+    it.effect(`of a server say where they happened, whatever it answered, ${stream ? "streamed" : "whole"}`, () =>
+      Effect.gen(function* () {
+        const cases = [
+          ['{"message":"boom inside"}', ": boom inside"],
+          ["<html>bad gateway</html>", ": with an answer that is not JSON"],
+          ["", " without a message"]
+        ] as const
+        for (const [body, said] of cases) {
+          const server = yield* HttpServer.make((_, response) => {
+            response.writeHead(500, { "content-type": "application/json" }).end(body)
+          })
+          const reason = yield* failing(route(server.url), call("hi", { stream }))
+          assert(reason._tag === "InternalProviderError", body)
+          assert.include(reason.description, `HTTP 500 from Bedrock in us-east-1 (${route("").model})${said}`)
+        }
+      })
+    )
+  }
+
   it.effect("name the credentials that are missing, and the remedy", () =>
     Effect.gen(function* () {
       yield* environment({})
