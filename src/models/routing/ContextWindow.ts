@@ -39,6 +39,8 @@ export interface ContextWindows {
   readonly get: (route: ModelAddress) => Effect.Effect<number | undefined>
   /** Stores a window permanently. */
   readonly confirm: (route: ModelAddress, tokens: number) => Effect.Effect<void>
+  /** Removes a stored window. */
+  readonly forget: (route: ModelAddress) => Effect.Effect<void>
 }
 
 /** Returns the key under which the window of a route is stored. */
@@ -49,7 +51,8 @@ export const makeInMemory = (): ContextWindows => {
   const known = new Map<string, number>()
   return {
     get: (route) => Effect.sync(() => known.get(formatKey(route))),
-    confirm: (route, tokens) => Effect.sync(() => void known.set(formatKey(route), tokens))
+    confirm: (route, tokens) => Effect.sync(() => void known.set(formatKey(route), tokens)),
+    forget: (route) => Effect.sync(() => void known.delete(formatKey(route)))
   }
 }
 
@@ -124,6 +127,11 @@ export const openFile = (home: string): Effect.Effect<ContextWindows, never, Fil
     )
     const known = yield* Effect.cached(read)
 
+    const write = (all: ReadonlyMap<string, number>) =>
+      Effect.flatMap(Yaml.render(Object.fromEntries(all)), (text) => home_.write(`${text}\n`)).pipe(
+        Effect.catch((error) => Effect.logWarning(`${home_.path} cannot be written: ${error.message}`))
+      )
+
     return {
       get: (route) => Effect.map(known, (windows) => windows.get(formatKey(route))),
       confirm: (route, tokens) =>
@@ -132,10 +140,16 @@ export const openFile = (home: string): Effect.Effect<ContextWindows, never, Fil
             const windows = yield* known
             if (windows.get(formatKey(route)) === tokens) return
             windows.set(formatKey(route), tokens)
-            const all = new Map([...(yield* read), [formatKey(route), tokens]])
-            yield* home_
-              .write(`${yield* Yaml.render(Object.fromEntries(all))}\n`)
-              .pipe(Effect.catch((error) => Effect.logWarning(`${home_.path} cannot be written: ${error.message}`)))
+            yield* write(new Map([...(yield* read), [formatKey(route), tokens]]))
+          })
+        ),
+      forget: (route) =>
+        writing.withPermit(
+          Effect.gen(function* () {
+            const key = formatKey(route)
+            ;(yield* known).delete(key)
+            const all = yield* read
+            if (all.delete(key)) yield* write(all)
           })
         )
     }

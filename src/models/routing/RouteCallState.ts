@@ -25,7 +25,7 @@ import type * as RateLimitGate from "./RateLimitGate.ts"
 import type { OpenProviders } from "./RoutedModelRouter.ts"
 import type { FallbackPolicy } from "./FallbackPolicy.ts"
 import * as RetryPolicy from "./RetryPolicy.ts"
-import type { ProfileStore } from "./profile/ProfileStore.ts"
+import * as ProfileStore from "./profile/ProfileStore.ts"
 import * as RouteProfile from "./RouteProfile.ts"
 import type { CallForm, Retries } from "./RouteRetry.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
@@ -73,7 +73,7 @@ const aggregators = new Set(["openrouter", "nous"])
 export const manageRoute = ({ limits, pool, provider, retry, route }: ManagedRouteOptions): ManagedRoute => {
   const routes = new Map<string, Route.Route>()
   const info = Route.toInfo(route)
-  const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
+  const id = ProfileStore.formatRouteId(route)
   const own = route.apiKey === undefined ? "" : fingerprint(Redacted.value(route.apiKey))
   const ownKey = `${id}|${own}`
   return {
@@ -109,7 +109,7 @@ export const formatRouteName = ({ info }: Pick<ManagedRoute, "info">): string =>
 export interface Shared {
   readonly catalogue: Catalogue
   readonly providers: OpenProviders
-  readonly profiles: Pick<ProfileStore, "add" | "get"> | undefined
+  readonly profiles: Pick<ProfileStore.ProfileStore, "add" | "get"> | undefined
   readonly limits: RateLimitGate.RateLimits
   readonly guard: RateGuard
   /** Retry policy for routes and calls that do not have their own policy. */

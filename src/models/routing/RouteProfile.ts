@@ -25,6 +25,8 @@ export interface RouteProfile {
   readonly outputMaximum: number | undefined
   /** Tokens in the newest counted prompt per estimated token; 1 before the first one. */
   readonly ratio: number
+  /** `none` if the endpoint does not report the size of prompts; `undefined` before the first answer. */
+  readonly usage: "none" | "reported" | undefined
   /** Output limit that requests have if the caller does not choose one, as far as known. */
   readonly defaultLimit: number | undefined
 }
@@ -34,6 +36,7 @@ interface MutableProfile extends RouteProfile {
   readonly parameters: Map<string, string | undefined>
   outputMaximum: number | undefined
   ratio: number
+  usage: "none" | "reported" | undefined
   defaultLimit: number | undefined
   /** True if the user was told that the endpoint shortens prompts. */
   isCutReported: boolean
@@ -50,6 +53,7 @@ const makeMutable = (changes: ReadonlyArray<Adaptation.Change>): MutableProfile 
   parameters: new Map(),
   outputMaximum: undefined,
   ratio: 1,
+  usage: undefined,
   defaultLimit: undefined,
   isCutReported: false,
   isRecalled: false
@@ -74,6 +78,10 @@ const addFact = (profile: MutableProfile, name: string, { value }: Pick<NewFact,
   const change = Adaptation.findChange(name.startsWith(formPrefix) ? name.slice(formPrefix.length) : "")
   if (change !== undefined && value === true) {
     profile.changes.add(change)
+    return true
+  }
+  if (name === "usage" && value === "none") {
+    profile.usage = value
     return true
   }
   if (name !== "output_maximum" || typeof value !== "number" || value <= 0) return false
@@ -121,6 +129,25 @@ export const learnFacts = (
 /** Adds a change to the profile for this process only. */
 export const noteChange = (route: ProfiledRoute, change: Adaptation.Change): void => {
   toMutable(route).changes.add(change)
+}
+
+/**
+ * Records whether the endpoint reports the size of prompts. Returns an effect that stores the first answer without it;
+ * otherwise `undefined`.
+ */
+export const noteUsage = (
+  store: Pick<ProfileStore, "add"> | undefined,
+  route: ProfiledRoute,
+  counted: number
+): Effect.Effect<void> | undefined => {
+  const profile = toMutable(route)
+  if (counted > 0) {
+    profile.usage = "reported"
+    return undefined
+  }
+  if (profile.usage !== undefined) return undefined
+  profile.usage = "none"
+  return store?.add(route.id, { usage: { value: "none", source: "answer" } })
 }
 
 /** Smallest count that can be a window, so that less is a wrong count and not a shortened prompt. */

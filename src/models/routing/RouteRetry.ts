@@ -264,6 +264,8 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
     yield* shared.catalogue.probing.succeeded(route.route)
     yield* RateLimitGate.recordSuccess(state)
     const counted = Usage.countPromptTokens(Usage.fromResponse(result.response.usage))
+    const noted = RouteProfile.noteUsage(shared.profiles, route, counted)
+    if (noted !== undefined) yield* noted
     const estimated = RouteProfile.notePromptSize(route, counted, () => CallTokens.estimateRequest(question.call))
     if (estimated !== undefined) yield* reportShortenedPrompt(state, counted, estimated)
     return { _tag: "Answered", answer: result }

@@ -1,5 +1,5 @@
 /**
- * `hermes model`: shows, lists, selects and tests models.
+ * `hermes model`: shows, lists, selects and tests models, and shows what was learnt about them.
  *
  * On a terminal it guides the user through the set-up of another model (`ModelSetup`). `login` and `logout` manage the
  * tokens of a ChatGPT subscription, which replace an API key. Nothing is written before the login succeeds.
@@ -28,6 +28,7 @@ import { noKey } from "../../models/routing/RouteKeys.ts"
 import * as TokenStore from "../../models/routing/TokenStore.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
+import * as ModelProfile from "./ModelProfile.ts"
 import * as ModelSetup from "./ModelSetup.ts"
 import { InterruptCode, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -303,4 +304,4 @@ export const command = Command.make(
       makeSilentFailure(interrupted())
     )
   }, Effect.provide(Config.layerAll()))
-).pipe(Command.withSubcommands([list, set, test, login, logout]))
+).pipe(Command.withSubcommands([list, set, test, ModelProfile.command, login, logout]))

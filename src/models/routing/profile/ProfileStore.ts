@@ -23,6 +23,7 @@ import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
+import type { Route } from "../../../base/domain/Route.ts"
 import * as HomeFile from "../HomeFile.ts"
 
 /** Source of a fact. */
@@ -62,6 +63,16 @@ export interface ProfileStore {
   /** Removes one fact, or all facts about a route. Returns the number of removed facts. */
   readonly forget: (route: string, name?: string) => Effect.Effect<number>
 }
+
+/** Returns the id under which the facts about a route are stored. It does not depend on the key. */
+export const formatRouteId = ({
+  apiMode,
+  baseUrl,
+  model,
+  provider,
+  region
+}: Pick<Route, "apiMode" | "baseUrl" | "model" | "provider" | "region">): string =>
+  `${provider}|${model}|${apiMode}|${baseUrl ?? region ?? ""}`
 
 /** Name of the file in the home directory. */
 export const fileName = "cache/model_profiles.json"
