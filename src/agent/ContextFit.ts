@@ -6,9 +6,9 @@
  *
  * A window of unknown size never triggers compaction. After tool calls, the decision uses the prompt tokens that the
  * provider counted last, without its answer, or an estimate if the provider does not count. A conversation is also
- * compacted if the next prompt, with what the calls returned, would leave no room for an answer. Before the first call
- * the decision uses an estimate, if the conversation is long enough to have a head and a tail. After compaction, open items of a removed todo list are added again, and files
- * count as unread.
+ * compacted if the next prompt, including the new results, would leave no room for an answer. Before the first call
+ * the decision uses an estimate, if the conversation is long enough to have a head and a tail. After compaction, open
+ * items of a removed todo list are added again, and files count as unread.
  *
  * Source: `hermes-llm.md` §10.4 and §10.6.
  */

@@ -55,8 +55,8 @@ const listNames = ({ names }: Notation, text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(names), ([, ...groups]) => groups.find((name) => name !== undefined) ?? "")
 
 /**
- * Returns the name of the first called tool if a text consists of tool calls in the notation of a chat template, and the
- * tool is offered.
+ * Returns the name of the first called tool if a text consists of tool calls in the notation of a chat template, and
+ * the tool is offered.
  */
 export const findLeakedCall = (text: string, tools: ReadonlyArray<string>): string | undefined => {
   const trimmed = text.trim()

@@ -176,7 +176,7 @@ const measurePrompt = ({ conversation, tokens }: RunState, counted: number, defi
 }
 
 /**
- * Estimates the size of the next prompt: the provider's count of the newest one and what was added since then,
+ * Estimates the size of the next prompt: the provider's count of the newest one and the messages added since then,
  * otherwise the conversation and the tools.
  */
 export const estimateNextPrompt = ({ conversation, tokens }: RunState): number => {

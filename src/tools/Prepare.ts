@@ -26,9 +26,10 @@ import type * as Approvals from "./Approvals.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
+import * as Normalise from "./calls/Normalise.ts"
 import * as LifecycleTools from "./LifecycleTools.ts"
 import * as ToolEvents from "./ToolEvents.ts"
-import type { Snapshot } from "./ToolRegistry.ts"
+import { isUnknownTool, type Snapshot } from "./ToolRegistry.ts"
 import { ToolContext } from "./ToolContext.ts"
 import type { BoundTool } from "./Toolset.ts"
 
@@ -94,13 +95,6 @@ class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")
     return `'${this.tool}' was not run: the tool calls of this request are used up. Answer with what you have.`
   }
 }
-
-/** Text for a valid call beside a call of an unknown tool (`hermes-llm.md` §13.3). */
-const skippedText = "Skipped: another tool call in this turn used an invalid name. Please retry this tool call."
-
-/** Tests whether a name is neither a tool of the run nor a tool that is not available to it. */
-const isUnknown = ({ get, withheld }: Snapshot, name: string): boolean =>
-  get(name) === undefined && withheld(name) === undefined
 
 /** Failure that prevents a tool call from being attempted. */
 type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
@@ -433,17 +427,14 @@ export const prepare = (
     const unknown = refuseInvalidCall(call, new UnknownTool({ tool, available: given.tools.names }), "unknown_tool")
     return closeInvalidCall(given, unknown, isArguments(call.params) ? call.params : {})
   }
-  if (given.calls?.some(({ name }) => isUnknown(given.tools, name)) === true) {
-    const skipped = refuseCall(call, "cancelled", skippedText, "skipped_sibling")
+  if (given.calls?.some(({ name }) => isUnknownTool(given.tools, name)) === true) {
+    const skipped = refuseCall(call, "cancelled", Normalise.skippedText, "skipped_sibling")
     return notifyRefusedCall(given, skipped, isArguments(call.params) ? call.params : {})
   }
   if (!isArguments(call.params)) {
     const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.explainProblem(call.params) }
-    return closeInvalidCall(
-      given,
-      refuseInvalidCall(call, new MalformedArguments(malformed), "malformed_arguments"),
-      {}
-    )
+    const refused = refuseInvalidCall(call, new MalformedArguments(malformed), "malformed_arguments")
+    return closeInvalidCall(given, refused, {})
   }
   if (given.quota?.() === false) {
     return notifyRefusedCall(

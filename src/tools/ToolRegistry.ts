@@ -113,6 +113,10 @@ export interface Snapshot {
   readonly withheld: (name: string) => string | undefined
 }
 
+/** Tests whether a name is neither a tool of the step nor a registered tool that is not offered to the run. */
+export const isUnknownTool = ({ get, withheld }: Snapshot, name: string): boolean =>
+  get(name) === undefined && withheld(name) === undefined
+
 /** Selects every registered tool. */
 export const everything: Selection = {}
 

@@ -255,8 +255,8 @@ const trimCaller = memoize((message: Prompt.AssistantMessage): Prompt.Message =>
 )
 
 /**
- * Removes white space around the texts of users, and after the texts of an answer with calls. An answer without calls is
- * sent as the model wrote it, because the next one may continue it; results of tools are data.
+ * Removes white space around the texts of users, and after the texts of an answer with calls. An answer without calls
+ * is sent as the model wrote it, because the next one may continue it; results of tools are data.
  */
 const trimTexts = (message: Prompt.Message): Prompt.Message => {
   switch (message.role) {

@@ -17,10 +17,10 @@
  * **Gotchas**
  *
  * If the provider does not state a time, a key refused because of a rate limit is disabled for one minute, and for
- * twice as long, up to one hour, each time that it is refused again soon after. The specification says one hour from the
- * start; together with the rule that the first refusal causes a change to the next key (`ARCHITECTURE.md` §7, D3), this
- * could disable a whole pool for an hour within a minute. A key without credit is disabled for one hour, a rejected key
- * for five minutes.
+ * twice as long, up to one hour, each time that it is refused again soon after. The specification says one hour from
+ * the start; together with the rule that the first refusal causes a change to the next key (`ARCHITECTURE.md` §7, D3),
+ * this could disable a whole pool for an hour within a minute. A key without credit is disabled for one hour, a
+ * rejected key for five minutes.
  *
  * Unused keys are preferred, so that concurrent runs use different keys; the strategy chooses among them. `fill_first`
  * prefers the first key, and with it the prompt cache that the provider stores for this key.

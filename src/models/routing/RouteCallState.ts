@@ -48,7 +48,7 @@ export interface ManagedRoute {
    * the application cannot be reopened.
    */
   readonly isDirect: boolean
-  /** What was learned about the requests of the route. Changed by `RouteProfile` only. */
+  /** Facts learned about the requests of the route. Changed by `RouteProfile` only. */
   readonly profile: RouteProfile.RouteProfile
   /** Returns the route with the key of a lease; the same key always returns the same object. */
   readonly routeWith: (lease: Lease | undefined) => Route.Route

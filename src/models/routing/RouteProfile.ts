@@ -1,9 +1,9 @@
 /**
- * What is known about the requests that a route accepts and about its answers. Only this module changes it.
+ * Holds the facts about a route: the requests that it accepts, and its answers. Only this module changes them.
  *
  * **Details**
  *
- * A profile begins with a table of endpoints. It grows by refusals and answers, and by what earlier runs have stored
+ * A profile begins with a table of endpoints. It grows by refusals and answers, and by the facts of earlier runs
  * (`ProfileStore`). All sessions of a process share the profile of a route.
  *
  * Source: `hermes-llm.md` §4.1, §15.5, §16.5.
@@ -15,7 +15,7 @@ import * as Adaptation from "./Adaptation.ts"
 import * as CallTokens from "./CallTokens.ts"
 import type { Facts, NewFact, ProfileStore } from "./profile/ProfileStore.ts"
 
-/** What is known about a route. */
+/** Facts about a route. */
 export interface RouteProfile {
   /** Changes to calls that the endpoint requires. */
   readonly changes: ReadonlySet<Adaptation.Change>
@@ -154,9 +154,9 @@ export const noteUsage = (
 const leastWindow = 1_024
 
 /**
- * Records the size of an answered prompt that the endpoint counted (0 if it does not count). Returns the estimated size,
- * once per route, if the endpoint has read less than a third of the prompt: it has shortened the prompt to its window
- * without an error.
+ * Records the size of an answered prompt that the endpoint counted (0 if it does not count). Returns the estimated
+ * size, once per route, if the endpoint has read less than a third of the prompt: it has shortened the prompt to its
+ * window without an error.
  */
 export const notePromptSize = (route: ProfiledRoute, counted: number, estimate: () => number): number | undefined => {
   if (counted < leastWindow) return undefined

@@ -17,6 +17,9 @@ import type { Snapshot } from "../ToolRegistry.ts"
 import * as ArgumentRepair from "./ArgumentRepair.ts"
 import * as NameRepair from "./NameRepair.ts"
 
+/** Result of a valid call beside a call of an unknown tool, none of which run (`hermes-llm.md` §13.3). */
+export const skippedText = "Skipped: another tool call in this turn used an invalid name. Please retry this tool call."
+
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 
 /** Description of a change or an omission, for the log. */

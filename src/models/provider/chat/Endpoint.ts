@@ -76,7 +76,7 @@ export interface Endpoint {
    * this route are always sent back; see {@link origin}.
    */
   readonly signatures: boolean
-  /** Names the route in the metadata of what only this route understands. */
+  /** Name of the route in metadata that only this route understands. */
   readonly origin: string
   /** True if the usage of a stream must be requested with `stream_options`. */
   readonly streamOptions: boolean

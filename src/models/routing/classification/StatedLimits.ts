@@ -31,7 +31,7 @@ const findFirst = (patterns: ReadonlyArray<RegExp>, text: string): number | unde
 }
 
 /** Compiles a pattern in which `#` is a number and `@` a name of the output limit. */
-const compile = (pattern: string, least = 0): RegExp =>
+const compilePattern = (pattern: string, least = 0): RegExp =>
   new RegExp(
     pattern
       .replaceAll("#", `(\\d[\\d,_]{${least},})`)
@@ -39,28 +39,29 @@ const compile = (pattern: string, least = 0): RegExp =>
   )
 
 /** Names of the output limit in messages. */
-const outputNames = compile("@")
+const outputNames = compilePattern("@")
 
 const outputMaxima: ReadonlyArray<RegExp> = [
   "@: [\\d,]+ > #, which is the maximum",
   "supports at most # (?:completion|output) tokens",
   "range of @ (?:is|should be|must be) \\[\\d+, ?#\\]",
   "@[^.\\d]{0,30}\\[\\d+, ?#\\]",
-  "(?<!\\+ ['\"`]?)@ (?:value )?(?:must|should|has to|needs to) be (?:less than or equal to|at most|no more than|<=) ['\"`]?#",
-  "(?<!\\+ ['\"`]?)@ (?:value )?(?:cannot|can not|must not|should not) (?:exceed|be (?:greater|larger|more) than) ['\"`]?#",
+  "(?<!\\+ ['\"`]?)@ (?:value )?(?:must|should|has to|needs to) be " +
+    "(?:less than or equal to|at most|no more than|<=) ['\"`]?#",
+  "(?<!\\+ ['\"`]?)@ (?:value )?(?:can ?not|must not|should not) (?:exceed|be (?:greater|larger|more) than) ['\"`]?#",
   "@: integer above maximum value\\. expected a value <= #",
   "exceeds? the (?:model'?s? )?(?:limit|maximum) of #(?: output| completion)? tokens.*max",
   "maximum tokens you requested exceeds the model limit of #"
-].map((pattern) => compile(pattern))
+].map((pattern) => compilePattern(pattern))
 
 /** Wording of Gemini, whose upper bound is not part of the range. */
-const exclusiveMaximum = compile(
+const exclusiveMaximum = compilePattern(
   "@ value of [\\d,]+ but the supported range is from \\d+ \\(inclusive\\) to # \\(exclusive"
 )
 
 const rooms: ReadonlyArray<RegExp> = [/available[_ ]tokens['"`]?\s*[:=]\s*([\d,]+)/, /(?<![<>])=\s*([\d,]+)\D*$/]
 
-const inputMaxima: ReadonlyArray<RegExp> = [compile("input length should be \\[\\d+, ?#\\]", 3)]
+const inputMaxima: ReadonlyArray<RegExp> = [compilePattern("input length should be \\[\\d+, ?#\\]", 3)]
 
 const windows: ReadonlyArray<RegExp> = [
   "maximum (?:context|prompt|model|input|sequence)(?: token)? length (?:is|of|for this model is)?:? ?(?:only )?\\(?#",
@@ -71,12 +72,13 @@ const windows: ReadonlyArray<RegExp> = [
   "context_window: #",
   "cannot be greater than (?:\\w+=)+#",
   "> ?# ?(?:maximum|max|limit|tokens?|\\b)",
-  "exceed(?:s|ed)?(?: the| model)*(?: available)? (?:token limit|limit|maximum|max|context window|context size|context limit)(?: of|:)? ?\\(?#",
+  "exceed(?:s|ed)?(?: the| model)*(?: available)? " +
+    "(?:token limit|limit|maximum|max|context window|context size|context limit)(?: of|:)? ?\\(?#",
   "must be <= ?#",
   "(?:less|fewer|no more) than #",
   "cannot exceed #",
   "n_ctx['\"]?[ :=]+#"
-].map((pattern) => compile(pattern, 3))
+].map((pattern) => compilePattern(pattern, 3))
 
 const vagueWindows: ReadonlyArray<RegExp> = [
   "(?:max(?:imum)?|limit)[^.\\d]{0,40}(?:context|length|size|window)[^.\\d]{0,24}#",
@@ -85,7 +87,7 @@ const vagueWindows: ReadonlyArray<RegExp> = [
   "最大长度[^\\d]{0,12}#",
   "# tokens? (?:context|limit)",
   "# maximum"
-].map((pattern) => compile(pattern, 3))
+].map((pattern) => compilePattern(pattern, 3))
 
 const inputs: ReadonlyArray<RegExp> = [
   "context limit: # \\+ [\\d,]+ > [\\d,]+",
@@ -97,7 +99,7 @@ const inputs: ReadonlyArray<RegExp> = [
   "given: # ['\"`]?inputs",
   "prompt contains # tokens",
   "request \\(# tokens\\) exceeds"
-].map((pattern) => compile(pattern))
+].map((pattern) => compilePattern(pattern))
 
 const outputs: ReadonlyArray<RegExp> = [
   "context limit: [\\d,]+ \\+ # > [\\d,]+",
@@ -105,7 +107,7 @@ const outputs: ReadonlyArray<RegExp> = [
   "inputs['\"`]? tokens and # ['\"`]?@",
   "@ ?[:=] ?#",
   "@(?: or '@)? is too large: #"
-].map((pattern) => compile(pattern))
+].map((pattern) => compilePattern(pattern))
 
 /** Parts of a request in parentheses: `(8000 in the messages, 1000 in the completion)`. */
 const part = /([\d,]*\d) (?:of|in)(?: the| your)? ([a-z]+)/g

@@ -48,7 +48,7 @@ const named: Readonly<Record<string, ReadonlyArray<string>>> = {
   search_files: ["pattern", "path"]
 }
 
-/** What a result says about itself, and the text that a user would read. */
+/** Outcome that a result reports, and the text that a user would read. */
 interface ReportedResult {
   readonly output: string
   readonly exitCode: number | undefined
