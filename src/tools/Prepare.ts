@@ -427,14 +427,14 @@ export const prepare = (
     const unknown = refuseInvalidCall(call, new UnknownTool({ tool, available: given.tools.names }), "unknown_tool")
     return closeInvalidCall(given, unknown, isArguments(call.params) ? call.params : {})
   }
-  if (given.calls?.some(({ name }) => isUnknownTool(given.tools, name)) === true) {
-    const skipped = refuseCall(call, "cancelled", Normalise.skippedText, "skipped_sibling")
-    return notifyRefusedCall(given, skipped, isArguments(call.params) ? call.params : {})
-  }
   if (!isArguments(call.params)) {
     const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.explainProblem(call.params) }
     const refused = refuseInvalidCall(call, new MalformedArguments(malformed), "malformed_arguments")
     return closeInvalidCall(given, refused, {})
+  }
+  if (given.calls?.some(({ name }) => isUnknownTool(given.tools, name)) === true) {
+    const skipped = refuseCall(call, "cancelled", Normalise.skippedText, "skipped_sibling")
+    return notifyRefusedCall(given, skipped, call.params)
   }
   if (given.quota?.() === false) {
     return notifyRefusedCall(

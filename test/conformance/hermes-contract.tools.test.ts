@@ -82,13 +82,14 @@ describe("hermes-contract.md, calls that do not run", () => {
   it.effect(
     "unknown tools, malformed arguments and vetoes of tool_request are told as every other call: one opening, one closing event",
     () => {
+      // No valid call runs beside an unknown one.
+      const unknown = Fake.calls(Fake.call("c1", "frobnicate", { text: "a" }))
       const calls = Fake.calls(
-        Fake.call("c1", "frobnicate", { text: "a" }),
         Fake.call("c2", "echo", [1]),
         Fake.call("c3", "echo", { text: "veto" }),
         Fake.call("c4", "echo", { text: "break" })
       )
-      const { asked, ended, layer, ran } = setup(Fake.make(calls, Fake.text("done")), [
+      const { asked, ended, layer, ran } = setup(Fake.make(unknown, calls, Fake.text("done")), [
         Middleware.toolRequest({
           name: "policy",
           onFailure: "closed",
