@@ -47,7 +47,9 @@ export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): numbe
   Math.ceil(characters(messages).count / 4)
 
 /** Estimates the number of tokens in the definitions of tools. */
-export const estimateTools: (tools: ModelCall["tools"]) => number = memoize((tools) => Math.ceil(countJson(tools) / 4))
+export const estimateTools: (tools: ModelCall["tools"]) => number = memoize((tools) =>
+  tools.length === 0 ? 0 : Math.ceil(countJson(tools) / 4)
+)
 
 /** Estimates the number of tokens in the messages and tools of a call. */
 export const estimateRequest = (call: Pick<ModelCall, "messages" | "tools">): number =>

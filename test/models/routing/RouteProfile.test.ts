@@ -72,7 +72,9 @@ describe("facts", () => {
       const home = yield* temporaryDirectory
       const first = yield* ProfileStore.openFile(home)
       yield* first.add("a", refusal(8_192))
-      yield* first.add("a", { "form.without_images": { value: true, source: "refusal" } })
+      const key = `sk-${"a1B2".repeat(12)}`
+      yield* first.add("a", { "form.without_images": { value: true, source: "refusal", message: `key ${key}: no` } })
+      assert.notInclude(readFileSync(join(home, ProfileStore.fileName), "utf8"), key)
       yield* first.add("a", { "parameter.seed": { value: "omit", source: "user" } })
       const next = yield* ProfileStore.openFile(home)
       const known = yield* next.get("a")

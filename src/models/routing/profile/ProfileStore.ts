@@ -23,6 +23,7 @@ import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
+import { redactStart } from "../../../base/domain/Redaction.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import * as HomeFile from "../HomeFile.ts"
 
@@ -35,7 +36,7 @@ export const Fact = Schema.Struct({
   source: Source,
   /** Time in milliseconds since 1970 at which the fact was learnt. */
   at: Schema.Finite,
-  /** Message of the endpoint from which the fact was learnt, at most 200 characters. */
+  /** Message of the endpoint from which the fact was learnt, at most 200 characters, without secrets. */
   message: Schema.optionalKey(Schema.String)
 })
 /** One fact about a route. */
@@ -122,7 +123,7 @@ const makeOverFile = ({ load, save }: HomeFile.Memory<Profiles>): Effect.Effect<
         changeFacts(route, (known, now) => {
           const added = Object.entries(facts).map(([name, { message, source, value }]): [string, Fact] => [
             name,
-            { value, source, at: now, ...(message === undefined ? {} : { message: message.slice(0, maxMessage) }) }
+            { value, source, at: now, ...(message === undefined ? {} : { message: redactStart(message, maxMessage) }) }
           ])
           return [undefined, { ...known, ...Object.fromEntries(added) }]
         }),
