@@ -2,7 +2,8 @@
 // caches of the providers find them. Through the settings of the program, over the wire, at published prices.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { endpoints, judge, type Plan, record, type Recorded } from "./support/promptSessions.ts"
+import * as PromptCache from "./support/promptCache.ts"
+import { endpoints, judge, type Plan, record, weighSideWork } from "./support/promptSessions.ts"
 
 const tenTurns: Plan = { turns: [1, 0, 2, 1, 1, 14, 1, 0, 2, 1], programs: 3 }
 
@@ -86,15 +87,92 @@ describe("a session of ten turns over three programs", () => {
         const { requests, reviews } = yield* record(endpoint, plan)
         assert.lengthOf(reviews, 2)
         assert.deepStrictEqual(judge(endpoint, requests).breaks, [])
-        const timed = (all: ReadonlyArray<Recorded>) =>
-          all
-            .toSorted((a, b) => a.at - b.at)
-            .map(({ at, body }) => ({ at, key: endpoint.key?.(body) ?? "", blocks: endpoint.blocks(body) }))
-        const without = endpoint.price.pay(timed(requests))
-        assert.isAtMost(endpoint.price.pay(timed([...requests, ...reviews])) / without, 1.03)
+        assert.isAtMost(weighSideWork(endpoint, requests, reviews), 1.03)
       }
     })
   )
+
+  describe("the note of a compaction", () => {
+    const talk: Plan = { turns: Array.from({ length: 20 }, () => 0), programs: 2, window: 64_000, answer: 1_500 }
+    const { anthropic } = endpoints
+    const isContinued = (body: string) => body.includes("write its handoff note")
+    const hasTools = (body: string) => JSON.parse(body).tools !== undefined
+
+    it.effect("goes on from the cached prefix", () =>
+      Effect.gen(function* () {
+        for (const name of ["anthropic", "bedrock", "responses", "Claude behind a gateway"] as const) {
+          const endpoint = endpoints[name]
+          const { requests, side } = yield* record(endpoint, talk)
+          assert.isNotEmpty(side)
+          for (const request of side) {
+            const before = requests[Math.floor(request.after)]
+            const both = [before, request].flatMap((one) => (one === undefined ? [] : [one.body]))
+            assert.lengthOf(both, 2)
+            assert.deepStrictEqual(PromptCache.findBreaks(both.map(endpoint.blocks)), [])
+            assert.strictEqual(new Set(both.map((body) => endpoint.key?.(body))).size, 1)
+            assert.strictEqual(
+              endpoint.blocks(request.body).some(({ isMarked }) => isMarked),
+              name !== "responses"
+            )
+          }
+          assert.isAtMost(weighSideWork(endpoint, requests, side), 1.1)
+        }
+      })
+    )
+
+    it.effect("runs no call: it is asked again, and then written from a copy", () =>
+      Effect.gen(function* () {
+        const once = yield* record(anthropic, { ...talk, callsInNotes: 1 })
+        assert.isTrue(once.side.every(({ body }) => isContinued(body)))
+        assert.include(once.side[1]?.body, "Answer with text alone")
+        const twice = yield* record(anthropic, { ...talk, callsInNotes: 2 })
+        assert.deepStrictEqual(
+          twice.side.slice(0, 3).map(({ body }) => isContinued(body)),
+          [true, true, false]
+        )
+        for (const { requests } of [once, twice])
+          assert.isFalse(requests.some(({ body }) => body.includes(`"tool_result"`)))
+      })
+    )
+
+    it.effect("is written from a copy if the conversation has a secret, which is masked", () =>
+      Effect.gen(function* () {
+        const key = ["sk-ant-api03", "a1B2c3D4e5".repeat(8)].join("-")
+        const { side } = yield* record(anthropic, { ...talk, question: `use ${key}` })
+        assert.isNotEmpty(side)
+        assert.isFalse(side.some(({ body }) => isContinued(body) || body.includes(key)))
+      })
+    )
+
+    it.effect("is written by the model that the settings name for it", () =>
+      Effect.gen(function* () {
+        const settings = (url: string) => [
+          `auxiliary: { compression: { provider: custom, base_url: "${url}", api_mode: anthropic_messages, api_key: k, model: other } }`
+        ]
+        const { side } = yield* record(anthropic, { ...talk, settings })
+        assert.isNotEmpty(side)
+        assert.isFalse(side.some(({ body }) => isContinued(body) || hasTools(body)))
+        assert.isTrue(side.every(({ body }) => body.includes('"model":"other"')))
+      })
+    )
+
+    it.effect("is written from a copy if the user paused for too long", () =>
+      Effect.gen(function* () {
+        const { side } = yield* record(anthropic, { ...talk, pause: "20 minutes" })
+        assert.isNotEmpty(side)
+        assert.isFalse(side.some(({ body }) => isContinued(body)))
+      })
+    )
+
+    it.effect("is written from a copy if the continued conversation is refused", () =>
+      Effect.gen(function* () {
+        const { refused, side } = yield* record(anthropic, { ...talk, refuses: isContinued })
+        assert.isAbove(refused, 0)
+        assert.isNotEmpty(side)
+        assert.isFalse(side.some(({ body }) => isContinued(body)))
+      })
+    )
+  })
 
   it.effect("a custom address is asked about its model once, whichever program asks", () =>
     Effect.gen(function* () {

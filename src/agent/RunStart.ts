@@ -197,6 +197,20 @@ interface RunParts {
   readonly added: ReadonlyArray<Prompt.Message>
 }
 
+/** Chooses the prompt cache of a run by the time since the session's last run. */
+const choosePromptCache = (
+  { promptCache: lifetime = "auto", promptCacheRoutes }: AgentSettings,
+  { lastEndedAt, model }: OpenedSession,
+  route: RouteInfo,
+  startedAt: number
+): Pick<RunState, "hasWarmStart" | "promptCache"> => {
+  const idleMillis = lastEndedAt === undefined ? undefined : startedAt - lastEndedAt
+  return {
+    promptCache: PromptCaching.choosePromptCache(lifetime, idleMillis, promptCacheRoutes),
+    hasWarmStart: model === route.model && PromptCaching.isKept(lifetime, idleMillis)
+  }
+}
+
 /** Creates the state of a run that starts. */
 const makeRunState = (
   settings: AgentSettings,
@@ -205,11 +219,7 @@ const makeRunState = (
 ): RunState => ({
   sessionId: session.id,
   conversationId: session.conversationId,
-  promptCache: PromptCaching.choosePromptCache(
-    settings.promptCache ?? "auto",
-    session.lastEndedAt === undefined ? undefined : startedAt - session.lastEndedAt,
-    settings.promptCacheRoutes
-  ),
+  ...choosePromptCache(settings, session, route, startedAt),
   taskId: ids.taskId,
   turnId: ids.turnId,
   platform: getPlatform(settings, input),

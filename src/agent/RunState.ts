@@ -52,6 +52,8 @@ export interface RunFacts {
   readonly conversationId: SessionId
   /** Prompt cache that the calls of the run ask for; `undefined` if they ask for none. */
   readonly promptCache: PromptCache | undefined
+  /** True if the provider still has the requests of the session's last run when this run starts. */
+  readonly hasWarmStart: boolean
   readonly taskId: TaskId
   readonly turnId: TurnId
   readonly platform: string

@@ -5,6 +5,8 @@ import * as Json from "../../base/domain/Json.ts"
 import type { ModelCall } from "../../base/domain/ModelCall.ts"
 import type { CallSituation } from "./classification/Evidence.ts"
 
+const charactersPerToken = 4
+
 const countPartCharacters = (part: Exclude<Prompt.Message["content"], string>[number]): number => {
   switch (part.type) {
     case "text":
@@ -30,7 +32,11 @@ const characters = GrowingList.fold<Prompt.Message, { count: number }>({
 
 /** Estimates the number of tokens in the messages. */
 export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number =>
-  Math.ceil(characters(messages).count / 4)
+  Math.ceil(characters(messages).count / charactersPerToken)
+
+/** Estimates the number of tokens in the definitions of tools. */
+export const estimateToolTokens = (tools: ModelCall["tools"]): number =>
+  Math.ceil(JSON.stringify(tools).length / charactersPerToken)
 
 /** Describes a failed call for its classification. `window` is the size of the model's context window in tokens. */
 export const describeSituation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
