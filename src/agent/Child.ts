@@ -20,6 +20,7 @@ import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import { CallConversation } from "../base/domain/CallContext.ts"
 import { Correlation } from "../hooks/Correlation.ts"
+import * as Digest from "../base/platform/Digest.ts"
 import * as PairedEvents from "../hooks/PairedEvents.ts"
 import { InteractiveMode, StartingSessions, makeUnattended } from "../tools/approval/InteractiveMode.ts"
 import type * as Delegator from "../tools/Delegator.ts"
@@ -132,14 +133,21 @@ interface Link {
   readonly child_role: string
 }
 
-const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string): string =>
+const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string, sessionId: Ids.SessionId | undefined): string =>
   [
     goal,
     ...(context === undefined || context.trim() === "" ? [] : [`Context:\n${context}`]),
-    `Working directory: ${cwd}`,
+    `Working directory: ${cwd}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}`,
     "You work on your own: no question will be answered. When you are done, reply with a summary for the agent that gave you " +
       "this task: what you did, what you found, which files you changed, and what is left."
   ].join("\n\n")
+
+/** Returns the `kind` of a child with these tools. */
+const makeKind = (
+  { conversationId, lineage }: RunState,
+  agent: string | undefined,
+  tools: ReadonlyArray<string>
+): string => `${lineage?.kind ?? conversationId}:${Digest.toHex([agent ?? "", ...tools].join("\n"), 12)}`
 
 /** Plans a child without announcing it. */
 export const plan = Effect.fnUntraced(function* (
@@ -166,6 +174,17 @@ export const plan = Effect.fnUntraced(function* (
           events.filter((event) => event._tag === "UsageReported")
         )
   )
+  const route =
+    named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
+  const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
+  const tools = selectTools(task, {
+    parent: own ?? parent.tools,
+    registered,
+    mayDelegate: mayDelegate && task.role === "orchestrator",
+    keepMcp: delegation.inheritMcpToolsets ?? true
+  })
+  const { names } = yield* registry.snapshot(tools)
+  const agentName = task.agent ?? parent.lineage?.agent
   const lineage: Lineage = {
     parentSessionId: parent.sessionId,
     above: [parent.sessionId, ...(parent.lineage?.above ?? [])],
@@ -174,13 +193,11 @@ export const plan = Effect.fnUntraced(function* (
     subagentId,
     callId: callId === "" ? undefined : callId,
     goal: task.goal,
-    agent: task.agent ?? parent.lineage?.agent,
+    agent: agentName,
     depth,
+    kind: makeKind(parent, agentName, names),
     budget: parent.budget
   }
-  const route =
-    named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
-  const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
   return {
     index,
     task,
@@ -199,17 +216,12 @@ export const plan = Effect.fnUntraced(function* (
       child_role: task.role
     },
     input: {
-      prompt: renderPrompt(task, cwd),
+      prompt: renderPrompt(task, cwd, settings.passSessionId === true ? sessionId : undefined),
       sessionId,
       source: "subagent",
       platform: parent.platform,
       cwd,
-      tools: selectTools(task, {
-        parent: own ?? parent.tools,
-        registered,
-        mayDelegate: mayDelegate && task.role === "orchestrator",
-        keepMcp: delegation.inheritMcpToolsets ?? true
-      }),
+      tools,
       maxIterations: named?.maxIterations ?? maxIterations,
       streaming: parent.streaming,
       readsText: false,

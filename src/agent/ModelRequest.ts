@@ -156,7 +156,7 @@ const sendQuestion = (
         reasoningEffort: run.reasoningEffort,
         contextEdits: compaction.edits,
         cache: run.promptCache,
-        conversationId: run.conversationId
+        conversationId: run.cacheId
       }
       const progress = run.questions.answer
       const { isRead } = progress

@@ -24,7 +24,7 @@ export const describePrefix = Effect.fnUntraced(function* (
   const { compaction, registry, router, settings } = yield* Services
   const {
     conversation,
-    conversationId,
+    cacheId: conversationId,
     promptCache: cache,
     questions,
     reasoningEffort,

@@ -39,6 +39,8 @@ export interface Lineage {
   readonly agent: string | undefined
   /** Delegation depth: 1 for a child of a top-level run. */
   readonly depth: number
+  /** Id that the children of a conversation with the same tools and settings share, for the provider's prompt cache. */
+  readonly kind: string
   /** Budget of the parent, to which the child's usage is charged. */
   readonly budget: Budget.Budget
 }
@@ -50,6 +52,8 @@ export interface RunFacts {
    * Id of the first session in this chain of compactions, or the session's own id if it was not continued from another.
    */
   readonly conversationId: SessionId
+  /** Id by which the provider finds the cached prefix of the run's requests. */
+  readonly cacheId: string
   /** Prompt cache that the calls of the run ask for; `undefined` if they ask for none. */
   readonly promptCache: PromptCache | undefined
   /** True if the provider still has the requests of the session's last run when this run starts. */

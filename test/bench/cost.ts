@@ -5,6 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
+import { recordChildren } from "../support/childSessions.ts"
 import { endpoints, judge, type Plan, record, weighSideWork } from "../support/promptSessions.ts"
 
 const plans: Readonly<Record<string, Plan>> = {
@@ -41,7 +42,23 @@ const measure = Effect.gen(function* () {
   }
 })
 
+/** Three children that run one after another, which start from one system prompt with tools. */
+const measureChildren = Effect.gen(function* () {
+  for (const [name, endpoint] of Object.entries(endpoints)) {
+    const plan = "three children"
+    if (!wanted.every((word) => name === word || plan.includes(word))) continue
+    const { children } = yield* Effect.scoped(recordChildren(endpoint))
+    const requests = [...children.values()].flat()
+    const columns = [name.padEnd(32), plan.padEnd(26), `${requests.length}`.padStart(8), "".padStart(8)]
+    process.stdout.write(`${columns.join("")}${judge(endpoint, requests).ratio.toFixed(3).padStart(16)}\n`)
+  }
+})
+
 process.stdout.write(
   `${"endpoint".padEnd(32)}${"session".padEnd(26)}${"requests".padStart(8)}${"breaks".padStart(8)}${"ours ÷ least".padStart(16)}${"side".padStart(8)}${"with side".padStart(12)}\n`
 )
-await Effect.runPromise(measure.pipe(Effect.provide([TestClock.layer(), NodeServices.layer, Logger.layer([])])))
+await Effect.runPromise(
+  Effect.andThen(measure, measureChildren).pipe(
+    Effect.provide([TestClock.layer(), NodeServices.layer, Logger.layer([])])
+  )
+)

@@ -123,8 +123,8 @@ export interface ModelCall {
    */
   readonly compact?: boolean | undefined
   /**
-   * Id of the conversation, which does not change with compactions, for providers that use it as the key of their
-   * prompt cache.
+   * Id of the conversation for providers that use it as the key of their prompt cache. It does not change with
+   * compactions, and child agents with the same tools share one.
    */
   readonly conversationId?: string | undefined
 }
