@@ -2,10 +2,21 @@
 // caches of the providers find them. Through the settings of the program, over the wire, at published prices.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import * as Agent from "../src/agent/Agent.ts"
+import * as Conversation from "../src/base/domain/Conversation.ts"
+import { SessionId } from "../src/base/domain/Ids.ts"
+import * as RunRecord from "../src/store/RunRecord.ts"
+import * as SessionExport from "../src/store/SessionExport.ts"
+import * as SessionSearch from "../src/store/SessionSearch.ts"
+import * as SessionStore from "../src/store/SessionStore.ts"
 import * as PromptCache from "./support/promptCache.ts"
 import { endpoints, judge, type Plan, record, weighSideWork } from "./support/promptSessions.ts"
 
 const tenTurns: Plan = { turns: [1, 0, 2, 1, 1, 14, 1, 0, 2, 1], programs: 3 }
+
+const longSession = SessionId.make("long")
 
 const { "anthropic, thinking of one turn": older, ...others } = endpoints
 
@@ -65,6 +76,60 @@ describe("a session of ten turns over three programs", () => {
         breaks.map(({ request }) => request),
         [2, 4, 6, 8, 10]
       )
+    })
+  )
+
+  it.effect("context that is kept stands beside its message, and is sent again in every program", () =>
+    Effect.gen(function* () {
+      const plan: Plan = { turns: Array.from({ length: 6 }, () => 1), programs: 3, hasContext: true }
+      const settings = () => ["prompt_caching: { keep_turn_context: true }"]
+      for (const [name, endpoint] of Object.entries(others)) {
+        const { again, requests } = yield* record(endpoint, { ...plan, settings })
+        const { breaks, ratio } = judge(endpoint, requests)
+        assert.deepStrictEqual(breaks, [], name)
+        assert.isAtMost(ratio, 1.03, name)
+        assert.strictEqual(requests.at(-1)?.body.split("it rains at question").length, 7, name)
+        yield* Effect.gen(function* () {
+          const session = Option.getOrThrow(yield* SessionStore.SessionStore.use(({ get }) => get(longSession)))
+          const messages = yield* SessionStore.SessionStore.use((store) => store.messages(session.id))
+          assert.notInclude(messages.map(Conversation.readText).join(), "it rains")
+          assert.notInclude(JSON.stringify(yield* SessionExport.readSession(session)), "it rains")
+          const { search } = yield* SessionSearch.SessionSearch
+          assert.isNotEmpty(yield* search("question"))
+          assert.deepStrictEqual(yield* search("rains"), [])
+          // The record of the session has each message with its context once, and later requests refer to it.
+          const { read } = yield* RunRecord.RunRecord
+          const entries = yield* Stream.runCollect(read({ sessionId: session.id, kinds: ["MessageAppended"] }))
+          const sent = entries.filter(({ event }) => "id" in event && JSON.stringify(event).includes("it rains"))
+          assert.lengthOf(sent, 6, name)
+        }).pipe(Effect.provide(again((config) => config)))
+        const withoutSetting = again((config) => config.replace("context: true", "context: false"))
+        yield* Effect.provide(Agent.run({ prompt: "more", sessionId: longSession, streaming: true }), withoutSetting)
+        assert.strictEqual(requests.at(-1)?.body.split("it rains at").length, 2, name)
+      }
+    })
+  )
+
+  it.effect("context that is kept is dropped with its message by a compaction", () =>
+    Effect.gen(function* () {
+      const { requests, side } = yield* record(endpoints.anthropic, {
+        turns: Array.from({ length: 20 }, () => 0),
+        programs: 2,
+        window: 64_000,
+        answer: 1_500,
+        hasContext: true,
+        settings: () => ["prompt_caching: { keep_turn_context: true }"]
+      })
+      assert.isNotEmpty(side)
+      const { body = "" } = requests.at(-1) ?? {}
+      const found = body.match(/it rains at question \d+/gu) ?? []
+      assert.isAbove(found.length, 2)
+      assert.isBelow(found.length, 20)
+      for (const context of found)
+        assert.match(
+          body,
+          new RegExp(`${context} [^<]*</plugin-context>\\\\n${context.slice("it rains at ".length)} `, "u")
+        )
     })
   )
 

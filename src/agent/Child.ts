@@ -29,7 +29,7 @@ import type { Selection } from "../tools/ToolRegistry.ts"
 import * as Toolsets from "../tools/Toolsets.ts"
 import * as ChildWatch from "./ChildWatch.ts"
 import { emit, type Lineage, type RunState, reportUsage } from "./RunState.ts"
-import type { RunOptions } from "./RunInput.ts"
+import type { RunOptions, SubAgent } from "./RunInput.ts"
 import { Services } from "./Services.ts"
 
 /** Tools that a child never has. */
@@ -142,22 +142,36 @@ const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string, sessionId:
       "this task: what you did, what you found, which files you changed, and what is left."
   ].join("\n\n")
 
-/** Returns the `kind` of a child with these tools. */
-const makeKind = (
-  { conversationId, lineage }: RunState,
-  agent: string | undefined,
-  tools: ReadonlyArray<string>
-): string => `${lineage?.kind ?? conversationId}:${Digest.toHex([agent ?? "", ...tools].join("\n"), 12)}`
+/** Chooses the tools of a child, and returns the {@link Lineage} field `kind` of children with them. */
+const chooseTools = Effect.fnUntraced(function* (
+  { mayDelegate, parent }: Family,
+  task: Task,
+  named: SubAgent | undefined,
+  registered: ReadonlyArray<string>
+): Effect.fn.Return<{ readonly tools: Selection; readonly kind: string }, never, Services> {
+  const { registry, settings } = yield* Services
+  const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
+  const tools = selectTools(task, {
+    parent: own ?? parent.tools,
+    registered,
+    mayDelegate: mayDelegate && task.role === "orchestrator",
+    keepMcp: settings.delegation?.inheritMcpToolsets ?? true
+  })
+  const { names } = yield* registry.snapshot(tools)
+  const above = parent.lineage?.kind ?? parent.conversationId
+  return { tools, kind: `${above}:${Digest.toHex([task.agent ?? "", ...names].join("\n"), 12)}` }
+})
 
 /** Plans a child without announcing it. */
 export const plan = Effect.fnUntraced(function* (
-  { cwd, depth, maxIterations, mayDelegate, parent }: Family,
+  family: Family,
   task: Delegator.Task,
   index: number,
   registered: ReadonlyArray<string>,
   delegationId?: string
 ): Effect.fn.Return<Child, never, Services> {
-  const { registry, settings } = yield* Services
+  const { cwd, depth, maxIterations, parent } = family
+  const { settings } = yield* Services
   const delegation = settings.delegation ?? {}
   const named = delegation.agents?.find(({ name }) => name === task.agent)
   const subagentId = `sa-${index}-${yield* Ids.makeHex(8)}`
@@ -176,15 +190,8 @@ export const plan = Effect.fnUntraced(function* (
   )
   const route =
     named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
-  const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
-  const tools = selectTools(task, {
-    parent: own ?? parent.tools,
-    registered,
-    mayDelegate: mayDelegate && task.role === "orchestrator",
-    keepMcp: delegation.inheritMcpToolsets ?? true
-  })
-  const { names } = yield* registry.snapshot(tools)
   const agentName = task.agent ?? parent.lineage?.agent
+  const { kind, tools } = yield* chooseTools(family, { ...task, agent: agentName }, named, registered)
   const lineage: Lineage = {
     parentSessionId: parent.sessionId,
     above: [parent.sessionId, ...(parent.lineage?.above ?? [])],
@@ -195,7 +202,7 @@ export const plan = Effect.fnUntraced(function* (
     goal: task.goal,
     agent: agentName,
     depth,
-    kind: makeKind(parent, agentName, names),
+    kind,
     budget: parent.budget
   }
   return {

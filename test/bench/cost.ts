@@ -14,7 +14,13 @@ const plans: Readonly<Record<string, Plan>> = {
   "pauses of 20 minutes": { turns: Array.from({ length: 10 }, () => 2), programs: 3, pause: "20 minutes" },
   "a window of 64,000": { turns: Array.from({ length: 20 }, () => 4), programs: 2, window: 64_000, words: 2_400 },
   "long answers, 64,000": { turns: Array.from({ length: 40 }, () => 0), programs: 2, window: 64_000, answer: 1_500 },
-  "context of a plugin": { turns: Array.from({ length: 10 }, () => 2), programs: 3, hasContext: true }
+  "context of a plugin": { turns: Array.from({ length: 10 }, () => 2), programs: 3, hasContext: true },
+  "context that is kept": {
+    turns: Array.from({ length: 10 }, () => 2),
+    programs: 3,
+    hasContext: true,
+    settings: () => ["prompt_caching: { keep_turn_context: true }"]
+  }
 }
 
 /** Words that the name of an endpoint or of a session must have; all are measured without any. */

@@ -217,7 +217,10 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
       }
     }).pipe(Effect.provide(Program.layer({ home, config, env: { AWS_REGION: "us-east-1" } })))
   }
-  return { requests: recorded, reviews, side, refused, others }
+  /** A program that goes on with the session, with changed settings. */
+  const again = (change: (config: string) => string) =>
+    Program.layer({ home, config: change(config), env: { AWS_REGION: "us-east-1" } })
+  return { requests: recorded, reviews, side, refused, others, again }
 })
 
 const inOrder = (endpoint: Endpoint, requests: ReadonlyArray<Recorded>) =>
