@@ -68,6 +68,22 @@ describe("a session of ten turns over three programs", () => {
     })
   )
 
+  it.effect("with pauses, OpenAI's models behind another address are kept for a day if the settings ask for it", () =>
+    Effect.gen(function* () {
+      const plan: Plan = { turns: Array.from({ length: 10 }, () => 2), programs: 3, pause: "20 minutes" }
+      const settings = () => ["prompt_caching: { mode: on }"]
+      const { requests } = yield* record(endpoints.responses, { ...plan, settings })
+      assert.isAtMost(judge(endpoints.responses, requests).ratio, 1.2)
+      // An endpoint that refuses the field is asked once, and other programs know it.
+      const refuses = (body: string) => body.includes("prompt_cache_retention")
+      const refusal = "prompt_cache_retention is not supported on this model"
+      const refusing = yield* record(endpoints.responses, { ...plan, settings, refuses, refusal })
+      assert.strictEqual(refusing.refused, 1)
+      assert.lengthOf(refusing.requests, 30)
+      assert.deepStrictEqual(judge(endpoints.responses, refusing.requests).breaks, [])
+    })
+  )
+
   it.effect("context of a plugin stands before the question of its turn alone, and breaks the prefix there", () =>
     Effect.gen(function* () {
       const plan: Plan = { turns: Array.from({ length: 6 }, () => 1), programs: 3, hasContext: true }

@@ -12,6 +12,12 @@ const plans: Readonly<Record<string, Plan>> = {
   "30 short turns": { turns: Array.from({ length: 30 }, () => 1), programs: 3, talks: true },
   "turns of 14 and 30 calls": { turns: [14, 2, 30, 1], programs: 3 },
   "pauses of 20 minutes": { turns: Array.from({ length: 10 }, () => 2), programs: 3, pause: "20 minutes" },
+  "pauses, on every route": {
+    turns: Array.from({ length: 10 }, () => 2),
+    programs: 3,
+    pause: "20 minutes",
+    settings: () => ["prompt_caching: { mode: on }"]
+  },
   "a window of 64,000": { turns: Array.from({ length: 20 }, () => 4), programs: 2, window: 64_000, words: 2_400 },
   "long answers, 64,000": { turns: Array.from({ length: 40 }, () => 0), programs: 2, window: 64_000, answer: 1_500 },
   "context of a plugin": { turns: Array.from({ length: 10 }, () => 2), programs: 3, hasContext: true },

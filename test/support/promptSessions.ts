@@ -113,6 +113,8 @@ export interface Plan {
   readonly settings?: (url: string) => ReadonlyArray<string>
   /** Requests that the server refuses. */
   readonly refuses?: (body: string) => boolean
+  /** Message of a refusal. */
+  readonly refusal?: string
 }
 
 /** One request, in the order in which they were sent. */
@@ -159,7 +161,9 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
     }
     if (plan.refuses?.(body) === true) {
       refused++
-      return HttpServer.json(response, 400, { error: { message: "messages.0.content must be a string" } })
+      return HttpServer.json(response, 400, {
+        error: { message: plan.refusal ?? "messages.0.content must be a string" }
+      })
     }
     if (isNote(body)) {
       side.push({ at: now, after: recorded.length - 0.5, body })
@@ -226,7 +230,12 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
 const inOrder = (endpoint: Endpoint, requests: ReadonlyArray<Recorded>) =>
   requests
     .toSorted((a, b) => a.after - b.after)
-    .map(({ at, body }) => ({ at, key: endpoint.key?.(body) ?? "", blocks: endpoint.blocks(body) }))
+    .map(({ at, body }) => ({
+      at,
+      key: endpoint.key?.(body) ?? "",
+      isLong: body.includes('"prompt_cache_retention":"24h"'),
+      blocks: endpoint.blocks(body)
+    }))
 
 /** Cost of a session with its side work, against its cost without. */
 export const weighSideWork = (

@@ -69,7 +69,9 @@ const makeCacheFields = (
     ? {}
     : {
         prompt_cache_key: CacheMarks.makeCacheKey(conversationId),
-        ...(backend === "openai" ? CacheMarks.makeRetentionFields(cache, toModelName(model)) : {})
+        ...(backend === "chatgpt"
+          ? {}
+          : CacheMarks.makeRetentionFields(cache, { model: toModelName(model), isOpenAi: backend === "openai" }))
       }
 
 const makeLimitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Json.Fields =>
