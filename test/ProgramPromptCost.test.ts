@@ -225,6 +225,23 @@ describe("a session of ten turns over three programs", () => {
       })
     )
 
+    it.effect("goes on from the cached prefix at the user's request too, in another program", () =>
+      Effect.gen(function* () {
+        const { again, requests, side } = yield* record(anthropic, { ...talk, window: 400_000 })
+        assert.deepStrictEqual(side, [])
+        const compacted = Agent.Agent.use(({ compact }) => compact({ sessionId: "long", keepExchanges: 1 }))
+        const { sessionId } = yield* Effect.provide(
+          compacted,
+          again((config) => config)
+        )
+        assert.notStrictEqual(sessionId, longSession)
+        assert.isTrue(side.every(({ body }) => isContinued(body)))
+        const both = [...requests.slice(-1), ...side].map(({ body }) => anthropic.blocks(body))
+        assert.lengthOf(both, 2)
+        assert.deepStrictEqual(PromptCache.findBreaks(both), [])
+      })
+    )
+
     it.effect("is written by the model that the settings name for it", () =>
       Effect.gen(function* () {
         const settings = (url: string) => [
