@@ -7,12 +7,21 @@ import * as Effect from "effect/Effect"
 import * as WarmPrefix from "../models/routing/WarmPrefix.ts"
 import { insertPrefill } from "../tools/prompt/Prefill.ts"
 
+import type { AgentSettings } from "./RunInput.ts"
 import type { RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
-/** Tests whether the provider still has the last request of the run, or of the session before the first request. */
-const isWarm = ({ conversation, hasWarmStart, questions, tokens }: RunState): boolean =>
-  questions.count === 0 ? hasWarmStart && !conversation.isCompacted : tokens.prompt !== undefined
+/**
+ * Tests whether the provider still has the last request of the run, or of the session before the first request. Context
+ * of one turn that is not kept changes the requests of the next turn.
+ */
+const isWarm = (
+  { conversation: { isCompacted, unstored }, hasWarmStart, questions, tokens }: RunState,
+  { keepTurnContext }: AgentSettings
+): boolean =>
+  questions.count === 0
+    ? hasWarmStart && !isCompacted && (keepTurnContext === true || unstored.size === 0)
+    : tokens.prompt !== undefined
 
 /**
  * Returns the requests of a run in the form that a side task continues. Returns `undefined` if the provider has not
@@ -32,7 +41,7 @@ export const describePrefix = Effect.fnUntraced(function* (
     tokens
   } = run
   const { route } = questions
-  if (!isWarm(run) || !WarmPrefix.isCached({ cache, route })) return undefined
+  if (!isWarm(run, settings) || !WarmPrefix.isCached({ cache, route })) return undefined
   if (named === undefined && !WarmPrefix.isSameRoute(route, yield* router.primary)) return undefined
   const { definitions } = yield* registry.snapshot(run.tools)
   return {

@@ -387,8 +387,11 @@ export const begin = (
   return creation === undefined ? begun : Effect.onError(begun, () => createForEnd(creation))
 }
 
-/** A session to compact, and the run options that its prompt depends on. */
-export interface CompactInput extends Pick<RunOptions, "cwd" | "onEvent" | "route" | "tools"> {
+/** A session to compact, and the run options that its requests depend on. */
+export interface CompactInput extends Pick<
+  RunOptions,
+  "cwd" | "ephemeralSystemPrompt" | "onEvent" | "reasoningEffort" | "route" | "tools"
+> {
   readonly sessionId: string
   /** Subject whose details the summary should preserve. */
   readonly focus?: string | undefined

@@ -33,7 +33,7 @@ export interface WarmPrefix extends Pick<
   readonly route: RouteInfo
   /** The same route if the run chose it; `undefined` for the router's primary route. */
   readonly named: Route | undefined
-  /** Size of the request in tokens, as counted by the provider. Estimated if absent. */
+  /** Size of the request in tokens as counted by the provider, if known. */
   readonly cachedTokens?: number | undefined
 }
 
@@ -99,13 +99,14 @@ const losesThinking = (prefix: WarmPrefix): boolean =>
   abilities(prefix.route).thinking === "tool_loop" && usesThinking(prefix)
 
 const measureTokens = ({ outputTokens, prefix, question }: Continuation): Tokens => {
-  const { cachedTokens, messages, tools } = prefix
+  const { cachedTokens = 0, messages, tools } = prefix
   const isLost = losesThinking(prefix)
   const found = messages.findLastIndex(({ role }) => role === (isLost ? "user" : "assistant"))
   const at = found === -1 ? messages.length : found
   const estimate = CallTokens.estimateTokens({ messages: messages.slice(0, at) }) + CallTokens.estimateToolTokens(tools)
   return {
-    cached: isLost ? estimate : (cachedTokens ?? estimate),
+    // A provider that does not report the size counts too few.
+    cached: isLost ? estimate : Math.max(cachedTokens, estimate),
     fresh: CallTokens.estimateTokens({ messages: [...messages.slice(at), question] }),
     output: outputTokens + (usesThinking(prefix) ? thinkingTokens : 0)
   }
