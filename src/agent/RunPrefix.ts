@@ -33,7 +33,8 @@ export const describePrefix = Effect.fnUntraced(function* (
   const { compaction, registry, router, settings } = yield* Services
   const {
     conversation,
-    cacheId: conversationId,
+    conversationId,
+    lineage,
     promptCache: cache,
     questions,
     reasoningEffort,
@@ -51,6 +52,7 @@ export const describePrefix = Effect.fnUntraced(function* (
     tools: definitions,
     cache,
     conversationId,
+    sharedCacheId: lineage?.kind,
     reasoningEffort,
     contextEdits: compaction.edits,
     maxOutputTokens: tokens.outputLimit ?? settings.maxOutputTokens,

@@ -224,7 +224,6 @@ const makeRunState = (
 ): RunState => ({
   sessionId: session.id,
   conversationId: session.conversationId,
-  cacheId: lineage?.kind ?? session.conversationId,
   ...choosePromptCache(settings, session, route, startedAt),
   taskId: ids.taskId,
   turnId: ids.turnId,

@@ -52,8 +52,6 @@ export interface RunFacts {
    * Id of the first session in this chain of compactions, or the session's own id if it was not continued from another.
    */
   readonly conversationId: SessionId
-  /** Id by which the provider finds the cached prefix of the run's requests. */
-  readonly cacheId: string
   /** Prompt cache that the calls of the run ask for; `undefined` if they ask for none. */
   readonly promptCache: PromptCache | undefined
   /** True if the provider still has the requests of the session's last run when this run starts. */

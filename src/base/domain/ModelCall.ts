@@ -123,10 +123,12 @@ export interface ModelCall {
    */
   readonly compact?: boolean | undefined
   /**
-   * Id of the conversation for providers that use it as the key of their prompt cache. It does not change with
-   * compactions, and child agents with the same tools share one.
+   * Id of the conversation, which does not change with compactions, for providers that use it as the key of their
+   * prompt cache.
    */
   readonly conversationId?: string | undefined
+  /** Id that conversations with the same beginning share, as the key in place of `conversationId`. */
+  readonly sharedCacheId?: string | undefined
 }
 
 /**

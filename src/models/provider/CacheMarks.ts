@@ -20,7 +20,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { ApiMode } from "../../base/domain/ApiMode.ts"
-import type { PromptCache } from "../../base/domain/ModelCall.ts"
+import type { ModelCall, PromptCache } from "../../base/domain/ModelCall.ts"
 import * as Route from "../../base/domain/Route.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 
@@ -88,9 +88,12 @@ export const makeRetentionFields = (
 /** Maximum length of a prompt cache key at OpenAI, in characters. */
 const maxKey = 64
 
-/** Returns the prompt cache key of a conversation, for providers that use a key instead of marks. */
-export const makeCacheKey = (conversationId: string): string =>
-  conversationId.length <= maxKey ? conversationId : Digest.toHex(conversationId, maxKey)
+/** Returns the prompt cache key of a call, for providers that use a key instead of marks. */
+export const makeCacheKey = ({
+  conversationId,
+  sharedCacheId: id = conversationId
+}: Pick<ModelCall, "conversationId" | "sharedCacheId">): string | undefined =>
+  id === undefined || id.length <= maxKey ? id : Digest.toHex(id, maxKey)
 
 /** Properties of a request on which the places of its marks depend. */
 interface Placement<Message> {

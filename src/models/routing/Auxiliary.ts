@@ -91,6 +91,8 @@ export interface TaskRequest extends TaskRoutes.Overrides {
   readonly compact?: ModelCall["compact"]
   /** Conversation whose prompt cache is shared, if the request has the same prefix as the conversation's requests. */
   readonly conversationId?: ModelCall["conversationId"]
+  /** Id that is used as the key of the prompt cache in place of `conversationId`. */
+  readonly sharedCacheId?: ModelCall["sharedCacheId"]
   /** Prompt cache of the request, if it has the same prefix as the conversation's requests. */
   readonly cache?: ModelCall["cache"]
   /** Context management of the request, if it has the same prefix as the conversation's requests. */
@@ -282,7 +284,8 @@ export const make = <E = never>(options: Options): Service<E> => {
       compact: given.compact,
       cache: given.cache,
       contextEdits: given.contextEdits,
-      conversationId: given.conversationId
+      conversationId: given.conversationId,
+      sharedCacheId: given.sharedCacheId
     }
     const question: Question = {
       call,

@@ -26,6 +26,7 @@ export interface WarmPrefix extends Pick<
   | "maxOutputTokens"
   | "messages"
   | "reasoningEffort"
+  | "sharedCacheId"
   | "temperature"
   | "tools"
 > {
@@ -47,18 +48,9 @@ export interface Continuation {
 
 /** Returns the fields of a request that continues a conversation. */
 export const continueRequest = (
-  { cache, contextEdits, conversationId, maxOutputTokens, messages, reasoningEffort, temperature, tools }: WarmPrefix,
+  { cachedTokens: _, messages, named: __, route: ___, ...fields }: WarmPrefix,
   question: Prompt.UserMessage
-) => ({
-  cache,
-  contextEdits,
-  conversationId,
-  maxOutputTokens,
-  messages: [...messages, question],
-  reasoningEffort,
-  temperature,
-  tools
-})
+) => ({ ...fields, messages: [...messages, question] })
 
 const reminder = "Answer with text alone. Your answer before called a tool, and the call was not run."
 

@@ -193,10 +193,11 @@ const chooseMark = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMark
 // Request
 
 /** Creates OpenAI's fields of the prompt cache. */
-const makeCacheFields = ({ cache, conversationId }: ModelCall, { family, model }: Endpoint.Endpoint): Json.Fields => {
+const makeCacheFields = (call: ModelCall, { family, model }: Endpoint.Endpoint): Json.Fields => {
   const own = { model, isOpenAi: family === "openai" }
-  return conversationId !== undefined && CacheMarks.hasOpenAiFields(cache, own)
-    ? { prompt_cache_key: CacheMarks.makeCacheKey(conversationId), ...CacheMarks.makeRetentionFields(cache, own) }
+  const key = CacheMarks.makeCacheKey(call)
+  return key !== undefined && CacheMarks.hasOpenAiFields(call.cache, own)
+    ? { prompt_cache_key: key, ...CacheMarks.makeRetentionFields(call.cache, own) }
     : {}
 }
 
