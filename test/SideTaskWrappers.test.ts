@@ -13,10 +13,12 @@ import * as Audit from "../src/agent/builtin/Audit.ts"
 import * as LlmFailover from "../src/agent/builtin/LlmFailover.ts"
 import * as ResponseCache from "../src/agent/builtin/ResponseCache.ts"
 import { SessionId, TaskId, TurnId } from "../src/base/domain/Ids.ts"
-import type { Route } from "../src/base/domain/Route.ts"
+import * as Conversation from "../src/base/domain/Conversation.ts"
+import type { Route, RouteInfo } from "../src/base/domain/Route.ts"
 import * as Middleware from "../src/middleware/Middleware.ts"
 import * as Plain from "../src/middleware/Plain.ts"
 import { Provider } from "../src/models/provider/Provider.ts"
+import { ModelRouter } from "../src/models/routing/ModelRouter.ts"
 import { Auxiliary } from "../src/models/routing/Auxiliary.ts"
 import * as Runtime from "../src/program/Runtime.ts"
 import * as Vision from "../src/tools/builtin/Vision.ts"
@@ -89,6 +91,44 @@ describe("wrappers around side tasks", () => {
       assert.deepStrictEqual(seen, [...call("main"), ...call("vision"), ...call("main")])
     }).pipe(Effect.provide(runtime))
   })
+
+  it.effect(
+    "wrap_model_call sees each call of a task that continues a conversation, and no call in its answer runs",
+    () => {
+      const seen: Array<string> = []
+      const fake = Fake.make(look, Fake.text("the note"))
+      const runtime = runtimeOf(fake, [
+        Middleware.wrapModelCall({
+          name: "note",
+          wrap:
+            (next, { task = "main" }) =>
+            (params) => {
+              const last = params.call.messages.at(-1)
+              seen.push(`${task}:${last === undefined ? "" : Conversation.readText(last)}`)
+              return next(params)
+            }
+        })
+      ])
+      const say = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+      return Effect.gen(function* () {
+        const primary = yield* Effect.flatMap(ModelRouter, (router) => router.primary)
+        const route: RouteInfo = { ...primary, abilities: { cacheMarks: "envelope" } }
+        const prefix = { route, named: undefined, messages: [say("hello")], tools: [], cache: { ttl: "5m" } } as const
+        const { call, used } = yield* Auxiliary
+        const { text } = yield* call("compression", {
+          messages: [say("a copy ".repeat(10_000))],
+          continuation: { prefix, question: say("Write a note."), outputTokens: 100 },
+          context
+        })
+        assert.strictEqual(text, "the note")
+        assert.deepStrictEqual(seen, [
+          "compression:Write a note.",
+          "compression:Write a note.Answer with text alone. Your answer before called a tool, and the call was not run."
+        ])
+        assert.strictEqual((yield* used).get("compression")?.usage.requestCount, 2)
+      }).pipe(Effect.provide(runtime))
+    }
+  )
 
   it.effect("the calls of the runtime's LanguageModel are side tasks, whole and streamed", () => {
     const seen: Array<string | undefined> = []

@@ -13,7 +13,7 @@ import type { ContentPart, ModelResponse } from "../base/domain/ModelCall.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Prepare from "../tools/Prepare.ts"
 import * as ModelRequest from "./ModelRequest.ts"
-import { appendMessages, noteAnswerStored } from "./RunConversation.ts"
+import { appendMessages, makeAnswer, noteAnswerStored } from "./RunConversation.ts"
 import { emit, type RunState, toCallIds } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -112,7 +112,7 @@ const storeAnswer = (
   content: ReadonlyArray<Prompt.AssistantMessagePart>
 ): Effect.Effect<void, SessionStoreError, Services> => {
   noteAnswerStored(run, true)
-  return content.length === 0 ? Effect.void : appendMessages(run, Prompt.assistantMessage({ content }))
+  return content.length === 0 ? Effect.void : appendMessages(run, makeAnswer(run, content))
 }
 
 /** Returns true if a string has no characters that a user could see. */
@@ -165,7 +165,7 @@ export const handleBrokenAnswer = Effect.fnUntraced(function* (
   const text = yield* ModelRequest.showText(run, parts)
   noteAnswerStored(run, true)
   const content = parts.map(toPromptPart(run.steps.count))
-  yield* appendMessages(run, Prompt.assistantMessage({ content, options: Conversation.brokenOff }))
+  yield* appendMessages(run, makeAnswer(run, content, Conversation.brokenOff))
   return { _tag: "BrokenOff", text }
 })
 

@@ -20,6 +20,7 @@ import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import { CallConversation } from "../base/domain/CallContext.ts"
 import { Correlation } from "../hooks/Correlation.ts"
+import * as Digest from "../base/platform/Digest.ts"
 import * as PairedEvents from "../hooks/PairedEvents.ts"
 import { InteractiveMode, StartingSessions, makeUnattended } from "../tools/approval/InteractiveMode.ts"
 import type * as Delegator from "../tools/Delegator.ts"
@@ -28,7 +29,7 @@ import type { Selection } from "../tools/ToolRegistry.ts"
 import * as Toolsets from "../tools/Toolsets.ts"
 import * as ChildWatch from "./ChildWatch.ts"
 import { emit, type Lineage, type RunState, reportUsage } from "./RunState.ts"
-import type { RunOptions } from "./RunInput.ts"
+import type { RunOptions, SubAgent } from "./RunInput.ts"
 import { Services } from "./Services.ts"
 
 /** Tools that a child never has. */
@@ -132,24 +133,45 @@ interface Link {
   readonly child_role: string
 }
 
-const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string): string =>
+const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string, sessionId: Ids.SessionId | undefined): string =>
   [
     goal,
     ...(context === undefined || context.trim() === "" ? [] : [`Context:\n${context}`]),
-    `Working directory: ${cwd}`,
+    `Working directory: ${cwd}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}`,
     "You work on your own: no question will be answered. When you are done, reply with a summary for the agent that gave you " +
       "this task: what you did, what you found, which files you changed, and what is left."
   ].join("\n\n")
 
+/** Chooses the tools of a child, and returns the {@link Lineage} field `kind` of children with them. */
+const chooseTools = Effect.fnUntraced(function* (
+  { mayDelegate, parent }: Family,
+  task: Task,
+  named: SubAgent | undefined,
+  registered: ReadonlyArray<string>
+): Effect.fn.Return<{ readonly tools: Selection; readonly kind: string }, never, Services> {
+  const { registry, settings } = yield* Services
+  const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
+  const tools = selectTools(task, {
+    parent: own ?? parent.tools,
+    registered,
+    mayDelegate: mayDelegate && task.role === "orchestrator",
+    keepMcp: settings.delegation?.inheritMcpToolsets ?? true
+  })
+  const { names } = yield* registry.snapshot(tools)
+  const above = parent.lineage?.kind ?? parent.conversationId
+  return { tools, kind: `${above}:${Digest.toHex([task.agent ?? "", ...names].join("\n"), 12)}` }
+})
+
 /** Plans a child without announcing it. */
 export const plan = Effect.fnUntraced(function* (
-  { cwd, depth, maxIterations, mayDelegate, parent }: Family,
+  family: Family,
   task: Delegator.Task,
   index: number,
   registered: ReadonlyArray<string>,
   delegationId?: string
 ): Effect.fn.Return<Child, never, Services> {
-  const { registry, settings } = yield* Services
+  const { cwd, depth, maxIterations, parent } = family
+  const { settings } = yield* Services
   const delegation = settings.delegation ?? {}
   const named = delegation.agents?.find(({ name }) => name === task.agent)
   const subagentId = `sa-${index}-${yield* Ids.makeHex(8)}`
@@ -166,6 +188,10 @@ export const plan = Effect.fnUntraced(function* (
           events.filter((event) => event._tag === "UsageReported")
         )
   )
+  const route =
+    named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
+  const agentName = task.agent ?? parent.lineage?.agent
+  const { kind, tools } = yield* chooseTools(family, { ...task, agent: agentName }, named, registered)
   const lineage: Lineage = {
     parentSessionId: parent.sessionId,
     above: [parent.sessionId, ...(parent.lineage?.above ?? [])],
@@ -174,13 +200,11 @@ export const plan = Effect.fnUntraced(function* (
     subagentId,
     callId: callId === "" ? undefined : callId,
     goal: task.goal,
-    agent: task.agent ?? parent.lineage?.agent,
+    agent: agentName,
     depth,
+    kind,
     budget: parent.budget
   }
-  const route =
-    named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
-  const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
   return {
     index,
     task,
@@ -199,17 +223,12 @@ export const plan = Effect.fnUntraced(function* (
       child_role: task.role
     },
     input: {
-      prompt: renderPrompt(task, cwd),
+      prompt: renderPrompt(task, cwd, settings.passSessionId === true ? sessionId : undefined),
       sessionId,
       source: "subagent",
       platform: parent.platform,
       cwd,
-      tools: selectTools(task, {
-        parent: own ?? parent.tools,
-        registered,
-        mayDelegate: mayDelegate && task.role === "orchestrator",
-        keepMcp: delegation.inheritMcpToolsets ?? true
-      }),
+      tools,
       maxIterations: named?.maxIterations ?? maxIterations,
       streaming: parent.streaming,
       readsText: false,

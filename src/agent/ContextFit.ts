@@ -110,6 +110,7 @@ const compact = Effect.fnUntraced(function* (
   const { compaction, files } = yield* Services
   yield* MemoryTurns.notifyCompaction(run)
   const before = run.conversation.messages.slice()
+  const { describePrefix } = yield* Effect.promise(() => import("./RunPrefix.ts"))
   const smaller = yield* compaction.compact({
     ...asked,
     messages: before,
@@ -117,6 +118,7 @@ const compact = Effect.fnUntraced(function* (
     conversationId: run.conversationId,
     taskId: run.taskId,
     turnId: run.turnId,
+    prefix: yield* describePrefix(run),
     notify: (message) => emit(run, { _tag: "Notice", level: "warning", message })
   })
   if (smaller === before) return false

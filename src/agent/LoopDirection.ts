@@ -12,7 +12,7 @@ import * as Normalise from "../tools/calls/Normalise.ts"
 import type { ToolContext } from "../tools/ToolContext.ts"
 import type { Snapshot } from "../tools/ToolRegistry.ts"
 import { isBlank, isCall, type Outcome, toPromptPart } from "./AnswerOutcome.ts"
-import { appendMessages, appendOwnAnswer, openBatch } from "./RunConversation.ts"
+import { appendMessages, appendOwnAnswer, makeAnswer, openBatch } from "./RunConversation.ts"
 import * as RunEnd from "./RunEnd.ts"
 import * as RunEnding from "./RunEnding.ts"
 import { type Direction, identifyCalls, skipReview } from "./RunLifecycle.ts"
@@ -72,8 +72,7 @@ export const leaveAnswer = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   const { text } = run.questions.answer
   // A cut answer is not stored.
-  if (!isBlank(text) && !hasAnswer(run, from))
-    yield* appendOwnAnswer(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }))
+  if (!isBlank(text) && !hasAnswer(run, from)) yield* appendOwnAnswer(run, makeAnswer(run, [Prompt.textPart({ text })]))
   if (result._tag !== "GoToModel") return { _tag: "Ended", exit: "ended_by_middleware", by, text }
   const feedback = result.feedback ?? (run.conversation.messages.at(-1)?.role === "assistant" ? "Continue." : "")
   if (feedback !== "")

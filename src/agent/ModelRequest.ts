@@ -156,7 +156,8 @@ const sendQuestion = (
         reasoningEffort: run.reasoningEffort,
         contextEdits: compaction.edits,
         cache: run.promptCache,
-        conversationId: run.conversationId
+        conversationId: run.conversationId,
+        sharedCacheId: run.lineage?.kind
       }
       const progress = run.questions.answer
       const { isRead } = progress

@@ -17,6 +17,10 @@ export type Lifetime = PromptCache["ttl"] | "auto" | "off"
 const fiveMinutes = 300_000
 const hour = 3_600_000
 
+/** Tests whether the provider still has what a session sent before a pause of the user. */
+export const isKept = (lifetime: Lifetime, idleMillis: number | undefined): boolean =>
+  lifetime !== "off" && idleMillis !== undefined && idleMillis < (lifetime === "1h" ? hour : fiveMinutes)
+
 /** Chooses the prompt cache of a run. `idleMillis` is the time since the session's last run, if there was one. */
 export const choosePromptCache = (
   lifetime: Lifetime,

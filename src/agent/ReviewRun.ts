@@ -9,7 +9,7 @@ import type { ConfigError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { isCompleted, type RunResult } from "../base/domain/RunEvent.ts"
-import { abilities, type RouteInfo } from "../base/domain/Route.ts"
+import type { RouteInfo } from "../base/domain/Route.ts"
 import * as RunRecorder from "../base/domain/RunRecorder.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import { Hooks } from "../hooks/Hooks.ts"
@@ -18,6 +18,7 @@ import { SkillStore, type Service as Skills } from "../tools/prompt/SkillStore.t
 import * as SummaryText from "../tools/prompt/compaction/SummaryText.ts"
 import { Auxiliary, type Service as SideTasks, type TaskRequest } from "../models/routing/Auxiliary.ts"
 import * as CallTokens from "../models/routing/CallTokens.ts"
+import * as WarmPrefix from "../models/routing/WarmPrefix.ts"
 import type { Service as SessionStore } from "../store/SessionStorePort.ts"
 import { InteractiveMode, makeUnattended } from "../tools/approval/InteractiveMode.ts"
 import * as LoopGuard from "../tools/calls/LoopGuard.ts"
@@ -28,6 +29,7 @@ import { ToolContext } from "../tools/ToolContext.ts"
 import type { Snapshot } from "../tools/ToolRegistry.ts"
 import type { Service, Subject } from "./BackgroundReview.ts"
 import * as Budget from "./Budget.ts"
+import * as RunPrefix from "./RunPrefix.ts"
 import * as ReviewReport from "./ReviewReport.ts"
 import type { ReviewSettings } from "./RunInput.ts"
 import { type RunState, reportUsage } from "./RunState.ts"
@@ -43,9 +45,8 @@ const maxCalls = 8
 /** Maximum length of the end of the conversation that a review reads, in characters. */
 const maxTranscript = 60_000
 
-/** Price of a cached token, as a share of the price of another one. */
-const cachedPrice = 0.1
-const charactersPerToken = 4
+/** Expected length of the first answer of a review, in tokens. */
+const answerTokens = 200
 
 const task = "background_review"
 
@@ -112,7 +113,7 @@ const buildQuestion = (
   known: ReadonlyArray<string>,
   opening: string,
   ...more: ReadonlyArray<string>
-): Prompt.Message => {
+): Prompt.UserMessage => {
   const text = [
     `${opening} ${sparing}`,
     ...about.map((subject) => aims[subject]),
@@ -123,49 +124,55 @@ const buildQuestion = (
 }
 
 /** A request of a review, without the messages that the review adds. */
-type ReviewRequest = Pick<TaskRequest, "cache" | "conversationId" | "messages" | "reasoningEffort" | "tools">
+type ReviewRequest = Omit<TaskRequest, "context">
 
-/**
- * Returns true if the review should continue the requests of the run: the same model answers it, the provider has
- * cached the prefix, and reading the whole prefix costs less than a copy of the conversation's last part.
- */
-const isPrefixCheaper = ({ conversation, promptCache, questions }: RunState, asked: RouteInfo | undefined): boolean => {
-  const { route } = questions
-  const isSame = asked?.provider === route.provider && asked.model === route.model && asked.baseUrl === route.baseUrl
-  const isCached =
-    promptCache !== undefined && (abilities(route).cacheMarks !== "none" || route.apiMode === "codex_responses")
-  const tokens = CallTokens.estimateTokens({ messages: conversation.messages })
-  return isSame && isCached && tokens * cachedPrice < Math.min(tokens, maxTranscript / charactersPerToken)
+const buildCopy = (
+  { conversation: { messages } }: RunState,
+  about: ReadonlyArray<Subject>,
+  known: ReadonlyArray<string>
+): Prompt.UserMessage => {
+  const transcript = SummaryText.renderTranscript(messages.slice(1), maxTranscript)
+  const opening =
+    "You look at a conversation between a user and an agent after one of its turns, and keep what later " +
+    "conversations will need. You do not take part in it:"
+  return buildQuestion(about, known, opening, `CONVERSATION:\n\n${transcript}`)
 }
 
-/** Builds the first request of a review: a continuation of the run's requests, or a copy of the conversation. */
-const buildRequest = (
-  run: RunState,
+const buildLastQuestion = (
   about: ReadonlyArray<Subject>,
   known: ReadonlyArray<string>,
-  continued: Snapshot | undefined,
   tools: Snapshot
-): ReviewRequest => {
-  if (continued === undefined) {
-    const transcript = SummaryText.renderTranscript(run.conversation.messages.slice(1), maxTranscript)
-    const opening =
-      "You look at a conversation between a user and an agent after one of its turns, and keep what later " +
-      "conversations will need. You do not take part in it:"
-    const question = buildQuestion(about, known, opening, `CONVERSATION:\n\n${transcript}`)
-    return { messages: [question], tools: tools.definitions }
-  }
+): Prompt.UserMessage => {
   const opening =
     "This message is from the program and not from the user, who does not see it. The conversation above " +
     "is interrupted: look at it and keep what later conversations will need. " +
     `Use only these tools: ${tools.names.join(", ")}. You do not go on with the conversation:`
-  return {
-    messages: [...run.conversation.messages, buildQuestion(about, known, opening)],
-    tools: continued.definitions,
-    cache: run.promptCache,
-    conversationId: run.conversationId,
-    reasoningEffort: run.reasoningEffort
-  }
+  return buildQuestion(about, known, opening)
 }
+
+/**
+ * Builds the first request of a review: a continuation of the run's requests, if the same model answers it and that
+ * costs less, or a copy of the conversation.
+ */
+const buildRequest = Effect.fnUntraced(function* (
+  run: RunState,
+  about: ReadonlyArray<Subject>,
+  known: ReadonlyArray<string>,
+  tools: Snapshot,
+  asked: RouteInfo | undefined
+): Effect.fn.Return<ReviewRequest, never, Services> {
+  const { router } = yield* Services
+  const copy = buildCopy(run, about, known)
+  const prefix = yield* RunPrefix.describePrefix(run)
+  if (prefix !== undefined && asked !== undefined && WarmPrefix.isSameRoute(prefix.route, asked)) {
+    const question = buildLastQuestion(about, known, tools)
+    const inputTokens = CallTokens.estimateTokens({ messages: [copy] })
+    const continuation = { prefix, question, outputTokens: answerTokens }
+    const isCheaper = WarmPrefix.isCheaper(router.catalogue, continuation, { route: asked, inputTokens }, asked)
+    if (yield* isCheaper) return WarmPrefix.continueRequest(prefix, question)
+  }
+  return { messages: [copy], tools: tools.definitions }
+})
 
 /** Input of a review in addition to its subjects. */
 interface ReviewInput {
@@ -195,8 +202,7 @@ const makeCharge =
 const conductReview = Effect.fnUntraced(function* (
   given: ReviewInput,
   about: ReadonlyArray<Subject>,
-  tools: Snapshot,
-  all: Snapshot
+  tools: Snapshot
 ): Effect.fn.Return<string | undefined, AiError.AiError | ConfigError, Services> {
   const { auxiliary, cwd, run, sessionId, skills: store } = given
   const { approvals, interceptors, promptSources, settings } = yield* Services
@@ -214,8 +220,7 @@ const conductReview = Effect.fnUntraced(function* (
           `Proposed, and waiting for the user: ${waiting.map(({ change }) => `${change.action} ${change.name}`).join(", ")}`
         ])
   ]
-  const continued = isPrefixCheaper(run, yield* auxiliary.resolve(task)) ? all : undefined
-  const request = buildRequest(run, about, known, continued, tools)
+  const request = yield* buildRequest(run, about, known, tools, yield* auxiliary.resolve(task))
   const asked = [...request.messages]
   const done = ReviewReport.makeEmptyReport()
   const guard = LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults)
@@ -313,7 +318,7 @@ export const reviewAfterRun = Effect.fnUntraced(function* (
   const tools = yield* registry.snapshot({ ...run.tools, tool: (name) => own.has(name) && offered.has(name) })
   const recorder = yield* makeRecorder(given)
   const presence = yield* InteractiveMode
-  const work = conductReview(given, about, tools, all).pipe(
+  const work = conductReview(given, about, tools).pipe(
     Effect.catch((error) =>
       Effect.as(Effect.logDebug(`the background review came to nothing: ${error.message}`), undefined)
     ),

@@ -3,9 +3,10 @@
  * session and the record. Only this module changes them.
  */
 import * as Effect from "effect/Effect"
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import type { Origin } from "../base/domain/RecordEvent.ts"
+import * as TurnContext from "../base/domain/TurnContext.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import type * as WindowProbing from "../models/routing/WindowProbing.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
@@ -38,6 +39,8 @@ export interface RunConversation {
   readonly messages: ReadonlyArray<Prompt.Message>
   /** Sent messages that the session does not store, with the stored message that each one replaces. */
   readonly unstored: ReadonlyMap<Prompt.Message, Prompt.Message | undefined>
+  /** Context of the turn, until the answer that keeps it is stored. */
+  readonly context: TurnContext.TurnContext | undefined
   /** Calls that are being run. */
   readonly batch: Batch
   /** True if the text of the newest answer is already in `messages`. */
@@ -61,17 +64,25 @@ interface OpenBatch extends Batch {
 interface OwnConversation extends RunConversation {
   readonly messages: Array<Prompt.Message>
   readonly unstored: Map<Prompt.Message, Prompt.Message | undefined>
+  context: TurnContext.TurnContext | undefined
   batch: OpenBatch
   isAnswerStored: boolean
   isCompacted: boolean
   compactions: WindowProbing.CompactionTurn | undefined
 }
 
-/** Creates the conversation of a run that starts with these messages. */
-export const makeConversation = (messages: ReadonlyArray<Prompt.Message>): RunConversation => {
+/**
+ * Creates the conversation of a run that starts with these messages. `replaced` contains those that the session stores
+ * in another form.
+ */
+export const makeConversation = (
+  messages: ReadonlyArray<Prompt.Message>,
+  replaced: ReadonlyMap<Prompt.Message, Prompt.Message> = new Map()
+): RunConversation => {
   const own: OwnConversation = {
     messages: [...messages],
-    unstored: new Map(),
+    unstored: new Map(replaced),
+    context: undefined,
     batch: makeBatch([]),
     isAnswerStored: false,
     isCompacted: false,
@@ -102,6 +113,26 @@ export const replaceNewest = (run: RunState, stored: Prompt.Message, sent: Promp
   const { messages, unstored } = getOwn(run)
   messages[messages.length - 1] = sent
   if (sent !== stored) unstored.set(sent, stored)
+}
+
+/** Keeps the context of the turn with its first answer, so that later turns send it again. */
+export const keepContext = (run: RunState, context: TurnContext.TurnContext): void => {
+  getOwn(run).context = context
+}
+
+/** Creates an answer that is stored next. The first one of a turn has the context of the turn in its options. */
+export const makeAnswer = (
+  run: RunState,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>,
+  options: Prompt.ProviderOptions = {}
+): Prompt.AssistantMessage => {
+  const own = getOwn(run)
+  const { context } = own
+  own.context = undefined
+  return Prompt.assistantMessage({
+    content,
+    options: context === undefined ? options : TurnContext.addToOptions(options, context)
+  })
 }
 
 /** Replaces all messages; returns the messages as they were before. */
@@ -164,12 +195,13 @@ export const salvageOutput = (run: RunState, callId: string, output: string): vo
 
 /** Records that the conversation of a run has replaced `before`. */
 export const recordRewrite = (
-  { conversation: { messages }, recorder }: RunState,
+  { conversation: { messages, unstored }, recorder }: RunState,
   reason: string,
   before: ReadonlyArray<Prompt.Message>
 ): void => {
   if (recorder === undefined) return
-  const removed = ContextCopy.listLeftOut(before, messages, recorder.stored)
+  const toStored = (message: Prompt.Message): Prompt.Message => unstored.get(message) ?? message
+  const removed = ContextCopy.listLeftOut(before.map(toStored), messages.map(toStored), recorder.stored)
   recorder.write({
     _tag: "ContextRewritten",
     reason,

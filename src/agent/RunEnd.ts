@@ -17,7 +17,7 @@ import type { Failure } from "../base/domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../base/domain/RunEvent.ts"
 import * as CallTokens from "../models/routing/CallTokens.ts"
 import * as Evidence from "../models/routing/classification/Evidence.ts"
-import { addMessages, closeBatch, noteAnswerStored, storeMessages } from "./RunConversation.ts"
+import { addMessages, closeBatch, makeAnswer, noteAnswerStored, storeMessages } from "./RunConversation.ts"
 import { getApiRequestId, emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -42,7 +42,7 @@ export const cutStep = Effect.fnUntraced(function* (
   if (calls.length > 0) {
     yield* storeMessages(run, cut)
   } else if (batch.length === 0 && text !== "" && !run.conversation.isAnswerStored) {
-    const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
+    const answer = makeAnswer(run, [Prompt.textPart({ text })])
     addMessages(run, [answer])
     noteAnswerStored(run, true)
     yield* storeMessages(run, [answer])

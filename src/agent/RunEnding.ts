@@ -8,7 +8,7 @@ import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as AnswerText from "../base/domain/AnswerText.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
 import type { EndedOutcome } from "./AnswerOutcome.ts"
-import { appendOwnAnswer } from "./RunConversation.ts"
+import { appendOwnAnswer, makeAnswer } from "./RunConversation.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -36,9 +36,7 @@ export const endRun = (
     const text = AnswerText.toDisplayText(given, redact)
     const outcome: EndedOutcome = { _tag: "Ended", exit, by, text }
     if (text.trim() === "") return Effect.succeed(outcome)
-    const stored = isNew
-      ? appendOwnAnswer(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }))
-      : Effect.void
+    const stored = isNew ? appendOwnAnswer(run, makeAnswer(run, [Prompt.textPart({ text })])) : Effect.void
     const separator = shown === "" ? "" : "\n\n"
     return Effect.as(Effect.andThen(stored, emit(run, { _tag: "TextDelta", text: separator + text })), outcome)
   })

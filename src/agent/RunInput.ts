@@ -198,6 +198,12 @@ export interface AgentSettings {
   readonly promptCache?: PromptCaching.Lifetime | undefined
   /** `always` sends cache marks also on routes that are not known to support them. The default is `known`. */
   readonly promptCacheRoutes?: PromptCache["routes"]
+  /**
+   * True if context of one turn (of `pre_llm_call` hooks and of an external memory) is kept beside its message and sent
+   * again in later turns, so that requests begin with the bytes of the requests before. Defaults to false: a later turn
+   * sends the message without it.
+   */
+  readonly keepTurnContext?: boolean | undefined
   /** True if the system prompt of a new session contains the session's id. Defaults to false. */
   readonly passSessionId?: boolean | undefined
   /** Example messages between the system prompt and the conversation of each call; never stored. */

@@ -4,8 +4,9 @@
  *
  * **Details**
  *
- * Additions of `pre_llm_call` listeners precede the user's text in the request only. They are never stored, and never
- * added to a message that is not plain text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6).
+ * Additions of `pre_llm_call` listeners precede the user's text in the request only. They are never stored in the
+ * message, and never added to a message that is not plain text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6). With
+ * `keepTurnContext` later turns send them again (`base/domain/TurnContext`).
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -17,6 +18,7 @@ import * as RecordEvent from "../base/domain/RecordEvent.ts"
 import { type RouteInfo, toInfo as routeInfo } from "../base/domain/Route.ts"
 import * as RunRecorder from "../base/domain/RunRecorder.ts"
 import * as TextHygiene from "../base/domain/TextHygiene.ts"
+import * as TurnContext from "../base/domain/TurnContext.ts"
 import * as Version from "../base/domain/Version.ts"
 import * as TraceContext from "../hooks/TraceContext.ts"
 import * as Digest from "../base/platform/Digest.ts"
@@ -33,7 +35,7 @@ import * as StopTools from "./StopTools.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as PromptCaching from "./PromptCaching.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
-import { makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
+import { keepContext, makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
 import type { RunEnding } from "./RunEnding.ts"
 import type { Lineage, RunState } from "./RunState.ts"
 import { makeQuestions, makeSteps, makeTokens } from "./RunUsage.ts"
@@ -93,22 +95,12 @@ const makeUserMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.Use
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
 }
 
-/** Adds blocks in front of the user's message in the request. */
-const withContext = (message: Prompt.UserMessage, blocks: ReadonlyArray<string>): Prompt.UserMessage => {
-  const [only] = message.content
-  if (only?.type !== "text" || message.content.length !== 1) return message
-  return Prompt.userMessage({
-    content: [Prompt.textPart({ text: [...blocks, only.text].join("\n") })],
-    options: message.options
-  })
-}
-
 /** Collects text from the listeners and the external memory, and places it before the user's message. */
 export const addContext = Effect.fnUntraced(function* (
   { resumed, run }: OpenedRun,
   options: Pick<RunOptions, "source">
 ): Effect.fn.Return<void, never, Services> {
-  const { interceptors } = yield* Services
+  const { interceptors, settings } = yield* Services
   const context = yield* interceptors.hooks.ask("pre_llm_call", () => ({
     session_id: run.sessionId,
     task_id: run.taskId,
@@ -127,9 +119,19 @@ export const addContext = Effect.fnUntraced(function* (
     ...(context === undefined ? [] : [`<plugin-context>${cleanText(context)}</plugin-context>`])
   ]
   if (blocks.length === 0 || user?.role !== "user") return
-  const sent = withContext(user, blocks)
+  const sent = TurnContext.addToMessage(user, blocks)
   replaceNewest(run, user, sent)
+  if (sent !== user && settings.keepTurnContext === true)
+    keepContext(run, TurnContext.makeContext(user, blocks, run.sessionId, hashText))
 })
+
+const hashText = (text: string): string => Digest.toHex(text, 16)
+
+/** Restores the contexts of earlier turns, if the agent keeps them. */
+const restoreContext = (
+  { keepTurnContext }: AgentSettings,
+  messages: ReadonlyArray<Prompt.Message>
+): TurnContext.Restored => TurnContext.restoreContexts(messages, keepTurnContext === true ? hashText : undefined)
 
 const toParentRecord = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
   sessionId: parentSessionId,
@@ -143,7 +145,7 @@ const toParentRecord = ({ callId, depth, goal, parentSessionId, parentTurnId, su
 const makeRecorder = (
   record: RunRecord | undefined,
   store: StoreService,
-  { history, id }: OpenedSession,
+  { session: { history, id }, restored }: Pick<RunParts, "restored" | "session">,
   turnId: Ids.TurnId,
   isChild: boolean
 ): Effect.Effect<RunRecorder.Recorder | undefined> =>
@@ -155,8 +157,9 @@ const makeRecorder = (
           turnId,
           isChild,
           history,
+          recorded: restored.recordedIn(id),
           now: RunRecorder.makeStartTimes(clock),
-          hash: (text) => Digest.toHex(text, 16),
+          hash: hashText,
           sink: record.append,
           together: record.together === store.together ? record.together : undefined
         })
@@ -182,6 +185,8 @@ const checkModel = Effect.fnUntraced(function* (
 /** Parts from which the state of a run is built. */
 interface RunParts {
   readonly session: OpenedSession
+  /** The messages of the session with which the run starts. */
+  readonly restored: TurnContext.Restored
   readonly route: RouteInfo
   readonly cwd: string
   readonly startedAt: number
@@ -197,19 +202,29 @@ interface RunParts {
   readonly added: ReadonlyArray<Prompt.Message>
 }
 
+/** Chooses the prompt cache of a run by the time since the session's last run. */
+const choosePromptCache = (
+  { promptCache: lifetime = "auto", promptCacheRoutes }: AgentSettings,
+  { lastEndedAt, model }: OpenedSession,
+  route: RouteInfo,
+  startedAt: number
+): Pick<RunState, "hasWarmStart" | "promptCache"> => {
+  const idleMillis = lastEndedAt === undefined ? undefined : startedAt - lastEndedAt
+  return {
+    promptCache: PromptCaching.choosePromptCache(lifetime, idleMillis, promptCacheRoutes),
+    hasWarmStart: model === route.model && PromptCaching.isKept(lifetime, idleMillis)
+  }
+}
+
 /** Creates the state of a run that starts. */
 const makeRunState = (
   settings: AgentSettings,
   input: RunOptions,
-  { added, ids, lineage, output, prompt, recorder, reports, route, session, startedAt }: RunParts
+  { added, ids, lineage, output, prompt, recorder, reports, restored, route, session, startedAt }: RunParts
 ): RunState => ({
   sessionId: session.id,
   conversationId: session.conversationId,
-  promptCache: PromptCaching.choosePromptCache(
-    settings.promptCache ?? "auto",
-    session.lastEndedAt === undefined ? undefined : startedAt - session.lastEndedAt,
-    settings.promptCacheRoutes
-  ),
+  ...choosePromptCache(settings, session, route, startedAt),
   taskId: ids.taskId,
   turnId: ids.turnId,
   platform: getPlatform(settings, input),
@@ -228,7 +243,7 @@ const makeRunState = (
   recorder,
   userMessage: prompt,
   unfinished: session.unfinished,
-  conversation: makeConversation([...makeFirstMessages(session, input.ephemeralSystemPrompt), ...reports, ...added]),
+  conversation: makeConversation([...restored.messages, ...reports, ...added], restored.replaced),
   steps: makeSteps(),
   questions: makeQuestions(route),
   tokens: makeTokens(),
@@ -325,10 +340,12 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
   const reports =
     session.history.length === 0 ? [] : yield* Background.collectMissedReports(session.id, session.history, user)
-  const recorder = yield* makeRecorder(record, store, session, turnId, lineage !== undefined)
+  const restored = restoreContext(settings, makeFirstMessages(session, input.ephemeralSystemPrompt))
+  const recorder = yield* makeRecorder(record, store, { session, restored }, turnId, lineage !== undefined)
   const trace = yield* TraceContext.current
   const ids = { taskId, turnId }
-  const parts: RunParts = { session, route, cwd, startedAt, ids, recorder, lineage, output, prompt, reports, added }
+  const facts = { session, restored, route, cwd, startedAt, ids }
+  const parts: RunParts = { ...facts, recorder, lineage, output, prompt, reports, added }
   const started = makeStartRecord(settings, input, trace, parts)
   const run = makeRunState(settings, input, parts)
   const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }
@@ -369,8 +386,11 @@ export const begin = (
   return creation === undefined ? begun : Effect.onError(begun, () => createForEnd(creation))
 }
 
-/** A session to compact, and the run options that its prompt depends on. */
-export interface CompactInput extends Pick<RunOptions, "cwd" | "onEvent" | "route" | "tools"> {
+/** A session to compact, and the run options that its requests depend on. */
+export interface CompactInput extends Pick<
+  RunOptions,
+  "cwd" | "ephemeralSystemPrompt" | "onEvent" | "reasoningEffort" | "route" | "tools"
+> {
   readonly sessionId: string
   /** Subject whose details the summary should preserve. */
   readonly focus?: string | undefined

@@ -39,6 +39,8 @@ export interface Lineage {
   readonly agent: string | undefined
   /** Delegation depth: 1 for a child of a top-level run. */
   readonly depth: number
+  /** Id that the children of a conversation with the same tools and settings share, for the provider's prompt cache. */
+  readonly kind: string
   /** Budget of the parent, to which the child's usage is charged. */
   readonly budget: Budget.Budget
 }
@@ -52,6 +54,8 @@ export interface RunFacts {
   readonly conversationId: SessionId
   /** Prompt cache that the calls of the run ask for; `undefined` if they ask for none. */
   readonly promptCache: PromptCache | undefined
+  /** True if the provider still has the requests of the session's last run when this run starts. */
+  readonly hasWarmStart: boolean
   readonly taskId: TaskId
   readonly turnId: TurnId
   readonly platform: string

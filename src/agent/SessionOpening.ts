@@ -43,6 +43,8 @@ export interface OpenedSession {
   readonly history: ReadonlyArray<Prompt.Message>
   /** End of the session's last run, in milliseconds. Absent for a new session. */
   readonly lastEndedAt?: number | undefined
+  /** Model that the session was begun with. Absent for a new session. */
+  readonly model?: string | undefined
   /** Results of the calls that the last run left open, to be stored before anything else. */
   readonly closing: ReadonlyArray<Prompt.ToolMessage>
   /** Open calls that are closed. `ran` is true for a call that had started. */
@@ -169,6 +171,7 @@ export const openSession = Effect.fnUntraced(function* (
       systemPrompt: known.value.systemPrompt,
       history: stored,
       lastEndedAt: known.value.endedAt,
+      model: known.value.model,
       ...(yield* resolveOpenCalls(id, stored, input))
     }
   }

@@ -19,6 +19,7 @@ import { isBlank, isCall, type Outcome } from "./AnswerOutcome.ts"
 import * as Budget from "./Budget.ts"
 import {
   addMessages,
+  makeAnswer,
   closeBatch,
   noteAnswerStored,
   openBatch,
@@ -178,7 +179,7 @@ const storeToolCalls = (
   Effect.uninterruptible(
     Effect.suspend(() => {
       noteAnswerStored(run, true)
-      const message = Prompt.assistantMessage({ content })
+      const message = makeAnswer(run, content)
       addMessages(run, [message])
       // Stored calls are closed even if the run is interrupted at any later point.
       return Effect.map(postponeMessages(run, [message], writer), () => openBatch(run, calls))

@@ -14,7 +14,7 @@ import * as Conversation from "../base/domain/Conversation.ts"
 import type { Limit, RunResult } from "../base/domain/RunEvent.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
-import { appendMessages, noteAnswerStored } from "./RunConversation.ts"
+import { appendMessages, makeAnswer, noteAnswerStored } from "./RunConversation.ts"
 import { makeResult, type RunState } from "./RunState.ts"
 import { setOutputLimit } from "./RunUsage.ts"
 import type { MiddlewareFailure, Services } from "./Services.ts"
@@ -103,7 +103,7 @@ export const summarise = Effect.fnUntraced(function* (
     if (said._tag === "Failed") return makeResult(run, exit, renderFallback(run, limit, said.why), { limit })
     const { options, text } = said
     if (text.trim() === "") continue
-    yield* appendMessages(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
+    yield* appendMessages(run, makeAnswer(run, [Prompt.textPart({ text })], options))
     noteAnswerStored(run, true)
     return makeResult(run, exit, text, { limit })
   }

@@ -12,6 +12,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Json from "../base/domain/Json.ts"
 import * as Redaction from "../base/domain/Redaction.ts"
+import * as TurnContext from "../base/domain/TurnContext.ts"
 import * as TarArchive from "../base/domain/TarArchive.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as Compression from "../base/platform/Compression.ts"
@@ -39,7 +40,7 @@ export const toSummary = (session: Session) => ({
 })
 
 const encodeMessage = (message: Prompt.Message): Effect.Effect<unknown, SessionStoreError> =>
-  Result.match(StoredForm.encode(message), {
+  Result.match(StoredForm.encode(TurnContext.withoutContext(message)), {
     onFailure: (problem) =>
       Effect.fail(new SessionStoreError({ operation: "export", message: `a message ${problem.message}` })),
     onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))

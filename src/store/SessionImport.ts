@@ -18,6 +18,7 @@ import { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as Json from "../base/domain/Json.ts"
+import * as TurnContext from "../base/domain/TurnContext.ts"
 import { type ForeignSession, SessionMaintenance } from "./SessionMaintenance.ts"
 import { SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
@@ -89,7 +90,8 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
           `${one.failure.message.includes("newer version") ? one.failure.message : "is no stored message"}`
       )
     }
-    decoded.push(one.success)
+    // A file must not bring text that no view of the session shows.
+    decoded.push(TurnContext.withoutContext(one.success))
   }
   return Result.succeed({
     messages: decoded,

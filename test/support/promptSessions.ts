@@ -103,13 +103,26 @@ export interface Plan {
   readonly words?: number
   /** Turns after which the memory is reviewed. There are no reviews without it. */
   readonly reviewTurns?: number
+  /** Words of each answer, halved. */
+  readonly answer?: number
+  /** Number of requests for notes that the model answers with a call. */
+  readonly callsInNotes?: number
+  /** Text of each question. */
+  readonly question?: string
+  /** Lines of the settings for the server at an address. */
+  readonly settings?: (url: string) => ReadonlyArray<string>
   /** Requests that the server refuses. */
   readonly refuses?: (body: string) => boolean
+  /** Message of a refusal. */
+  readonly refusal?: string
 }
 
 /** One request, in the order in which they were sent. */
 export interface Recorded {
+  /** Time in milliseconds. */
   readonly at: number
+  /** Place among the requests of the conversation. */
+  readonly after: number
   readonly body: string
 }
 
@@ -121,6 +134,12 @@ const plugin = `export default {
 `
 
 const file = (name: string, words: number): string => `# ${name}\n${`words of ${name}\n`.repeat(words / 3)}\n`
+
+const isNote = (body: string): boolean => body.includes("handoff note of") || body.includes("write its handoff note")
+
+const note: WireTurn = { text: `The user asked ${"and so on ".repeat(200)}` }
+
+const readFile = (at: number) => ({ id: `call_${at}`, name: "read_file", args: JSON.stringify({ path: `f${at}.md` }) })
 
 /** Plays a session and returns its requests. */
 export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Plan) {
@@ -142,27 +161,32 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
     }
     if (plan.refuses?.(body) === true) {
       refused++
-      return HttpServer.json(response, 400, { error: { message: "messages.0.content must be a string" } })
+      return HttpServer.json(response, 400, {
+        error: { message: plan.refusal ?? "messages.0.content must be a string" }
+      })
+    }
+    if (isNote(body)) {
+      side.push({ at: now, after: recorded.length - 0.5, body })
+      const isCalling = side.length <= (plan.callsInNotes ?? 0)
+      return HttpServer.json(response, 200, protocol.whole(isCalling ? { calls: [readFile(0)] } : note))
     }
     if (/This message is from the program|CONVERSATION:/u.test(body)) {
-      reviews.push({ at: now, body })
+      reviews.push({ at: now, after: recorded.length - 0.5, body })
       return HttpServer.json(response, 200, protocol.whole({ text: "Nothing to save." }))
     }
-    // A note of a compaction.
-    if (!/"(?:tools|toolConfig)":/u.test(body)) {
-      side.push({ at: now, body })
-      return HttpServer.json(response, 200, protocol.whole({ text: `The user asked ${"and so on ".repeat(200)}` }))
-    }
-    recorded.push({ at: now, body })
+    recorded.push({ at: now, after: recorded.length, body })
     const at = served++
     const turn: WireTurn =
       left-- > 0
         ? {
             thought: `thought ${at} ${"because ".repeat(60)}`,
             ...(plan.talks === true ? { text: `I look at ${at}.` } : {}),
-            calls: [{ id: `call_${at}`, name: "read_file", args: JSON.stringify({ path: `f${at}.md` }) }]
+            calls: [readFile(at)]
           }
-        : { thought: `last thought ${at} ${"so ".repeat(60)}`, text: `answer ${at} ${"is it ".repeat(60)}` }
+        : {
+            thought: `last thought ${at} ${"so ".repeat(60)}`,
+            text: `answer ${at} ${"is it ".repeat(plan.answer ?? 60)}`
+          }
     writeFileSync(join(cwd, `f${at}.md`), file(`f${at}`, plan.words ?? 360))
     protocol.stream(turn, response)
   })
@@ -175,6 +199,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
   const config = [
     `model: ${JSON.stringify({ ...endpoint.model(server.url), api_key: "k", ...(plan.asksWindow === true ? {} : { context_length: plan.window ?? 400_000 }) })}`,
     ...(plan.hasContext === true ? ["plugins: { enabled: [weather] }"] : []),
+    ...(plan.settings?.(server.url) ?? []),
     "agent: { reasoning_effort: medium }",
     `memory: { nudge_interval: ${plan.reviewTurns ?? 0} }`,
     "skills: { creation_nudge_interval: 0 }"
@@ -185,7 +210,7 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
       for (const [index, steps] of plan.turns.slice(first, first + each).entries()) {
         left = steps
         yield* Agent.run({
-          prompt: `question ${first + index} ${"please ".repeat(20)}`,
+          prompt: `question ${first + index} ${plan.question ?? "please ".repeat(20)}`,
           sessionId: "long",
           cwd,
           streaming: true
@@ -196,16 +221,33 @@ export const record = Effect.fnUntraced(function* (endpoint: Endpoint, plan: Pla
       }
     }).pipe(Effect.provide(Program.layer({ home, config, env: { AWS_REGION: "us-east-1" } })))
   }
-  return { requests: recorded, reviews, side, refused, others }
+  /** A program that goes on with the session, with changed settings. */
+  const again = (change: (config: string) => string) =>
+    Program.layer({ home, config: change(config), env: { AWS_REGION: "us-east-1" } })
+  return { requests: recorded, reviews, side, refused, others, again }
 })
+
+const inOrder = (endpoint: Endpoint, requests: ReadonlyArray<Recorded>) =>
+  requests
+    .toSorted((a, b) => a.after - b.after)
+    .map(({ at, body }) => ({
+      at,
+      key: endpoint.key?.(body) ?? "",
+      isLong: body.includes('"prompt_cache_retention":"24h"'),
+      blocks: endpoint.blocks(body)
+    }))
+
+/** Cost of a session with its side work, against its cost without. */
+export const weighSideWork = (
+  endpoint: Endpoint,
+  requests: ReadonlyArray<Recorded>,
+  side: ReadonlyArray<Recorded>
+): number =>
+  endpoint.price.pay(inOrder(endpoint, [...requests, ...side])) / endpoint.price.pay(inOrder(endpoint, requests))
 
 /** What a session cost, against the least that it can cost, and where its beginning changed. */
 export const judge = (endpoint: Endpoint, recorded: ReadonlyArray<Recorded>) => {
-  const requests = recorded.map(({ at, body }) => ({
-    at,
-    key: endpoint.key?.(body) ?? "",
-    blocks: endpoint.blocks(body)
-  }))
+  const requests = inOrder(endpoint, recorded)
   return {
     requests: requests.length,
     breaks: PromptCache.findBreaks(requests.map(({ blocks }) => blocks)),

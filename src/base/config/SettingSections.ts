@@ -235,7 +235,9 @@ export const promptCaching = F.optionalSection({
    */
   cacheTtl: F.withDefault(F.text, "5m"),
   /** Asks for an hour in a turn that begins after a pause of more than five minutes. */
-  followPauses: F.withDefault(F.flag, true)
+  followPauses: F.withDefault(F.flag, true),
+  /** Sends context of one turn (of hooks and of an external memory) again in later turns. */
+  keepTurnContext: F.withDefault(F.flag, false)
 })
 
 /**

@@ -127,6 +127,8 @@ export interface ModelCall {
    * prompt cache.
    */
   readonly conversationId?: string | undefined
+  /** Id that conversations with the same beginning share, as the key in place of `conversationId`. */
+  readonly sharedCacheId?: string | undefined
 }
 
 /**

@@ -96,6 +96,8 @@ interface Options {
   readonly isChild?: boolean | undefined
   /** Messages of the session before the run, in their order. */
   readonly history: ReadonlyArray<Prompt.Message>
+  /** Messages outside the session that an earlier run of the session has recorded. */
+  readonly recorded?: ReadonlyArray<Prompt.Message> | undefined
   /** Returns the current time in epoch milliseconds; created by {@link makeStartTimes}. */
   readonly now: () => number
   /** Returns a short hash of the text. */
@@ -182,8 +184,19 @@ const note = GrowingList.fold<Prompt.Message, { count: number }>({
 const nearby = 8
 
 /** Creates the recorder of a run. */
-export const make = ({ hash, history, isChild = false, now, sessionId, sink, together, turnId }: Options): Recorder => {
+export const make = ({
+  hash,
+  history,
+  isChild = false,
+  now,
+  recorded = [],
+  sessionId,
+  sink,
+  together,
+  turnId
+}: Options): Recorder => {
   const names = new WeakMap<Prompt.Message, number | string>()
+  for (const message of recorded) names.set(message, hash(JSON.stringify(message)))
   const stored = [...history]
   note(stored)
   const toolSets = new WeakMap<ReadonlyArray<ToolDefinition>, string>()

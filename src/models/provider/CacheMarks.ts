@@ -20,7 +20,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as GrowingList from "../../base/domain/GrowingList.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { ApiMode } from "../../base/domain/ApiMode.ts"
-import type { PromptCache } from "../../base/domain/ModelCall.ts"
+import type { ModelCall, PromptCache } from "../../base/domain/ModelCall.ts"
 import * as Route from "../../base/domain/Route.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 
@@ -56,22 +56,44 @@ export const findForm = (cache: PromptCache | undefined, route: Route.Route): Ro
   return cacheMarks === "none" && cache.routes === "always" ? forms[route.apiMode] : cacheMarks
 }
 
-/** Matches OpenAI's models that can keep a prefix for a day, by their name without a vendor prefix. */
-const longLived = /^gpt-(?:4\.1|5)/
+/**
+ * Matches OpenAI's models that can keep a prefix for a day, by their name without a vendor prefix. Models from GPT-5.6
+ * on refuse the field, and keep each prefix for at least half an hour.
+ */
+const longLived = /^gpt-(?:4\.1|5(?!\.(?:[6-9]|\d\d)))/
+
+/** An endpoint of OpenAI's protocols, and the name of its model without a vendor prefix. */
+interface OpenAiEndpoint {
+  readonly model: string
+  /** True if the endpoint is known to accept the fields of OpenAI's prompt cache. */
+  readonly isOpenAi: boolean
+}
+
+/**
+ * Tests whether an endpoint receives the fields of OpenAI's prompt cache. Endpoints that are not OpenAI's receive them
+ * for OpenAI's models if the call asks for the cache on every route (`models/routing/Adaptation` omits refused fields).
+ */
+export const hasOpenAiFields = (cache: PromptCache | undefined, { isOpenAi, model }: OpenAiEndpoint): boolean =>
+  isOpenAi || (cache?.routes === "always" && longLived.test(model))
 
 /** Returns the field with which OpenAI keeps the prefix of a conversation for a day, if a call asks for an hour. */
 export const makeRetentionFields = (
   cache: PromptCache | undefined,
-  model: string
+  endpoint: OpenAiEndpoint
 ): { readonly prompt_cache_retention?: "24h" } =>
-  cache?.ttl === "1h" && longLived.test(model) ? { prompt_cache_retention: "24h" } : {}
+  cache?.ttl === "1h" && hasOpenAiFields(cache, endpoint) && longLived.test(endpoint.model)
+    ? { prompt_cache_retention: "24h" }
+    : {}
 
 /** Maximum length of a prompt cache key at OpenAI, in characters. */
 const maxKey = 64
 
-/** Returns the prompt cache key of a conversation, for providers that use a key instead of marks. */
-export const makeCacheKey = (conversationId: string): string =>
-  conversationId.length <= maxKey ? conversationId : Digest.toHex(conversationId, maxKey)
+/** Returns the prompt cache key of a call, for providers that use a key instead of marks. */
+export const makeCacheKey = ({
+  conversationId,
+  sharedCacheId: id = conversationId
+}: Pick<ModelCall, "conversationId" | "sharedCacheId">): string | undefined =>
+  id === undefined || id.length <= maxKey ? id : Digest.toHex(id, maxKey)
 
 /** Properties of a request on which the places of its marks depend. */
 interface Placement<Message> {

@@ -45,12 +45,14 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import { type SessionId, TurnId } from "../../base/domain/Ids.ts"
 import type { ModelCall, ModelResponse } from "../../base/domain/ModelCall.ts"
-import type { RouteInfo } from "../../base/domain/Route.ts"
+import { type RouteInfo, toInfo } from "../../base/domain/Route.ts"
 import * as OperationSpans from "../../base/domain/OperationSpans.ts"
 import * as Usage from "../../base/domain/Usage.ts"
+import * as CallTokens from "./CallTokens.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { CallContext, ModelAnswer } from "../../middleware/Middleware.ts"
 import * as TaskRoutes from "./TaskRoutes.ts"
+import * as WarmPrefix from "./WarmPrefix.ts"
 import { CallingRun, callModel, type Question, type Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
 import * as Evidence from "./classification/Evidence.ts"
@@ -89,8 +91,18 @@ export interface TaskRequest extends TaskRoutes.Overrides {
   readonly compact?: ModelCall["compact"]
   /** Conversation whose prompt cache is shared, if the request has the same prefix as the conversation's requests. */
   readonly conversationId?: ModelCall["conversationId"]
+  /** Id that is used as the key of the prompt cache in place of `conversationId`. */
+  readonly sharedCacheId?: ModelCall["sharedCacheId"]
   /** Prompt cache of the request, if it has the same prefix as the conversation's requests. */
   readonly cache?: ModelCall["cache"]
+  /** Context management of the request, if it has the same prefix as the conversation's requests. */
+  readonly contextEdits?: ModelCall["contextEdits"]
+  /**
+   * The task as one more message of a conversation. It is sent instead of `messages`, on the route of the conversation,
+   * if that costs less and the settings name no other route for the task. No tool of the conversation is run: if the
+   * answer calls tools twice or has no text, or if the call fails, `messages` are sent.
+   */
+  readonly continuation?: WarmPrefix.Continuation | undefined
   /** True if the model must accept images; by default only for the task `vision`. */
   readonly images?: boolean | undefined
   /** The run that needs the task's result. */
@@ -271,7 +283,9 @@ export const make = <E = never>(options: Options): Service<E> => {
       reasoningEffort: given.reasoningEffort,
       compact: given.compact,
       cache: given.cache,
-      conversationId: given.conversationId
+      contextEdits: given.contextEdits,
+      conversationId: given.conversationId,
+      sharedCacheId: given.sharedCacheId
     }
     const question: Question = {
       call,
@@ -314,36 +328,81 @@ export const make = <E = never>(options: Options): Service<E> => {
     )
   }
 
+  // Charging is uninterruptible, so that a received answer is always charged, even if the caller is interrupted.
+  const askAndCharge = (task: string, given: TaskRequest, choice?: TaskRoutes.CandidateChoice) =>
+    traceTask(
+      interceptors,
+      task,
+      given,
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const chosen =
+            choice === undefined ? chooseRoutes(task, given, given.images ?? task === "vision") : Effect.succeed(choice)
+          const answer = yield* restore(Effect.flatMap(chosen, (choice) => askInTurn(task, choice, given)))
+          const usage = Usage.fromResponse(answer.response.usage)
+          const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
+          const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
+          used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
+          if (options.account !== undefined)
+            yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
+          if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
+          return { text: readAnswerText(answer.response), response: answer.response, route: answer.route, usage, cost }
+        })
+      )
+    )
+
+  /** Tests whether a task is cheaper as a continuation. A route that the settings name for the task is not replaced. */
+  const prefersContinuation = Effect.fnUntraced(function* (
+    task: string,
+    given: TaskRequest,
+    continuation: WarmPrefix.Continuation
+  ) {
+    const { candidates, explicit } = yield* chooseRoutes(task, given, given.images ?? task === "vision")
+    const [first] = candidates
+    if (first === undefined) return false
+    const { prefix } = continuation
+    const route = first.route === undefined ? yield* router.primary : toInfo(first.route)
+    if (explicit && !WarmPrefix.isSameRoute(route, prefix.route)) return false
+    const inputTokens = CallTokens.estimateTokens(given)
+    const identity = prefix.named ?? (router.primaryRoute === undefined ? prefix.route : yield* router.primaryRoute)
+    return yield* WarmPrefix.isCheaper(router.catalogue, continuation, { route, inputTokens }, identity)
+  })
+
+  /** Asks a task as a continuation. Returns `undefined` if there is no usable answer. */
+  const askContinuation = Effect.fnUntraced(function* (
+    task: string,
+    given: TaskRequest,
+    { prefix, question }: WarmPrefix.Continuation
+  ) {
+    const route: TaskRoutes.Candidate = { label: prefix.route.provider, route: prefix.named }
+    const { context, record } = given
+    for (const last of [question, WarmPrefix.remindOfText(question)]) {
+      const request: TaskRequest = { ...WarmPrefix.continueRequest(prefix, last), context, record }
+      const answer = yield* askAndCharge(task, request, { explicit: true, candidates: [route] })
+      if (!answer.response.parts.some(({ type }) => type === "tool-call"))
+        return answer.text.trim() === "" ? undefined : answer
+    }
+    return undefined
+  })
+
   return {
-    // Charging is uninterruptible, so that a received answer is always charged, even if the caller is interrupted.
-    call: (task, given) =>
-      traceTask(
-        interceptors,
-        task,
-        given,
-        Effect.uninterruptibleMask((restore) =>
-          Effect.gen(function* () {
-            const asked = Effect.flatMap(chooseRoutes(task, given, given.images ?? task === "vision"), (choice) =>
-              askInTurn(task, choice, given)
-            )
-            const answer = yield* restore(asked)
-            const usage = Usage.fromResponse(answer.response.usage)
-            const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
-            const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
-            used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
-            if (options.account !== undefined)
-              yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
-            if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
-            return {
-              text: readAnswerText(answer.response),
-              response: answer.response,
-              route: answer.route,
-              usage,
-              cost
-            }
-          })
-        )
-      ),
+    call: (task, given) => {
+      const { continuation } = given
+      const asked = askAndCharge(task, given)
+      if (continuation === undefined) return asked
+      const continued = Effect.flatMap(prefersContinuation(task, given, continuation), (isPreferred) =>
+        isPreferred ? askContinuation(task, given, continuation) : Effect.undefined
+      )
+      return Effect.catchIf(
+        continued,
+        (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error),
+        (error) =>
+          Effect.as(
+            Effect.logInfo(`the conversation could not be continued for the task ${task}: ${error.message}`),
+            undefined
+          )
+      ).pipe(Effect.flatMap((answer) => (answer === undefined ? asked : Effect.succeed(answer))))
+    },
     resolve: (task, overrides = {}) =>
       Effect.flatMap(chooseRoutes(task, overrides, task === "vision"), ({ candidates: [first] }) =>
         first === undefined

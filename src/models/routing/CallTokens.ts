@@ -19,6 +19,8 @@ const countJson = (value: unknown, depth = 0): number => {
 
 const countValue = (value: unknown): number => (typeof value === "string" ? value.length : countJson(value))
 
+const charactersPerToken = 4
+
 const countPartCharacters = (part: Exclude<Prompt.Message["content"], string>[number]): number => {
   switch (part.type) {
     case "text":
@@ -44,11 +46,11 @@ const characters = GrowingList.fold<Prompt.Message, { count: number }>({
 
 /** Estimates the number of tokens in the messages. */
 export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number =>
-  Math.ceil(characters(messages).count / 4)
+  Math.ceil(characters(messages).count / charactersPerToken)
 
 /** Estimates the number of tokens in the definitions of tools. */
 export const estimateTools: (tools: ModelCall["tools"]) => number = memoize((tools) =>
-  tools.length === 0 ? 0 : Math.ceil(countJson(tools) / 4)
+  tools.length === 0 ? 0 : Math.ceil(countJson(tools) / charactersPerToken)
 )
 
 /** Estimates the number of tokens in the messages and tools of a call. */

@@ -30,6 +30,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { CompactionPlan } from "../../base/domain/CompactionPlan.ts"
 import type { SessionId, TaskId, TurnId } from "../../base/domain/Ids.ts"
 import type { ContextEdits } from "../../base/domain/ModelCall.ts"
+import type { WarmPrefix } from "./WarmPrefix.ts"
 
 /** Request for a compaction: its reason, and the size to which the conversation has to be reduced. */
 export interface Request {
@@ -61,6 +62,8 @@ export interface Request {
    * plan.
    */
   readonly plan?: CompactionPlan | undefined
+  /** The conversation as its provider has cached it, if it may be continued with a request for a note. */
+  readonly prefix?: WarmPrefix | undefined
   /** Shows a message to the user. */
   readonly notify?: ((message: string) => Effect.Effect<void>) | undefined
 }

@@ -214,6 +214,7 @@ export const toAgentSettings = Effect.fnUntraced(function* (
     platform: "cli",
     promptCache: toCacheLifetime(settings.promptCaching),
     ...(settings.promptCaching.mode === "on" ? { promptCacheRoutes: "always" as const } : {}),
+    keepTurnContext: settings.promptCaching.keepTurnContext,
     toolUseEnforcement: settings.agent.toolUseEnforcement,
     prefill: yield* loadPrefill(settings, environment, home),
     maxIterations: settings.agent.maxTurns,

@@ -312,10 +312,7 @@ const makeClose = ({ agent, owner, turns }: SessionParts): Effect.Effect<void> =
  * Makes the function that compacts the conversation. No turn can begin during a compaction. Fails if a turn is running.
  */
 const makeCompaction =
-  (
-    { agent, moves, owner, turns }: SessionParts,
-    tools: NonNullable<Options["input"]>["tools"]
-  ): LiveSession["compact"] =>
+  ({ agent, moves, owner, turns }: SessionParts, input: Options["input"]): LiveSession["compact"] =>
   ({ focus, keepExchanges } = {}) => {
     const holdIdle = Effect.suspend(() => {
       const { turn } = owner.state()
@@ -330,9 +327,20 @@ const makeCompaction =
             for (const event of events)
               if (event._tag === "Notice" && event.level === "warning") warning = event.message
           })
-        const { session } = owner.state()
+        const { effort: reasoningEffort, route, session } = owner.state()
         const { cwd, id: sessionId } = session
-        const compacted = yield* agent.compact({ sessionId, cwd, tools, focus, keepExchanges, onEvent })
+        const compacted = yield* agent.compact({
+          sessionId,
+          cwd,
+          // The requests of the turns, which the request for a note continues.
+          tools: input?.tools,
+          ephemeralSystemPrompt: input?.ephemeralSystemPrompt,
+          reasoningEffort,
+          route,
+          focus,
+          keepExchanges,
+          onEvent
+        })
         if (compacted.sessionId !== sessionId) yield* owner.run(moves.follow)
         return { ...compacted, warning }
       })
@@ -396,7 +404,7 @@ export const make = Effect.fnUntraced(function* (
     begin: (title) => owner.run(Effect.tap(moves.begin(title), () => questions.withdrawPlan)),
     resume: (reference, folder) => owner.run(Effect.tap(moves.resume(reference, folder), () => questions.withdrawPlan)),
     rename: (title) => owner.run(moves.rename(title)),
-    compact: makeCompaction(parts, options.input?.tools),
+    compact: makeCompaction(parts, options.input),
     known: moves.known,
     messages: Effect.suspend(() => store.messages(owner.state().session.id)),
     setMode: settings.setMode,

@@ -6,7 +6,8 @@
  *
  * First, old tool results are shortened without a model; if that is sufficient, compaction ends. Then a model of the
  * task `compression` writes a summary note that replaces the middle of the conversation; the first messages, the newest
- * messages and the newest user message are preserved verbatim. An existing note is updated.
+ * messages and the newest user message are preserved verbatim. An existing note is updated. The model reads the middle
+ * as text, or the request for the note is one more message of the conversation, if that costs less.
  *
  * If the summary fails, the conversation is unchanged and the run reports it; no further summary is requested during a
  * pause (one minute; ten if no model is available). If the provider refused a conversation because of its size, its old
@@ -45,6 +46,7 @@ import type { CompactionPlan, SummaryModel } from "../../base/domain/CompactionP
 import type { SessionId, TaskId, TurnId } from "../../base/domain/Ids.ts"
 import type { Abilities } from "../../base/domain/Route.ts"
 import * as CompactionPort from "../../models/routing/CompactionPort.ts"
+import type { Continuation } from "../../models/routing/WarmPrefix.ts"
 import * as Planned from "./compaction/Planned.ts"
 import * as Prune from "./compaction/Prune.ts"
 import * as Split from "./compaction/Split.ts"
@@ -75,6 +77,8 @@ export interface Settings {
 /** Question for the note, and the run that needs it. */
 export interface SummaryAsk extends Partial<SummaryModel> {
   readonly message: Prompt.Message
+  /** The question as one more message of the conversation. */
+  readonly continuation?: Continuation | undefined
   readonly maxOutputTokens: number
   readonly context: { readonly sessionId: SessionId; readonly taskId: TaskId; readonly turnId: TurnId }
 }
@@ -288,18 +292,41 @@ const runPlan = Effect.fnUntraced(function* (
   return after < before ? smaller : messages
 })
 
+/** Parts of a conversation, and the text of the note that it already has. */
+type NotedParts = Pick<Split.Parts, "middle" | "tail"> & { readonly previous: string | undefined }
+
+/**
+ * Creates the question for the note as one more message of the conversation. Returns `undefined` if the conversation
+ * does not fit, is not cached, or has text that has to be masked in a request for a note.
+ */
+const continueConversation = (
+  { focus, prefix, reason }: CompactionPort.Request,
+  { previous, tail }: NotedParts,
+  tokens: number
+): Continuation | undefined =>
+  prefix === undefined || (reason !== "threshold" && reason !== "manual") || SummaryText.hasSecrets(prefix.messages)
+    ? undefined
+    : {
+        prefix,
+        question: SummaryText.buildLastQuestion({ focus, tail: tail[0], isUpdate: previous !== undefined, tokens }),
+        outputTokens: tokens
+      }
+
 /** Asks a model for the note; returns `undefined` if it fails or returns an empty answer. */
 const writeSummary = (
   engine: Engine,
-  { focus, notify = ignoreNotice, sessionId, taskId, turnId, window }: CompactionPort.Request,
-  { middle, previous }: { readonly middle: Split.Parts["middle"]; readonly previous: string | undefined },
+  request: CompactionPort.Request,
+  parts: NotedParts,
   now: number,
   known: SessionState
 ): Effect.Effect<string | undefined> => {
+  const { focus, notify = ignoreNotice, sessionId, taskId, turnId, window } = request
+  const { middle, previous } = parts
   const tokens = computeSummaryTokens(Split.estimateTotalTokens(middle), window)
   return engine
     .summarise({
       message: SummaryText.buildQuestion({ middle, previous, focus, tokens }),
+      continuation: continueConversation(request, parts, tokens),
       maxOutputTokens: tokens * 2,
       context: { sessionId, taskId, turnId }
     })
@@ -355,7 +382,7 @@ const compactConversation = Effect.fnUntraced(function* (engine: Engine, request
   if (reason !== "manual" && (yield* isPaused(engine, known, now))) return unchanged
   const withItem = yield* compactAtProvider(engine, request, bounds, known)
   if (withItem !== undefined) return withItem
-  const summary = yield* writeSummary(engine, request, { middle: parts.middle, previous }, now, known)
+  const summary = yield* writeSummary(engine, request, { ...parts, previous }, now, known)
   if (summary === undefined) return unchanged
   const compacted = assembleWithSummary(parts, summary)
   const after = Split.estimateTotalTokens(compacted)

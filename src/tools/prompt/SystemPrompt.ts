@@ -251,6 +251,8 @@ export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLay
   Effect.map(Clock.currentTimeMillis, (millis) => {
     const { cwd, isChild, model, platform, provider, sessionId, sources, tools } = parts
     const started = DateTime.formatIsoDate(DateTime.makeUnsafe(millis))
+    // The task of a child names its directory and session, so that children of one kind have the same system prompt.
+    const directory = sources.workingDirectory ?? (isChild ? undefined : cwd)
     const texts: ReadonlyArray<readonly [PromptLayer["name"], ReadonlyArray<string | undefined>]> = [
       ["identity", [parts.identity ?? sources.identity ?? identity]],
       ["help", [sources.help]],
@@ -267,9 +269,12 @@ export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLay
       [
         "session",
         [
-          `Working directory: ${sources.workingDirectory ?? cwd}\nConversation started: ` +
-            `${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} ` +
-            `(${provider})`
+          [
+            ...(directory === undefined ? [] : [`Working directory: ${directory}`]),
+            `Conversation started: ${started}`,
+            ...(sessionId === undefined || isChild ? [] : [`Session ID: ${sessionId}`]),
+            `Model: ${model} (${provider})`
+          ].join("\n")
         ]
       ]
     ]

@@ -221,7 +221,7 @@ describe("Edit.get", () => {
       assert.deepStrictEqual(yield* get("openrouter.api_keys.0"), Option.some("<redacted>"))
       assert.deepStrictEqual(
         yield* get("prompt_caching"),
-        Option.some({ mode: "auto", cache_ttl: "5m", follow_pauses: true })
+        Option.some({ mode: "auto", cache_ttl: "5m", follow_pauses: true, keep_turn_context: false })
       )
       assert.deepStrictEqual(yield* get("nothing.here"), Option.none())
       assert.deepStrictEqual(yield* get("constructor"), Option.none())

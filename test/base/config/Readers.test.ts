@@ -69,6 +69,7 @@ skills.template_vars                                         tools/ConfiguredSki
 prompt_caching.mode                                          program/runtime/SettingsMapping.ts
 prompt_caching.cache_ttl                                     program/runtime/SettingsMapping.ts
 prompt_caching.follow_pauses                                 program/runtime/SettingsMapping.ts
+prompt_caching.keep_turn_context                             program/runtime/SettingsMapping.ts
 agent.tool_use_enforcement                                   program/runtime/SettingsMapping.ts
 agent.stop_tools                                             program/runtime/SettingsMapping.ts
 agent.reasoning_effort                                       program/runtime/SettingsMapping.ts

@@ -211,9 +211,9 @@ describe("places of cache marks", () => {
   })
 
   it("OpenAI is asked to keep the prefix for a day where others keep it for an hour, of models that can", () => {
-    const ask = (model: string, ttl: "5m" | "1h", baseUrl?: string) => {
+    const ask = (model: string, ttl: "5m" | "1h", baseUrl?: string, routes?: "always") => {
       const route: Route = { provider: "openai", model, apiMode: "codex_responses", baseUrl }
-      const asked = call([user("1")], { conversationId: "c", cache: { ttl } })
+      const asked = call([user("1")], { conversationId: "c", cache: { ttl, routes } })
       return [
         Responses.prepare(asked, route)["prompt_cache_retention"],
         Chat.prepare(asked, { ...route, apiMode: "chat_completions" })["prompt_cache_retention"]
@@ -222,7 +222,14 @@ describe("places of cache marks", () => {
     assert.deepStrictEqual(ask("gpt-5.1", "1h"), ["24h", "24h"])
     assert.deepStrictEqual(ask("gpt-5.1", "5m"), [undefined, undefined])
     assert.deepStrictEqual(ask("o3", "1h"), [undefined, undefined])
-    assert.deepStrictEqual(ask("gpt-5.1", "1h", "https://gateway.example/v1"), [undefined, undefined])
+    assert.deepStrictEqual(ask("gpt-5.5-pro", "1h"), ["24h", "24h"])
+    for (const newer of ["gpt-5.6", "gpt-5.6-sol", "gpt-5.10"])
+      assert.deepStrictEqual(ask(newer, "1h"), [undefined, undefined])
+    const gateway = "https://gateway.example/v1"
+    assert.deepStrictEqual(ask("gpt-5.1", "1h", gateway), [undefined, undefined])
+    assert.deepStrictEqual(ask("gpt-5.1", "1h", gateway, "always"), ["24h", "24h"])
+    assert.deepStrictEqual(ask("gpt-5.1", "5m", gateway, "always"), [undefined, undefined])
+    assert.deepStrictEqual(ask("glm-5", "1h", gateway, "always"), [undefined, undefined])
   })
 
   it("only calls that others of the conversation follow have marks", () => {

@@ -192,6 +192,15 @@ const chooseMark = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMark
 
 // Request
 
+/** Creates OpenAI's fields of the prompt cache. */
+const makeCacheFields = (call: ModelCall, { family, model }: Endpoint.Endpoint): Json.Fields => {
+  const own = { model, isOpenAi: family === "openai" }
+  const key = CacheMarks.makeCacheKey(call)
+  return key !== undefined && CacheMarks.hasOpenAiFields(call.cache, own)
+    ? { prompt_cache_key: key, ...CacheMarks.makeRetentionFields(call.cache, own) }
+    : {}
+}
+
 /** Creates the request for a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const endpoint = Endpoint.of(route)
@@ -210,12 +219,7 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
     ...makeFormatFields(call.responseFormat, endpoint.structured),
     ...makeLimitFields(call, endpoint),
     ...reasoning.body,
-    ...(endpoint.family === "openai" && call.conversationId !== undefined
-      ? {
-          prompt_cache_key: CacheMarks.makeCacheKey(call.conversationId),
-          ...CacheMarks.makeRetentionFields(call.cache, endpoint.model)
-        }
-      : {}),
+    ...makeCacheFields(call, endpoint),
     ...makeStreamFields(call, endpoint),
     ...(reasoning.extra === undefined && route.extraBody === undefined
       ? {}

@@ -60,17 +60,15 @@ const makeTextFields = (format: ResponseFormat): Json.Fields =>
 
 // Limits and cache
 
-const makeCacheFields = (
-  backend: Endpoint.Backend,
-  { cache, conversationId }: ModelCall,
-  { model }: Route
-): Json.Fields =>
-  conversationId === undefined || backend === "github"
-    ? {}
-    : {
-        prompt_cache_key: CacheMarks.makeCacheKey(conversationId),
-        ...(backend === "openai" ? CacheMarks.makeRetentionFields(cache, toModelName(model)) : {})
-      }
+const makeCacheFields = (backend: Endpoint.Backend, call: ModelCall, { model }: Route): Json.Fields => {
+  const key = CacheMarks.makeCacheKey(call)
+  if (key === undefined || backend === "github") return {}
+  const retention =
+    backend === "chatgpt"
+      ? {}
+      : CacheMarks.makeRetentionFields(call.cache, { model: toModelName(model), isOpenAi: backend === "openai" })
+  return { prompt_cache_key: key, ...retention }
+}
 
 const makeLimitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Json.Fields =>
   backend === "chatgpt"
@@ -82,7 +80,7 @@ const makeLimitFields = (backend: Endpoint.Backend, thinks: boolean, call: Model
 
 const makeExtraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): Json.Fields => ({
   ...(backend === "xai" && call.conversationId !== undefined
-    ? { extra_headers: { "x-grok-conv-id": CacheMarks.makeCacheKey(call.conversationId) } }
+    ? { extra_headers: { "x-grok-conv-id": CacheMarks.makeCacheKey(call) } }
     : {}),
   ...(route.extraBody === undefined ? {} : { extra_body: { ...route.extraBody } })
 })
