@@ -87,7 +87,10 @@ const shapes: Readonly<
 > = {
   "openai/chat-completions": {
     start: (data) => Message.readRequest(data) !== undefined,
-    end: (data) => toItems(toFields(data)["choices"]).length > 0
+    end: (data) =>
+      toItems(toFields(data)["choices"]).length > 0 ||
+      typeof toFields(data)["content"] === "string" ||
+      Array.isArray(toFields(data)["tool_calls"])
   },
   "anthropic/messages": {
     start: (data) => Message.readRequest(data) !== undefined,
@@ -180,6 +183,10 @@ const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
   placeChild(event, within, parent, draft)
 }
 
+/** Returns an unknown payload as the text of a step, or the name of its event if it has no payload. */
+const readOpaqueMessage = ({ data, name }: Atof.Event, what: string): string =>
+  Message.renderOutput(data) === "" ? `${what}: ${name}` : Message.renderOutput(data)
+
 /** Adds a step for an unknown payload. `input` is the payload of the start event of its scope. */
 const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Schema.Json = null): void => {
   const { content, message, role: given } = toFields(event.data)
@@ -189,7 +196,7 @@ const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Sch
   const said = role === undefined ? undefined : Message.readContent(content ?? message)
   addStep(getAgent(state, event), {
     source: said === undefined ? "system" : source,
-    message: said ?? `${what}: ${event.name}`,
+    message: said ?? readOpaqueMessage(event, what),
     timestamp: formatEventTime(event),
     extra:
       said === undefined

@@ -115,8 +115,7 @@ const addUnreadRequest = (agent: AgentScope, event: ScopeEvent): void => {
 /** Adds steps for the new messages of a request without message names. */
 const addUnnamedMessages = (agent: AgentScope, event: ScopeEvent, request: Message.Request): void => {
   const timestamp = formatEventTime(event)
-  const { fresh, isAside, replaced } = agent.inputs.take(request)
-  if (isAside) return
+  const { fresh, replaced } = agent.inputs.take(request)
   if (replaced !== undefined) addDraftStep(agent, DraftSteps.makeCompactionStep(replaced, timestamp))
   // New messages in the first request of a turn get the time at which the turn began.
   const since = agent.pending?.timestamp ?? timestamp
