@@ -249,6 +249,8 @@ const handleMark = (state: State, event: Atof.MarkEvent): void => {
     NamedMessages.appendMessage(getAgent(state, event), event)
   } else if (event.name === "hermes.answer.stored") {
     ModelSteps.applyStoredAnswer(getAgent(state, event), event)
+  } else if (event.name === "hermes.answer.partial") {
+    ModelSteps.applyPartialAnswer(getAgent(state, event), event)
   } else if (event.name === "hermes.result.stored") {
     ToolResults.applyStoredResult(getAgent(state, event), event)
   } else if (event.name === "hermes.context.rewritten") {

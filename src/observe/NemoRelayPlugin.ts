@@ -147,6 +147,7 @@ const openWithLibrary = Effect.fnUntraced(function* (
       ? []
       : RelayMiddleware.make({
           library,
+          began: ({ sessionId, turnId }, callId, uuid) => spans.began(sessionId, turnId, callId, uuid),
           executed: ({ sessionId, turnId }, callId, result) => spans.executed(sessionId, turnId, callId, result),
           at: Effect.fnUntraced(function* (kind, { sessionId, turnId }) {
             const known = spans.agent(sessionId)

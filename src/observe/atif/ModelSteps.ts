@@ -93,6 +93,16 @@ export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => 
   indexCalls(agent, step)
 }
 
+/** Adds the part of an answer that arrived to the failed attempt of its model call. */
+export const applyPartialAnswer = (agent: AgentScope, event: MarkEvent): void => {
+  const key = formatCallKey(event)
+  const index = agent.failures.findLastIndex((one) => one.key === key)
+  const failure = agent.failures[index]
+  if (failure === undefined || failure.partial !== undefined) return
+  const partial = Answer.readAnswer({ choices: [{ message: event.metadata?.["assistant_message"] ?? null }] })
+  agent.failures = agent.failures.with(index, { ...failure, partial })
+}
+
 /** Returns true for an attempt of a side task, such as a title, a judgement or a summary. */
 const isSideTask = (event: ScopeEvent): boolean => toNonEmptyText(event.metadata?.["side_task"]) !== undefined
 

@@ -150,6 +150,8 @@ interface ExecutionPlace {
     kind: "llm" | "tool",
     ids: Pick<CallIds, "sessionId" | "turnId">
   ) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
+  /** Receives the library's id of a tool call that it executes. */
+  readonly began: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, uuid: string) => void
   /** Receives the result that the library received for a tool call. */
   readonly executed: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, result: string) => void
 }
@@ -220,7 +222,7 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
         const execute = library.llmCallExecuteAsync?.bind(library)
         if (place === undefined || execute === undefined) return next(request)
         const shown = copyWhole(request)
-        const { apiCallCount, apiMode, model, platform, provider, retryCount } = context
+        const { apiCallCount, apiMode, model, platform, provider, retryCount, task } = context
         const metadata = {
           ...toWireIds(context),
           platform,
@@ -229,6 +231,7 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
           api_mode: apiMode,
           api_call_count: apiCallCount,
           retry_count: retryCount,
+          ...(task === undefined ? {} : { side_task: task }),
           mode: place.mode
         }
         const attributes = toFields(shown)["stream"] === true ? Library.streaming : null
@@ -273,7 +276,7 @@ const toToolOutput = (value: unknown, own: ToolOutput | undefined): ToolOutput =
   isFailure: own?.isFailure ?? toFields(toFields(value)["annotation"])["status"] === "error"
 })
 
-const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middleware.ToolExecution =>
+const makeToolExecution = ({ at, began, executed, library }: ExecutionPlace): Middleware.ToolExecution =>
   Middleware.toolExecutionUndeclared({
     name,
     wrap: (next, context) => (args) =>
@@ -282,11 +285,28 @@ const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middlewar
         if (place === undefined || execute === undefined) return next(args)
         const shown = copyWhole(args)
         const metadata = { ...toWireIds(context), tool_call_id: context.toolCallId, mode: place.mode }
+        // The library's id of a call is known only where it executes the call.
+        const noteCall = (): void => {
+          const uuid = library.capturePropagationContextWithRoot?.(place.agent.root).parentUuid
+          if (uuid !== undefined) began(context, context.toolCallId, uuid)
+        }
         return Effect.flatMap(
           NativeCall.run({
             start: (answer) =>
               runOnStack(library, place.agent, () =>
-                execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)
+                execute(
+                  context.toolName,
+                  shown,
+                  (given) => {
+                    noteCall()
+                    return answer(given)
+                  },
+                  null,
+                  null,
+                  null,
+                  metadata,
+                  context.toolCallId
+                )
               ),
             execute: (given) => next(toObjectOr<ToolArguments>(applyChanges(args, shown, given), args)),
             told: toToolResult,
