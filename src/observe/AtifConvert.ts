@@ -54,6 +54,7 @@ import {
 import * as ToolResults from "./atif/ToolResults.ts"
 import { toFields, toItems, toNonEmptyText } from "./atif/Value.ts"
 import * as Atof from "./Atof.ts"
+import * as SideTasks from "./atof/SideTasks.ts"
 
 export type { Options } from "./atif/State.ts"
 
@@ -160,6 +161,8 @@ const handleAgentStart = (state: State, event: Atof.ScopeEvent): void => {
   const sessionId = toNonEmptyText(event.metadata?.["session_id"]) ?? event.uuid
   removeAnnouncedChild(state, sessionId)
   const agent = openAgentScope(state, event, sessionId, parent)
+  const task = toNonEmptyText(event.metadata?.["side_task"])
+  if (task !== undefined) agent.draft.extra["side_task"] = task
   state.agents.set(event.uuid, agent)
   placeChild(event, within, parent, agent.draft)
 }
@@ -249,6 +252,8 @@ const handleMark = (state: State, event: Atof.MarkEvent): void => {
     NamedMessages.appendMessage(getAgent(state, event), event)
   } else if (event.name === "hermes.answer.stored") {
     ModelSteps.applyStoredAnswer(getAgent(state, event), event)
+  } else if (event.name === SideTasks.markNames.end) {
+    ModelSteps.addSideTask(getAgent(state, event), event)
   } else if (event.name === "hermes.answer.partial") {
     ModelSteps.applyPartialAnswer(getAgent(state, event), event)
   } else if (event.name === "hermes.result.stored") {

@@ -19,6 +19,7 @@ import * as Atof from "../../src/observe/Atof.ts"
 import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as Delegation from "../../src/tools/builtin/Delegate.ts"
+import * as Vision from "../../src/tools/builtin/Vision.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import * as HttpServer from "../models/provider/HttpServer.ts"
 import * as AtifSchema from "../observe/support/atifSchema.ts"
@@ -43,6 +44,8 @@ const tools = Toolset.make(
     echo: ({ text }) => Effect.as(Effect.repeat(Effect.yieldNow, { times: text === "slow" ? 200 : 0 }), `${text} again`)
   })
 )
+
+const pixel = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 /** A turn of the model, or an error of its server. */
 type Turn = WireModel.WireTurn | { readonly status: number }
@@ -70,6 +73,13 @@ const scenarios: Readonly<
       { text: "inner done" },
       { text: "outer done" },
       { text: "all done" }
+    ]
+  },
+  "a side task of a call": {
+    turns: [
+      { calls: [call("v1", "vision_analyze", { image_url: pixel, question: "What is it?" }), echo("c1", "a")] },
+      { text: "a black pixel" },
+      { text: "It is a pixel." }
     ]
   },
   "two turns of a session": {
@@ -116,6 +126,9 @@ mode = "observe_only"
     : ""
 }`
 
+const isStreamed = ({ body, url }: HttpServer.Received): boolean =>
+  url.includes("converse-stream") || /"stream":\s*true/u.test(body)
+
 const answer = (protocol: WireModel.Protocol, streaming: boolean, turn: Turn, response: ServerResponse): void => {
   if ("status" in turn) return void HttpServer.json(response, turn.status, { error: { message: "busy" } })
   if (streaming) protocol.stream(turn, response)
@@ -137,8 +150,8 @@ const play = (
     const directory = yield* temporaryDirectory
     const protocol = WireModel.protocols[mode]
     let served = 0
-    const server = yield* HttpServer.make((_, response) =>
-      answer(protocol, streaming, scenario.turns[served++] ?? { text: "too many" }, response)
+    const server = yield* HttpServer.make((request, response) =>
+      answer(protocol, isStreamed(request), scenario.turns[served++] ?? { text: "too many" }, response)
     )
     const file = join(directory, "plugins.toml")
     writeFileSync(file, toml(directory, isExecuted))
@@ -152,7 +165,7 @@ const play = (
           Effect.provide(
             Runtime.layer({
               provider: protocol.layer(server.url),
-              tools: [tools, Delegation.toolset],
+              tools: [tools, Delegation.toolset, Vision.toolset],
               retry: RetryPolicy.make({ base: 0, cap: 0 }),
               plugins: [plugin],
               record,
@@ -191,11 +204,15 @@ const keepForReaders = (name: string, theirs: string, own: string): void => {
   writeFileSync(join(directory, `${number}-${name}-own.jsonl`), `${own}\n`)
 }
 
+/** The text of content. Our own views tell the size of a picture that is not in the document, too. */
+const textOf = (content: Atif.Content): string =>
+  Message.toPlainText(content).replaceAll(/: \d+ bytes that are not in this document/gu, "")
+
 /** Ids of children are new in each run, and a child reports how long it took. */
 const essence = ({ steps, subagent_trajectories: children }: Atif.Trajectory): unknown => ({
   steps: steps.map((step) => ({
     source: step.source,
-    message: Message.toPlainText(step.message),
+    message: textOf(step.message),
     model: step.model_name,
     reasoning: step.reasoning_content,
     count: step.llm_call_count,
@@ -216,7 +233,7 @@ const outline = ({ steps, subagent_trajectories: children }: Atif.Trajectory): u
     .filter(({ source }) => source !== "system")
     .map((step) => ({
       source: step.source,
-      message: Message.toPlainText(step.message),
+      message: textOf(step.message),
       calls: step.tool_calls?.map((one) => [one.tool_call_id, one.function_name, one.arguments]),
       results: step.observation?.results
         .map((one) => [one.source_call_id, one.content, one.subagent_trajectory_ref?.map(({ session_id: id }) => id)])

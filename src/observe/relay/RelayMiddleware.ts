@@ -31,6 +31,7 @@ import * as Json from "../../base/domain/Json.ts"
 import { type ContentPart, type ModelRequest, type ModelResponse, withParts } from "../../base/domain/ModelCall.ts"
 import type { ToolOutput } from "../../base/domain/ToolOutput.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
+import { Correlation } from "../../hooks/Correlation.ts"
 import { copyWhole } from "../../hooks/Sanitizer.ts"
 import { describeError } from "../../middleware/Faults.ts"
 import type { CallIds, Kind, LlmContext, ToolArguments } from "../../middleware/Kind.ts"
@@ -40,7 +41,7 @@ import { toPlainText } from "../atif/Message.ts"
 import { toFields, toItems, toNonEmptyText } from "../atif/Value.ts"
 import * as Library from "./Library.ts"
 import * as NativeCall from "./NativeCall.ts"
-import type { Agent } from "./Spans.ts"
+import type { Agent, Spans } from "./Spans.ts"
 
 const toLibraryCall = (value: Schema.Json): Schema.Json => {
   const call = toFields(value)
@@ -150,6 +151,7 @@ interface ExecutionPlace {
     kind: "llm" | "tool",
     ids: Pick<CallIds, "sessionId" | "turnId">
   ) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
+  readonly openSideTask: Spans["openSideTask"]
   /** Receives the library's id of a tool call that it executes. */
   readonly began: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, uuid: string) => void
   /** Receives the result that the library received for a tool call. */
@@ -201,10 +203,10 @@ const settleOutcome = <A>(
   }
 }
 
-/** Starts a call of the library on the scope stack of an agent, and returns its promise. */
-const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): Promise<A> => {
+/** Starts a call of the library on a scope stack, and returns its promise. */
+const runOnStack = <A>(library: Library.Library, stack: Library.ScopeStack, call: () => Promise<A>): Promise<A> => {
   let started: Promise<A> | undefined
-  library.withScopeStack(agent.stack, () => {
+  library.withScopeStack(stack, () => {
     started = call()
   })
   return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
@@ -214,11 +216,11 @@ const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promi
 const toObjectOr = <A extends object>(value: unknown, otherwise: A): A =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as A) : otherwise
 
-const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecution =>
+const makeLlmExecution = ({ at, library, openSideTask }: ExecutionPlace): Middleware.LlmExecution =>
   Middleware.llmExecutionUndeclared({
     name,
     wrap: (next, context) => (request) =>
-      Effect.flatMap(at("llm", context), (place) => {
+      Effect.flatMap(Effect.all([at("llm", context), Correlation]), ([place, caller]) => {
         const execute = library.llmCallExecuteAsync?.bind(library)
         if (place === undefined || execute === undefined) return next(request)
         const shown = copyWhole(request)
@@ -235,10 +237,20 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
           mode: place.mode
         }
         const attributes = toFields(shown)["stream"] === true ? Library.streaming : null
+        const callId = caller.session_id === context.sessionId ? toNonEmptyText(caller.tool_call_id) : undefined
+        const side =
+          task === undefined
+            ? undefined
+            : openSideTask(place.agent, {
+                task,
+                id: `${task}-${context.apiRequestId}`,
+                turnId: context.runTurnId ?? context.turnId,
+                callId
+              })
         return Effect.flatMap(
           NativeCall.run({
             start: (answer: (given: Schema.Json) => Promise<Schema.Json>) =>
-              runOnStack(library, place.agent, () =>
+              runOnStack(library, side?.stack ?? place.agent.stack, () =>
                 execute(
                   provider,
                   { headers: {}, content: shown },
@@ -256,7 +268,7 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
             isSame: (answer: Schema.Json, value) => isSameJson(answer, value)
           }),
           (outcome) => settleOutcome("llm_execution", outcome, (value, own) => fromLibraryAnswer(value, own, context))
-        )
+        ).pipe(Effect.ensuring(Effect.sync(() => side?.close())))
       })
   })
 
@@ -293,7 +305,7 @@ const makeToolExecution = ({ at, began, executed, library }: ExecutionPlace): Mi
         return Effect.flatMap(
           NativeCall.run({
             start: (answer) =>
-              runOnStack(library, place.agent, () =>
+              runOnStack(library, place.agent.stack, () =>
                 execute(
                   context.toolName,
                   shown,

@@ -19,6 +19,7 @@
 import type * as Schema from "effect/Schema"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
 import * as Atof from "../Atof.ts"
+import * as SideTasks from "../atof/SideTasks.ts"
 import * as Library from "./Library.ts"
 
 /** An agent with an open scope. */
@@ -36,14 +37,30 @@ export interface ManagedCalls {
   readonly tool: boolean
 }
 
+/** A side task that the library executes, and the call that requested it, if any. */
+export interface SideTask {
+  readonly task: string
+  readonly id: string
+  readonly turnId: string
+  readonly callId: string | undefined
+}
+
+/** Stack for the model call of a side task. */
+interface SidePlace {
+  readonly stack: Library.ScopeStack
+  readonly close: () => void
+}
+
 /** Plays spans to the library. `play` returns the errors that the library reports. */
-interface Spans {
+export interface Spans {
   /** Takes the library's id of a tool call that it executes. */
   readonly began: (sessionId: string, turnId: string, callId: string, uuid: string) => void
   /** Takes the result that the library received for a tool call that it executed. */
   readonly executed: (sessionId: string, turnId: string, callId: string, result: string) => void
   readonly play: (event: Atof.Event, managed: ManagedCalls) => ReadonlyArray<unknown>
   readonly agent: (sessionId: string) => Agent | undefined
+  /** Opens the place of a side task that the library executes. */
+  readonly openSideTask: (agent: Agent, task: SideTask) => SidePlace
   /** Forgets all agents and calls, because the library's components were turned off. */
   readonly clear: () => void
 }
@@ -151,32 +168,28 @@ const findAgent = (player: Player, event: Atof.Event): Agent | undefined => {
 }
 
 /**
- * Returns a handle of the tool call that an agent is below, or the agent above it if the library cannot return such a
- * handle.
+ * Returns a handle of the tool call with the library's id `uuid`. Returns the agent that made the call if the library
+ * has no such handles.
  */
-const findParentHandle = (
-  { library, tools, uuids }: Player,
-  event: Atof.ScopeEvent,
-  parent: Agent
-): Library.ScopeHandle => {
-  const tool = tools.get(event.parent_uuid ?? "")
-  const uuid = tool === undefined ? undefined : uuids.get(tool.key)
+const findCallHandle = (library: Library.Library, agent: Agent, uuid: string | undefined): Library.ScopeHandle => {
   let handle: Library.ScopeHandle | undefined
-  if (uuid === undefined || library.getHandle === undefined) return parent.handle
-  library.withScopeStack(parent.stack, () => {
-    const place = library.capturePropagationContextWithRoot?.(parent.root)
+  if (uuid === undefined || library.getHandle === undefined) return agent.handle
+  library.withScopeStack(agent.stack, () => {
+    const place = library.capturePropagationContextWithRoot?.(agent.root)
     const stack =
       place === undefined ? undefined : library.createScopeStackFromPropagation?.({ ...place, parentUuid: uuid })
     // A stack that begins below a call has the handle of this call on top.
     if (stack !== undefined) library.withScopeStack(stack, () => void (handle = library.getHandle?.()))
   })
-  return handle ?? parent.handle
+  return handle ?? agent.handle
 }
 
 const openAgent = (player: Player, event: Atof.ScopeEvent, micros: number | null): void => {
   const parent = findAgent(player, event)
   const stack = player.library.createScopeStack()
-  const above = parent === undefined ? undefined : findParentHandle(player, event, parent)
+  const tool = player.tools.get(event.parent_uuid ?? "")
+  const uuid = tool === undefined ? undefined : player.uuids.get(tool.key)
+  const above = parent === undefined ? undefined : findCallHandle(player.library, parent, uuid)
   const pushScope = () =>
     player.library.pushScope(
       event.name,
@@ -258,6 +271,44 @@ const finishCall = (player: Player, event: Atof.ScopeEvent, micros: number | nul
   )
 }
 
+/** Tests whether an event belongs to the place of a side task, which the library executes itself. */
+const isSideTask = (event: Atof.Event): boolean =>
+  event.kind === "mark"
+    ? event.name === SideTasks.markNames.start || event.name === SideTasks.markNames.end
+    : event.category === "agent" && event.metadata?.["side_task"] !== undefined
+
+/**
+ * Opens the place of a side task: an agent scope below the call that requested it, or a stack outside all agents, so that
+ * the trajectory of the agent does not contain it.
+ */
+const openSideTask = ({ library, uuids }: Player, agent: Agent, { callId, id, task, turnId }: SideTask): SidePlace => {
+  const stack = library.createScopeStack()
+  const uuid = callId === undefined ? undefined : uuids.get(formatCallKey(agent.sessionId, turnId, callId))
+  const parent = findCallHandle(library, agent, uuid)
+  if (uuid === undefined || callId === undefined || parent === agent.handle) return { stack, close: () => {} }
+  const metadata = {
+    side_task: task,
+    session_id: id,
+    trajectory_id: id,
+    parent_session_id: agent.sessionId,
+    parent_tool_call_id: callId,
+    nemo_relay_scope_role: "subagent"
+  }
+  let handle: Library.ScopeHandle | undefined
+  const pushScope = () =>
+    library.pushScope(`side task ${task}`, Library.agentScope, parent, null, null, metadata, null, null)
+  library.withScopeStack(stack, () => {
+    handle = pushScope()
+  })
+  const close = (): void => {
+    if (handle === undefined) return
+    const opened = handle
+    handle = undefined
+    library.withScopeStack(stack, () => library.popScope(opened, null, null, metadata))
+  }
+  return { stack, close }
+}
+
 const playScope = (player: Player, event: Atof.ScopeEvent, managed: ManagedCalls, micros: number | null): void => {
   const isStart = event.scope_category === "start"
   if (event.category === "agent") {
@@ -280,6 +331,7 @@ const playScope = (player: Player, event: Atof.ScopeEvent, managed: ManagedCalls
 /** Plays an event. Throws the error of the library, if any. */
 const playEvent = (player: Player, event: Atof.Event, managed: ManagedCalls): void => {
   const { library } = player
+  if (managed.llm && isSideTask(event)) return
   const micros = managed.llm || managed.tool ? null : Atof.toMicros(event.timestamp)
   if (event.kind === "scope") return playScope(player, event, managed, micros)
   const agent = findAgent(player, event)
@@ -313,6 +365,7 @@ export const make = (library: Library.Library): Spans => {
     began: (sessionId, turnId, callId, uuid) => void uuids.set(formatCallKey(sessionId, turnId, callId), uuid),
     executed: (sessionId, turnId, callId, result) => void results.set(formatCallKey(sessionId, turnId, callId), result),
     agent: (sessionId) => bySession.get(sessionId),
+    openSideTask: (agent, task) => openSideTask(player, agent, task),
     clear: () => {
       for (const map of [agents, bySession, calls, tools, results, uuids]) map.clear()
     }
