@@ -54,7 +54,7 @@ import {
 import * as ToolResults from "./atif/ToolResults.ts"
 import { toFields, toItems, toNonEmptyText } from "./atif/Value.ts"
 import * as Atof from "./Atof.ts"
-import * as SideTasks from "./atof/SideTasks.ts"
+import * as SideScopes from "./atof/SideScopes.ts"
 
 export type { Options } from "./atif/State.ts"
 
@@ -252,7 +252,7 @@ const handleMark = (state: State, event: Atof.MarkEvent): void => {
     NamedMessages.appendMessage(getAgent(state, event), event)
   } else if (event.name === "hermes.answer.stored") {
     ModelSteps.applyStoredAnswer(getAgent(state, event), event)
-  } else if (event.name === SideTasks.markNames.end) {
+  } else if (event.name === SideScopes.markNames.end) {
     ModelSteps.addSideTask(getAgent(state, event), event)
   } else if (event.name === "hermes.answer.partial") {
     ModelSteps.applyPartialAnswer(getAgent(state, event), event)

@@ -44,7 +44,7 @@ const joinRest = (messages: ReadonlyArray<RequestMessage>): string =>
 
 /** Creates the state of an agent without conversations. */
 export const make = (): Inputs => {
-  /** Conversations, the one of the latest request last. */
+  /** Conversations, in the order of their latest requests. */
   let conversations: ReadonlyArray<Conversation> = []
   const seenSystems = new Set<string>()
 

@@ -220,8 +220,8 @@ export const renderOutput = (value: unknown): string =>
   value === undefined || value === null ? "" : Json.toText(value)
 
 /**
- * Returns the output of a tool as content. An object whose only field is `result` or `output` is a wrapper, and its value
- * is the output.
+ * Returns the output of a tool as content. An object whose only field is `result` or `output` is a wrapper, and its
+ * value is the output.
  */
 export const renderResult = (value: unknown): string => {
   const names = Object.keys(toFields(value))

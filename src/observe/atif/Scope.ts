@@ -87,7 +87,7 @@ export const findIssuingCall = (tool: ToolScope, taken: TakenCalls): CallPlace |
     !taken.has(place.call) &&
     (findLaterClose(place) !== undefined || !place.step.results.some(({ callId }) => callId === place.call.id))
   const known = tool.callId === undefined ? undefined : tool.agent.byId.get(tool.callId)?.findLast(isFree)
-  // Writers count the calls of a provider without ids differently, so such an id may differ from the id in the answer.
+  // Writers count the calls of a provider without ids differently, so such an id may differ from the answer's id.
   if (tool.callId !== undefined && !isMadeId(tool.callId, tool.name)) return known
   if (known !== undefined) return known
   const named = tool.agent.byName.get(tool.name)

@@ -3,7 +3,7 @@
  *
  * Source: `relay-atof-atif.md` §2.2 and §2.3.
  */
-import { continuesTask, formatTaskId } from "../atof/SideTasks.ts"
+import { continuesTask, formatTaskId } from "../atof/SideScopes.ts"
 import type { Attempt, Call, Tree } from "../RunTree.ts"
 import * as Draft from "./Draft.ts"
 import * as DraftSteps from "./DraftSteps.ts"

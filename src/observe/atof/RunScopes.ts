@@ -12,7 +12,7 @@ import * as RunTree from "../RunTree.ts"
 import * as AgentScopes from "./AgentScopes.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
 import * as GrowingRequest from "./GrowingRequest.ts"
-import * as SideTasks from "./SideTasks.ts"
+import * as SideScopes from "./SideScopes.ts"
 import {
   collectApprovalFacts,
   collectAttemptFacts,
@@ -36,7 +36,7 @@ export interface StreamState {
   /** Tool scopes by call, including calls that have ended. */
   readonly callScopes: WeakMap<RunTree.Call, ScopeEvent>
   /** Open scopes of the side tasks of calls. */
-  readonly sideScopes: SideTasks.SideScopes
+  readonly sideScopes: SideScopes.SideScopes
   /** Readers for the requests of sessions. Side tasks have separate readers, because their messages are separate. */
   readonly readers: Map<string, GrowingRequest.RequestReader>
 }
@@ -164,7 +164,7 @@ const markSideTask = (
   stream: StreamState,
   attempt: RunTree.Attempt,
   at: number,
-  half: keyof typeof SideTasks.markNames,
+  half: keyof typeof SideScopes.markNames,
   facts: Facts
 ): void => {
   const { apiRequestId, route } = attempt.start
@@ -172,7 +172,7 @@ const markSideTask = (
     stream.scopes,
     getSession(stream, attempt.run),
     {
-      name: SideTasks.markNames[half],
+      name: SideScopes.markNames[half],
       key: `side task ${apiRequestId} ${half}`,
       at,
       metadata: { ...collectAttemptFacts(attempt), ...facts }
@@ -195,7 +195,7 @@ const findSidePlace = (
   const within = stream.callScopes.get(call)
   return within === undefined
     ? undefined
-    : SideTasks.openScope(stream.sideScopes, stream.scopes, session, attempt, {
+    : SideScopes.openScope(stream.sideScopes, stream.scopes, session, attempt, {
         call,
         facts: collectAttemptFacts(attempt),
         within
@@ -225,7 +225,7 @@ const closeAttempt = (stream: StreamState, attempt: RunTree.Attempt, at: number)
     }
   })
   if (attempt.start.task !== undefined && attempt.call !== undefined && over.status === "answered")
-    SideTasks.endScope(stream.sideScopes, stream.scopes, session, attempt.call, at)
+    SideScopes.endScope(stream.sideScopes, stream.scopes, session, attempt.call, at)
 }
 
 /** Adds the mark for the end of a side task without a call. A task may end after its session. */
@@ -264,7 +264,7 @@ const closeCall = (stream: StreamState, call: RunTree.Call, at: number): void =>
   const session = getSession(stream, call.run)
   const open = session.open.get(call)
   if (open === undefined) return
-  SideTasks.endScope(stream.sideScopes, stream.scopes, session, call, at)
+  SideScopes.endScope(stream.sideScopes, stream.scopes, session, call, at)
   session.open.delete(call)
   const result = readCallResult(call)
   const output = result === undefined ? undefined : MessageText.toPlainText(result)

@@ -30,10 +30,7 @@ export interface Options {
   readonly duplicate?: boolean | undefined
   /** Names of the attributes. The default is {@link Conventions.standard}. */
   readonly conventions?: Conventions.Table | undefined
-  /**
-   * If true, `invoke_agent` spans have the usage and the cost of all their model calls under the names that model calls
-   * use. By default, they have other names, so that a sum over all spans counts each token once.
-   */
+  /** If true, `invoke_agent` spans have the totals of their model calls under the names that model calls use. */
   readonly agentUsage?: boolean | undefined
 }
 
@@ -263,12 +260,12 @@ const sumCost = (run: Run): number | undefined =>
 
 /** Names of the totals of a run: in general, and the names that model calls use. */
 const totalNames = {
-  own: { input: "hermes.total.input_tokens", output: "hermes.total.output_tokens", cost: "hermes.total.cost_usd" },
-  shared: { input: "gen_ai.usage.input_tokens", output: "gen_ai.usage.output_tokens", cost: "hermes.cost_usd" }
+  own: ["hermes.total.input_tokens", "hermes.total.output_tokens", "hermes.total.cost_usd"],
+  shared: ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "hermes.cost_usd"]
 } as const
 
 const describeTotals = (run: Run, { agentUsage }: Options) => {
-  const { cost, input, output } = agentUsage === true ? totalNames.shared : totalNames.own
+  const [input, output, cost] = totalNames[agentUsage === true ? "shared" : "own"]
   return {
     [input]: sumAttempts(run, ({ end }) => end?.usage && Usage.countPromptTokens(end.usage)),
     [output]: sumAttempts(run, ({ end }) => end?.usage?.outputTokens),
@@ -387,11 +384,9 @@ const buildAttributes = (
       interrupted: outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined
     })
   )
-  const { conventions = Conventions.standard } = options
-  if (conventions !== Conventions.standard)
-    return toSortedAttributes(
-      Conventions.renameFacts(conventions, attributes, node.kind === "run" || node.kind === "child")
-    )
+  const { conventions: table = Conventions.standard } = options
+  if (table !== Conventions.standard)
+    return toSortedAttributes(Conventions.renameFacts(table, attributes, node.kind === "run" || node.kind === "child"))
   if (options.duplicate !== true) return attributes
   const old = Object.entries(earlier).flatMap(([name, before]) =>
     attributes[name] === undefined ? [] : [[before, attributes[name]] as const]

@@ -1,6 +1,7 @@
 /**
- * Versions of the GenAI semantic conventions. Each version is a table of names: for every attribute and metric that this
- * runtime knows, its name in that version. A fact that a version does not define has a name with the prefix `hermes.`.
+ * Versions of the GenAI semantic conventions. Each version is a table of names: for every attribute and metric that
+ * this runtime knows, its name in that version. A fact that a version does not define has a name with the prefix
+ * `hermes.`.
  *
  * **Details**
  *
@@ -11,10 +12,10 @@
  * | `gen_ai/1.36` | version 1.36, from before the names of providers changed |
  * | `gen_ai/dup` | version 1.41, and `gen_ai.system` of version 1.36 in addition |
  *
- * The names in code are those of version 1.41. A table is applied to finished attributes and labels.
+ * The code uses the names of version 1.41. A table is applied to finished attributes and labels.
  *
- * Source: OpenTelemetry, "Semantic Conventions for Generative AI systems" 1.36.0 and 1.41.1, and the model and migration
- * guide of `semantic-conventions-genai`.
+ * Source: OpenTelemetry, "Semantic Conventions for Generative AI systems" 1.36.0 and 1.41.1, and the model and
+ * migration guide of `semantic-conventions-genai`.
  */
 import { table as current } from "./conventions/v1_41.ts"
 import { table as old } from "./conventions/v1_36.ts"
@@ -29,7 +30,10 @@ export interface MetricName {
   readonly kind: "counter" | "histogram"
 }
 
-/** Metrics of the usage of model calls. A version has one metric with a label for the kind of token, or one for each. */
+/**
+ * Metrics of the usage of model calls. A version has one metric with a label for the kind of token, or one metric for
+ * each kind.
+ */
 export interface TokenMetrics {
   readonly input: ReadonlyArray<MetricName>
   readonly output: ReadonlyArray<MetricName>

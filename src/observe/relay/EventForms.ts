@@ -12,8 +12,8 @@
  *
  * **Gotchas**
  *
- * The library's own trajectories have a user step for the request of every call without an answer. A failed attempt of a
- * later step therefore repeats the user's message there, because its request has data.
+ * The library's own trajectories have a user step for the request of every call without an answer. A failed attempt
+ * of a later step therefore repeats the user's message there, because its request has data.
  *
  * The library does not pass the changes of these functions to the components that execute calls. A function that throws
  * would remove the data from its event, so an event of an unexpected form is left as it is.

@@ -205,7 +205,7 @@ const toTool = (value: Schema.Json): Facts => {
   }
 }
 
-/** Tests whether a definition describes a function. A provider's own tools have other types, and are left as they are. */
+/** Tests whether a definition describes a function. A provider's own tools have other types, and are not converted. */
 const isFunction = (value: Schema.Json): boolean => {
   const { input_schema, name, toolSpec, type } = toFields(value)
   return type === "function" || toolSpec !== undefined || (name !== undefined && input_schema !== undefined)
@@ -232,7 +232,10 @@ export const toRequest = (value: Schema.Json): Schema.Json => {
   }
 }
 
-/** Converts the answer that the library received. An answer without text and calls is `null`, because readers reject it. */
+/**
+ * Converts the answer that the library received. An answer without text and calls becomes `null`, because readers reject
+ * it.
+ */
 export const toResponse = (value: Schema.Json): Schema.Json => {
   const { calls, finishReason, message, model, reasoning } = Answer.readAnswer(value)
   const content = Message.toPlainText(message)

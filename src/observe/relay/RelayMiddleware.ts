@@ -297,7 +297,7 @@ const makeToolExecution = ({ at, began, executed, library }: ExecutionPlace): Mi
         if (place === undefined || execute === undefined) return next(args)
         const shown = copyWhole(args)
         const metadata = { ...toWireIds(context), tool_call_id: context.toolCallId, mode: place.mode }
-        // The library's id of a call is known only where it executes the call.
+        // The library's id of a call is known only inside the callback that executes the call.
         const noteCall = (): void => {
           const uuid = library.capturePropagationContextWithRoot?.(place.agent.root).parentUuid
           if (uuid !== undefined) began(context, context.toolCallId, uuid)

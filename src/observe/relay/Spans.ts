@@ -10,8 +10,8 @@
  * - A call that the library executed has the tool's result. If the session stores a different result, a mark
  *   `hermes.result.stored` contains it.
  * - A failed model call has the part of the answer that arrived. Its error is in the metadata, because readers would
- *   take an error in the data for an answer. If the library executes model calls, a mark `hermes.answer.partial` has that
- *   part.
+ *   take an error in the data for an answer. If the library executes model calls, a mark `hermes.answer.partial` has
+ *   that part.
  * - An event that the library rejects causes one warning, and the run continues.
  *
  * Source: `relay-atof-atif.md` §1.7, §3.2 and §3.6, `hermes-contract.md` §4.5 to §4.7.
@@ -19,7 +19,7 @@
 import type * as Schema from "effect/Schema"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
 import * as Atof from "../Atof.ts"
-import * as SideTasks from "../atof/SideTasks.ts"
+import * as SideScopes from "../atof/SideScopes.ts"
 import * as Library from "./Library.ts"
 
 /** An agent with an open scope. */
@@ -274,12 +274,12 @@ const finishCall = (player: Player, event: Atof.ScopeEvent, micros: number | nul
 /** Tests whether an event belongs to the place of a side task, which the library executes itself. */
 const isSideTask = (event: Atof.Event): boolean =>
   event.kind === "mark"
-    ? event.name === SideTasks.markNames.start || event.name === SideTasks.markNames.end
+    ? event.name === SideScopes.markNames.start || event.name === SideScopes.markNames.end
     : event.category === "agent" && event.metadata?.["side_task"] !== undefined
 
 /**
- * Opens the place of a side task: an agent scope below the call that requested it, or a stack outside all agents, so that
- * the trajectory of the agent does not contain it.
+ * Opens the place of a side task: an agent scope below the call that requested it, or a stack outside all agents, so
+ * that the trajectory of the agent does not contain it.
  */
 const openSideTask = ({ library, uuids }: Player, agent: Agent, { callId, id, task, turnId }: SideTask): SidePlace => {
   const stack = library.createScopeStack()

@@ -3,7 +3,7 @@ import * as Answer from "../atif/Answer.ts"
 import * as Message from "../atif/Message.ts"
 import { readEnding } from "../atif/Scope.ts"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
-import * as SideTasks from "../atof/SideTasks.ts"
+import * as SideScopes from "../atof/SideScopes.ts"
 import { type Event, type MarkEvent, toMicros, type ScopeEvent } from "../Atof.ts"
 import type { Pool } from "./Pool.ts"
 import { type Detail, type Draft, makeDraft, isFailed, type Kind, toOneLine, arrangeRows, type Row } from "./Row.ts"
@@ -177,12 +177,12 @@ const makeRetryTracker = () => {
   }
 }
 
-/** Converts the mark of a side task without a call to the event of a scope. Returns `undefined` for every other mark. */
+/** Converts the mark of a side task without a call to the event of a scope. Returns `undefined` for other marks. */
 const toSideTaskEvent = (event: MarkEvent): ScopeEvent | undefined => {
-  const isStart = event.name === SideTasks.markNames.start
+  const isStart = event.name === SideScopes.markNames.start
   const meta = toFields(event.metadata)
   const id = toNonEmptyText(meta["api_request_id"])
-  if (id === undefined || (!isStart && event.name !== SideTasks.markNames.end)) return undefined
+  if (id === undefined || (!isStart && event.name !== SideScopes.markNames.end)) return undefined
   const { request, response, ...metadata } = meta
   const { attributes: _, ...rest } = event
   return {

@@ -1,6 +1,6 @@
 /**
- * Names of `semantic-conventions-genai` 0.1.0, the first version of the GenAI conventions in a repository apart from the
- * others. It counts tokens by direction, cache and reasoning, and has neither provider nor id for an agent in the process.
+ * Names of `semantic-conventions-genai` 0.1.0, the first version of the GenAI conventions in a separate repository. It
+ * counts tokens by direction, cache and reasoning, and has neither provider nor id for an agent in the process.
  */
 import type { Table } from "../Conventions.ts"
 
