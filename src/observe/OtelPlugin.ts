@@ -128,9 +128,9 @@ const buildExport = (
             (settings.exemplars === "trace_based" && span.sampled && send !== undefined)
           if (metrics !== undefined) {
             const exemplar = isShown ? { traceId, spanId, at } : undefined
-            const record: Metrics.MetricRecorder = (instrument, labels, value) =>
+            const recordValue: Metrics.MetricRecorder = (instrument, labels, value) =>
               metrics.record(instrument, labels, value, exemplar)
-            Metrics.recordSpan(span, agentName, record, settings.conventions)
+            Metrics.recordSpan(span, agentName, recordValue, settings.conventions)
           }
           if (loggers !== undefined && RunTelemetry.isLogged(span))
             run(RunTelemetry.logSpan(span, agentName, loggers, settings.conventions))

@@ -193,7 +193,7 @@ describe("OtelSettings", () => {
   it("every name of a version is in its published table, or has our own prefix", () => {
     const names = Object.keys(Conventions.standard.attributes)
     for (const [value, version] of Object.entries(Otlp.published)) {
-      const { attributes, metrics, tokens } = Conventions.select([value])
+      const { attributes, metrics, tokens } = Conventions.selectTable([value])
       assert.deepStrictEqual(Object.keys(attributes), names, value)
       const isForeign = (known: object) => (name: string) => !Object.hasOwn(known, name) && !name.startsWith("hermes.")
       assert.deepStrictEqual(Object.values(attributes).filter(isForeign(version.attributes)), [], value)

@@ -378,7 +378,7 @@ for (const encoding of ["http/protobuf", "http/json"]) {
             OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true",
             OTEL_SEMCONV_STABILITY_OPT_IN: `http/dup,${value}`
           })
-          const { schemaUrl } = Conventions.select([value])
+          const { schemaUrl } = Conventions.selectTable([value])
           const spans = traces.flatMap(({ resourceSpans }) =>
             resourceSpans.flatMap((one) => {
               assert.strictEqual(one.schemaUrl, schemaUrl)

@@ -180,28 +180,33 @@ const play = (
     const lines = events
       .toSorted((a, b) => (String(a.timestamp) < String(b.timestamp) ? -1 : 1))
       .map((event) => JSON.stringify(event))
-    keepForReaders(
-      `${mode}-${isExecuted ? "executed" : "shown"}-${streaming ? "stream" : "whole"}`,
-      text,
-      lines.join("\n")
+    const theirs = Atof.parse(text)
+    const own = Atof.parse(lines.join("\n"))
+    const files: ReadonlyArray<Atif.Trajectory> = names.map((name) =>
+      JSON.parse(readFileSync(join(directory, "atif", name), "utf8"))
     )
-    return {
-      theirs: Atof.parse(text),
-      own: Atof.parse(lines.join("\n")),
-      files: names.map((name) => JSON.parse(readFileSync(join(directory, "atif", name), "utf8")))
-    }
+    const how = `${mode}-${isExecuted ? "executed" : "shown"}-${streaming ? "stream" : "whole"}`
+    keepForReaders(how, { native: text, own: `${lines.join("\n")}\n` }, [...files, convert(own), convert(theirs)])
+    return { theirs, own, files }
   })
 
 let kept = 0
 
-/** Writes the streams into the directory of the readers that others wrote, if there is one (`npm run test:readers`). */
-const keepForReaders = (name: string, theirs: string, own: string): void => {
+/** Writes the views into the directory of the readers that others wrote, if there is one (`npm run test:readers`). */
+const keepForReaders = (
+  name: string,
+  streams: Readonly<Record<string, string>>,
+  trajectories: ReadonlyArray<Atif.Trajectory>
+): void => {
   const directory = process.env["HERMES_TEST_READERS"]
   if (directory === undefined) return
   mkdirSync(directory, { recursive: true })
   const number = ++kept
-  writeFileSync(join(directory, `${number}-${name}-native.jsonl`), theirs)
-  writeFileSync(join(directory, `${number}-${name}-own.jsonl`), `${own}\n`)
+  for (const [writer, text] of Object.entries(streams))
+    writeFileSync(join(directory, `${number}-${name}-${writer}.jsonl`), text)
+  trajectories.forEach((trajectory, index) =>
+    writeFileSync(join(directory, `${number}-${name}-${index}.json`), JSON.stringify(trajectory))
+  )
 }
 
 /** The text of content. Our own views tell the size of a picture that is not in the document, too. */

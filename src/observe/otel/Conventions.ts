@@ -82,7 +82,7 @@ export const standard: Table = current
 export const getTable = (version: Version | undefined): Table => (version === undefined ? standard : versions[version])
 
 /** Returns the table for the first known value, or the standard one. */
-export const select = (chosen: ReadonlyArray<string>): Table => {
+export const selectTable = (chosen: ReadonlyArray<string>): Table => {
   for (const value of chosen) {
     const table = Object.hasOwn(tables, value) ? tables[value] : undefined
     if (table !== undefined) return table
@@ -91,7 +91,7 @@ export const select = (chosen: ReadonlyArray<string>): Table => {
 }
 
 /** Returns the name of an attribute or label in a version. */
-const rename = (names: Names, name: string): string => (Object.hasOwn(names, name) ? (names[name] ?? name) : name)
+const findName = (names: Names, name: string): string => (Object.hasOwn(names, name) ? (names[name] ?? name) : name)
 
 /** Returns facts under their names in a version. */
 export const renameFacts = <A>(
@@ -101,10 +101,10 @@ export const renameFacts = <A>(
 ): Record<string, A> =>
   Object.fromEntries(
     Object.entries(facts).map(([name, value]) => [
-      isAgent && Object.hasOwn(agentAttributes, name) ? rename(agentAttributes, name) : rename(attributes, name),
+      isAgent && Object.hasOwn(agentAttributes, name) ? findName(agentAttributes, name) : findName(attributes, name),
       value
     ])
   )
 
 /** Returns the name of a metric in a version. */
-export const getMetricName = ({ metrics }: Table, name: string): string => rename(metrics, name)
+export const getMetricName = ({ metrics }: Table, name: string): string => findName(metrics, name)

@@ -324,7 +324,7 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
       exports,
       traces,
       temporality,
-      conventions: Conventions.select(conventions),
+      conventions: Conventions.selectTable(conventions),
       agentUsage: isTrue(getVariable(reader, "HERMES_OTEL_AGENT_USAGE")),
       duplicateNames: conventions.includes("gen_ai/dup"),
       maxValueChars:

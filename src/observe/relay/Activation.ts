@@ -114,7 +114,7 @@ export const make = Effect.fnUntraced(function* (
           owner = document
           wasOn = true
           if (document.mode !== undefined) library.registerEventMetadataInjector?.(injector, 1, makeStatusMetadata)
-          removeForms = EventForms.register(library)
+          removeForms = EventForms.registerForms(library)
           return Effect.forEach(
             listDiagnostics(activation.report, "diagnostics"),
             (message) => tell(`NeMo Relay: ${message}`),

@@ -74,7 +74,7 @@ const toJsonFields = (fields: Fields): Facts =>
   Object.fromEntries(Object.entries(fields).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])))
 
 /** Registers the functions, if the library has such functions. */
-export const register = (library: Library.Library): Remove => {
+export const registerForms = (library: Library.Library): Remove => {
   const last = new Map<string, LastRequest>()
   const isModelCall = (event: Schema.Json): boolean => toFields(event)["category"] === "llm"
 

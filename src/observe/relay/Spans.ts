@@ -300,13 +300,13 @@ const openSideTask = ({ library, uuids }: Player, agent: Agent, { callId, id, ta
   library.withScopeStack(stack, () => {
     handle = pushScope()
   })
-  const close = (): void => {
+  const closeScope = (): void => {
     if (handle === undefined) return
     const opened = handle
     handle = undefined
     library.withScopeStack(stack, () => library.popScope(opened, null, null, metadata))
   }
-  return { stack, close }
+  return { stack, close: closeScope }
 }
 
 const playScope = (player: Player, event: Atof.ScopeEvent, managed: ManagedCalls, micros: number | null): void => {
