@@ -2,7 +2,9 @@
 // and its trajectory tell what the runtime's own stream of the same run tells.
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Tool from "effect/ai/Tool"
@@ -47,15 +49,20 @@ const tools = Toolset.make(
 
 const pixel = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
-/** A turn of the model, or an error of its server. */
-type Turn = WireModel.WireTurn | { readonly status: number }
+/** A turn of the model, an error of its server, or a request after which the run is interrupted. */
+type Turn = WireModel.WireTurn | { readonly status: number } | "interrupted"
 
 const call = (id: string, name: string, args: object): WireModel.WireCall => ({ id, name, args: JSON.stringify(args) })
 const echo = (id: string, text: string) => call(id, "echo", { text })
 
-const scenarios: Readonly<
-  Record<string, { readonly prompts?: ReadonlyArray<string>; readonly turns: ReadonlyArray<Turn> }>
-> = {
+interface Scenario {
+  readonly prompts?: ReadonlyArray<string>
+  readonly turns: ReadonlyArray<Turn>
+  /** Two routes to the same server. */
+  readonly hasFallback?: true
+}
+
+const scenarios: Readonly<Record<string, Scenario>> = {
   text: { turns: [{ text: "hello" }] },
   "parallel tools": { turns: [{ text: "both", calls: [echo("c1", "slow"), echo("c2", "b")] }, { text: "done" }] },
   "tools one after another": {
@@ -65,6 +72,12 @@ const scenarios: Readonly<
   "failure of a later step": {
     turns: [{ calls: [echo("c1", "a")] }, { status: 503 }, { status: 500 }, { text: "done" }]
   },
+  "another model after one that refuses": {
+    hasFallback: true,
+    turns: [{ status: 401 }, { calls: [echo("c1", "a")] }, { text: "done" }]
+  },
+  "failure for good": { turns: [{ calls: [echo("c1", "a")] }, { status: 400 }] },
+  interruption: { turns: [{ text: "first", calls: [echo("c1", "a")] }, "interrupted"] },
   "children two deep": {
     turns: [
       { calls: [call("d1", "delegate_task", { goal: "outer", role: "orchestrator" })] },
@@ -129,16 +142,40 @@ mode = "observe_only"
 const isStreamed = ({ body, url }: HttpServer.Received): boolean =>
   url.includes("converse-stream") || /"stream":\s*true/u.test(body)
 
-const answer = (protocol: WireModel.Protocol, streaming: boolean, turn: Turn, response: ServerResponse): void => {
+const answer = (
+  protocol: WireModel.Protocol,
+  streaming: boolean,
+  turn: Exclude<Turn, "interrupted">,
+  response: ServerResponse
+): void => {
   if ("status" in turn) return void HttpServer.json(response, turn.status, { error: { message: "busy" } })
   if (streaming) protocol.stream(turn, response)
   else HttpServer.json(response, 200, protocol.whole(turn))
 }
 
+const all = [tools, Delegation.toolset, Vision.toolset]
+const retry = RetryPolicy.make({ base: 0, cap: 0 })
+
+/** What the runtimes of all scenarios have. */
+interface Parts {
+  readonly tools: typeof all
+  readonly retry: typeof retry
+  readonly plugins: ReadonlyArray<ReturnType<typeof Runs.collector>["plugin"]>
+  readonly record: Fake.Opened["record"]
+  readonly middleware: Fake.Opened["middleware"]
+}
+
+const providers: Readonly<Record<Mode, string>> = {
+  chat_completions: "custom",
+  anthropic_messages: "anthropic",
+  codex_responses: "custom",
+  bedrock_converse: "bedrock"
+}
+
 /** The runs of a scenario: the library's stream and trajectories, and the runtime's own stream of the same runs. */
 const play = (
   mode: Mode,
-  scenario: (typeof scenarios)[string],
+  scenario: Scenario,
   isExecuted: boolean,
   streaming: boolean
 ): Effect.Effect<
@@ -150,29 +187,34 @@ const play = (
     const directory = yield* temporaryDirectory
     const protocol = WireModel.protocols[mode]
     let served = 0
-    const server = yield* HttpServer.make((request, response) =>
-      answer(protocol, isStreamed(request), scenario.turns[served++] ?? { text: "too many" }, response)
-    )
+    const hanging = yield* Deferred.make<void>()
+    const server = yield* HttpServer.make((request, response) => {
+      const turn = scenario.turns[served++] ?? { text: "too many" }
+      if (turn === "interrupted") Deferred.doneUnsafe(hanging, Effect.void)
+      else answer(protocol, isStreamed(request), turn, response)
+    })
+    const route = { ...WireModel.routeTo(mode, server.url), provider: providers[mode], apiMode: mode }
+    const routes = [route, { ...route, model: "second" }]
+    const makeRuntime = (options: Parts) =>
+      scenario.hasFallback === true
+        ? Runtime.layer({ ...options, routes })
+        : Runtime.layer({ ...options, provider: protocol.layer(server.url) })
     const file = join(directory, "plugins.toml")
     writeFileSync(file, toml(directory, isExecuted))
     const { events, plugin } = Runs.collector()
     const trace = { agent: { ...Runs.agent, name: "Hermes Agent" }, atof: undefined, atif: undefined }
     yield* Effect.scoped(
       Effect.flatMap(Fake.open({ trace, pluginsToml: file }), ({ middleware, record }) =>
-        Effect.forEach(scenario.prompts ?? ["go"], (prompt) => Agent.run({ prompt, sessionId: "s1", streaming }), {
-          discard: true
-        }).pipe(
-          Effect.provide(
-            Runtime.layer({
-              provider: protocol.layer(server.url),
-              tools: [tools, Delegation.toolset, Vision.toolset],
-              retry: RetryPolicy.make({ base: 0, cap: 0 }),
-              plugins: [plugin],
-              record,
-              middleware
-            })
-          )
-        )
+        Effect.forEach(
+          scenario.prompts ?? ["go"],
+          (prompt) =>
+            Effect.gen(function* () {
+              const fiber = yield* Effect.forkChild(Effect.exit(Agent.run({ prompt, sessionId: "s1", streaming })))
+              yield* Effect.raceFirst(Fiber.await(fiber), Deferred.await(hanging))
+              yield* Fiber.interrupt(fiber)
+            }),
+          { discard: true }
+        ).pipe(Effect.provide(makeRuntime({ tools: all, retry, plugins: [plugin], record, middleware })))
       )
     ).pipe(Effect.provide(NodeServices.layer))
     const text = readFileSync(join(directory, "atof", "events.jsonl"), "utf8")
@@ -247,6 +289,12 @@ const outline = ({ steps, subagent_trajectories: children }: Atif.Trajectory): u
   children: (children ?? []).map(outline)
 })
 
+/** Tests whether a call after the first answer has none. */
+const hasLaterFailure = ({ turns }: Scenario): boolean =>
+  turns
+    .slice(turns.findIndex((turn) => turn !== "interrupted" && !("status" in turn)))
+    .some((turn) => turn === "interrupted" || "status" in turn)
+
 const withoutRepeated = (steps: Atif.Trajectory["steps"]): Atif.Trajectory["steps"] =>
   steps.filter(
     ({ message, source }, index) =>
@@ -291,7 +339,7 @@ for (const mode of modes) {
             for (const file of files) {
               assertValid(file)
               // Of a call that has no answer, the library repeats the user's message, whatever the call was about.
-              const steps = name === "failure of a later step" ? withoutRepeated(file.steps) : file.steps
+              const steps = hasLaterFailure(scenario) ? withoutRepeated(file.steps) : file.steps
               assert.deepStrictEqual(outline({ ...file, steps }), outline(ours))
             }
           })

@@ -235,12 +235,13 @@ const readFailure = (event: ScopeEvent, requested: string | undefined, answer: A
   const data = toFields(event.data)
   const meta = toFields(event.metadata)
   const reason = data["reason"] ?? meta["reason"]
+  const isCut = reason === "interrupted"
   return {
     at: formatEventTime(event),
     key: formatCallKey(event),
     partial: isEmptyAnswer(answer) ? undefined : answer,
     facts: {
-      error: data["error"] ?? meta["error"] ?? (error === undefined ? null : { message: error }),
+      error: data["error"] ?? meta["error"] ?? (error === undefined || isCut ? null : { message: error }),
       model: requested ?? null,
       provider: event.name,
       ...(reason === undefined ? {} : { reason })

@@ -58,8 +58,9 @@ const withSchema = (metadata: Fields): Fields => ({ ...metadata, data_schema: sc
 const describeError = (metadata: Fields): Fields => {
   const said = toNonEmptyText(metadata["otel.status_description"])?.replace(/^internal error: /u, "")
   const type = toNonEmptyText(metadata["exception.type"]) ?? "Error"
-  return metadata["otel.status_code"] !== "ERROR" || said === undefined
-    ? {}
+  if (metadata["otel.status_code"] !== "ERROR" || said === undefined) return {}
+  return said === "interrupted"
+    ? { reason: "interrupted" }
     : { error: { type, message: said }, error_type: type, error_message: said }
 }
 

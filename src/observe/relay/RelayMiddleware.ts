@@ -21,6 +21,7 @@
  *
  * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
  */
+import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -176,6 +177,16 @@ const toLibraryError = (cause: Cause.Cause<unknown>): Error => {
   return said
 }
 
+/** Converts the failure of a model call for the library, with the type and the message that the record has. */
+const toModelError = (cause: Cause.Cause<unknown>): Error => {
+  const error = Cause.hasInterrupts(cause) ? undefined : Cause.squash(cause)
+  if (!AiError.isAiError(error)) return toLibraryError(cause)
+  const { message, type } = ApiPayload.toErrorFields(error)
+  const said = new Error(String(copyWhole(message)))
+  said.name = type
+  return said
+}
+
 /** Converts the outcome of a call to an effect for the middleware chain. */
 const settleOutcome = <A>(
   kind: Kind,
@@ -264,7 +275,7 @@ const makeLlmExecution = ({ at, library, openSideTask }: ExecutionPlace): Middle
               ),
             execute: (given) => next(toObjectOr<ModelRequest>(applyChanges(request, shown, given), request)),
             told: (exit): Schema.Json | Error =>
-              Exit.isSuccess(exit) ? toLibraryAnswer(exit.value) : toLibraryError(exit.cause),
+              Exit.isSuccess(exit) ? toLibraryAnswer(exit.value) : toModelError(exit.cause),
             isSame: (answer: Schema.Json, value) => isSameJson(answer, value)
           }),
           (outcome) => settleOutcome("llm_execution", outcome, (value, own) => fromLibraryAnswer(value, own, context))
