@@ -28,10 +28,17 @@ const isCall = (block: Fields): boolean => block["type"] === "tool_use" || block
 
 const isResult = (block: Fields): boolean => block["type"] === "tool_result" || block["toolResult"] !== undefined
 
-/** Returns the name of the media type of an image in a Bedrock message. */
-const readBedrockImage = (block: Fields): string | undefined => {
+/** Returns the note about an image whose bytes are in a message, as the runtime's own streams have it. */
+const describeImage = (block: Fields): string | undefined => {
   const format = toNonEmptyText(toFields(block["image"])["format"])
-  return format === undefined || block["type"] !== undefined ? undefined : `[image/${format}]`
+  if (format !== undefined && block["type"] === undefined) return `[image/${format}]`
+  const { data, media_type: mediaType, type } = toFields(block["source"])
+  const address = toNonEmptyText(toFields(block["image_url"])["url"]) ?? toNonEmptyText(block["image_url"])
+  const said = type === "base64" ? `data:${String(mediaType)};base64,${String(data)}` : (address ?? "")
+  const [, kind, text] = /^data:([^;,]+);base64,([^]*)$/u.exec(said) ?? []
+  if (kind === undefined || text === undefined) return undefined
+  const bytes = Math.floor((text.replace(/=+$/u, "").length * 3) / 4)
+  return `[${kind}: ${bytes} bytes that are not in this document]`
 }
 
 /** Reads the content of a message without its calls and results. */
@@ -40,7 +47,7 @@ const readSaid = (content: unknown): ReturnType<typeof Message.readWholeContent>
   const shown = toItems(content).flatMap((block): ReadonlyArray<Schema.Json> => {
     const fields = toFields(block)
     if (isCall(fields) || isResult(fields) || fields["type"] === "thinking") return []
-    const image = readBedrockImage(fields)
+    const image = describeImage(fields)
     return [image === undefined ? block : { type: "text", text: image }]
   })
   return Message.readWholeContent(shown)
