@@ -7,17 +7,20 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import type { ServerResponse } from "node:http"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as Ids from "../../src/base/domain/Ids.ts"
 import type * as Atif from "../../src/observe/Atif.ts"
 import * as AtifCheck from "../../src/observe/AtifCheck.ts"
 import * as AtifConvert from "../../src/observe/AtifConvert.ts"
 import * as Message from "../../src/observe/atif/Message.ts"
 import * as Atof from "../../src/observe/Atof.ts"
+import * as Auxiliary from "../../src/models/routing/Auxiliary.ts"
 import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as Delegation from "../../src/tools/builtin/Delegate.ts"
@@ -58,6 +61,8 @@ const echo = (id: string, text: string) => call(id, "echo", { text })
 interface Scenario {
   readonly prompts?: ReadonlyArray<string>
   readonly turns: ReadonlyArray<Turn>
+  /** A side task without a call, after the prompts. */
+  readonly hasTitle?: true
   /** Two routes to the same server. */
   readonly hasFallback?: true
 }
@@ -94,6 +99,10 @@ const scenarios: Readonly<Record<string, Scenario>> = {
       { text: "a black pixel" },
       { text: "It is a pixel." }
     ]
+  },
+  "a side task without a call": {
+    hasTitle: true,
+    turns: [{ calls: [echo("c1", "a")] }, { text: "done" }, { text: "A title" }]
   },
   "two turns of a session": {
     prompts: ["go", "go"],
@@ -172,6 +181,14 @@ const providers: Readonly<Record<Mode, string>> = {
   bedrock_converse: "bedrock"
 }
 
+/** Asks for a title, as the program does after the first turn of a session. */
+const nameSession = Auxiliary.Auxiliary.use(({ call: ask }) => {
+  const id = Ids.SessionId.make("s1")
+  const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: "Title this" })] })]
+  const context = { sessionId: id, turnId: Ids.TurnId.make("title"), taskId: Ids.TaskId.make(id) }
+  return ask("title", { messages, context })
+})
+
 /** The runs of a scenario: the library's stream and trajectories, and the runtime's own stream of the same runs. */
 const play = (
   mode: Mode,
@@ -214,7 +231,10 @@ const play = (
               yield* Fiber.interrupt(fiber)
             }),
           { discard: true }
-        ).pipe(Effect.provide(makeRuntime({ tools: all, retry, plugins: [plugin], record, middleware })))
+        ).pipe(
+          Effect.andThen(scenario.hasTitle === true ? nameSession : Effect.void),
+          Effect.provide(makeRuntime({ tools: all, retry, plugins: [plugin], record, middleware }))
+        )
       )
     ).pipe(Effect.provide(NodeServices.layer))
     const text = readFileSync(join(directory, "atof", "events.jsonl"), "utf8")
