@@ -54,6 +54,7 @@ import {
 import * as ToolResults from "./atif/ToolResults.ts"
 import { toFields, toItems, toNonEmptyText } from "./atif/Value.ts"
 import * as Atof from "./Atof.ts"
+import * as SideScopes from "./atof/SideScopes.ts"
 
 export type { Options } from "./atif/State.ts"
 
@@ -87,7 +88,10 @@ const shapes: Readonly<
 > = {
   "openai/chat-completions": {
     start: (data) => Message.readRequest(data) !== undefined,
-    end: (data) => toItems(toFields(data)["choices"]).length > 0
+    end: (data) =>
+      toItems(toFields(data)["choices"]).length > 0 ||
+      typeof toFields(data)["content"] === "string" ||
+      Array.isArray(toFields(data)["tool_calls"])
   },
   "anthropic/messages": {
     start: (data) => Message.readRequest(data) !== undefined,
@@ -157,6 +161,8 @@ const handleAgentStart = (state: State, event: Atof.ScopeEvent): void => {
   const sessionId = toNonEmptyText(event.metadata?.["session_id"]) ?? event.uuid
   removeAnnouncedChild(state, sessionId)
   const agent = openAgentScope(state, event, sessionId, parent)
+  const task = toNonEmptyText(event.metadata?.["side_task"])
+  if (task !== undefined) agent.draft.extra["side_task"] = task
   state.agents.set(event.uuid, agent)
   placeChild(event, within, parent, agent.draft)
 }
@@ -180,6 +186,10 @@ const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
   placeChild(event, within, parent, draft)
 }
 
+/** Returns an unknown payload as the text of a step, or the name of its event if it has no payload. */
+const readOpaqueMessage = ({ data, name }: Atof.Event, what: string): string =>
+  Message.renderOutput(data) === "" ? `${what}: ${name}` : Message.renderOutput(data)
+
 /** Adds a step for an unknown payload. `input` is the payload of the start event of its scope. */
 const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Schema.Json = null): void => {
   const { content, message, role: given } = toFields(event.data)
@@ -189,7 +199,7 @@ const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Sch
   const said = role === undefined ? undefined : Message.readContent(content ?? message)
   addStep(getAgent(state, event), {
     source: said === undefined ? "system" : source,
-    message: said ?? `${what}: ${event.name}`,
+    message: said ?? readOpaqueMessage(event, what),
     timestamp: formatEventTime(event),
     extra:
       said === undefined
@@ -242,6 +252,10 @@ const handleMark = (state: State, event: Atof.MarkEvent): void => {
     NamedMessages.appendMessage(getAgent(state, event), event)
   } else if (event.name === "hermes.answer.stored") {
     ModelSteps.applyStoredAnswer(getAgent(state, event), event)
+  } else if (event.name === SideScopes.markNames.end) {
+    ModelSteps.addSideTask(getAgent(state, event), event)
+  } else if (event.name === "hermes.answer.partial") {
+    ModelSteps.applyPartialAnswer(getAgent(state, event), event)
   } else if (event.name === "hermes.result.stored") {
     ToolResults.applyStoredResult(getAgent(state, event), event)
   } else if (event.name === "hermes.context.rewritten") {

@@ -147,6 +147,8 @@ const openWithLibrary = Effect.fnUntraced(function* (
       ? []
       : RelayMiddleware.make({
           library,
+          openSideTask: spans.openSideTask,
+          began: ({ sessionId, turnId }, callId, uuid) => spans.began(sessionId, turnId, callId, uuid),
           executed: ({ sessionId, turnId }, callId, result) => spans.executed(sessionId, turnId, callId, result),
           at: Effect.fnUntraced(function* (kind, { sessionId, turnId }) {
             const known = spans.agent(sessionId)

@@ -86,8 +86,9 @@ const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
 
 /** Creates the view of runs that the settings specify. */
 export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
-  const { captureContent, duplicateNames: duplicate, maxValueChars } = settings
-  const whole = Attributes.makeView({ agentName, captureContent, duplicate }, makePlacement(settings).trace)
+  const { agentUsage, captureContent, conventions, duplicateNames: duplicate, maxValueChars } = settings
+  const options = { agentName, agentUsage, captureContent, conventions, duplicate }
+  const whole = Attributes.makeView(options, makePlacement(settings).trace)
   if (maxValueChars === undefined) return whole
   const cutValue = (value: RunSpans.Value): RunSpans.Value =>
     typeof value === "string" || value instanceof JoinedText ? TextCut.takeHead(value.toString(), maxValueChars) : value
@@ -127,11 +128,12 @@ const buildExport = (
             (settings.exemplars === "trace_based" && span.sampled && send !== undefined)
           if (metrics !== undefined) {
             const exemplar = isShown ? { traceId, spanId, at } : undefined
-            Metrics.recordSpan(span, agentName, (instrument, labels, value) =>
+            const recordValue: Metrics.MetricRecorder = (instrument, labels, value) =>
               metrics.record(instrument, labels, value, exemplar)
-            )
+            Metrics.recordSpan(span, agentName, recordValue, settings.conventions)
           }
-          if (loggers !== undefined && RunTelemetry.isLogged(span)) run(RunTelemetry.logSpan(span, agentName, loggers))
+          if (loggers !== undefined && RunTelemetry.isLogged(span))
+            run(RunTelemetry.logSpan(span, agentName, loggers, settings.conventions))
           send?.(span)
         }
       },

@@ -62,6 +62,7 @@ import * as Middleware from "../middleware/Middleware.ts"
 import * as Plugin from "../agent/plugin/Plugin.ts"
 import type { RunRecord } from "../store/RunRecord.ts"
 import * as Attributes from "./otel/Attributes.ts"
+import * as Conventions from "./otel/Conventions.ts"
 import * as Metrics from "./otel/Metrics.ts"
 import type { Sampler } from "./otel/Sampler.ts"
 import * as TracerSpans from "./otel/TracerSpans.ts"
@@ -74,6 +75,16 @@ export interface Options {
   readonly agentName?: string | undefined
   /** If true, spans include prompts, answers, arguments and results. The default is false. */
   readonly captureContent?: boolean | undefined
+  /**
+   * Version of the GenAI semantic conventions that names attributes and metrics. The default is 1.41. See
+   * `otel/Conventions`.
+   */
+  readonly conventions?: Conventions.Version | undefined
+  /**
+   * If true, `invoke_agent` spans have the usage and the cost of all their model calls under the names that model calls
+   * use, so that a sum over all spans counts each token twice. The default is false: the totals have other names.
+   */
+  readonly agentUsage?: boolean | undefined
   /** Tracer to use. The default is the tracer of the fiber. */
   readonly tracer?: Tracer.Tracer | undefined
   /** Registry of the metrics. The default is the registry of the fiber. */
@@ -114,7 +125,12 @@ export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
 /**
  * Writes the log record of a span for which {@link isLogged} is true. The record has the time at which the span ended.
  */
-export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers): Effect.Effect<void> => {
+export const logSpan = (
+  span: RunSpans.Span,
+  agentName: string,
+  loggers: Loggers,
+  conventions = Conventions.standard
+): Effect.Effect<void> => {
   const { endedAt, name, node, outcome, sampled, spanId, traceId } = span
   const failure = outcome._tag === "Failed" ? outcome.failure : undefined
   const result = describeResult(span)
@@ -123,7 +139,7 @@ export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers
     failure === undefined ? `${name}: ${result}` : `${name} failed: ${failure.message}`
   ).pipe(
     Effect.annotateLogs({
-      ...Metrics.makeLabels(node, agentName),
+      ...Metrics.makeLabels(node, agentName, conventions),
       ...(failure === undefined ? {} : { "error.type": failure.type })
     }),
     Effect.withParentSpan(Tracer.externalSpan({ traceId, spanId, sampled }), { captureStackTrace: false }),
@@ -182,7 +198,8 @@ const getStepNumber = ({ apiCallCount, platform }: LlmContext): number | undefin
 
 const buildContribution = (options: Options): Effect.Effect<Contribution, never, RunRecord | Scope.Scope> =>
   Effect.gen(function* () {
-    const { captureContent = false, agentName = "hermes", parent, registry, sampler, tracer } = options
+    const { agentUsage, captureContent = false, agentName = "hermes", parent, registry, sampler, tracer } = options
+    const conventions = Conventions.getTable(options.conventions)
     const isExcluded = (other: string) => other === tracerTarget || other.startsWith("otlp ")
     if (!(yield* LiveSpans.claimTarget(tracerTarget, { excludes: isExcluded, remedy: exclusive })))
       return { hooks: [], middleware: [] }
@@ -203,12 +220,12 @@ const buildContribution = (options: Options): Effect.Effect<Contribution, never,
       return known
     }
     yield* LiveSpans.listen(
-      Attributes.makeView({ agentName, captureContent }, makeTrace),
+      Attributes.makeView({ agentName, captureContent, conventions, agentUsage }, makeTrace),
       {
         open: spans.sink.open,
         close: (span) => {
           const into = registry ?? spans.makeContext(RunSpans.findRun(span.node).turnId)
-          if (into !== undefined) Metrics.recordSpan(span, agentName, getRecorder(into))
+          if (into !== undefined) Metrics.recordSpan(span, agentName, getRecorder(into), conventions)
           spans.sink.close(span)
         }
       },

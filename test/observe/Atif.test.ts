@@ -303,13 +303,14 @@ describe("a stream", () => {
         ["agent", "2"],
         ["user", "three"],
         ["agent", "3"],
+        ["user", "name this conversation"],
         ["agent", "title"],
         ["system", ""],
         ["agent", "4"]
       ]
     )
-    assert.deepStrictEqual(steps[7]?.extra, { context_management: { type: "compaction", boundary: "replace" } })
-    assert.deepStrictEqual(steps[7]?.observation?.results, [{ content: "summary of it all" }])
+    assert.deepStrictEqual(steps[8]?.extra, { context_management: { type: "compaction", boundary: "replace" } })
+    assert.deepStrictEqual(steps[8]?.observation?.results, [{ content: "summary of it all" }])
   })
 
   it("44 what a resumed session repeats is marked as copied", () => {

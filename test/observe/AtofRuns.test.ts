@@ -10,11 +10,15 @@ import * as TestClock from "effect/testing/TestClock"
 import { Agent, Hooks, Ids, RunRecord, Scripted } from "../../src/index.ts"
 import { Auxiliary } from "../../src/kit/entry/routing.ts"
 import type * as Atof from "../../src/observe/Atof.ts"
+import * as Message from "../../src/observe/atif/Message.ts"
 import * as Trace from "../../src/observe/Trace.ts"
 import * as Pool from "../../src/observe/trace/Pool.ts"
 import * as TraceStats from "../../src/observe/TraceStats.ts"
+import * as Vision from "../../src/tools/builtin/Vision.ts"
 import { effectProp } from "../support/property.ts"
 import * as Recorded from "./support/recorded.ts"
+
+const pixel = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
 const run = (prompt: string, sessionId?: Ids.SessionId) =>
   Effect.map(Agent.run({ prompt, ...(sessionId === undefined ? {} : { sessionId }) }), (result) => result.sessionId)
@@ -282,9 +286,9 @@ describe("a stream of the record", () => {
     })
   )
 
-  it.effect("side tasks are marked, and no steps", () =>
+  it.effect("a side task that no call requested is two marks, which readers skip", () =>
     Effect.gen(function* () {
-      const { events } = yield* Recorded.views(
+      const { converted, events } = yield* Recorded.views(
         [Scripted.complete("done"), Scripted.complete("A title")],
         Effect.gen(function* () {
           const { sessionId, turnId } = yield* Agent.run({ prompt: "go" })
@@ -297,8 +301,70 @@ describe("a stream of the record", () => {
       )
       assert.deepStrictEqual(
         scopes(events, "llm").map(({ metadata }) => metadata?.["side_task"]),
-        [undefined, "title"]
+        [undefined]
       )
+      const marks = events.filter(({ name }) => name.startsWith("hermes.side_task."))
+      assert.deepStrictEqual(
+        marks.map(({ category, data, metadata, name }) => [name, category, data, metadata?.["side_task"]]),
+        [
+          ["hermes.side_task.start", "llm", null, "title"],
+          ["hermes.side_task.end", "llm", null, "title"]
+        ]
+      )
+      assert.include(JSON.stringify(marks[0]?.metadata?.["request"]), "Title this")
+      assert.include(JSON.stringify(marks[1]?.metadata?.["response"]), "A title")
+      const rows = Trace.buildRows({ _tag: "Events", events, faults: [] }, Pool.make())
+      assert.deepStrictEqual(
+        rows.flatMap(({ kind, status, task }) => (kind === "llm" ? [[task, status]] : [])),
+        [
+          ["", "ok"],
+          ["title", "ok"]
+        ]
+      )
+      assert.include(JSON.stringify(converted.extra?.["side_tasks"]), '"task":"title"')
+    })
+  )
+
+  it.effect("a side task that a call requested is a trajectory below it, in the stream and of the tree", () =>
+    Effect.gen(function* () {
+      const question = { image_url: pixel, question: "What is it?" }
+      const { events, trajectory } = yield* Recorded.views(
+        [
+          Scripted.complete({ toolCalls: [{ id: "v1", name: "vision_analyze", params: question }] }),
+          Scripted.complete("a black pixel"),
+          Scripted.complete("It is a pixel.")
+        ],
+        run("go"),
+        { tools: [Vision.toolset] }
+      )
+      const [tool] = scopes(events, "tool")
+      const [, side] = scopes(events, "agent")
+      const [, look] = scopes(events, "llm")
+      assert.deepStrictEqual([side?.parent_uuid, look?.parent_uuid], [tool?.uuid, side?.uuid])
+      const result = trajectory.steps.flatMap(({ observation }) => observation?.results ?? [])[0]
+      const [child] = trajectory.subagent_trajectories ?? []
+      assert.strictEqual(result?.subagent_trajectory_ref?.[0]?.trajectory_id, child?.trajectory_id)
+      assert.deepStrictEqual(
+        child?.steps.map(({ message, source }) => [
+          source,
+          Message.toPlainText(message).includes("What is it?"),
+          message
+        ]),
+        [
+          ["user", true, child?.steps[0]?.message],
+          ["agent", false, "a black pixel"]
+        ]
+      )
+      assert.deepStrictEqual(
+        trajectory.steps.slice(1).map(({ source }) => source),
+        ["user", "agent", "agent"]
+      )
+      for (const input of [{ _tag: "Events", events, faults: [] }, Trace.fromTrajectory(trajectory)] as const) {
+        const rows = Trace.buildRows(input, Pool.make())
+        const row = rows.find(({ task }) => task === "vision")
+        assert.strictEqual(row?.kind, "llm")
+        assert.strictEqual(rows.find(({ id }) => id === row?.parent)?.kind, "tool")
+      }
     })
   )
 

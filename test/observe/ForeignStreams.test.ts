@@ -94,7 +94,7 @@ describe("a stream of another writer", () => {
     assert.deepStrictEqual(faults, [])
     assert.deepStrictEqual(told(trajectory), [
       { source: "user", message: "What is 3 + 4?" },
-      { source: "system", message: "unknown: inner" },
+      { source: "system", message: '{"reply":[7]}' },
       { source: "agent", message: "It is 7" }
     ])
     assert.deepStrictEqual(trajectory.steps[1]?.extra, {
@@ -139,7 +139,7 @@ describe("a stream of another writer", () => {
         message: "",
         model: "gpt-4.1",
         calls: [["call_a", "add", { a: 3, b: 4 }]],
-        results: [["call_a", '{"result":7}']]
+        results: [["call_a", "7"]]
       }
     ])
   })
@@ -153,7 +153,7 @@ describe("a stream of another writer", () => {
     s.end("agent", null, "agent")
     const { trajectory } = read(s)
     assert.deepStrictEqual(told(trajectory), [
-      { source: "system", message: "guardrail: input_check" },
+      { source: "system", message: '{"passed":true,"policies":["pii"]}' },
       { source: "user", message: "hello" },
       { source: "agent", message: "hi" }
     ])
@@ -305,12 +305,12 @@ describe("a stream of another writer", () => {
         model: "gemini-2.0-flash",
         thought: "two clocks",
         calls: [
-          ["get_time__0", "get_time", { city: "Rome" }],
-          ["get_time__1", "get_time", { city: "Oslo" }]
+          ["get_time__1", "get_time", { city: "Rome" }],
+          ["get_time__2", "get_time", { city: "Oslo" }]
         ],
         results: [
-          ["get_time__0", "12:00"],
-          ["get_time__1", '{"result":"12:00 too"}']
+          ["get_time__1", "12:00"],
+          ["get_time__2", "12:00 too"]
         ]
       },
       { source: "agent", message: "Noon,\nin both.", model: "gemini-2.0-flash" }

@@ -12,6 +12,7 @@ import * as LangfusePlugin from "../../src/observe/LangfusePlugin.ts"
 import * as Generation from "../../src/observe/langfuse/Generation.ts"
 import * as LangfuseSettings from "../../src/observe/langfuse/LangfuseSettings.ts"
 import * as RunTelemetry from "../../src/observe/RunTelemetry.ts"
+import * as Usage from "../../src/base/domain/Usage.ts"
 import * as Digest from "../../src/base/platform/Digest.ts"
 import type { Plugin } from "../../src/agent/plugin/Plugin.ts"
 import * as Offline from "../../src/models/provider/Offline.ts"
@@ -474,6 +475,25 @@ describe("a Langfuse server in trouble", () => {
       assert.match(warnings[0] ?? "", /some traces were not sent/u)
     })
   )
+})
+
+describe("usage", () => {
+  const used = { ...Usage.zero, inputTokens: 100, outputTokens: 50, cacheReadTokens: 800, reasoningTokens: 30 }
+
+  it("has the keys of Langfuse's price list for the family of the model", () => {
+    for (const model of ["gpt-5.1", "openai/gpt-4o-mini", "o3", "gemini-2.5-pro"])
+      assert.deepStrictEqual(
+        Generation.toUsageCounters(used, model),
+        { input: 100, output: 20, input_cached_tokens: 800, output_reasoning_tokens: 30, total: 950 },
+        model
+      )
+    for (const model of ["claude-opus-4-6", "anthropic.claude-3-5-sonnet", "qwen3-max", "offline"])
+      assert.deepStrictEqual(
+        Generation.toUsageCounters(used, model),
+        { input: 100, output: 50, cache_read_input_tokens: 800, reasoning_tokens: 30, total: 950 },
+        model
+      )
+  })
 })
 
 describe("the program with observability/langfuse", () => {

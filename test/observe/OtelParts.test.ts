@@ -10,6 +10,7 @@ import type * as Cost from "../../src/base/domain/Cost.ts"
 import * as Ids from "../../src/base/domain/Ids.ts"
 import * as Usage from "../../src/base/domain/Usage.ts"
 import * as Attributes from "../../src/observe/otel/Attributes.ts"
+import * as Conventions from "../../src/observe/otel/Conventions.ts"
 import * as Content from "../../src/observe/otel/Content.ts"
 import * as OtelSettings from "../../src/observe/otel/OtelSettings.ts"
 import * as Sampler from "../../src/observe/otel/Sampler.ts"
@@ -17,6 +18,7 @@ import * as TracerSpans from "../../src/observe/otel/TracerSpans.ts"
 import * as RunSpans from "../../src/observe/RunSpans.ts"
 import type * as RunTree from "../../src/observe/RunTree.ts"
 import { effectProp } from "../support/property.ts"
+import * as Otlp from "./support/otlpWire.ts"
 import { sentOf } from "./support/sentMessages.ts"
 
 describe("Sampler", () => {
@@ -180,9 +182,32 @@ describe("OtelSettings", () => {
     })
     assert.isTrue(settings?.duplicateNames)
     assert.deepStrictEqual(warnings, ["OTEL_BSP_MAX_EXPORT_BATCH_SIZE must be a number above 0: it is ignored"])
-    assert.isFalse(read({ OTEL_SEMCONV_STABILITY_OPT_IN: "gen_ai_latest_experimental" }).settings?.duplicateNames)
+    const latest = read({ OTEL_SEMCONV_STABILITY_OPT_IN: "gen_ai_latest_experimental" }).settings
+    assert.deepStrictEqual([latest?.duplicateNames, latest?.conventions.version], [false, "genai 0.1.0"])
+    assert.deepStrictEqual([read({}).settings?.conventions.version, read({}).settings?.agentUsage], ["1.41.1", false])
+    assert.isTrue(read({ HERMES_OTEL_AGENT_USAGE: "true" }).settings?.agentUsage)
     assert.strictEqual(read({ OTEL_SEMCONV_STABILITY_OPT_IN: "gen_ai_1" }).warnings.length, 1)
     assert.strictEqual(read({}).settings?.variables["OTEL_SERVICE_VERSION"], RunSpans.scope.version)
+  })
+
+  it("every name of a version is in its published table, or has our own prefix", () => {
+    const names = Object.keys(Conventions.standard.attributes)
+    for (const [value, version] of Object.entries(Otlp.published)) {
+      const { attributes, metrics, tokens } = Conventions.selectTable([value])
+      assert.deepStrictEqual(Object.keys(attributes), names, value)
+      const isForeign = (known: object) => (name: string) => !Object.hasOwn(known, name) && !name.startsWith("hermes.")
+      assert.deepStrictEqual(Object.values(attributes).filter(isForeign(version.attributes)), [], value)
+      assert.deepStrictEqual(Object.values(metrics).filter(isForeign(version.metrics)), [], value)
+      const { typeLabel: _, ...counted } = tokens
+      assert.deepStrictEqual(
+        Object.values(counted)
+          .flat()
+          .map(({ name }) => name)
+          .filter(isForeign(version.metrics)),
+        [],
+        value
+      )
+    }
   })
 
   it("what can not be read is one warning that names it, and no value", () => {
@@ -425,8 +450,10 @@ describe("Attributes and outcomes", () => {
       attempt({}, { usage: Usage.zero, cost: { usd: null, status: "unknown", source: "none" } })
     ]
     const ofRun = (...sideTasks: ReadonlyArray<RunTree.Attempt>) =>
-      at({ ...run, sideTasks: Array.from(sideTasks) })["hermes.cost_usd"]
+      at({ ...run, sideTasks: Array.from(sideTasks) })["hermes.total.cost_usd"]
     assert.deepStrictEqual([ofRun(), ofRun(known, known), ofRun(known, unknown)], [undefined, 1, undefined])
+    const shared = at({ ...run, sideTasks: [known, known] }, { agentUsage: true })
+    assert.deepStrictEqual([shared["hermes.cost_usd"], shared["hermes.total.cost_usd"]], [1, undefined])
   })
 
   it("a call of a tool of an MCP server says so", () => {

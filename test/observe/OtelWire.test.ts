@@ -8,7 +8,7 @@ import * as Prompt from "effect/ai/Prompt"
 import { createServer } from "node:http"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Ids from "../../src/base/domain/Ids.ts"
-import * as Attributes from "../../src/observe/otel/Attributes.ts"
+import * as Conventions from "../../src/observe/otel/Conventions.ts"
 import * as OtelPlugin from "../../src/observe/OtelPlugin.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
@@ -21,6 +21,7 @@ import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as McpServers from "../../src/tools/mcp/McpServers.ts"
 import * as McpSdkClient from "../../src/tools/mcp/McpSdkClient.ts"
 import { everythingHttp, section } from "../tools/mcp/support/servers.ts"
+import * as OtlpForeign from "./support/otlpForeign.ts"
 import * as Otlp from "./support/otlpWire.ts"
 
 interface KeyValue {
@@ -85,6 +86,8 @@ const kinds = { traces: "TracesData", metrics: "MetricsData", logs: "LogsData" }
 const sent = <A, E, R>(variables: Readonly<Record<string, string>>, run: (url: string) => Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const all: Record<keyof typeof kinds, Array<unknown>> = { traces: [], metrics: [], logs: [] }
+    /** Each protobuf body as this project's tests read it, and as protobuf's own implementation does. */
+    const foreign: Array<readonly [ours: unknown, theirs: unknown]> = []
     const url = yield* Effect.map(
       Effect.acquireRelease(
         Effect.callback<ReturnType<typeof createServer>>((resume) => {
@@ -95,11 +98,12 @@ const sent = <A, E, R>(variables: Readonly<Record<string, string>>, run: (url: s
               const kind = (request.url ?? "").slice("/v1/".length)
               const body = Buffer.concat(chunks)
               if (kind === "traces" || kind === "metrics" || kind === "logs") {
-                all[kind].push(
-                  variables["OTEL_EXPORTER_OTLP_PROTOCOL"] === "http/json"
-                    ? JSON.parse(body.toString("utf8"))
-                    : Otlp.decode(body, kinds[kind])
-                )
+                const isJson = variables["OTEL_EXPORTER_OTLP_PROTOCOL"] === "http/json"
+                all[kind].push(isJson ? JSON.parse(body.toString("utf8")) : Otlp.decode(body, kinds[kind]))
+                if (!isJson) {
+                  const both = [Otlp.decode(body, kinds[kind]), OtlpForeign.decode(body, kinds[kind])] as const
+                  foreign.push([Otlp.canonical(both[0], kinds[kind]), Otlp.canonical(both[1], kinds[kind])])
+                }
               }
               response.writeHead(200, { "content-type": "application/json" }).end("{}")
             })
@@ -118,6 +122,7 @@ const sent = <A, E, R>(variables: Readonly<Record<string, string>>, run: (url: s
       }
     )
     yield* run(url)
+    for (const [ours, theirs] of foreign) assert.deepStrictEqual(theirs, ours)
     for (const kind of ["traces", "metrics", "logs"] as const) {
       assert.deepStrictEqual(
         all[kind].flatMap((body) => Otlp.complaints(body, kinds[kind])),
@@ -294,8 +299,8 @@ for (const encoding of ["http/protobuf", "http/json"]) {
         const resources = traces.flatMap(({ resourceSpans }) => resourceSpans)
         const spans = resources.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
         assert.isAbove(resources.length, 0)
-        assert.isTrue(resources.every(({ schemaUrl }) => schemaUrl === Attributes.schemaUrl))
-        assert.match(Attributes.schemaUrl, /\/1\.41\.1$/u, "the version that semconv.json is of")
+        assert.isTrue(resources.every(({ schemaUrl }) => schemaUrl === Conventions.standard.schemaUrl))
+        assert.match(Conventions.standard.schemaUrl, /\/1\.41\.1$/u, "the version that semconv.json is of")
         for (const { attributes, name } of spans) {
           const keys = attributes.map(({ key }) => key)
           assert.deepStrictEqual(keys, keys.toSorted(), name)
@@ -363,6 +368,73 @@ for (const encoding of ["http/protobuf", "http/json"]) {
         assert.notInclude(JSON.stringify(metrics), "gen_ai.system")
       })
     )
+
+    for (const value of Object.keys(Otlp.published)) {
+      it.live(`has under ${value} the names of that version or our own, with its schema`, () =>
+        Effect.gen(function* () {
+          const version = Otlp.published[value] ?? Otlp.conventions
+          const { logs, metrics, traces } = yield* everything({
+            OTEL_EXPORTER_OTLP_PROTOCOL: encoding,
+            OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true",
+            OTEL_SEMCONV_STABILITY_OPT_IN: `http/dup,${value}`
+          })
+          const { schemaUrl } = Conventions.selectTable([value])
+          const spans = traces.flatMap(({ resourceSpans }) =>
+            resourceSpans.flatMap((one) => {
+              assert.strictEqual(one.schemaUrl, schemaUrl)
+              return one.scopeSpans.flatMap((scope) => scope.spans)
+            })
+          )
+          assert.isAbove(spans.length, 0)
+          for (const { attributes, name } of spans) {
+            const keys = attributes.map(({ key }) => key)
+            assert.deepStrictEqual(keys, keys.toSorted(), name)
+            assert.deepStrictEqual(Otlp.strangers(attributes, own, version), [], name)
+            if (name.startsWith("invoke_agent"))
+              assert.deepStrictEqual(
+                keys.filter((key) => version.removedFromAgents?.includes(key) === true),
+                [],
+                name
+              )
+          }
+          const all = metrics.flatMap(({ resourceMetrics }) =>
+            resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
+          )
+          assert.isAbove(all.length, 0)
+          for (const { histogram, name, sum, unit } of all) {
+            const convention = version.metrics[name]
+            if (convention === undefined) assert.match(name, own)
+            else assert.strictEqual(unit, convention.unit)
+            for (const { attributes = [] } of (histogram ?? sum)?.dataPoints ?? [])
+              assert.deepStrictEqual(
+                attributes
+                  .map(({ key }) => key)
+                  .filter((key) => !own.test(key) && convention?.attributes.includes(key) === false),
+                [],
+                name
+              )
+          }
+          const records = logs.flatMap(({ resourceLogs }) =>
+            resourceLogs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords))
+          )
+          for (const { attributes = [] } of records)
+            assert.deepStrictEqual(Otlp.strangers(attributes, own, version), [])
+          // A sum over all spans counts each token once.
+          const count = (select: (name: string) => boolean) =>
+            spans
+              .filter(({ name }) => select(name))
+              .flatMap(({ attributes }) => attributes.filter(({ key }) => key === "gen_ai.usage.output_tokens")).length
+          assert.isAbove(
+            count((name) => name.startsWith("chat")),
+            0
+          )
+          assert.strictEqual(
+            count((name) => !name.startsWith("chat")),
+            0
+          )
+        })
+      )
+    }
 
     it.live("has metrics with the units and labels of the conventions, and exemplars that lead to their spans", () =>
       Effect.gen(function* () {

@@ -44,15 +44,19 @@ const isCall = isOfType("tool_use", "function_call")
 const isThought = (value: unknown): boolean =>
   isOfType("thinking", "reasoning")(value) || toFields(value)["thought"] === true
 
-/** Reads the calls of a Gemini answer. A call without an id gets one from its name and index. */
+/**
+ * Reads the calls of a Gemini answer. A call without an id gets one from its name and the index of its part, as in the
+ * reference converter.
+ */
 const readGeminiCalls = (blocks: ReadonlyArray<unknown>): ReadonlyArray<Call> =>
-  blocks
-    .map((block) => toFields(toFields(block)["functionCall"] ?? toFields(block)["function_call"]))
-    .filter(({ name }) => name !== undefined)
-    .map((one, index) => ({
-      ...readCall(one),
-      id: toNonEmptyText(one["id"]) ?? `${toNonEmptyText(one["name"]) ?? ""}__${index}`
-    }))
+  blocks.flatMap((block, index) => {
+    const part = toFields(block)
+    const one = toFields(part["functionCall"] ?? part["function_call"])
+    const name = toNonEmptyText(one["name"])
+    if (name === undefined) return []
+    const id = toNonEmptyText(part["tool_call_id"]) ?? toNonEmptyText(one["id"]) ?? `${name}__${index}`
+    return [{ ...readCall(one), id }]
+  })
 
 const readThought = (value: unknown): string => {
   const one = toFields(value)

@@ -4,7 +4,8 @@
  * **Details**
  *
  * - `RunSteps` makes the steps of each run.
- * - Side tasks (titles, judgements) are not steps: they are listed in the trajectory's `extra`.
+ * - Side tasks are not steps. Those that a call requested are trajectories below it; the others (titles, summaries) are
+ *   listed in the trajectory's `extra`.
  * - Steps that a session repeats from another one are copied context, before its first run.
  * - A child is embedded under the call that started it. The reference to a child that did not complete includes its
  *   status.

@@ -174,7 +174,7 @@ const listBroughtResults = (value: unknown): ReadonlyArray<BroughtResult> => {
           {
             callId: toNonEmptyText(response["id"]),
             name: toNonEmptyText(response["name"]),
-            content: renderOutput(response["response"])
+            content: renderResult(response["response"])
           }
         ]
   })
@@ -218,3 +218,15 @@ export const toPlainText = (said: Atif.Content): string =>
 /** Returns a tool's output as content: a string unchanged, any other value as JSON. */
 export const renderOutput = (value: unknown): string =>
   value === undefined || value === null ? "" : Json.toText(value)
+
+/**
+ * Returns the output of a tool as content. An object whose only field is `result` or `output` is a wrapper, and its
+ * value is the output.
+ */
+export const renderResult = (value: unknown): string => {
+  const names = Object.keys(toFields(value))
+  const [only] = names
+  return names.length === 1 && (only === "result" || only === "output")
+    ? renderOutput(toFields(value)[only])
+    : renderOutput(value)
+}

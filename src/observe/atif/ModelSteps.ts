@@ -4,7 +4,7 @@
  * Source: `relay-atof-atif.md` §2.6 and §2.7.
  */
 import type * as Atif from "../Atif.ts"
-import type { MarkEvent, ScopeEvent } from "../Atof.ts"
+import { type MarkEvent, type ScopeEvent, toMicros } from "../Atof.ts"
 import * as Answer from "./Answer.ts"
 import type * as Draft from "./Draft.ts"
 import * as DraftSteps from "./DraftSteps.ts"
@@ -21,7 +21,7 @@ import {
   getAgent,
   type State
 } from "./State.ts"
-import { toFields, toFiniteNumber, toNonEmptyText } from "./Value.ts"
+import { toFields, toFiniteNumber, toItems, toNonEmptyText } from "./Value.ts"
 
 const describeRetries = (failures: ReadonlyArray<Failure>): Draft.Extra =>
   DraftSteps.describeRetries(failures.map(({ at, facts }) => ({ ...facts, timestamp: at })))
@@ -93,8 +93,34 @@ export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => 
   indexCalls(agent, step)
 }
 
-/** Returns true for an attempt of a side task, such as a title, a judgement or a summary. */
-const isSideTask = (event: ScopeEvent): boolean => toNonEmptyText(event.metadata?.["side_task"]) !== undefined
+/** Adds the part of an answer that arrived to the failed attempt of its model call. */
+export const applyPartialAnswer = (agent: AgentScope, event: MarkEvent): void => {
+  const key = formatCallKey(event)
+  const index = agent.failures.findLastIndex((one) => one.key === key)
+  const failure = agent.failures[index]
+  if (failure === undefined || failure.partial !== undefined) return
+  const partial = Answer.readAnswer({ choices: [{ message: event.metadata?.["assistant_message"] ?? null }] })
+  agent.failures = agent.failures.with(index, { ...failure, partial })
+}
+
+/** Returns true for an attempt of a side task (a title, a summary) that has no trajectory of its own. */
+const isSideTask = ({ draft }: AgentScope, event: ScopeEvent): boolean =>
+  toNonEmptyText(event.metadata?.["side_task"]) !== undefined && draft.extra["side_task"] === undefined
+
+/** Adds a side task without a trajectory to the list of them in `extra`. */
+export const addSideTask = ({ draft }: AgentScope, event: MarkEvent): void => {
+  const meta = toFields(event.metadata)
+  const started = toFiniteNumber(meta["started_at"])
+  const task: Draft.Extra = {
+    task: meta["side_task"] ?? "unknown",
+    model: toNonEmptyText(event.category_profile?.["model_name"]) ?? null,
+    status: meta["status"] === "ok" ? "answered" : "failed",
+    timestamp: formatEventTime(event),
+    duration_ms: started === undefined ? null : Math.round(toMicros(event.timestamp) / 1000 - started),
+    metrics: { ...Answer.readMetrics(meta["usage"]) }
+  }
+  draft.extra["side_tasks"] = [...toItems(draft.extra["side_tasks"]), task]
+}
 
 /** Returns true for a payload with content in an unknown form. */
 const isUnread = (data: unknown): boolean =>
@@ -115,8 +141,7 @@ const addUnreadRequest = (agent: AgentScope, event: ScopeEvent): void => {
 /** Adds steps for the new messages of a request without message names. */
 const addUnnamedMessages = (agent: AgentScope, event: ScopeEvent, request: Message.Request): void => {
   const timestamp = formatEventTime(event)
-  const { fresh, isAside, replaced } = agent.inputs.take(request)
-  if (isAside) return
+  const { fresh, replaced } = agent.inputs.take(request)
   if (replaced !== undefined) addDraftStep(agent, DraftSteps.makeCompactionStep(replaced, timestamp))
   // New messages in the first request of a turn get the time at which the turn began.
   const since = agent.pending?.timestamp ?? timestamp
@@ -138,14 +163,15 @@ const addUnnamedMessages = (agent: AgentScope, event: ScopeEvent, request: Messa
 /** Processes a request: adds steps for its new messages. */
 export const handleRequest = (state: State, event: ScopeEvent): void => {
   const agent = getAgent(state, event)
-  if (isSideTask(event)) return
+  if (isSideTask(agent, event)) return
   const key = formatCallKey(event)
   if (agent.failures.some((failure) => failure.key !== key)) flushFailures(agent)
   const request = Message.readRequest(event.data)
   agent.draft.model ??= toNonEmptyText(event.category_profile?.["model_name"])
   if (request === undefined) return addUnreadRequest(agent, event)
   if (agent.draft.tools.length === 0) agent.draft.tools = request.tools
-  const names = NamedMessages.readNames(event)
+  // Messages of a side task are not in the session, so their names say nothing about its steps.
+  const names = agent.draft.extra["side_task"] === undefined ? NamedMessages.readNames(event) : undefined
   if (names !== undefined) return NamedMessages.addNewMessages(agent, event, names)
   ToolResults.addBroughtResults(state, agent, request.results)
   addUnnamedMessages(agent, event, request)
@@ -209,12 +235,13 @@ const readFailure = (event: ScopeEvent, requested: string | undefined, answer: A
   const data = toFields(event.data)
   const meta = toFields(event.metadata)
   const reason = data["reason"] ?? meta["reason"]
+  const isCut = reason === "interrupted"
   return {
     at: formatEventTime(event),
     key: formatCallKey(event),
     partial: isEmptyAnswer(answer) ? undefined : answer,
     facts: {
-      error: data["error"] ?? meta["error"] ?? (error === undefined ? null : { message: error }),
+      error: data["error"] ?? meta["error"] ?? (error === undefined || isCut ? null : { message: error }),
       model: requested ?? null,
       provider: event.name,
       ...(reason === undefined ? {} : { reason })
@@ -260,7 +287,7 @@ export const handleAnswer = (state: State, event: ScopeEvent): void => {
   const agent = getAgent(state, event)
   const start = state.starts.get(event.uuid)
   state.starts.delete(event.uuid)
-  if (isSideTask(event)) return
+  if (isSideTask(agent, event)) return
   const meta = toFields(event.metadata)
   const requested = toNonEmptyText(start?.category_profile?.["model_name"])
   const answer = Answer.readAnswer(event.data ?? { content: "", reasoning_content: meta["reasoning_content"] ?? null })

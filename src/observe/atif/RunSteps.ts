@@ -32,6 +32,7 @@ import {
   renderToolResult,
   readCallResult
 } from "./RunContent.ts"
+import * as SideSteps from "./SideSteps.ts"
 import * as StepFacts from "./StepFacts.ts"
 import { toArguments } from "./Value.ts"
 
@@ -111,14 +112,15 @@ const draftChild = (source: RunSource, child: Child): Draft.Draft => {
   return session.draft
 }
 
-const addResult = (source: RunSource, { places }: SessionDraft, step: Draft.Step, call: Call): void => {
+const addResult = (source: RunSource, { draft, places }: SessionDraft, step: Draft.Step, call: Call): void => {
   const content = readCallResult(call, source.pictures)
   places.set(call.id, step)
-  if (call.end === undefined && content === undefined && call.children.length === 0) return
+  const tasks = SideSteps.draftSideTasks(source, draft.agent, call)
+  if (call.end === undefined && content === undefined && call.children.length + tasks.length === 0) return
   step.results.push({
     callId: call.id,
     content,
-    children: call.children.map((child) => draftChild(source, child)),
+    children: [...call.children.map((child) => draftChild(source, child)), ...tasks],
     extra: StepFacts.buildResultExtra(call)
   })
 }

@@ -74,15 +74,22 @@ export type TakenCalls = WeakSet<Call>
 export const findLaterClose = ({ call, step }: CallPlace): Result | undefined =>
   step.results.findLast(({ callId, extra }) => callId === call.id && extra["status"] === "interrupted")
 
+/** Tests whether a writer derived an id from the name of the tool and a number. */
+const isMadeId = (id: string, name: string): boolean =>
+  id.startsWith(`${name}__`) && /^\d+$/u.test(id.slice(name.length + 2))
+
 /**
  * Finds the call that a tool scope belongs to: the latest call with the id of the scope and without a result. If the
- * scope has no id, it is the first unmatched call of the same tool in the latest step that contains one.
+ * scope has no id, or one that its writer made, it is the first unmatched call of the same tool in the latest step that contains one.
  */
 export const findIssuingCall = (tool: ToolScope, taken: TakenCalls): CallPlace | undefined => {
   const isFree = (place: CallPlace): boolean =>
     !taken.has(place.call) &&
     (findLaterClose(place) !== undefined || !place.step.results.some(({ callId }) => callId === place.call.id))
-  if (tool.callId !== undefined) return tool.agent.byId.get(tool.callId)?.findLast(isFree)
+  const known = tool.callId === undefined ? undefined : tool.agent.byId.get(tool.callId)?.findLast(isFree)
+  // Writers count the calls of a provider without ids differently, so such an id may differ from the answer's id.
+  if (tool.callId !== undefined && !isMadeId(tool.callId, tool.name)) return known
+  if (known !== undefined) return known
   const named = tool.agent.byName.get(tool.name)
   const latest = named?.findLast(isFree)
   return latest && named?.find((place) => place.step === latest.step && isFree(place))

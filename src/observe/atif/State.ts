@@ -68,6 +68,9 @@ const isObject = (value: Schema.Json | undefined): value is Draft.Extra =>
 
 const toExtra = (value: Schema.Json | undefined): Draft.Extra | undefined => (isObject(value) ? value : undefined)
 
+/** Version of an agent whose stream does not state one, as the reference converter writes it. */
+const unstatedVersion = "1.0.0"
+
 /** Opens an agent scope. `root` is the root agent that it works for. */
 export const openAgentScope = (
   { options }: State,
@@ -84,7 +87,7 @@ export const openAgentScope = (
       sessionId,
       agent: {
         name: (root === undefined ? options.agentName : undefined) ?? own ?? toNonEmptyText(event.name) ?? "unknown",
-        version: options.agentVersion ?? toNonEmptyText(meta["version"]) ?? "unknown"
+        version: options.agentVersion ?? toNonEmptyText(meta["version"]) ?? unstatedVersion
       },
       goal: toNonEmptyText(meta["child_goal"]) ?? toNonEmptyText(toFields(event.data)["input"]),
       steps: [],
@@ -103,13 +106,20 @@ export const openAgentScope = (
   }
 }
 
-/** Returns the agent that an event belongs to. For an event outside all agent scopes, an implicit agent is created. */
+/**
+ * Returns the agent that an event belongs to. For an event outside all agent scopes, an implicit agent is created, with
+ * the name and the id of the outermost scope.
+ */
 export const getAgent = (state: State, event: Event): AgentScope => {
   const found = findEnclosing(state, event, state.agents)
   if (found !== undefined) return found
-  const id = toNonEmptyText(event.metadata?.["session_id"]) ?? "implicit"
-  const key = `implicit:${id}`
-  const agent = state.agents.get(key) ?? openAgentScope(state, { ...event, name: "" }, id, undefined)
+  const id = toNonEmptyText(event.metadata?.["session_id"])
+  const key = `implicit:${id ?? ""}`
+  const known = state.agents.get(key)
+  if (known !== undefined) return known
+  const isOutermost = event.kind === "scope" && event.parent_uuid === null
+  const named = isOutermost ? event : { ...event, name: "" }
+  const agent = openAgentScope(state, named, id ?? (isOutermost ? event.uuid : "implicit"), undefined)
   state.agents.set(key, agent)
   return agent
 }

@@ -71,9 +71,12 @@ export const describeChildState = ({ end, endedAt, start }: Child): Extra => ({
   ...(end?.status === "completed" ? {} : { status: end?.status ?? (endedAt === undefined ? "running" : "interrupted") })
 })
 
-/** Returns the side tasks of runs (titles, judgements), which are not steps. */
+/**
+ * Returns the side tasks of runs that no call requested (titles, summaries), which are not steps. The others are
+ * trajectories below their call.
+ */
 export const describeSideTasks = (runs: ReadonlyArray<Run>): Extra => {
-  const tasks = runs.flatMap((run) => run.sideTasks)
+  const tasks = runs.flatMap((run) => run.sideTasks.filter(({ call }) => call === undefined))
   return tasks.length === 0
     ? {}
     : {

@@ -95,7 +95,7 @@ const getResult = (tool: ToolScope, place: CallPlace): Draft.Result => {
 export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void => {
   const place = resolvePlace(state, tool)
   const { error, status } = readEnding(event)
-  const said = event.data === null || event.data === undefined ? (error ?? "") : Message.renderOutput(event.data)
+  const said = event.data === null || event.data === undefined ? (error ?? "") : Message.renderResult(event.data)
   const duration = toFiniteNumber(event.metadata?.["duration_ms"])
   const result = getResult(tool, place)
   // Results are listed in the order in which the calls ended.

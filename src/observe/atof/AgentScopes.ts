@@ -49,6 +49,9 @@ interface EventIdentity {
   readonly metadata: Facts
 }
 
+/** Category and profile of a mark. By default, a mark has neither. */
+type MarkCategory = Pick<ScopeEvent, "category" | "category_profile">
+
 /** The open agent scopes, and the events that {@link takeEvents} has not returned yet. */
 export interface ScopesState {
   readonly agent: Agent
@@ -134,7 +137,8 @@ export const mark = (
   scopes: ScopesState,
   session: Session,
   { at, key, metadata, name }: EventIdentity,
-  parent: string = session.scope.uuid
+  parent: string = session.scope.uuid,
+  kind?: MarkCategory
 ): void => {
   const micros = advanceClock(session, at)
   scopes.out.push({
@@ -144,8 +148,8 @@ export const mark = (
     uuid: makeUuid(session, key, micros),
     parent_uuid: parent,
     timestamp: formatTimestamp(micros),
-    category: null,
-    category_profile: null,
+    category: kind?.category ?? null,
+    category_profile: kind?.category_profile ?? null,
     metadata,
     data: null
   })

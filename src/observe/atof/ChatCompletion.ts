@@ -91,7 +91,7 @@ const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
 )
 
 /** Names of the fields of a provider's request that contain the messages and tools. */
-const spoken: ReadonlySet<string> = new Set([
+export const spoken: ReadonlySet<string> = new Set([
   "messages",
   "input",
   "system",

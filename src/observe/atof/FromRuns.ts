@@ -12,8 +12,8 @@
  * - Times, and the values that ids are derived from (`AgentScopes`), come from the record. The same entries therefore
  *   produce the same events, both during a run and from the store.
  * - The metadata of an attempt of a side task (a title, a summary) has `side_task`; the attempt is not a step of the
- *   agent. `message_refs` lists the messages of a request by their position in the session, so that a reader can
- *   identify the new messages.
+ *   agent and has a separate place (`SideScopes`). `message_refs` lists the messages of a request by their position in
+ *   the session, so that a reader can identify the new messages.
  * - Marks record moments. Their facts are in `metadata` and their `data` is null, so that converters do not treat them
  *   as steps.
  *

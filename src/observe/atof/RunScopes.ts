@@ -12,6 +12,7 @@ import * as RunTree from "../RunTree.ts"
 import * as AgentScopes from "./AgentScopes.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
 import * as GrowingRequest from "./GrowingRequest.ts"
+import * as SideScopes from "./SideScopes.ts"
 import {
   collectApprovalFacts,
   collectAttemptFacts,
@@ -34,6 +35,8 @@ export interface StreamState {
   readonly scopes: AgentScopes.ScopesState
   /** Tool scopes by call, including calls that have ended. */
   readonly callScopes: WeakMap<RunTree.Call, ScopeEvent>
+  /** Open scopes of the side tasks of calls. */
+  readonly sideScopes: SideScopes.SideScopes
   /** Readers for the requests of sessions. Side tasks have separate readers, because their messages are separate. */
   readonly readers: Map<string, GrowingRequest.RequestReader>
 }
@@ -43,6 +46,7 @@ export const make = (agent: AgentScopes.Agent): StreamState => ({
   tree: RunTree.make(),
   scopes: AgentScopes.make(agent),
   callScopes: new WeakMap(),
+  sideScopes: new WeakMap(),
   readers: new Map()
 })
 
@@ -118,6 +122,15 @@ const openAttempt = (stream: StreamState, attempt: RunTree.Attempt): void => {
   const request = stream.tree.request(attempt)
   const said = getReader(stream, attempt)(request)
   const data = ChatCompletion.toRequest(attempt, said.messages, request.tools)
+  const side = findSidePlace(stream, session, attempt)
+  if (attempt.start.task !== undefined && side === undefined)
+    return markSideTask(
+      stream,
+      attempt,
+      attempt.startedAt,
+      "start",
+      data === null ? {} : { request: data, data_schema: ChatCompletion.schema }
+    )
   session.open.set(
     attempt,
     AgentScopes.begin(
@@ -137,7 +150,7 @@ const openAttempt = (stream: StreamState, attempt: RunTree.Attempt): void => {
       },
       {
         category: "llm",
-        parent: session.scope.uuid,
+        parent: (side ?? session.scope).uuid,
         category_profile: { model_name: route.model },
         attributes: parameters["stream"] === true ? ["streaming"] : [],
         data,
@@ -146,7 +159,51 @@ const openAttempt = (stream: StreamState, attempt: RunTree.Attempt): void => {
     )
   )
 }
+/** Adds a mark for a side task without a call. */
+const markSideTask = (
+  stream: StreamState,
+  attempt: RunTree.Attempt,
+  at: number,
+  half: keyof typeof SideScopes.markNames,
+  facts: Facts
+): void => {
+  const { apiRequestId, route } = attempt.start
+  AgentScopes.mark(
+    stream.scopes,
+    getSession(stream, attempt.run),
+    {
+      name: SideScopes.markNames[half],
+      key: `side task ${apiRequestId} ${half}`,
+      at,
+      metadata: { ...collectAttemptFacts(attempt), ...facts }
+    },
+    undefined,
+    { category: "llm", category_profile: { model_name: attempt.end?.model ?? route.model } }
+  )
+}
+
+/** Returns the scope of the side task that an attempt belongs to, if a call requested the task. */
+const findSidePlace = (
+  stream: StreamState,
+  session: AgentScopes.Session,
+  attempt: RunTree.Attempt
+): ScopeEvent | undefined => {
+  const { call, start, startedAt } = attempt
+  if (start.task === undefined || call === undefined) return undefined
+  // A judgement about a call precedes its start.
+  if (!stream.callScopes.has(call)) openCall(stream, call, startedAt)
+  const within = stream.callScopes.get(call)
+  return within === undefined
+    ? undefined
+    : SideScopes.openScope(stream.sideScopes, stream.scopes, session, attempt, {
+        call,
+        facts: collectAttemptFacts(attempt),
+        within
+      })
+}
+
 const closeAttempt = (stream: StreamState, attempt: RunTree.Attempt, at: number): void => {
+  if (attempt.start.task !== undefined && attempt.call === undefined) return closeSideTask(stream, attempt, at)
   const session = getSession(stream, attempt.run)
   const open = session.open.get(attempt)
   const over = attempt.end
@@ -166,6 +223,20 @@ const closeAttempt = (stream: StreamState, attempt: RunTree.Attempt, at: number)
       ...collectEndFacts(attempt),
       ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {})
     }
+  })
+  if (attempt.start.task !== undefined && attempt.call !== undefined && over.status === "answered")
+    SideScopes.endScope(stream.sideScopes, stream.scopes, session, attempt.call, at)
+}
+
+/** Adds the mark for the end of a side task without a call. A task may end after its session. */
+const closeSideTask = (stream: StreamState, attempt: RunTree.Attempt, at: number): void => {
+  const { end, run, start } = attempt
+  if (end === undefined || AgentScopes.findSession(stream.scopes, run.sessionId) === undefined) return
+  const data = ChatCompletion.toResponse(attempt, readPartsAnswer(end.answer, start.step))
+  markSideTask(stream, attempt, at, "end", {
+    ...collectEndFacts(attempt),
+    started_at: attempt.startedAt,
+    ...(data === null ? {} : { response: data, data_schema: ChatCompletion.schema })
   })
 }
 
@@ -193,6 +264,7 @@ const closeCall = (stream: StreamState, call: RunTree.Call, at: number): void =>
   const session = getSession(stream, call.run)
   const open = session.open.get(call)
   if (open === undefined) return
+  SideScopes.endScope(stream.sideScopes, stream.scopes, session, call, at)
   session.open.delete(call)
   const result = readCallResult(call)
   const output = result === undefined ? undefined : MessageText.toPlainText(result)

@@ -197,29 +197,69 @@ export const toRewrittenInput = (rewritten: unknown, maxChars: number): Readonly
   ]
 }
 
-/** Returns the usage counters for Langfuse. Optional counters are present only if they are not zero. */
-export const toUsageCounters = (used: Usage.Usage): Readonly<Record<string, number>> => ({
-  input: used.inputTokens,
-  output: used.outputTokens,
-  ...(used.cacheReadTokens === 0 ? {} : { cache_read_input_tokens: used.cacheReadTokens }),
-  ...(used.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: used.cacheWriteTokens }),
-  ...(used.reasoningTokens === 0 ? {} : { reasoning_tokens: used.reasoningTokens }),
-  // Without `total`, Langfuse would add up all counters, although reasoning is included in the output.
-  total: Usage.countTotalTokens(used)
-})
+/** Keys of usage and cost in Langfuse's price list, which differ by the family of the model. */
+interface UsageKeys {
+  readonly cacheRead: string
+  readonly cacheWrite: string
+  readonly reasoning: string
+  /** True if the price list has a price for reasoning, so that `output` excludes it. */
+  readonly isReasoningApart: boolean
+}
+
+const generalKeys: UsageKeys = {
+  cacheRead: "cache_read_input_tokens",
+  cacheWrite: "cache_creation_input_tokens",
+  reasoning: "reasoning_tokens",
+  isReasoningApart: false
+}
+
+/** Keys by the names of models. The price list has `cache_read_input_tokens` only for Anthropic's models. */
+const familyKeys: ReadonlyArray<readonly [name: RegExp, keys: UsageKeys]> = [
+  [/claude|anthropic/iu, generalKeys],
+  [
+    /(?:^|[/.])(?:gpt|chatgpt|codex|o\d)(?=$|[-\d])|gemini/iu,
+    {
+      cacheRead: "input_cached_tokens",
+      cacheWrite: "input_cache_creation",
+      reasoning: "output_reasoning_tokens",
+      isReasoningApart: true
+    }
+  ]
+]
+
+const getUsageKeys = (model: string): UsageKeys => familyKeys.find(([name]) => name.test(model))?.[1] ?? generalKeys
+
+/**
+ * Returns the usage counters for Langfuse. Optional counters are present only if they are not zero. `model` determines
+ * their keys.
+ */
+export const toUsageCounters = (used: Usage.Usage, model: string): Readonly<Record<string, number>> => {
+  const keys = getUsageKeys(model)
+  const apart = keys.isReasoningApart ? Math.min(used.reasoningTokens, used.outputTokens) : 0
+  return {
+    input: used.inputTokens,
+    output: used.outputTokens - apart,
+    ...(used.cacheReadTokens === 0 ? {} : { [keys.cacheRead]: used.cacheReadTokens }),
+    ...(used.cacheWriteTokens === 0 ? {} : { [keys.cacheWrite]: used.cacheWriteTokens }),
+    ...(used.reasoningTokens === 0 ? {} : { [keys.reasoning]: keys.isReasoningApart ? apart : used.reasoningTokens }),
+    // Without `total`, Langfuse would add up all counters, although reasoning may be included in the output.
+    total: Usage.countTotalTokens(used)
+  }
+}
 
 /**
  * Returns the cost of a call in US dollars under the names of {@link toUsageCounters}, or `undefined` if the price is
- * unknown.
+ * unknown. The cost of reasoning is part of the output.
  */
-export const toCostCounters = ({ end }: Attempt): Readonly<Record<string, number>> | undefined => {
+export const toCostCounters = ({ end }: Attempt, model: string): Readonly<Record<string, number>> | undefined => {
   if (end?.cost === undefined || end.cost.status === "unknown" || end.cost.usd === null) return undefined
   const { cacheRead, cacheWrite, input, output } = end.costParts ?? {}
+  const keys = getUsageKeys(model)
   return {
     ...(input === undefined ? {} : { input }),
     ...(output === undefined ? {} : { output }),
-    ...(cacheRead === undefined ? {} : { cache_read_input_tokens: cacheRead }),
-    ...(cacheWrite === undefined ? {} : { cache_creation_input_tokens: cacheWrite }),
+    ...(cacheRead === undefined ? {} : { [keys.cacheRead]: cacheRead }),
+    ...(cacheWrite === undefined ? {} : { [keys.cacheWrite]: cacheWrite }),
     total: end.cost.usd
   }
 }
@@ -260,7 +300,8 @@ const addAnswer = (out: ObservationAttributes, attempt: Attempt, maxChars: numbe
   const { end } = attempt
   if (end === undefined) return
   const { calls, content, reasoning } = getAnswerForm(end.answer, maxChars)
-  const dollars = toCostCounters(attempt)
+  const model = end.model ?? attempt.start.route.model
+  const dollars = toCostCounters(attempt, model)
   if (end.answer.length > 0 || end.status === "answered") {
     out["langfuse.observation.output"] = JSON.stringify({
       content,
@@ -268,7 +309,8 @@ const addAnswer = (out: ObservationAttributes, attempt: Attempt, maxChars: numbe
       ...(calls.length === 0 ? {} : { tool_calls: calls })
     })
   }
-  if (end.usage !== undefined) out["langfuse.observation.usage_details"] = JSON.stringify(toUsageCounters(end.usage))
+  if (end.usage !== undefined)
+    out["langfuse.observation.usage_details"] = JSON.stringify(toUsageCounters(end.usage, model))
   if (dollars !== undefined) out["langfuse.observation.cost_details"] = JSON.stringify(dollars)
   if (end.firstPartAt !== undefined) {
     out["langfuse.observation.completion_start_time"] = new Date(

@@ -20,12 +20,7 @@ import { JoinedText } from "../JoinedText.ts"
 import * as RunSpans from "../RunSpans.ts"
 import type { Approval, Attempt, Call, Child, Node, Run, Tree } from "../RunTree.ts"
 import * as Content from "./Content.ts"
-
-/**
- * Schema URL of the semantic conventions that define the names. Its version is the last one that fully describes both
- * GenAI and MCP.
- */
-export const schemaUrl = "https://opentelemetry.io/schemas/1.41.1"
+import * as Conventions from "./Conventions.ts"
 
 /** Options of all spans. */
 export interface Options {
@@ -33,6 +28,10 @@ export interface Options {
   readonly captureContent: boolean
   /** True if names from before version 1.37 are written in addition to the current ones. */
   readonly duplicate?: boolean | undefined
+  /** Names of the attributes. The default is {@link Conventions.standard}. */
+  readonly conventions?: Conventions.Table | undefined
+  /** If true, `invoke_agent` spans have the totals of their model calls under the names that model calls use. */
+  readonly agentUsage?: boolean | undefined
 }
 
 /** Returns a fact as an attribute value, or `undefined` for an empty fact. */
@@ -259,13 +258,23 @@ const sumCost = (run: Run): number | undefined =>
     ? undefined
     : sumAttempts(run, getDollars)
 
-const describeTotals = (run: Run) => ({
-  "gen_ai.usage.input_tokens": sumAttempts(run, ({ end }) => end?.usage && Usage.countPromptTokens(end.usage)),
-  "gen_ai.usage.output_tokens": sumAttempts(run, ({ end }) => end?.usage?.outputTokens),
-  "hermes.cost_usd": sumCost(run)
-})
+/** Names of the totals of a run: in general, and the names that model calls use. */
+const totalNames = {
+  own: ["hermes.total.input_tokens", "hermes.total.output_tokens", "hermes.total.cost_usd"],
+  shared: ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "hermes.cost_usd"]
+} as const
 
-const describeRun = (run: Run, { agentName, captureContent }: Options) => {
+const describeTotals = (run: Run, { agentUsage }: Options) => {
+  const [input, output, cost] = totalNames[agentUsage === true ? "shared" : "own"]
+  return {
+    [input]: sumAttempts(run, ({ end }) => end?.usage && Usage.countPromptTokens(end.usage)),
+    [output]: sumAttempts(run, ({ end }) => end?.usage?.outputTokens),
+    [cost]: sumCost(run)
+  }
+}
+
+const describeRun = (run: Run, options: Options) => {
+  const { agentName, captureContent } = options
   const { end, sessionId, start, turnId } = run
   const interrupted = RunSpans.getOutcome(run)._tag === "Cut"
   return {
@@ -280,7 +289,7 @@ const describeRun = (run: Run, { agentName, captureContent }: Options) => {
     "hermes.exit": end?.exit ?? "interrupted",
     "hermes.completed": isCompletedExit(end?.exit),
     "hermes.interrupted": interrupted,
-    ...describeTotals(run),
+    ...describeTotals(run, options),
     "gen_ai.input.messages": captureContent
       ? Content.toJsonText([Content.makePlainMessage("user", readPrompt(run))])
       : undefined,
@@ -375,6 +384,9 @@ const buildAttributes = (
       interrupted: outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined
     })
   )
+  const { conventions: table = Conventions.standard } = options
+  if (table !== Conventions.standard)
+    return toSortedAttributes(Conventions.renameFacts(table, attributes, node.kind === "run" || node.kind === "child"))
   if (options.duplicate !== true) return attributes
   const old = Object.entries(earlier).flatMap(([name, before]) =>
     attributes[name] === undefined ? [] : [[before, attributes[name]] as const]

@@ -16,7 +16,6 @@ import * as SignalEncoding from "../otlp/SignalEncoding.ts"
 import * as SpanExport from "../otlp/SpanExport.ts"
 import * as Transport from "../otlp/Transport.ts"
 import type { Span } from "../RunSpans.ts"
-import { schemaUrl } from "./Attributes.ts"
 import type { Export, Settings } from "./OtelSettings.ts"
 
 /** Export targets by signal. A signal that is not exported is absent. */
@@ -76,13 +75,13 @@ const maxLogRecords = 1000
 /** Exports metrics. */
 const exportMetrics = Effect.fnUntraced(function* (
   target: Export,
-  temporality: Settings["temporality"],
+  { conventions, temporality }: Settings,
   resource: Resource,
   options: Transport.Options
 ) {
   const clock = yield* Clock.Clock
   const points = MetricPoints.make(temporality ?? "cumulative", clock.currentTimeMillisUnsafe())
-  const body = MetricEncoding.make(target.encoding, resource)
+  const body = MetricEncoding.make(target.encoding, resource, conventions.schemaUrl)
   const pace = {
     ...target,
     intervalMillis: target.exportIntervalMillis ?? metricMillis,
@@ -101,7 +100,12 @@ const exportMetrics = Effect.fnUntraced(function* (
 })
 
 /** Exports log records. */
-const exportLogs = Effect.fnUntraced(function* (target: Export, resource: Resource, options: Transport.Options) {
+const exportLogs = Effect.fnUntraced(function* (
+  target: Export,
+  { conventions: { schemaUrl } }: Settings,
+  resource: Resource,
+  options: Transport.Options
+) {
   const clock = yield* Clock.Clock
   const pace = {
     ...target,
@@ -112,7 +116,9 @@ const exportLogs = Effect.fnUntraced(function* (target: Export, resource: Resour
   const client = yield* Transport.makeClient(options)
   const push = yield* ExportQueue.make(
     pace,
-    target.encoding === "json" ? LogEncoding.makeJsonEncoding(resource) : LogEncoding.makeProtobufEncoding(resource),
+    target.encoding === "json"
+      ? LogEncoding.makeJsonEncoding(resource, schemaUrl)
+      : LogEncoding.makeProtobufEncoding(resource, schemaUrl),
     client
   )
   return Logger.make((said) => push(LogEncoding.toLogRecord(said, clock.currentTimeMillisUnsafe())))
@@ -124,12 +130,13 @@ const shutdownMillis = 3000
 /**
  * Creates exporters that run until the scope closes. Pending items are then sent, within the time limit of a request.
  */
-export const make = ({
-  exports: { LOGS, METRICS, TRACES },
-  temporality,
-  variables
-}: Settings): Effect.Effect<Exporters, never, Scope.Scope> =>
+export const make = (settings: Settings): Effect.Effect<Exporters, never, Scope.Scope> =>
   Effect.gen(function* () {
+    const {
+      conventions,
+      exports: { LOGS, METRICS, TRACES },
+      variables
+    } = settings
     const resource = buildResource(variables)
     const told = new Set<string>()
     // Finalizers run in parallel: pending signals are sent concurrently, so that an unreachable collector delays the
@@ -151,14 +158,16 @@ export const make = ({
       SpanExport.make({
         ...target,
         resource,
-        schemaUrl,
+        schemaUrl: conventions.schemaUrl,
         shutdownMillis: target.shutdownMillis ?? target.timeoutMillis,
         transport: makeTransportOptions(target)
       })
     )
-    const logger = yield* provideIn(LOGS, (target) => exportLogs(target, resource, makeTransportOptions(target)))
+    const logger = yield* provideIn(LOGS, (target) =>
+      exportLogs(target, settings, resource, makeTransportOptions(target))
+    )
     const metrics = yield* provideIn(METRICS, (target) =>
-      exportMetrics(target, temporality, resource, makeTransportOptions(target))
+      exportMetrics(target, settings, resource, makeTransportOptions(target))
     )
     return { send, metrics, loggers: logger && new Set([logger]) }
   })

@@ -11,6 +11,7 @@ import type { Instrument, Labels } from "../otlp/MetricPoints.ts"
 import type { Span } from "../RunSpans.ts"
 import type { Attempt, Node } from "../RunTree.ts"
 import { toProviderName } from "../../base/domain/OperationSpans.ts"
+import * as Conventions from "./Conventions.ts"
 import { getDollars, measureFirstChunk, getRunProvider, getServerAttributes } from "./Attributes.ts"
 
 const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
@@ -24,13 +25,35 @@ const makeDuration = (name: string, description: string, boundaries: ReadonlyArr
   boundaries
 })
 
-/** Tokens of model calls; `gen_ai.token.type` distinguishes input from output. */
-const tokenUsage: Instrument = {
-  name: "gen_ai.client.token.usage",
-  description: "Tokens of a model call",
-  unit: "{token}",
-  boundaries: tokens
+/** Instruments of the conventions, by table and name. There are only a few. */
+const instruments = new WeakMap<Conventions.Table, Map<string, Instrument>>()
+
+const getInstrument = (conventions: Conventions.Table, name: string, make: () => Instrument): Instrument => {
+  const known = instruments.get(conventions) ?? new Map<string, Instrument>()
+  instruments.set(conventions, known)
+  const made = known.get(name) ?? make()
+  known.set(name, made)
+  return made
 }
+
+/** Returns the instrument under its name in the conventions. */
+const toConventions = (conventions: Conventions.Table, instrument: Instrument): Instrument =>
+  conventions === Conventions.standard
+    ? instrument
+    : getInstrument(conventions, instrument.name, () => ({
+        ...instrument,
+        name: Conventions.getMetricName(conventions, instrument.name)
+      }))
+
+/** Returns the instrument for tokens of model calls. */
+const getTokenInstrument = (conventions: Conventions.Table, { kind, name }: Conventions.MetricName): Instrument =>
+  getInstrument(conventions, name, () => ({
+    name,
+    description: kind === "counter" ? "Tokens of model calls" : "Tokens of a model call",
+    unit: "{token}",
+    ...(kind === "counter" ? {} : { boundaries: tokens })
+  }))
+
 /** Duration of each attempt. */
 const modelDuration = makeDuration("gen_ai.client.operation.duration", "Time that a request to a model took")
 /** Time to the first chunk of a streamed answer. */
@@ -99,10 +122,19 @@ const getOperationName = ({ kind }: Node): string =>
   kind === "attempt" ? "chat" : kind === "call" ? "execute_tool" : "invoke_agent"
 
 /** Returns the labels of a span's metrics. */
-export const makeLabels = (node: Node, agentName: string): Labels =>
+export const makeLabels = (node: Node, agentName: string, conventions = Conventions.standard): Labels =>
   node.kind === "approval" || node.kind === "step"
-    ? makeLabels(node.kind === "step" ? node.run : node.call, agentName)
-    : { "gen_ai.operation.name": getOperationName(node), ...makeOwnLabels(node, agentName) }
+    ? makeLabels(node.kind === "step" ? node.run : node.call, agentName, conventions)
+    : renameLabels(conventions, node, {
+        "gen_ai.operation.name": getOperationName(node),
+        ...makeOwnLabels(node, agentName)
+      })
+
+/** Returns labels under their names in the conventions. */
+const renameLabels = (conventions: Conventions.Table, { kind }: Node, labels: Labels): Labels =>
+  conventions === Conventions.standard
+    ? labels
+    : Conventions.renameFacts(conventions, labels, kind === "run" || kind === "child")
 
 /** Cached labels by key, because calls often have the same labels. */
 const known = new Map<string, Labels>()
@@ -139,7 +171,8 @@ export type MetricRecorder = (instrument: Instrument, labels: Labels, value: num
 export const recordSpan = (
   { endedAt, node, outcome, startedAt }: Span,
   agentName: string,
-  record: MetricRecorder
+  record: MetricRecorder,
+  conventions: Conventions.Table = Conventions.standard
 ): void => {
   if (node.kind === "step" || node.kind === "approval") return
   const key = listLabelFacts(node, agentName).join("\n")
@@ -147,16 +180,30 @@ export const recordSpan = (
   const recordValue = (instrument: Instrument, value: number | undefined, more: Labels = {}): void => {
     if (value === undefined) return
     record(
-      instrument,
-      getLabels([key, ...Object.values(more)].join("\n"), () => ({ ...makeOwnLabels(node, agentName), ...more })),
+      toConventions(conventions, instrument),
+      getLabels([conventions.version, key, ...Object.values(more)].join("\n"), () =>
+        renameLabels(conventions, node, { ...makeOwnLabels(node, agentName), ...more })
+      ),
       value
     )
+  }
+  const recordTokens = (
+    names: ReadonlyArray<Conventions.MetricName>,
+    value: number | undefined,
+    type?: "input" | "output"
+  ): void => {
+    const label = type === undefined || conventions.tokens.typeLabel === undefined ? {} : { "gen_ai.token.type": type }
+    for (const name of names) recordValue(getTokenInstrument(conventions, name), value, label)
   }
   const failed: Labels = failure === undefined ? {} : { "error.type": failure }
   const recordAnswer = (attempt: Attempt): void => {
     const usage = attempt.end?.usage
-    recordValue(tokenUsage, usage && Usage.countPromptTokens(usage), { "gen_ai.token.type": "input" })
-    recordValue(tokenUsage, usage?.outputTokens, { "gen_ai.token.type": "output" })
+    const { cacheRead, cacheWrite, input, output, reasoning } = conventions.tokens
+    recordTokens(input, usage && Usage.countPromptTokens(usage), "input")
+    recordTokens(output, usage?.outputTokens, "output")
+    recordTokens(cacheRead, usage?.cacheReadTokens || undefined)
+    recordTokens(cacheWrite, usage?.cacheWriteTokens || undefined)
+    recordTokens(reasoning, usage?.reasoningTokens || undefined)
     if (outcome._tag === "Done") recordValue(timeToFirstChunk, measureFirstChunk(attempt))
     recordValue(cost, getDollars(attempt) || undefined)
   }
@@ -179,7 +226,11 @@ export const recordSpan = (
       "server.port": port,
       ...failed
     })
-    record(mcpDuration, facts, Math.max(0, endedAt - node.mcp.at) / 1000)
+    record(
+      toConventions(conventions, mcpDuration),
+      renameLabels(conventions, node, facts),
+      Math.max(0, endedAt - node.mcp.at) / 1000
+    )
   }
   if (failure !== undefined) recordValue(errors, 1, { "gen_ai.operation.name": getOperationName(node), ...failed })
 }

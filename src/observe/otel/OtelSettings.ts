@@ -12,7 +12,8 @@
  * | `OTEL_EXPORTER_OTLP_TIMEOUT` ¹ | time limit of a request, in milliseconds | 10000 |
  * | `OTEL_EXPORTER_OTLP_HEADERS` ¹, `OTEL_EXPORTER_OTLP_COMPRESSION` ¹ | | none |
  * | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | the identity of the program | `hermes` |
- * | `OTEL_SEMCONV_STABILITY_OPT_IN` | `gen_ai_latest_experimental`; `gen_ai/dup` adds the names from before 1.37 | current names |
+ * | `OTEL_SEMCONV_STABILITY_OPT_IN` | version of the names, see `Conventions` | 1.41 |
+ * | `HERMES_OTEL_AGENT_USAGE` | `true`: agents have the usage of their model calls under the same names | `false` |
  * | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | which runs are traced | `parentbased_always_on` |
  * | `OTEL_METRICS_EXEMPLAR_FILTER` | spans that metrics refer to: `trace_based`, `always_on`, `always_off` | `trace_based` |
  * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL`, `OTEL_METRIC_EXPORT_TIMEOUT` | batch size, export interval, shutdown timeout | 1000; 5 s for traces, 10 s for metrics, 1 s for logs; 3 s |
@@ -29,6 +30,7 @@
 import type * as Tracer from "effect/Tracer"
 import * as TraceContext from "../../hooks/TraceContext.ts"
 import { scope } from "../RunSpans.ts"
+import * as Conventions from "./Conventions.ts"
 import * as Sampler from "./Sampler.ts"
 
 /** Signals that can be exported. */
@@ -72,6 +74,10 @@ export interface Settings {
   readonly captureContent: boolean
   /** Maximum length of an attribute value, in characters. `undefined` if there is no limit. */
   readonly maxValueChars: number | undefined
+  /** Names of attributes and metrics. */
+  readonly conventions: Conventions.Table
+  /** True if spans of agents have the usage of their model calls under the names that model calls use. */
+  readonly agentUsage: boolean
   /** True if attribute names from before version 1.37 of the conventions are also written. */
   readonly duplicateNames: boolean
   readonly sampler: Sampler.Sampler
@@ -267,8 +273,8 @@ const readConventions = (reader: VariableReader): ReadonlyArray<string> => {
     .split(",")
     .map((one) => one.trim())
     .filter((one) => one.startsWith("gen_ai"))
-  if (conventions.some((one) => one !== "gen_ai_latest_experimental" && one !== "gen_ai/dup"))
-    warnInvalid(reader, name, "gen_ai_latest_experimental or gen_ai/dup")
+  if (conventions.some((one) => !Conventions.values.includes(one)))
+    warnInvalid(reader, name, `one of ${Conventions.values.join(", ")}`)
   return conventions
 }
 
@@ -318,6 +324,8 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
       exports,
       traces,
       temporality,
+      conventions: Conventions.selectTable(conventions),
+      agentUsage: isTrue(getVariable(reader, "HERMES_OTEL_AGENT_USAGE")),
       duplicateNames: conventions.includes("gen_ai/dup"),
       maxValueChars:
         readNaturalNumber(reader, "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") ??

@@ -100,8 +100,9 @@ const form: SignalEncoding.Form<LogRecord> = {
 }
 
 /** Creates the JSON encoding of log records. */
-export const makeJsonEncoding = (resource: Resource) => SignalEncoding.makeJsonEncoding(form, resource, undefined)
+export const makeJsonEncoding = (resource: Resource, schemaUrl?: string) =>
+  SignalEncoding.makeJsonEncoding(form, resource, schemaUrl)
 
 /** Creates the protobuf encoding of log records. */
-export const makeProtobufEncoding = (resource: Resource) =>
-  SignalEncoding.makeProtobufEncoding(form, resource, undefined)
+export const makeProtobufEncoding = (resource: Resource, schemaUrl?: string) =>
+  SignalEncoding.makeProtobufEncoding(form, resource, schemaUrl)

@@ -121,12 +121,13 @@ const form: SignalEncoding.Form<TimedMetric> = {
 /** Creates a function that encodes snapshots. */
 export const make = (
   encoding: "json" | "protobuf",
-  resource: Resource
+  resource: Resource,
+  schemaUrl?: string
 ): ((snapshot: Snapshot) => SignalEncoding.Body) => {
   const items =
     encoding === "json"
-      ? SignalEncoding.makeJsonEncoding(form, resource, undefined)
-      : SignalEncoding.makeProtobufEncoding(form, resource, undefined)
+      ? SignalEncoding.makeJsonEncoding(form, resource, schemaUrl)
+      : SignalEncoding.makeProtobufEncoding(form, resource, schemaUrl)
   return ({ metrics, ...time }) =>
     SignalEncoding.encodeBody(
       items,

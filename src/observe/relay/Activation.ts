@@ -23,6 +23,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import { toFields, toItems, toNonEmptyText } from "../atif/Value.ts"
 import { describeError } from "../../middleware/Faults.ts"
+import * as EventForms from "./EventForms.ts"
 import * as PluginsToml from "./PluginsToml.ts"
 import type * as Library from "./Library.ts"
 
@@ -89,6 +90,7 @@ export const make = Effect.fnUntraced(function* (
   const paths = yield* Path.Path
   const nowhere = paths.join(paths.dirname(paths.resolve(file)), ".no-other-plugins.toml")
   let handle: Library.Activation | undefined
+  let removeForms: EventForms.Remove | undefined
   let wasOn = false
   let owner: PluginsToml.Document | undefined
 
@@ -112,6 +114,7 @@ export const make = Effect.fnUntraced(function* (
           owner = document
           wasOn = true
           if (document.mode !== undefined) library.registerEventMetadataInjector?.(injector, 1, makeStatusMetadata)
+          removeForms = EventForms.registerForms(library)
           return Effect.forEach(
             listDiagnostics(activation.report, "diagnostics"),
             (message) => tell(`NeMo Relay: ${message}`),
@@ -132,6 +135,7 @@ export const make = Effect.fnUntraced(function* (
       try: async () => {
         await library.flushSubscribers()
         library.deregisterEventMetadataInjector?.(injector)
+        removeForms?.()
         await activation.close()
       },
       catch: describeError

@@ -32,6 +32,18 @@ export interface CallHandle {
   readonly uuid: string
 }
 
+/** Fields of an event that a function may change. */
+export interface EventFields {
+  readonly data?: Json
+  readonly categoryProfile?: Json
+  readonly metadata?: Json
+}
+
+/** Position in a tree of scopes as plain data. */
+export interface Propagation {
+  readonly parentUuid: string
+}
+
 /** Result of a tool in the library's form. */
 export interface ToolResult {
   readonly result: Json
@@ -107,6 +119,24 @@ export interface Library {
     metadata: Json,
     callId: Maybe<string>
   ): Promise<ToolResult>
+  /** Registers a function that changes the start events of scopes, without changing what is executed. */
+  registerScopeSanitizeStartGuardrail?(
+    name: string,
+    priority: number,
+    change: (event: Json, fields: EventFields) => EventFields
+  ): void
+  deregisterScopeSanitizeStartGuardrail?(name: string): boolean
+  registerScopeSanitizeEndGuardrail?(
+    name: string,
+    priority: number,
+    change: (event: Json, fields: EventFields) => EventFields
+  ): void
+  deregisterScopeSanitizeEndGuardrail?(name: string): boolean
+  /** Returns the top scope of the current stack. */
+  getHandle?(): ScopeHandle
+  /** Returns the position of the current call, in a form that other stacks can begin from. */
+  capturePropagationContextWithRoot?(root: string): Propagation
+  createScopeStackFromPropagation?(position: Propagation): ScopeStack
   registerEventMetadataInjector?(
     name: string,
     priority: number,

@@ -21,6 +21,7 @@
  *
  * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
  */
+import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -31,6 +32,7 @@ import * as Json from "../../base/domain/Json.ts"
 import { type ContentPart, type ModelRequest, type ModelResponse, withParts } from "../../base/domain/ModelCall.ts"
 import type { ToolOutput } from "../../base/domain/ToolOutput.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
+import { Correlation } from "../../hooks/Correlation.ts"
 import { copyWhole } from "../../hooks/Sanitizer.ts"
 import { describeError } from "../../middleware/Faults.ts"
 import type { CallIds, Kind, LlmContext, ToolArguments } from "../../middleware/Kind.ts"
@@ -40,7 +42,7 @@ import { toPlainText } from "../atif/Message.ts"
 import { toFields, toItems, toNonEmptyText } from "../atif/Value.ts"
 import * as Library from "./Library.ts"
 import * as NativeCall from "./NativeCall.ts"
-import type { Agent } from "./Spans.ts"
+import type { Agent, Spans } from "./Spans.ts"
 
 const toLibraryCall = (value: Schema.Json): Schema.Json => {
   const call = toFields(value)
@@ -150,6 +152,9 @@ interface ExecutionPlace {
     kind: "llm" | "tool",
     ids: Pick<CallIds, "sessionId" | "turnId">
   ) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
+  readonly openSideTask: Spans["openSideTask"]
+  /** Receives the library's id of a tool call that it executes. */
+  readonly began: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, uuid: string) => void
   /** Receives the result that the library received for a tool call. */
   readonly executed: (ids: Pick<CallIds, "sessionId" | "turnId">, callId: string, result: string) => void
 }
@@ -169,6 +174,16 @@ const toLibraryError = (cause: Cause.Cause<unknown>): Error => {
   const error = Cause.hasInterrupts(cause) ? new Error("interrupted") : Cause.squash(cause)
   const said = new Error(String(copyWhole(describeError(error))))
   if (error instanceof Error) said.name = error.name
+  return said
+}
+
+/** Converts the failure of a model call for the library, with the type and the message that the record has. */
+const toModelError = (cause: Cause.Cause<unknown>): Error => {
+  const error = Cause.hasInterrupts(cause) ? undefined : Cause.squash(cause)
+  if (!AiError.isAiError(error)) return toLibraryError(cause)
+  const { message, type } = ApiPayload.toErrorFields(error)
+  const said = new Error(String(copyWhole(message)))
+  said.name = type
   return said
 }
 
@@ -199,10 +214,10 @@ const settleOutcome = <A>(
   }
 }
 
-/** Starts a call of the library on the scope stack of an agent, and returns its promise. */
-const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): Promise<A> => {
+/** Starts a call of the library on a scope stack, and returns its promise. */
+const runOnStack = <A>(library: Library.Library, stack: Library.ScopeStack, call: () => Promise<A>): Promise<A> => {
   let started: Promise<A> | undefined
-  library.withScopeStack(agent.stack, () => {
+  library.withScopeStack(stack, () => {
     started = call()
   })
   return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
@@ -212,15 +227,15 @@ const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promi
 const toObjectOr = <A extends object>(value: unknown, otherwise: A): A =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as A) : otherwise
 
-const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecution =>
+const makeLlmExecution = ({ at, library, openSideTask }: ExecutionPlace): Middleware.LlmExecution =>
   Middleware.llmExecutionUndeclared({
     name,
     wrap: (next, context) => (request) =>
-      Effect.flatMap(at("llm", context), (place) => {
+      Effect.flatMap(Effect.all([at("llm", context), Correlation]), ([place, caller]) => {
         const execute = library.llmCallExecuteAsync?.bind(library)
         if (place === undefined || execute === undefined) return next(request)
         const shown = copyWhole(request)
-        const { apiCallCount, apiMode, model, platform, provider, retryCount } = context
+        const { apiCallCount, apiMode, model, platform, provider, retryCount, task } = context
         const metadata = {
           ...toWireIds(context),
           platform,
@@ -229,13 +244,24 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
           api_mode: apiMode,
           api_call_count: apiCallCount,
           retry_count: retryCount,
+          ...(task === undefined ? {} : { side_task: task }),
           mode: place.mode
         }
         const attributes = toFields(shown)["stream"] === true ? Library.streaming : null
+        const callId = caller.session_id === context.sessionId ? toNonEmptyText(caller.tool_call_id) : undefined
+        const side =
+          task === undefined
+            ? undefined
+            : openSideTask(place.agent, {
+                task,
+                id: `${task}-${context.apiRequestId}`,
+                turnId: context.runTurnId ?? context.turnId,
+                callId
+              })
         return Effect.flatMap(
           NativeCall.run({
             start: (answer: (given: Schema.Json) => Promise<Schema.Json>) =>
-              runOnStack(library, place.agent, () =>
+              runOnStack(library, side?.stack ?? place.agent.stack, () =>
                 execute(
                   provider,
                   { headers: {}, content: shown },
@@ -249,11 +275,11 @@ const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecut
               ),
             execute: (given) => next(toObjectOr<ModelRequest>(applyChanges(request, shown, given), request)),
             told: (exit): Schema.Json | Error =>
-              Exit.isSuccess(exit) ? toLibraryAnswer(exit.value) : toLibraryError(exit.cause),
+              Exit.isSuccess(exit) ? toLibraryAnswer(exit.value) : toModelError(exit.cause),
             isSame: (answer: Schema.Json, value) => isSameJson(answer, value)
           }),
           (outcome) => settleOutcome("llm_execution", outcome, (value, own) => fromLibraryAnswer(value, own, context))
-        )
+        ).pipe(Effect.ensuring(Effect.sync(() => side?.close())))
       })
   })
 
@@ -273,7 +299,7 @@ const toToolOutput = (value: unknown, own: ToolOutput | undefined): ToolOutput =
   isFailure: own?.isFailure ?? toFields(toFields(value)["annotation"])["status"] === "error"
 })
 
-const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middleware.ToolExecution =>
+const makeToolExecution = ({ at, began, executed, library }: ExecutionPlace): Middleware.ToolExecution =>
   Middleware.toolExecutionUndeclared({
     name,
     wrap: (next, context) => (args) =>
@@ -282,11 +308,28 @@ const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middlewar
         if (place === undefined || execute === undefined) return next(args)
         const shown = copyWhole(args)
         const metadata = { ...toWireIds(context), tool_call_id: context.toolCallId, mode: place.mode }
+        // The library's id of a call is known only inside the callback that executes the call.
+        const noteCall = (): void => {
+          const uuid = library.capturePropagationContextWithRoot?.(place.agent.root).parentUuid
+          if (uuid !== undefined) began(context, context.toolCallId, uuid)
+        }
         return Effect.flatMap(
           NativeCall.run({
             start: (answer) =>
-              runOnStack(library, place.agent, () =>
-                execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)
+              runOnStack(library, place.agent.stack, () =>
+                execute(
+                  context.toolName,
+                  shown,
+                  (given) => {
+                    noteCall()
+                    return answer(given)
+                  },
+                  null,
+                  null,
+                  null,
+                  metadata,
+                  context.toolCallId
+                )
               ),
             execute: (given) => next(toObjectOr<ToolArguments>(applyChanges(args, shown, given), args)),
             told: toToolResult,

@@ -253,7 +253,24 @@ const addStep = (build: RowBuild, rows: AgentRows, one: Atif.Step): void => {
   }
 }
 
+/** Adds the model calls of a side task below the call that requested it. */
+const addSideTask = (build: RowBuild, trajectory: Atif.Trajectory, task: string, parent: number): Times => {
+  const model = trajectory.agent.model_name ?? undefined
+  const all: Times = { start: 0, end: 0 }
+  let { end, start } = all
+  for (const one of trajectory.steps) {
+    const times = readInvocation(one.extra, parseInstant(one.timestamp) || end)
+    const row = one.source === "agent" ? addRow(build, { ...makeStepRow(one, model, times), task }, parent) : undefined
+    for (const attempt of listFailedAttempts(one)) addRow(build, { ...attempt, task }, row?.id ?? parent)
+    start = start === 0 ? times.start : Math.min(start, times.start)
+    end = Math.max(end, times.end)
+  }
+  return { start, end }
+}
+
 const addTrajectory = (build: RowBuild, trajectory: Atif.Trajectory, parent: number): Times => {
+  const task = toNonEmptyText(toFields(trajectory.extra)["side_task"])
+  if (task !== undefined) return addSideTask(build, trajectory, task, parent)
   const within = build.isCopied
   const children = new Map(trajectory.subagent_trajectories?.map((child) => [child.trajectory_id ?? "", child]))
   const agent = addRow(build, makeAgentRow(trajectory), parent)

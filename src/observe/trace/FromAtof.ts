@@ -3,6 +3,7 @@ import * as Answer from "../atif/Answer.ts"
 import * as Message from "../atif/Message.ts"
 import { readEnding } from "../atif/Scope.ts"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
+import * as SideScopes from "../atof/SideScopes.ts"
 import { type Event, type MarkEvent, toMicros, type ScopeEvent } from "../Atof.ts"
 import type { Pool } from "./Pool.ts"
 import { type Detail, type Draft, makeDraft, isFailed, type Kind, toOneLine, arrangeRows, type Row } from "./Row.ts"
@@ -176,6 +177,31 @@ const makeRetryTracker = () => {
   }
 }
 
+/** Converts the mark of a side task without a call to the event of a scope. Returns `undefined` for other marks. */
+const toSideTaskEvent = (event: MarkEvent): ScopeEvent | undefined => {
+  const isStart = event.name === SideScopes.markNames.start
+  const meta = toFields(event.metadata)
+  const id = toNonEmptyText(meta["api_request_id"])
+  if (id === undefined || (!isStart && event.name !== SideScopes.markNames.end)) return undefined
+  const { request, response, ...metadata } = meta
+  const { attributes: _, ...rest } = event
+  return {
+    ...rest,
+    kind: "scope",
+    category: "llm",
+    uuid: `side task ${id}`,
+    scope_category: isStart ? "start" : "end",
+    metadata: Object.fromEntries(
+      Object.entries(metadata).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]]))
+    ),
+    data: (isStart ? request : response) ?? null
+  }
+}
+
+/** Tests whether an event is of the scope around the model calls of a side task. */
+const isSideScope = (event: ScopeEvent): boolean =>
+  event.category === "agent" && toNonEmptyText(event.metadata?.["side_task"]) !== undefined
+
 /**
  * Builds the rows of events, which must be in chronological order. Scopes without an end last until the last event. A
  * root agent is named by its first prompt. Retried attempts of a model call are below the last attempt.
@@ -186,8 +212,13 @@ export const buildRows = (events: ReadonlyArray<Event>, pool: Pool): ReadonlyArr
   const asked = new Set<number>()
   const attempts = makeRetryTracker()
   const findParentId = (event: Event): number => scopes.get(event.parent_uuid ?? "")?.id ?? -1
-  for (const event of events) {
-    if (event.kind === "mark") {
+  for (const one of events) {
+    const event = one.kind === "mark" ? (toSideTaskEvent(one) ?? one) : one
+    if (event.kind === "scope" && isSideScope(event)) {
+      // The model calls of the task are shown below the call that requested it.
+      const within = scopes.get(event.parent_uuid ?? "")
+      if (within !== undefined) scopes.set(event.uuid, within)
+    } else if (event.kind === "mark") {
       const row = makeMarkRow(event, findParentId(event), drafts.length)
       const agent = drafts[row.parent]
       if (

@@ -181,11 +181,43 @@ export const canonical = (value: unknown, type: string): unknown => {
   return Object.fromEntries([...known, ...unknown])
 }
 
-/** Names and types of the conventions. */
-export const conventions: {
+/** Names and types of one version of the conventions. */
+export interface Published {
   readonly attributes: Readonly<Record<string, string>>
   readonly metrics: Readonly<Record<string, { readonly unit: string; readonly attributes: ReadonlyArray<string> }>>
-} = JSON.parse(file("semconv.json"))
+  /** Attributes that spans of agents no longer have. */
+  readonly removedFromAgents?: ReadonlyArray<string>
+}
+
+/** Names and types of the conventions. */
+export const conventions: Published = JSON.parse(file("semconv.json"))
+
+const without = <A>(facts: Readonly<Record<string, A>>, names: ReadonlyArray<string>): Record<string, A> =>
+  Object.fromEntries(Object.entries(facts).filter(([name]) => !names.includes(name)))
+
+/** The first version of the GenAI conventions apart: what differs from the others is data. */
+const makeApart = (): Published => {
+  const {
+    attributes,
+    metrics,
+    removed,
+    removedFromAgents,
+    removedMetrics
+  }: Published & { readonly removed: ReadonlyArray<string>; readonly removedMetrics: ReadonlyArray<string> } =
+    JSON.parse(file("semconv-genai-0.1.json"))
+  return {
+    attributes: { ...without(conventions.attributes, removed), ...attributes },
+    metrics: { ...without(conventions.metrics, removedMetrics), ...metrics },
+    ...(removedFromAgents === undefined ? {} : { removedFromAgents })
+  }
+}
+
+/** The published versions by the value of the variable that selects their names. */
+export const published: Readonly<Record<string, Published>> = {
+  "gen_ai/1.36": JSON.parse(file("semconv-1.36.json")),
+  "gen_ai/1.41": conventions,
+  "gen_ai/0.1": makeApart()
+}
 
 const types: Readonly<Record<string, ReadonlyArray<string>>> = {
   string: ["stringValue"],
@@ -202,11 +234,12 @@ const types: Readonly<Record<string, ReadonlyArray<string>>> = {
  */
 export const strangers = (
   attributes: ReadonlyArray<{ readonly key: string; readonly value: object }>,
-  own: RegExp
+  own: RegExp,
+  version: Published = conventions
 ): ReadonlyArray<string> =>
   attributes.flatMap(({ key, value }) => {
     if (own.test(key)) return []
-    const wanted = types[conventions.attributes[key] ?? ""]
+    const wanted = types[version.attributes[key] ?? ""]
     const [given = "nothing"] = Object.keys(value)
     if (wanted === undefined) return [`${key} is in no convention`]
     return wanted.includes(given) ? [] : [`${key} is a ${given}`]

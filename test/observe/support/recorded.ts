@@ -21,6 +21,7 @@ import * as Atof from "../../../src/observe/Atof.ts"
 import * as AtofRuns from "../../../src/observe/atof/FromRuns.ts"
 import * as RunTree from "../../../src/observe/RunTree.ts"
 import * as StoredForm from "../../../src/store/StoredForm.ts"
+import type * as Vision from "../../../src/tools/builtin/Vision.ts"
 import { NestedCalls, ToolContext } from "../../../src/tools/ToolContext.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
@@ -172,7 +173,7 @@ export const refusals = (events: ReadonlyArray<Atof.Event>): ReadonlyArray<strin
 export const views = <E>(
   turns: ReadonlyArray<Scripted.Turn>,
   body: Effect.Effect<Ids.SessionId, E, Services>,
-  more: { readonly hooks?: ReadonlyArray<Hook> } = {}
+  more: { readonly hooks?: ReadonlyArray<Hook>; readonly tools?: ReadonlyArray<typeof Vision.toolset> } = {}
 ): Effect.Effect<Views, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const path = `${yield* temporaryDirectory}/state.db`
@@ -193,7 +194,7 @@ export const views = <E>(
       Effect.provide(
         Runtime.layer({
           provider: Scripted.layer(turns),
-          tools: [tools, Delegate.toolset],
+          tools: [tools, Delegate.toolset, ...(more.tools ?? [])],
           hooks: more.hooks ?? [],
           store: SessionStore.layerSqlite({ path }),
           retry: RetryPolicy.make({ base: 0, cap: 0 })
