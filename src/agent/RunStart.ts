@@ -29,6 +29,7 @@ import { everything } from "../tools/ToolRegistry.ts"
 import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
+import * as RunCut from "./RunCut.ts"
 import * as StopTools from "./StopTools.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as PromptCaching from "./PromptCaching.ts"
@@ -232,7 +233,7 @@ const makeRunState = (
   steps: makeSteps(),
   questions: makeQuestions(route),
   tokens: makeTokens(),
-  phase: { isStopping: false, isOver: false },
+  phase: { isStopping: false, isOver: false, cut: undefined },
   budget: Budget.make({
     iterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
     // The limits of an agent apply to a whole run: its children share their parent's limits.
@@ -331,6 +332,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const parts: RunParts = { session, route, cwd, startedAt, ids, recorder, lineage, output, prompt, reports, added }
   const started = makeStartRecord(settings, input, trace, parts)
   const run = makeRunState(settings, input, parts)
+  if (lineage !== undefined) yield* RunCut.cutWithParent(run)
   const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }
   /** Stores the messages that the run adds to its session. */
   const storeMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<OpenedRun, SessionStoreError> =>

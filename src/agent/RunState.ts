@@ -3,6 +3,7 @@
  * the run is written to the session store as it arises.
  */
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import type * as Prompt from "effect/ai/Prompt"
 import type { AnswerFormat } from "../base/domain/AnswerFormat.ts"
 import * as Cost from "../base/domain/Cost.ts"
@@ -101,6 +102,14 @@ export interface RunPhase {
   isStopping: boolean
   /** True after the run ended: its listeners were notified and receive no further events. */
   isOver: boolean
+  /** Fiber that ends the record of the interrupted run if the run does not. */
+  cut: Fiber.Fiber<void> | undefined
+}
+
+/** Records the fiber that ends the record of the interrupted run. */
+export const noteCut = ({ phase }: RunState, fiber: Fiber.Fiber<void>): void => {
+  const changed: RunPhase = phase
+  changed.cut = fiber
 }
 
 /** Records that the run was asked to stop. */

@@ -17,6 +17,7 @@ import type { SessionStoreError } from "./AgentError.ts"
 import * as GrowingList from "./GrowingList.ts"
 import type { SessionId, TurnId } from "./Ids.ts"
 import type { ToolDefinition } from "./ModelCall.ts"
+import * as OpenParts from "./OpenParts.ts"
 import type { Entry, Origin, RecordEvent, Reference } from "./RecordEvent.ts"
 
 /** The writer of the record of one run. */
@@ -27,7 +28,22 @@ export interface Recorder {
   readonly isChild: boolean
   /** Messages of the session by position, in the form in which they were added. */
   readonly stored: ReadonlyArray<Prompt.Message>
-  readonly write: (event: RecordEvent) => void
+  /**
+   * Writes an event. For an event that begins an attempt, a call or a child, `end` creates the event that ends it if the
+   * record is cut first.
+   */
+  readonly write: (event: RecordEvent, end?: () => RecordEvent) => void
+  /**
+   * Ends the record although the run has not ended yet, because the release of its resources takes too long. Writes the
+   * ends of all open parts, the most recent one first, and the results of `last`, and passes everything on to the
+   * record. Later ends of these parts and of the run are ignored. Has no effect if the run has ended.
+   */
+  readonly cut: (last: () => ReadonlyArray<RecordEvent>) => Effect.Effect<void>
+  /**
+   * Cuts the record of a child before this record is cut, if the child is a part of the run. `cut` is called at most
+   * once.
+   */
+  readonly cutBefore: (sessionId: SessionId, cut: Effect.Effect<void>) => void
   /** Records messages that were appended to the session, in order; `position` is the position of the first message. */
   readonly appended: (
     origin: Origin,
@@ -194,8 +210,12 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   let buffer: Array<Entry> = []
   let waiting: ReadonlyArray<PendingWrite> = []
 
-  const write = (event: RecordEvent): void => {
-    buffer.push({ sessionId, turnId, at: now(), event })
+  const parts = OpenParts.make()
+  /** Cuts of the records of children, by session. */
+  const childCuts = new Map<string, Effect.Effect<void>>()
+
+  const write: Recorder["write"] = (event, end) => {
+    if (parts.admit(event, end)) buffer.push({ sessionId, turnId, at: now(), event })
   }
 
   /** Returns the position of a message that was in the session before the run. */
@@ -313,11 +333,37 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
 
   const doNothing = (): void => {}
 
+  const flush: Recorder["flush"] = Effect.suspend(() => {
+    if (waiting.length === 0) return flushBuffer()
+    return Effect.catch(storing(Effect.void, doNothing), (error) => {
+      waiting = waiting.filter(({ told }) => told !== undefined)
+      // Flushes only if no writes are pending, to preserve the order of entries.
+      return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? flushBuffer() : Effect.void)
+    })
+  })
+
+  const cut: Recorder["cut"] = (last) =>
+    Effect.suspend(() => {
+      if (parts.isEnded()) return Effect.void
+      const children = Array.from(childCuts).filter(([child]) => parts.isOpen(`child ${child}`))
+      return Effect.andThen(
+        Effect.forEach(children, ([, cutChild]) => cutChild, { discard: true }),
+        Effect.suspend(() => {
+          if (parts.isEnded()) return Effect.void
+          const at = now()
+          for (const event of parts.endAll(last())) buffer.push({ sessionId, turnId, at, event })
+          return flush
+        })
+      )
+    })
+
   return {
     turnId,
     isChild,
     stored,
     write,
+    cut,
+    cutBefore: (child, cutChild) => void childCuts.set(child, cutChild),
     appended: (origin, first, messages, apiRequestId) =>
       messages.forEach((message, index) => {
         const position = first + index
@@ -370,14 +416,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       }
       return id
     },
-    flush: Effect.suspend(() => {
-      if (waiting.length === 0) return flushBuffer()
-      return Effect.catch(storing(Effect.void, doNothing), (error) => {
-        waiting = waiting.filter(({ told }) => told !== undefined)
-        // Flushes only if no writes are pending, to preserve the order of entries.
-        return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? flushBuffer() : Effect.void)
-      })
-    }),
+    flush,
     storing,
     deferred: (write) => {
       if (together === undefined) return write

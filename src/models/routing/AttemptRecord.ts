@@ -169,6 +169,8 @@ const makeEndRecord = (
   }
 }
 
+const interrupted = Exit.failCause(Cause.interrupt())
+
 /** Runs an attempt whose request is ready, in its span, and writes its start and its end to the run record. */
 export const recordAttempt = <E, R>(
   sent: RecordedAttempt,
@@ -181,7 +183,9 @@ export const recordAttempt = <E, R>(
     if (recorder === undefined && span === undefined) return execution
     const { context } = sent.state.question
     const apiRequestId = makeApiRequestId(context.turnId, context.apiCallCount, sent.number)
-    recorder?.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
+    recorder?.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)), () =>
+      makeEndRecord(sent, apiRequestId, interrupted)
+    )
     const placed = span === undefined ? execution : Effect.provideService(execution, Tracer.ParentSpan, span)
     return Effect.onExit(placed, (exit) =>
       Effect.sync(() => {
