@@ -93,8 +93,8 @@ const openScopes = (events: ReadonlyArray<Atof.Event>): ReadonlyArray<string> =>
 
 const flatten = (names: Names): ReadonlyArray<string> => (typeof names === "string" ? [names] : names.flatMap(flatten))
 
-const play = Effect.fnUntraced(function* (scene: Scene) {
-  const server = yield* collector()
+/** Starts the program, and waits until it is where it is ended. */
+const start = Effect.fnUntraced(function* (scene: Pick<Scene, "isAlone" | "moment" | "place">, url: string) {
   const { at, cwd, home, keep } = yield* machine
   const started = at("started")
   const model = yield* playedModel.make(playsOf(started))
@@ -120,7 +120,7 @@ const play = Effect.fnUntraced(function* (scene: Scene) {
           HERMES_MODEL__BASE_URL: `${model.url}/v1`,
           HERMES_MODEL__DEFAULT: "m",
           HERMES_MODEL__API_KEY: "k",
-          OTEL_EXPORTER_OTLP_ENDPOINT: server.url,
+          OTEL_EXPORTER_OTLP_ENDPOINT: url,
           OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
           OTEL_METRICS_EXPORTER: "none",
           HERMES_NEMO_RELAY_ATOF_ENABLED: "1",
@@ -137,16 +137,27 @@ const play = Effect.fnUntraced(function* (scene: Scene) {
     "the program is where it is ended",
     Effect.sync(() => model.seen.length >= asked && (scene.moment === "model" || existsSync(started)))
   )
-  end(child, scene)
-  yield* eventually(
+  const ended = eventually(
     "the program ends",
     Effect.sync(() => child.exitCode !== null || child.signalCode !== null)
   )
-  const events = Atof.parse(readFileSync(at("traces/hermes-atof.jsonl"), "utf8"))
-  const documents = readdirSync(at("traces"))
-    .filter((name) => name.endsWith(".json"))
-    .map((name): unknown => JSON.parse(readFileSync(at(`traces/${name}`), "utf8")))
-  return { code: child.exitCode, events, documents, trees: server.trees().map(names) }
+  return {
+    child,
+    ended,
+    events: () => Atof.parse(readFileSync(at("traces/hermes-atof.jsonl"), "utf8")),
+    documents: () =>
+      (existsSync(at("traces")) ? readdirSync(at("traces")) : [])
+        .filter((name) => name.endsWith(".json"))
+        .map((name): unknown => JSON.parse(readFileSync(at(`traces/${name}`), "utf8")))
+  }
+})
+
+const play = Effect.fnUntraced(function* (scene: Scene) {
+  const server = yield* collector()
+  const { child, documents, ended, events } = yield* start(scene, server.url)
+  end(child, scene)
+  yield* ended
+  return { code: child.exitCode, events: events(), documents: documents(), trees: server.trees().map(names) }
 })
 
 const codes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
@@ -188,4 +199,39 @@ describe("a program that a signal ends", () => {
       })
     )
   }
+})
+
+const countAgentSteps = (document: unknown): number =>
+  ((document as Atif.Trajectory | undefined)?.steps ?? []).filter(({ source }) => source === "agent").length
+
+describe("a program that is killed", () => {
+  it.live("leaves the steps so far, in a file that is marked as unfinished, and whole lines", () =>
+    Effect.gen(function* () {
+      const server = yield* collector()
+      const { child, documents, ended, events } = yield* start({ moment: "tool" }, server.url)
+      yield* eventually(
+        "the file has the steps",
+        Effect.sync(() => countAgentSteps(documents()[0]) === 2)
+      )
+      child.kill("SIGKILL")
+      yield* ended
+      const [document] = documents()
+      assert.deepStrictEqual(
+        AtifCheck.check(document).filter(({ severity }) => severity === "error"),
+        []
+      )
+      const { extra, steps } = document as Atif.Trajectory
+      assert.strictEqual(extra?.["unfinished"], true)
+      assert.deepStrictEqual(
+        steps.map(({ observation, source, tool_calls: calls }) => [source, calls?.length, observation?.results.length]),
+        [
+          ["system", undefined, undefined],
+          ["user", undefined, undefined],
+          ["agent", 1, 1],
+          ["agent", 1, undefined]
+        ]
+      )
+      assert.deepStrictEqual(events().faults, [])
+    })
+  )
 })
