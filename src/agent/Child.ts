@@ -309,11 +309,10 @@ const settleChild = Effect.fnUntraced(function* (
     ...(summary === "" ? {} : { summary }),
     durationMillis
   })
-  if (child.delegationId !== undefined) {
-    // The run that started the child may have ended.
-    if (parent.recorder !== undefined) yield* parent.recorder.flush
-    return
-  }
+  // The run that started a background child may have ended, and a sibling of the child may take long.
+  if (parent.recorder !== undefined && (child.delegationId !== undefined || parent.recorder.isHeard()))
+    yield* parent.recorder.flush
+  if (child.delegationId !== undefined) return
   yield* emit(parent, {
     _tag: "SubagentFinished",
     subagentId: child.lineage.subagentId,

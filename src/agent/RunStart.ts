@@ -159,6 +159,7 @@ const makeRecorder = (
           now: RunRecorder.makeStartTimes(clock),
           hash: (text) => Digest.toHex(text, 16),
           sink: record.append,
+          isHeard: record.isHeard,
           together: record.together === store.together ? record.together : undefined
         })
       )

@@ -150,13 +150,17 @@ export const getCurrentRoute = (
 
 /** Sends events to the listener, if any. Waits, route changes and notices are also recorded. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
-  if (run.recorder !== undefined) {
+  const { recorder } = run
+  let isWaiting = false
+  if (recorder !== undefined) {
     for (const event of events) {
-      if (event._tag === "Waiting" || event._tag === "RouteChanged" || event._tag === "Notice")
-        run.recorder.write(event)
+      if (event._tag !== "Waiting" && event._tag !== "RouteChanged" && event._tag !== "Notice") continue
+      recorder.write(event)
+      isWaiting ||= event._tag === "Waiting"
     }
   }
-  return run.emit === undefined ? Effect.void : run.emit(events)
+  const told = run.emit === undefined ? Effect.void : run.emit(events)
+  return recorder !== undefined && isWaiting && recorder.isHeard() ? Effect.andThen(recorder.flush, told) : told
 }
 
 /** Reports the usage of background work that is charged to a run, also after the end of the run. */

@@ -22,7 +22,7 @@ const hasNamespaces = works("unshare", ...alone, "true")
 
 interface Scene {
   readonly signal: "SIGINT" | "SIGTERM" | "SIGHUP"
-  readonly moment: "model" | "tool" | "stubborn tool" | "child" | "children" | "plugin"
+  readonly moment: "model" | "tool" | "stubborn tool" | "child" | "children" | "pair" | "plugin"
   readonly place?: "sandbox"
   readonly isAlone?: true
 }
@@ -65,6 +65,8 @@ const playsOf = (started: string): Parameters<typeof playedModel.make>[0] => ({
   "(model)": [{ calls: [["terminal", { command: "echo one" }]] }, { text: "Half an answer", hangs: true }],
   "(child)": [{ calls: [["delegate_task", { goal: "(tool)" }]] }],
   "(children)": [{ calls: [["delegate_task", { tasks: [{ goal: "(model)" }, { goal: "(tool)" }] }]] }],
+  "(pair)": [{ calls: [["delegate_task", { tasks: [{ goal: "(quick)" }, { goal: "(tool)" }] }]] }],
+  "(quick)": [{ text: "at once" }],
   "(stubborn tool)": [{ calls: [["terminal", { command: commands(started)["stubborn tool"] }]] }],
   "(plugin)": [{ calls: [["terminal", { command: commands(started)["stubborn tool"] }]] }],
   "(tool)": [
@@ -232,6 +234,35 @@ describe("a program that is killed", () => {
         ]
       )
       assert.deepStrictEqual(events().faults, [])
+    })
+  )
+})
+
+describe("the stream of a run that continues", () => {
+  it.live("shows the model call that is waited for", () =>
+    Effect.gen(function* () {
+      const server = yield* collector()
+      const { events } = yield* start({ moment: "model" }, server.url)
+      yield* eventually(
+        "the stream has the open call",
+        Effect.sync(() => openScopes(events().events).includes("custom"))
+      )
+    })
+  )
+
+  it.live("shows the end of a child while its sibling works, in the order of time", () =>
+    Effect.gen(function* () {
+      const server = yield* collector()
+      const { child, ended, events } = yield* start({ moment: "pair" }, server.url)
+      yield* eventually(
+        "the stream has the end of the child",
+        Effect.sync(() => events().events.some(({ name }) => name === "hermes.subagent.stop"))
+      )
+      child.kill("SIGINT")
+      yield* ended
+      const times = events().events.map(({ timestamp }) => String(timestamp))
+      assert.deepStrictEqual(times, times.toSorted())
+      assert.strictEqual(new Set(times).size, times.length, "each event has its own instant")
     })
   )
 })

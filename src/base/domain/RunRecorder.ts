@@ -64,6 +64,11 @@ export interface Recorder {
   /** Passes the written events on to the record. */
   readonly flush: Effect.Effect<void>
   /**
+   * Tests whether a view of runs listens to the record. In that case the start of a call is passed on before the call is
+   * made, at the cost of one more write.
+   */
+  readonly isHeard: () => boolean
+  /**
    * Runs a write to the session, and calls `told` with its result to record the resulting events. If the session and
    * the record share a store, these and all pending events are stored in the same transaction.
    */
@@ -117,6 +122,8 @@ interface Options {
   /** Returns a short hash of the text. */
   readonly hash: (text: string) => string
   readonly sink: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
+  /** Tests whether the record has listeners. */
+  readonly isHeard?: (() => boolean) | undefined
   /**
    * Runs writes in one transaction of the store that the session and the record share; absent if they have separate
    * stores.
@@ -135,17 +142,23 @@ const lastStarts = new WeakMap<Clock.Clock, number>()
 /**
  * Starts the clock of a run and returns a function that returns the current time for its entries, in epoch
  * milliseconds. The start times of runs that start in the same millisecond differ by one microsecond, so that a trace
- * collector can order their spans by time.
+ * collector can order their spans by time. An entry in that millisecond is not earlier than the newest run, so that
+ * entries of concurrent runs, such as a run and its children, are in the order of their times.
  */
 export const makeStartTimes = (clock: Clock.Clock): (() => number) => {
   const millis = clock.currentTimeMillisUnsafe()
   const last = lastStarts.get(clock)
   const start = last !== undefined && Math.floor(last) === millis ? last + 0.001 : millis
   lastStarts.set(clock, start)
+  let isStarted = false
   return () => {
     const now = clock.currentTimeMillisUnsafe()
-    // An entry in the first millisecond must not be earlier than the start of its run.
-    return now === millis ? start : now
+    if (!isStarted && now === millis) {
+      isStarted = true
+      return start
+    }
+    const newest = lastStarts.get(clock)
+    return newest !== undefined && Math.floor(newest) === now ? newest : now
   }
 }
 
@@ -198,7 +211,17 @@ const note = GrowingList.fold<Prompt.Message, { count: number }>({
 const nearby = 8
 
 /** Creates the recorder of a run. */
-export const make = ({ hash, history, isChild = false, now, sessionId, sink, together, turnId }: Options): Recorder => {
+export const make = ({
+  hash,
+  history,
+  isChild = false,
+  isHeard = () => false,
+  now,
+  sessionId,
+  sink,
+  together,
+  turnId
+}: Options): Recorder => {
   const names = new WeakMap<Prompt.Message, number | string>()
   const stored = [...history]
   note(stored)
@@ -417,6 +440,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       return id
     },
     flush,
+    isHeard,
     storing,
     deferred: (write) => {
       if (together === undefined) return write

@@ -187,10 +187,13 @@ export const recordAttempt = <E, R>(
       makeEndRecord(sent, apiRequestId, interrupted)
     )
     const placed = span === undefined ? execution : Effect.provideService(execution, Tracer.ParentSpan, span)
-    return Effect.onExit(placed, (exit) =>
-      Effect.sync(() => {
-        recorder?.write(makeEndRecord(sent, apiRequestId, exit))
-        if (span !== undefined) AttemptSpan.endSpan(span, services, sent, exit)
-      })
-    )
+    const recordEnd = (exit: Exit.Exit<ModelResponse, E>): void => {
+      recorder?.write(makeEndRecord(sent, apiRequestId, exit))
+      if (span !== undefined) AttemptSpan.endSpan(span, services, sent, exit)
+    }
+    if (recorder?.isHeard() !== true) return Effect.onExit(placed, (exit) => Effect.sync(() => recordEnd(exit)))
+    return Effect.onExit(Effect.andThen(recorder.flush, placed), (exit) => {
+      recordEnd(exit)
+      return recorder.flush
+    })
   })

@@ -39,8 +39,8 @@ describe("times of a run's entries", () => {
       assert.strictEqual(new Set(starts).size, 50)
       assert.deepStrictEqual(
         times.map((time) => time()),
-        starts,
-        "entries of the first millisecond are not before their run"
+        starts.map(() => starts.at(-1)),
+        "entries of the first millisecond are not before any run that has started"
       )
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(times[7]?.(), 1_800_000_000_001)
