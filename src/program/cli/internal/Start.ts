@@ -5,7 +5,7 @@
  * after 1.5 s the program ends even if work still hangs. A command that handles the signal itself (a server with
  * pending requests) has 15 s. A second signal ends the program at once. In every case no child process is left running.
  *
- * Files and exports of traces are completed after 0.7 s at the latest. For a slow collector the program waits one more
+ * Files and exports of traces are completed after 1.25 s at the latest. For a slow collector the program waits one more
  * second.
  *
  * Variables that contain secrets are first removed from the environment. Services read them from `Environment`; code
@@ -50,7 +50,7 @@ import * as Streams from "./Streams.ts"
 const killAfterMillis = 1000
 const graceMillis = 1500
 /** Time until views of runs are completed although the command has not ended, in milliseconds. */
-const completeAfterMillis = 700
+const completeAfterMillis = 1250
 /** Time, after the grace period, for views of runs that are being completed, in milliseconds. */
 const completionMillis = 1000
 /**
