@@ -5,8 +5,8 @@
  *
  * **Details**
  *
- * An interrupted run has {@link patience} to close its calls with their partial results and to end its record by itself.
- * After that the record is cut: open attempts, calls and children end as interrupted, and the run does. Messages that
+ * An interrupted run has {@link patience} to close its calls with their partial results and to end its record. After that
+ * the record is cut: open attempts, calls and children end as interrupted, and the run does. Messages that
  * the run stores later are still recorded.
  */
 import * as Clock from "effect/Clock"

@@ -15,6 +15,7 @@ import * as AnswerFormat from "../base/domain/AnswerFormat.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as RecordEvent from "../base/domain/RecordEvent.ts"
 import { type RouteInfo, toInfo as routeInfo } from "../base/domain/Route.ts"
+import * as RecordTimes from "../base/domain/RecordTimes.ts"
 import * as RunRecorder from "../base/domain/RunRecorder.ts"
 import * as TextHygiene from "../base/domain/TextHygiene.ts"
 import * as Version from "../base/domain/Version.ts"
@@ -156,7 +157,7 @@ const makeRecorder = (
           turnId,
           isChild,
           history,
-          now: RunRecorder.makeStartTimes(clock),
+          now: RecordTimes.makeStartTimes(clock),
           hash: (text) => Digest.toHex(text, 16),
           sink: record.append,
           isHeard: record.isHeard,

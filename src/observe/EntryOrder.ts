@@ -9,7 +9,7 @@
  */
 import type { Entry } from "../base/domain/RecordEvent.ts"
 
-/** Time for which entries wait for those of concurrent runs, in milliseconds. */
+/** Time for which entries wait for entries of concurrent runs, in milliseconds. */
 export const patience = 100
 
 interface PlacedEntry {

@@ -5,9 +5,9 @@
  *
  * **Details**
  *
- * Entries are in the order of time (`EntryOrder`). While several runs are active, they wait for those of the other runs.
- * An entry that arrives after a pause is passed on at once otherwise; entries that arrive during a pause form the next batch. A
- * listener that ends first receives the entries that have arrived so far.
+ * Entries are in the order of time (`EntryOrder`). While several runs are active, they wait for entries of the other
+ * runs. Otherwise an entry that arrives after a pause is passed on at once. Entries that arrive during a pause form the
+ * next batch. A listener that ends first receives the entries that have arrived so far.
  *
  * Source: `ARCHITECTURE.md` §4 (run record) and §7 (exporters).
  */

@@ -9,7 +9,6 @@
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
-import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
@@ -29,8 +28,8 @@ export interface Recorder {
   /** Messages of the session by position, in the form in which they were added. */
   readonly stored: ReadonlyArray<Prompt.Message>
   /**
-   * Writes an event. For an event that begins an attempt, a call or a child, `end` creates the event that ends it if the
-   * record is cut first.
+   * Writes an event. For an event that begins an attempt, a call or a child, `end` creates the event that ends it if
+   * the record is cut first.
    */
   readonly write: (event: RecordEvent, end?: () => RecordEvent) => void
   /**
@@ -64,8 +63,8 @@ export interface Recorder {
   /** Passes the written events on to the record. */
   readonly flush: Effect.Effect<void>
   /**
-   * Tests whether a view of runs listens to the record. In that case the start of a call is passed on before the call is
-   * made, at the cost of one more write.
+   * Tests whether a view of runs listens to the record. In that case the start of a call is passed on before the call
+   * is made, at the cost of one more write.
    */
   readonly isHeard: () => boolean
   /**
@@ -117,7 +116,7 @@ interface Options {
   readonly isChild?: boolean | undefined
   /** Messages of the session before the run, in their order. */
   readonly history: ReadonlyArray<Prompt.Message>
-  /** Returns the current time in epoch milliseconds; created by {@link makeStartTimes}. */
+  /** Returns the current time in epoch milliseconds; created by `RecordTimes.makeStartTimes`. */
   readonly now: () => number
   /** Returns a short hash of the text. */
   readonly hash: (text: string) => string
@@ -135,32 +134,6 @@ interface Options {
 export const RunRecorder = Context.Reference<Recorder | undefined>("hermes-effect/domain/RunRecorder", {
   defaultValue: () => undefined
 })
-
-/** Start time of the newest run, by clock. */
-const lastStarts = new WeakMap<Clock.Clock, number>()
-
-/**
- * Starts the clock of a run and returns a function that returns the current time for its entries, in epoch
- * milliseconds. The start times of runs that start in the same millisecond differ by one microsecond, so that a trace
- * collector can order their spans by time. An entry in that millisecond is not earlier than the newest run, so that
- * entries of concurrent runs, such as a run and its children, are in the order of their times.
- */
-export const makeStartTimes = (clock: Clock.Clock): (() => number) => {
-  const millis = clock.currentTimeMillisUnsafe()
-  const last = lastStarts.get(clock)
-  const start = last !== undefined && Math.floor(last) === millis ? last + 0.001 : millis
-  lastStarts.set(clock, start)
-  let isStarted = false
-  return () => {
-    const now = clock.currentTimeMillisUnsafe()
-    if (!isStarted && now === millis) {
-      isStarted = true
-      return start
-    }
-    const newest = lastStarts.get(clock)
-    return newest !== undefined && Math.floor(newest) === now ? newest : now
-  }
-}
 
 /** Calls `f` with the recorder of the fiber, if there is one. */
 export const record = (f: (recorder: Recorder) => void): Effect.Effect<void> =>

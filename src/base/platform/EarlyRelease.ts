@@ -6,8 +6,8 @@
  *
  * After a signal a program has a short time to end. Its resources are released in order, so one that hangs, such as a
  * command that ignores signals or a server that does not close, keeps the others from being released. Resources of
- * {@link releaseEarly} do not wait for this order when the time runs out. Outside of a program, {@link EarlyReleases} is
- * `undefined`, and they are released in order.
+ * {@link releaseEarly} do not wait for this order when the time runs out. Outside of a program, {@link EarlyReleases}
+ * is `undefined`, and they are released in order.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -5,8 +5,8 @@
  * **Details**
  *
  * The processes of a killed command become children of process 1. In a container without an init, process 1 is often a
- * program that never reads the exit codes of such children, so their group exists for as long as the container runs. The
- * spawner of the platform waits for the group of a process, and gives up after seconds; {@link killGroup} and
+ * program that never reads the exit codes of such children, so their group exists for as long as the container runs.
+ * The spawner of the platform waits for the group of a process, and gives up after seconds; {@link killGroup} and
  * {@link releaseGroup} stop waiting as soon as only zombies are left.
  *
  * **Gotchas**
@@ -78,8 +78,8 @@ export const killGroup = <E>(group: number, kill: Effect.Effect<void, E>): Effec
   Effect.raceFirst(Effect.interruptible(kill), Effect.interruptible(awaitOnlyZombies(group)))
 
 /**
- * Releases a process that leads a group. Does not wait for the rest of the release if only zombies are left: the release
- * cannot be interrupted, and waits for them.
+ * Releases a process that leads a group. Does not wait for the rest of the release if only zombies are left: the
+ * release cannot be interrupted, and waits for them.
  */
 export const releaseGroup = Effect.fnUntraced(function* (
   { pid, unref }: Pick<ChildProcessHandle, "pid" | "unref">,

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * - Times come from the record, in microseconds. Two events of one agent or of its children never have the same instant:
- *   if the times are equal, the later event is moved by one microsecond. A child begins after its call and ends before
+ * - Times come from the record, in microseconds. Two events of one agent or of its children never have the same
+ *   instant: if the times are equal, the later event is moved by one microsecond. A child begins after its call and ends before
  *   it.
  * - Ids are UUIDs derived from the session, the caller's key and the number of times that it was used. The same calls
  *   therefore produce the same ids.

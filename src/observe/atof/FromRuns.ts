@@ -19,8 +19,9 @@
  *
  * **Gotchas**
  *
- * Events are in the order of time if the entries are ({@link toEvents} orders them). A failed attempt has no `data` unless a part of its answer arrived, and a call made by a tool has its id only
- * in the metadata, because the reference converter rejects anything else.
+ * Events are in the order of time if the entries are ({@link toEvents} orders them). A failed attempt has no `data`
+ * unless a part of its answer arrived, and a call made by a tool has its id only in the metadata, because the reference
+ * converter rejects anything else.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
  */

@@ -46,8 +46,8 @@ const markStoredAnswer = (stream: StreamState, run: RunTree.Run, at: number, { m
 }
 
 /**
- * Adds marks for results that no scope of a call has: those of calls that no step of the run made, and those that were
- * stored after the record of the run was cut.
+ * Adds marks for results that no scope of a call has: results of calls that no step of the run made, and results that
+ * were stored after the record of the run was cut.
  */
 const markForeignResults = (
   stream: StreamState,

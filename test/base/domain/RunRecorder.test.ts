@@ -9,6 +9,7 @@ import * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../../../src/base/domain/AgentError.ts"
 import { SessionId, TurnId } from "../../../src/base/domain/Ids.ts"
 import type * as RecordEvent from "../../../src/base/domain/RecordEvent.ts"
+import * as RecordTimes from "../../../src/base/domain/RecordTimes.ts"
 import * as RunRecorder from "../../../src/base/domain/RunRecorder.ts"
 import * as Usage from "../../../src/base/domain/Usage.ts"
 
@@ -30,7 +31,7 @@ describe("times of a run's entries", () => {
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       yield* TestClock.setTime(1_800_000_000_000)
-      const times = Array.from({ length: 50 }, () => RunRecorder.makeStartTimes(clock))
+      const times = Array.from({ length: 50 }, () => RecordTimes.makeStartTimes(clock))
       const starts = times.map((time) => time())
       assert.deepStrictEqual(
         starts,
@@ -44,7 +45,7 @@ describe("times of a run's entries", () => {
       )
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(times[7]?.(), 1_800_000_000_001)
-      assert.strictEqual(RunRecorder.makeStartTimes(clock)(), 1_800_000_000_001)
+      assert.strictEqual(RecordTimes.makeStartTimes(clock)(), 1_800_000_000_001)
     })
   )
 
@@ -52,10 +53,10 @@ describe("times of a run's entries", () => {
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       yield* TestClock.setTime(1_800_000_000_000)
-      const time = RunRecorder.makeStartTimes(clock)
+      const time = RecordTimes.makeStartTimes(clock)
       yield* TestClock.setTime(1_700_000_000_000)
       assert.strictEqual(time(), 1_700_000_000_000)
-      assert.strictEqual(RunRecorder.makeStartTimes(clock)(), 1_700_000_000_000)
+      assert.strictEqual(RecordTimes.makeStartTimes(clock)(), 1_700_000_000_000)
     })
   )
 })
