@@ -4,8 +4,8 @@
  * **Details**
  *
  * - Times come from the record, in microseconds. Two events of one agent or of its children never have the same
- *   instant: if the times are equal, the later event is moved by one microsecond. A child begins after its call and ends before
- *   it.
+ *   instant: if the times are equal, the later event is moved by one microsecond. A child begins after its call and
+ *   ends before it.
  * - Ids are UUIDs derived from the session, the caller's key and the number of times that it was used. The same calls
  *   therefore produce the same ids.
  * - Before a scope closes, everything open in it, including children, is ended as interrupted. If a session is
