@@ -102,6 +102,7 @@ const findRepetitions = (text: string, path: string): ReadonlyArray<string> => {
 const reasons: Readonly<Record<string, string>> = {
   "base/domain/IsolatedCall.ts": "the deadline of a call; it moves while the call is paused, and is computed again",
   "base/platform/Deadlines.ts": "one timer of Node for the deadlines of all requests, outside of any fiber",
+  "base/platform/ProcessGroups.ts": "waits for processes, which end in real time, also under a TestClock",
   "base/platform/StreamedResponse.ts": "a timer of Node that watches a stream, outside of any fiber",
   "kit/testing/PlayedRuns.ts": "returns to the event loop of Node while the clock of the test does not move",
   "models/routing/RateLimitGate.ts": "a place in a queue: the pause is cut short by a signal and computed again",

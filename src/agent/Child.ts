@@ -16,6 +16,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Ids from "../base/domain/Ids.ts"
+import type { RecordEvent } from "../base/domain/RecordEvent.ts"
 import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import { CallConversation } from "../base/domain/CallContext.ts"
@@ -28,6 +29,7 @@ import type { Task } from "../tools/Delegator.ts"
 import type { Selection } from "../tools/ToolRegistry.ts"
 import * as Toolsets from "../tools/Toolsets.ts"
 import * as ChildWatch from "./ChildWatch.ts"
+import * as RunCut from "./RunCut.ts"
 import { emit, type Lineage, type RunState, reportUsage } from "./RunState.ts"
 import type { RunOptions, SubAgent } from "./RunInput.ts"
 import { Services } from "./Services.ts"
@@ -326,11 +328,10 @@ const settleChild = Effect.fnUntraced(function* (
     ...(summary === "" ? {} : { summary }),
     durationMillis
   })
-  if (child.delegationId !== undefined) {
-    // The run that started the child may have ended.
-    if (parent.recorder !== undefined) yield* parent.recorder.flush
-    return
-  }
+  // The run that started a background child may have ended, and a sibling of the child may take long.
+  if (parent.recorder !== undefined && (child.delegationId !== undefined || parent.recorder.isHeard()))
+    yield* parent.recorder.flush
+  if (child.delegationId !== undefined) return
   yield* emit(parent, {
     _tag: "SubagentFinished",
     subagentId: child.lineage.subagentId,
@@ -350,6 +351,19 @@ export const makeStartedEvent = ({ lineage: { subagentId }, sessionId, task: { g
   sessionId,
   goal
 })
+
+/** Creates the record of the end of a child whose parent's record is cut. */
+const makeCutRecord = ({ lineage: { subagentId }, sessionId, startedAt, watched }: Child, at: number): RecordEvent => {
+  const { status, summary } = ChildWatch.makeInterruptedEnding(watched)
+  return {
+    _tag: "ChildEnded",
+    subagentId,
+    sessionId,
+    status,
+    ...(summary === "" ? {} : { summary }),
+    durationMillis: Math.max(0, at - startedAt)
+  }
+}
 
 /** Runs a child until it ends. Every outcome is a report, except interruption from outside. */
 export const run = Effect.fnUntraced(function* (
@@ -376,19 +390,26 @@ export const run = Effect.fnUntraced(function* (
     progress: child.watched
   }
   const { recorder } = parent
+  const now = yield* RunCut.currentTime
   const recorded =
     recorder === undefined
       ? Effect.void
       : Effect.suspend(() => {
-          recorder.write({
-            _tag: "ChildStarted",
-            ...(child.lineage.callId === undefined ? {} : { callId: child.lineage.callId }),
-            subagentId: child.lineage.subagentId,
-            sessionId,
-            goal: task.goal,
-            role: task.role,
-            background: child.delegationId !== undefined
-          })
+          const { callId, subagentId } = child.lineage
+          const isBackground = child.delegationId !== undefined
+          recorder.write(
+            {
+              _tag: "ChildStarted",
+              ...(callId === undefined ? {} : { callId }),
+              subagentId,
+              sessionId,
+              goal: task.goal,
+              role: task.role,
+              background: isBackground
+            },
+            // A background child is not a part of the run.
+            isBackground ? undefined : () => makeCutRecord(child, now())
+          )
           // The parent's record reports its child before the child's own record starts.
           return recorder.flush
         })

@@ -10,6 +10,7 @@ import * as Cost from "../base/domain/Cost.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { isCompleted, type RunResult } from "../base/domain/RunEvent.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
+import * as RecordTimes from "../base/domain/RecordTimes.ts"
 import * as RunRecorder from "../base/domain/RunRecorder.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import { Hooks } from "../hooks/Hooks.ts"
@@ -277,7 +278,7 @@ const makeRecorder = ({ run, sessionId }: ReviewInput) =>
             sessionId,
             turnId: run.turnId,
             history: [],
-            now: RunRecorder.makeStartTimes(clock),
+            now: RecordTimes.makeStartTimes(clock),
             hash: (text) => Digest.toHex(text, 16),
             sink: record.append
           })

@@ -18,6 +18,7 @@ import type { Charge } from "./Budget.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
 import * as Loop from "./Loop.ts"
 import * as LoopDirection from "./LoopDirection.ts"
+import * as RunCut from "./RunCut.ts"
 import * as RunEnd from "./RunEnd.ts"
 import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
@@ -125,7 +126,14 @@ export const conduct = Effect.fnUntraced(function* (
     ),
     Effect.provideService(ToolContext, { sessionId: run.sessionId, turnId: run.turnId, taskId: run.taskId, cwd })
   )
-  const outcome = yield* Effect.raceFirst(chargeSideTasks(run, runLoop), mayCut).pipe(
+  let isSettled = false
+  const settled = Effect.onExit(chargeSideTasks(run, runLoop), (exit) =>
+    Effect.sync(() => {
+      isSettled = !Exit.hasInterrupts(exit)
+    })
+  )
+  const stop = RunCut.watchInterruption(run, mayCut, () => isSettled)
+  const outcome = yield* Effect.raceFirst(settled, stop).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || (input.onInterrupt === "leave" && Exit.hasInterrupts(exit))
         ? Effect.void

@@ -11,12 +11,12 @@ import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import { CompressionExhausted, type SessionStoreError } from "../base/domain/AgentError.ts"
-import * as Cost from "../base/domain/Cost.ts"
 import * as Conversation from "../base/domain/Conversation.ts"
 import type { Failure } from "../base/domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../base/domain/RunEvent.ts"
 import * as CallTokens from "../models/routing/CallTokens.ts"
 import * as Evidence from "../models/routing/classification/Evidence.ts"
+import * as RunCut from "./RunCut.ts"
 import { addMessages, closeBatch, makeAnswer, noteAnswerStored, storeMessages } from "./RunConversation.ts"
 import { getApiRequestId, emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
@@ -136,16 +136,10 @@ const toFailure = (cause: Cause.Cause<unknown>): typeof Failure.Type => {
 export const closeRecord =
   (run: RunState) =>
   <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> =>
-    Effect.flatMap(Services, ({ interceptors: { stack } }) => {
-      const { budget, recorder, steps } = run
-      const health = stack.faults.takeHealth(run.turnId)
+    Effect.flatMap(RunCut.summarizeRun(run), (sums) => {
+      const { phase, recorder } = run
+      phase.cut?.interruptUnsafe()
       if (recorder === undefined) return Effect.void
-      const sums = {
-        steps: steps.count,
-        usage: budget.usage,
-        cost: Cost.toSpent(budget.cost),
-        ...(health.length === 0 ? {} : { middleware: health })
-      }
       if (Exit.isSuccess(exit)) {
         const { endedBy, exit: why, limit, responseTransformed, text } = exit.value
         recorder.write({

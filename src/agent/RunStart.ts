@@ -16,6 +16,7 @@ import * as AnswerFormat from "../base/domain/AnswerFormat.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as RecordEvent from "../base/domain/RecordEvent.ts"
 import { type RouteInfo, toInfo as routeInfo } from "../base/domain/Route.ts"
+import * as RecordTimes from "../base/domain/RecordTimes.ts"
 import * as RunRecorder from "../base/domain/RunRecorder.ts"
 import * as TextHygiene from "../base/domain/TextHygiene.ts"
 import * as TurnContext from "../base/domain/TurnContext.ts"
@@ -31,6 +32,7 @@ import { everything } from "../tools/ToolRegistry.ts"
 import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
+import * as RunCut from "./RunCut.ts"
 import * as StopTools from "./StopTools.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as PromptCaching from "./PromptCaching.ts"
@@ -158,9 +160,10 @@ const makeRecorder = (
           isChild,
           history,
           recorded: restored.recordedIn(id),
-          now: RunRecorder.makeStartTimes(clock),
+          now: RecordTimes.makeStartTimes(clock),
           hash: hashText,
           sink: record.append,
+          isHeard: record.isHeard,
           together: record.together === store.together ? record.together : undefined
         })
       )
@@ -247,7 +250,7 @@ const makeRunState = (
   steps: makeSteps(),
   questions: makeQuestions(route),
   tokens: makeTokens(),
-  phase: { isStopping: false, isOver: false },
+  phase: { isStopping: false, isOver: false, cut: undefined },
   budget: Budget.make({
     iterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
     // The limits of an agent apply to a whole run: its children share their parent's limits.
@@ -348,6 +351,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const parts: RunParts = { ...facts, recorder, lineage, output, prompt, reports, added }
   const started = makeStartRecord(settings, input, trace, parts)
   const run = makeRunState(settings, input, parts)
+  if (lineage !== undefined) yield* RunCut.cutWithParent(run)
   const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }
   /** Stores the messages that the run adds to its session. */
   const storeMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<OpenedRun, SessionStoreError> =>

@@ -3,6 +3,7 @@
  * the run is written to the session store as it arises.
  */
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import type * as Prompt from "effect/ai/Prompt"
 import type { AnswerFormat } from "../base/domain/AnswerFormat.ts"
 import * as Cost from "../base/domain/Cost.ts"
@@ -105,6 +106,14 @@ export interface RunPhase {
   isStopping: boolean
   /** True after the run ended: its listeners were notified and receive no further events. */
   isOver: boolean
+  /** Fiber that ends the record of the interrupted run if the run does not. */
+  cut: Fiber.Fiber<void> | undefined
+}
+
+/** Records the fiber that ends the record of the interrupted run. */
+export const noteCut = ({ phase }: RunState, fiber: Fiber.Fiber<void>): void => {
+  const changed: RunPhase = phase
+  changed.cut = fiber
 }
 
 /** Records that the run was asked to stop. */
@@ -145,13 +154,17 @@ export const getCurrentRoute = (
 
 /** Sends events to the listener, if any. Waits, route changes and notices are also recorded. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
-  if (run.recorder !== undefined) {
+  const { recorder } = run
+  let isWaiting = false
+  if (recorder !== undefined) {
     for (const event of events) {
-      if (event._tag === "Waiting" || event._tag === "RouteChanged" || event._tag === "Notice")
-        run.recorder.write(event)
+      if (event._tag !== "Waiting" && event._tag !== "RouteChanged" && event._tag !== "Notice") continue
+      recorder.write(event)
+      isWaiting ||= event._tag === "Waiting"
     }
   }
-  return run.emit === undefined ? Effect.void : run.emit(events)
+  const told = run.emit === undefined ? Effect.void : run.emit(events)
+  return recorder !== undefined && isWaiting && recorder.isHeard() ? Effect.andThen(recorder.flush, told) : told
 }
 
 /** Reports the usage of background work that is charged to a run, also after the end of the run. */

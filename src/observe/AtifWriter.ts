@@ -1,10 +1,13 @@
 /**
- * Writes the trajectory of each session to a separate file, after every run.
+ * Writes the trajectory of each session to a separate file: with the steps so far during a run, and whole after it.
  *
  * **Details**
  *
- * A file is replaced atomically, and only its owner can read it. Each run is encoded once. The file of a long session
- * is written at most once per {@link interval}, even if turns follow each other quickly. Children are in the file of
+ * A file is replaced atomically, and only its owner can read it. It exists from the first model call or tool call on,
+ * so that a program that is killed leaves the steps so far. During a run it is written at most once per
+ * {@link interval}, and its `extra` has `unfinished`. The end of a run is written at once. Each finished run is encoded
+ * once. The file of a long session is written at most once per {@link interval} after runs that follow each other
+ * quickly. Children are in the file of
  * their parent; in mode `all` each child also has its own file, named after its session. A session without a step has
  * no file. A failed write logs one warning and is retried after the next run.
  *
@@ -144,10 +147,13 @@ const flattenTrajectories = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Tr
 ]
 
 /**
- * Minimum time between two writes of a document of {@link shortChars} or more characters, in milliseconds. A shorter
- * document is written after every run.
+ * Minimum time between two writes of a document during a run, and between the writes after two runs if the document has
+ * {@link shortChars} or more characters, in milliseconds.
  */
 export const interval = 1000
+
+/** Minimum time between two writes during a run, as a multiple of the time that the last one took. */
+const restFactor = 20
 
 /** Length from which rewriting a document is expensive, in characters. */
 const shortChars = 131_072
@@ -166,9 +172,15 @@ interface DocumentState {
   isGivenUp: boolean
   /** True if the session changed after its document was written. */
   isChanged: boolean
-  /** Earliest time of the next write, in epoch milliseconds. */
+  /** Earliest time of the next write after the end of a run, in epoch milliseconds. */
   nextAt: number
+  /** Earliest time of the next write during a run, in epoch milliseconds. */
+  growsAt: number
 }
+
+/** Tests whether an entry adds a step or a result to the document of a session whose run continues. */
+const isGrowth = ({ event }: Entry): boolean =>
+  event._tag === "AttemptEnded" || event._tag === "CallEnded" || event._tag === "ChildEnded"
 
 /** Writes documents of the runs that it receives. */
 interface Writer {
@@ -290,18 +302,24 @@ export const make = (
 
     /** Sessions in which a run ended. The document is written once for all entries of a batch. */
     const due = new Set<string>()
+    /** Sessions with new steps in a run that continues. */
+    const grown = new Set<string>()
     const writeDocument = Effect.fnUntraced(function* (id: string) {
-      due.delete(id)
+      const isOver = due.delete(id)
+      grown.delete(id)
       const session = sessions.get(id)
+      const began = yield* Clock.currentTimeMillis
       const own = session?.trajectory.trajectory()
       if (session === undefined || own === undefined) return
       const next = continued.get(id)
       const trajectory = next === undefined ? own : { ...own, continued_trajectory_ref: next }
       const text = session.toText(trajectory)
       session.isChanged = false
-      session.nextAt = text.length < shortChars ? 0 : (yield* Clock.currentTimeMillis) + interval
       yield* writePictures(session.found)
       yield* writeTrajectory(id, trajectory, text)
+      const now = yield* Clock.currentTimeMillis
+      if (isOver) session.nextAt = text.length < shortChars ? 0 : now + interval
+      session.growsAt = now + Math.max(interval, (now - began) * restFactor)
       if (options.subagents !== "all" || session.ended.size === 0) return
       for (const child of flattenTrajectories(trajectory).slice(1)) {
         const childId = child.session_id ?? ""
@@ -311,6 +329,7 @@ export const make = (
     const forgetSession = (id: string): void => {
       sessions.delete(id)
       due.delete(id)
+      grown.delete(id)
       continued.delete(id)
       for (const run of tree.roots.filter(({ sessionId }) => sessionId === id)) tree.forget(run)
       for (const [child, root] of roots) if (root === id) roots.delete(child)
@@ -327,7 +346,8 @@ export const make = (
         running: new Set(),
         isGivenUp: false,
         isChanged: false,
-        nextAt: 0
+        nextAt: 0,
+        growsAt: 0
       }
     }
     /** Takes an entry of a session that has begun. Returns true if the session is abandoned and no child is running. */
@@ -339,6 +359,7 @@ export const make = (
       if (session === undefined) return false
       session.trajectory.touch(entry)
       if (event._tag !== "SessionEnded") session.isChanged = true
+      if (isGrowth(entry)) grown.add(root)
       if (event._tag === "ChildStarted") {
         roots.set(event.sessionId, root)
         session.running.add(event.sessionId)
@@ -373,10 +394,11 @@ export const make = (
         yield* addAll(entries)
         const now = yield* Clock.currentTimeMillis
         const times: Array<number> = []
-        for (const id of Array.from(due)) {
-          const nextAt = sessions.get(id)?.nextAt ?? 0
-          if (nextAt <= now) yield* writeDocument(id)
-          else times.push(nextAt - now)
+        for (const id of new Set([...due, ...grown])) {
+          const { growsAt = 0, nextAt = 0 } = sessions.get(id) ?? {}
+          const at = due.has(id) ? nextAt : growsAt
+          if (at <= now) yield* writeDocument(id)
+          else times.push(at - now)
         }
         return times.length === 0 ? undefined : Math.min(...times)
       }),

@@ -229,7 +229,15 @@ const encodeJson = (event: Event): Parts => {
   return [...parts, text]
 }
 
-/** Encodes an event as a line of the stream, without the line feed. Fails for an invalid event. */
+/** Returns the event with the attributes in the order of the specification: sorted, and each once. */
+const withSortedAttributes = (event: Event): Event => {
+  if (event.kind !== "scope" || event.attributes === undefined || event.attributes.length < 2) return event
+  return { ...event, attributes: Array.from(new Set(event.attributes)).toSorted() }
+}
+
+/**
+ * Encodes an event as a line of the stream, without the line feed. Attributes are sorted. Fails for an invalid event.
+ */
 export const encode = (event: Event): Result.Result<string, AtofError> =>
   Result.map(encodeParts(event), (parts) =>
     parts.map((part) => (typeof part === "string" ? part : decoder.decode(part))).join("")
@@ -244,7 +252,7 @@ export const encodeParts = (event: Event): Result.Result<Parts, AtofError> => {
   if (missing !== undefined)
     return Result.fail(new AtofError({ line: 0, message: `${event.name}: missing ${missing}` }))
   try {
-    return Result.succeed(encodeJson(event))
+    return Result.succeed(encodeJson(withSortedAttributes(event)))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     return Result.fail(new AtofError({ line: 0, message: `${event.name}: not JSON: ${toOneLine(reason)}` }))

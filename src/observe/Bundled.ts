@@ -5,6 +5,13 @@
  */
 import * as Effect from "effect/Effect"
 import type { Bundled } from "../agent/plugin/Discovery.ts"
+import { releaseEarly } from "../base/platform/EarlyRelease.ts"
+
+/** Returns a plugin whose files and exports are completed early if the program has to end before its work has. */
+const withEarlyRelease = <P extends Effect.Success<Bundled["load"]>>(plugin: P): P => ({
+  ...plugin,
+  build: releaseEarly(plugin.build)
+})
 
 /** Bundled plugins by key. Each is loaded by `import()`. */
 export const bundled: ReadonlyArray<Bundled> = [
@@ -14,7 +21,7 @@ export const bundled: ReadonlyArray<Bundled> = [
     description: "Traces runs to Langfuse, with the keys of HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY",
     load: Effect.map(
       Effect.promise(() => import("./LangfusePlugin.ts")),
-      ({ plugin }) => plugin
+      ({ plugin }) => withEarlyRelease(plugin)
     )
   },
   {
@@ -23,7 +30,7 @@ export const bundled: ReadonlyArray<Bundled> = [
     description: "Exports traces, metrics and logs over OTLP, as the standard variables OTEL_* say",
     load: Effect.map(
       Effect.promise(() => import("./OtelPlugin.ts")),
-      ({ plugin }) => plugin
+      ({ plugin }) => withEarlyRelease(plugin)
     )
   },
   {
@@ -33,7 +40,7 @@ export const bundled: ReadonlyArray<Bundled> = [
       "Writes ATOF events and ATIF trajectories, configured by HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_*",
     load: Effect.map(
       Effect.promise(() => import("./TracePlugin.ts")),
-      ({ plugin }) => plugin
+      ({ plugin }) => withEarlyRelease(plugin)
     )
   },
   {
@@ -43,7 +50,7 @@ export const bundled: ReadonlyArray<Bundled> = [
       "Shows sessions, model calls and tool calls to NeMo Relay, and writes the files that HERMES_NEMO_RELAY_* configure",
     load: Effect.map(
       Effect.promise(() => import("./NemoRelayPlugin.ts")),
-      ({ plugin }) => plugin
+      ({ plugin }) => withEarlyRelease(plugin)
     )
   }
 ]

@@ -5,11 +5,13 @@
  *
  * **Details**
  *
- * An entry that arrives after a pause is passed on at once; entries that arrive during a pause form the next batch. A
- * listener that ends first receives the entries that have arrived so far.
+ * Entries are in the order of time (`EntryOrder`). While several runs are active, they wait for entries of the other
+ * runs. Otherwise an entry that arrives after a pause is passed on at once. Entries that arrive during a pause form the
+ * next batch. A listener that ends first receives the entries that have arrived so far.
  *
  * Source: `ARCHITECTURE.md` §4 (run record) and §7 (exporters).
  */
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -20,6 +22,7 @@ import * as Scope from "effect/Scope"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import { type Listener, RunRecord, type Service } from "../store/RunRecord.ts"
 import * as StoredForm from "../store/StoredForm.ts"
+import * as EntryOrder from "./EntryOrder.ts"
 
 /** Time between two batches. */
 const pause = Duration.millis(100)
@@ -38,37 +41,41 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Batches, never, Scope.Scope> {
   const safe = yield* StoredForm.forExport
   const listeners = new Set<Listener>()
-  let pending: Array<Entry> = []
+  const pending = EntryOrder.make()
+  const clock = yield* Clock.Clock
   let came = Deferred.makeUnsafe<void>()
-  const flushPending = (): void => {
-    if (pending.length === 0) return
-    const entries = pending
-    pending = []
-    came = Deferred.makeUnsafe<void>()
+  const passEntries = (entries: ReadonlyArray<Entry>): void => {
+    if (pending.isEmpty() && Deferred.isDoneUnsafe(came)) came = Deferred.makeUnsafe<void>()
+    if (entries.length === 0) return
     const group = safe(entries)
     for (const listener of listeners) listener(group)
   }
-  const passOn = Effect.catchDefect(Effect.sync(flushPending), (defect) =>
-    Effect.logWarning("Entries of the run record cannot be exported; what exporters make of these is missing.", defect)
-  )
+  const passOn = (work: () => void) =>
+    Effect.catchDefect(Effect.sync(work), (defect) =>
+      Effect.logWarning(
+        "Entries of the run record cannot be exported; what exporters make of these is missing.",
+        defect
+      )
+    )
+  const flush = passOn(() => passEntries(pending.take()))
   const work = Effect.andThen(
     Effect.suspend(() => Deferred.await(came)),
-    passOn
+    passOn(() => passEntries(pending.take(clock.currentTimeMillisUnsafe())))
   )
   yield* Effect.forkScoped(Effect.repeat(work, Schedule.spaced(pause)))
   yield* source((entries) => {
-    if (pending.length === 0) Deferred.doneUnsafe(came, Exit.void)
-    for (const entry of entries) pending.push(entry)
+    pending.add(entries)
+    Deferred.doneUnsafe(came, Exit.void)
   })
   return {
-    flush: passOn,
+    flush,
     listen: (listener) =>
       Effect.asVoid(
         Effect.acquireRelease(
           Effect.sync(() => void listeners.add(listener)),
           () =>
             Effect.andThen(
-              passOn,
+              flush,
               Effect.sync(() => listeners.delete(listener))
             )
         )

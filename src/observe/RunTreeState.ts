@@ -192,11 +192,13 @@ const appendMessage = (
   within.run.messages.push(stored)
   if (origin === "model") {
     // An answer forms a step even if its attempts are not in the record.
-    const { number = 0 } = within.run.steps.at(-1) ?? {}
+    const last = within.run.steps.at(-1)
+    // The answer of a run whose record was cut is stored after the end of the run.
+    const open = within.step ?? (within.run.end === undefined ? undefined : last)
     const step =
-      within.step?.message === undefined
-        ? (within.step ?? getOrBeginStep(tree, within, number + 1, entry.at))
-        : getOrBeginStep(tree, within, number + 1, entry.at)
+      open !== undefined && open.message === undefined
+        ? open
+        : getOrBeginStep(tree, within, (last?.number ?? 0) + 1, entry.at)
     step.message = stored
     for (const { id, name, params } of listCalls(message)) addCall(within, entry.at, { id, name, args: params })
   }

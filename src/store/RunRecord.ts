@@ -75,6 +75,8 @@ export interface Service {
   readonly unread: (filter?: Filter) => Effect.Effect<Unread.Unread, SessionStoreError>
   /** Passes new entries of this process to a listener until the scope closes. */
   readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
+  /** Tests whether the record has listeners. If absent, starts of calls may reach listeners late. */
+  readonly isHeard?: (() => boolean) | undefined
   /**
    * Combines several writes into one transaction. A session store in the same database has the same function. Absent if
    * writing is not transactional.
@@ -135,7 +137,7 @@ export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stre
 export const makeMaskedWriter = (
   keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>,
   afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void> = (effect) => effect
-): Pick<Service, "append" | "listen"> => {
+): Pick<Service, "append" | "isHeard" | "listen"> => {
   const listeners = new Set<Listener>()
   /** Calls all listeners. The failure of a listener does not affect the run. */
   const notifyListeners = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
@@ -165,6 +167,7 @@ export const makeMaskedWriter = (
       Effect.flatMap(StoredForm.maskEntries(entries), (masked) =>
         listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))
       ),
+    isHeard: () => listeners.size > 0,
     listen: (listener) =>
       Effect.acquireRelease(
         Effect.sync(() => void listeners.add(listener)),

@@ -28,16 +28,18 @@ export interface Recording {
 export const recordStart = (
   { parallel, parentCallId, recorder }: Recording,
   { args, call: { id, name }, context: { apiRequestId } }: Prepare.ReadyCall
-): void =>
-  recorder.write({
-    _tag: "CallStarted",
+): void => {
+  const within = parentCallId === undefined ? {} : { parentCallId }
+  recorder.write({ _tag: "CallStarted", callId: id, name, args, apiRequestId, parallel, ...within }, () => ({
+    _tag: "CallEnded",
     callId: id,
     name,
-    args,
-    apiRequestId,
-    parallel,
-    ...(parentCallId === undefined ? {} : { parentCallId })
-  })
+    status: "cancelled",
+    ran: true,
+    durationMillis: 0,
+    ...within
+  }))
+}
 
 /** Records that a call ended. */
 export const recordEnd = (

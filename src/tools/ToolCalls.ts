@@ -199,14 +199,14 @@ const planStarts = <E>(
         return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
       })
     )
+  const startQuietly = (one: Prepare.ReadyCall): Effect.Effect<void> => {
+    const recorded = Effect.sync(() => recordStarts([one]))
+    return recording?.recorder.isHeard() === true ? Effect.andThen(recorded, recording.recorder.flush) : recorded
+  }
   return {
     first: together.length === 0 ? Effect.void : startNoted(together),
     of: (one: Prepare.ReadyCall): Effect.Effect<void, E> =>
-      together.includes(one)
-        ? Effect.void
-        : canLeaveTraces(one)
-          ? startNoted([one])
-          : Effect.sync(() => recordStarts([one]))
+      together.includes(one) ? Effect.void : canLeaveTraces(one) ? startNoted([one]) : startQuietly(one)
   }
 }
 

@@ -278,6 +278,9 @@ describe("a line", () => {
   it("8 a custom category without subtype is refused and not written", () => {
     assert.isTrue(Result.isFailure(Atof.decode(mark("x", { category: "custom" }))))
     assert.isTrue(Result.isFailure(Atof.encode({ ...event("x"), category: "custom" } as Atof.Event)))
+    const unsorted = { ...event("x"), kind: "scope", scope_category: "start", category: "tool" }
+    const line = Atof.encode({ ...unsorted, attributes: ["streaming", "parallel", "streaming"] } as Atof.Event)
+    assert.deepStrictEqual(JSON.parse(Result.getOrThrow(line)).attributes, ["parallel", "streaming"])
     assert.isTrue(Result.isSuccess(Atof.decode(mark("x", { category: "custom", category_profile: { subtype: "a" } }))))
   })
 

@@ -1,15 +1,18 @@
 // What exporters of runs do when sessions go on elsewhere, disks are full and files are damaged; and that a trajectory
 // that is put together while a run goes on is the one that its events make.
 import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import * as TestClock from "effect/testing/TestClock"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
-import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import type * as Atif from "../../src/observe/Atif.ts"
 import * as AtifCheck from "../../src/observe/AtifCheck.ts"
+import * as AtifWriter from "../../src/observe/AtifWriter.ts"
 import * as AtifConvert from "../../src/observe/AtifConvert.ts"
 import * as Atof from "../../src/observe/Atof.ts"
 import * as RecordEntries from "./support/recordEntries.ts"
@@ -402,5 +405,48 @@ describe("a trajectory that is put together while events come", () => {
         for (const trajectory of live) sound(JSON.parse(JSON.stringify(trajectory)))
         assert.deepStrictEqual(live, afterwards)
       })
+  )
+})
+
+describe("the trajectory of a run that continues", () => {
+  it.effect("exists from its first answer on, is replaced at most once per second, and is whole at the end", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const writer = yield* AtifWriter.make(
+        { directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded" },
+        () => Effect.succeed([])
+      )
+      const record = RecordEntries.make(Runs.agent)
+      let taken = 0
+      const writeNew = Effect.suspend(() => {
+        const entries = record.entries.slice(taken)
+        taken = record.entries.length
+        return writer.write(entries)
+      })
+      const path = join(directory, "t-s.json")
+      const read = () => {
+        const { extra, steps } = readTrajectory(path)
+        return { agent: steps.filter(({ source }) => source === "agent").length, unfinished: extra?.["unfinished"] }
+      }
+      const ask = (id: string) => record.ask("s", { calls: [{ id, name: "t" }], usage })
+      record.begin("s", "go")
+      yield* writeNew
+      assert.isFalse(existsSync(path), "there is no step yet")
+      ask("1")
+      assert.isUndefined(yield* writeNew)
+      assert.deepStrictEqual(read(), { agent: 1, unfinished: true })
+      record.result("s", { id: "1", name: "t" }, "r")
+      ask("2")
+      assert.strictEqual(yield* writeNew, AtifWriter.interval)
+      assert.deepStrictEqual(read(), { agent: 1, unfinished: true })
+      yield* TestClock.adjust(AtifWriter.interval)
+      assert.isUndefined(yield* writeNew)
+      assert.deepStrictEqual(read(), { agent: 2, unfinished: true })
+      record.result("s", { id: "2", name: "t" }, "r")
+      record.ask("s", { text: "done", usage })
+      record.end("s")
+      assert.isUndefined(yield* writeNew)
+      assert.deepStrictEqual(read(), { agent: 3, unfinished: undefined })
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 })

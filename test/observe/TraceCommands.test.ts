@@ -118,6 +118,31 @@ describe("a stored session", () => {
   )
 })
 
+describe("a text with characters that reorder it", () => {
+  it.live("is in a pipe as in a file", () =>
+    Effect.gen(function* () {
+      const { at, hermes, home } = yield* machine
+      const id = SessionId.make("reordered")
+      const text = "a \u202e b \u2066 c \u2069 d \u0085 e"
+      yield* Effect.provide(
+        SessionStore.SessionStore.use((store) =>
+          Effect.andThen(
+            store.create({ id, source: "cli", provider: "p", model: "m", systemPrompt: "", cwd: "/" }),
+            store.append(id, [Prompt.userMessage({ content: [Prompt.textPart({ text })] })])
+          )
+        ),
+        SessionStore.layerSqlite({ path: join(home, "state.db") })
+      )
+      const ended = yield* hermes(["trace", "convert", id, "--output", at("out.json")])
+      assert.strictEqual(ended.code, 0, ended.stderr)
+      const { stdout } = yield* hermes(["trace", "convert", id])
+      assert.strictEqual(stdout, readFileSync(at("out.json"), "utf8"))
+      const trajectory: Atif.Trajectory = JSON.parse(stdout)
+      assert.strictEqual(trajectory.steps.at(-1)?.message, text)
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+})
+
 describe("a record that is not all there", () => {
   it.live(
     "entries of a newer version and damaged ones are told, and the rest is shown; so while another process writes",

@@ -9,7 +9,6 @@
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
-import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
@@ -17,6 +16,7 @@ import type { SessionStoreError } from "./AgentError.ts"
 import * as GrowingList from "./GrowingList.ts"
 import type { SessionId, TurnId } from "./Ids.ts"
 import type { ToolDefinition } from "./ModelCall.ts"
+import * as OpenParts from "./OpenParts.ts"
 import type { Entry, Origin, RecordEvent, Reference } from "./RecordEvent.ts"
 
 /** The writer of the record of one run. */
@@ -27,7 +27,22 @@ export interface Recorder {
   readonly isChild: boolean
   /** Messages of the session by position, in the form in which they were added. */
   readonly stored: ReadonlyArray<Prompt.Message>
-  readonly write: (event: RecordEvent) => void
+  /**
+   * Writes an event. For an event that begins an attempt, a call or a child, `end` creates the event that ends it if
+   * the record is cut first.
+   */
+  readonly write: (event: RecordEvent, end?: () => RecordEvent) => void
+  /**
+   * Ends the record although the run has not ended yet, because the release of its resources takes too long. Writes the
+   * ends of all open parts, the most recent one first, and the results of `last`, and passes everything on to the
+   * record. Later ends of these parts and of the run are ignored. Has no effect if the run has ended.
+   */
+  readonly cut: (last: () => ReadonlyArray<RecordEvent>) => Effect.Effect<void>
+  /**
+   * Cuts the record of a child before this record is cut, if the child is a part of the run. `cut` is called at most
+   * once.
+   */
+  readonly cutBefore: (sessionId: SessionId, cut: Effect.Effect<void>) => void
   /** Records messages that were appended to the session, in order; `position` is the position of the first message. */
   readonly appended: (
     origin: Origin,
@@ -47,6 +62,11 @@ export interface Recorder {
   readonly offered: (tools: ReadonlyArray<ToolDefinition>) => string | undefined
   /** Passes the written events on to the record. */
   readonly flush: Effect.Effect<void>
+  /**
+   * Tests whether a view of runs listens to the record. In that case the start of a call is passed on before the call
+   * is made, at the cost of one more write.
+   */
+  readonly isHeard: () => boolean
   /**
    * Runs a write to the session, and calls `told` with its result to record the resulting events. If the session and
    * the record share a store, these and all pending events are stored in the same transaction.
@@ -98,11 +118,13 @@ interface Options {
   readonly history: ReadonlyArray<Prompt.Message>
   /** Messages outside the session that an earlier run of the session has recorded. */
   readonly recorded?: ReadonlyArray<Prompt.Message> | undefined
-  /** Returns the current time in epoch milliseconds; created by {@link makeStartTimes}. */
+  /** Returns the current time in epoch milliseconds; created by `RecordTimes.makeStartTimes`. */
   readonly now: () => number
   /** Returns a short hash of the text. */
   readonly hash: (text: string) => string
   readonly sink: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
+  /** Tests whether the record has listeners. */
+  readonly isHeard?: (() => boolean) | undefined
   /**
    * Runs writes in one transaction of the store that the session and the record share; absent if they have separate
    * stores.
@@ -114,26 +136,6 @@ interface Options {
 export const RunRecorder = Context.Reference<Recorder | undefined>("hermes-effect/domain/RunRecorder", {
   defaultValue: () => undefined
 })
-
-/** Start time of the newest run, by clock. */
-const lastStarts = new WeakMap<Clock.Clock, number>()
-
-/**
- * Starts the clock of a run and returns a function that returns the current time for its entries, in epoch
- * milliseconds. The start times of runs that start in the same millisecond differ by one microsecond, so that a trace
- * collector can order their spans by time.
- */
-export const makeStartTimes = (clock: Clock.Clock): (() => number) => {
-  const millis = clock.currentTimeMillisUnsafe()
-  const last = lastStarts.get(clock)
-  const start = last !== undefined && Math.floor(last) === millis ? last + 0.001 : millis
-  lastStarts.set(clock, start)
-  return () => {
-    const now = clock.currentTimeMillisUnsafe()
-    // An entry in the first millisecond must not be earlier than the start of its run.
-    return now === millis ? start : now
-  }
-}
 
 /** Calls `f` with the recorder of the fiber, if there is one. */
 export const record = (f: (recorder: Recorder) => void): Effect.Effect<void> =>
@@ -188,6 +190,7 @@ export const make = ({
   hash,
   history,
   isChild = false,
+  isHeard = () => false,
   now,
   recorded = [],
   sessionId,
@@ -207,8 +210,12 @@ export const make = ({
   let buffer: Array<Entry> = []
   let waiting: ReadonlyArray<PendingWrite> = []
 
-  const write = (event: RecordEvent): void => {
-    buffer.push({ sessionId, turnId, at: now(), event })
+  const parts = OpenParts.make()
+  /** Cuts of the records of children, by session. */
+  const childCuts = new Map<string, Effect.Effect<void>>()
+
+  const write: Recorder["write"] = (event, end) => {
+    if (parts.admit(event, end)) buffer.push({ sessionId, turnId, at: now(), event })
   }
 
   /** Returns the position of a message that was in the session before the run. */
@@ -326,11 +333,37 @@ export const make = ({
 
   const doNothing = (): void => {}
 
+  const flush: Recorder["flush"] = Effect.suspend(() => {
+    if (waiting.length === 0) return flushBuffer()
+    return Effect.catch(storing(Effect.void, doNothing), (error) => {
+      waiting = waiting.filter(({ told }) => told !== undefined)
+      // Flushes only if no writes are pending, to preserve the order of entries.
+      return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? flushBuffer() : Effect.void)
+    })
+  })
+
+  const cut: Recorder["cut"] = (last) =>
+    Effect.suspend(() => {
+      if (parts.isEnded()) return Effect.void
+      const children = Array.from(childCuts).filter(([child]) => parts.isOpen(`child ${child}`))
+      return Effect.andThen(
+        Effect.forEach(children, ([, cutChild]) => cutChild, { discard: true }),
+        Effect.suspend(() => {
+          if (parts.isEnded()) return Effect.void
+          const at = now()
+          for (const event of parts.endAll(last())) buffer.push({ sessionId, turnId, at, event })
+          return flush
+        })
+      )
+    })
+
   return {
     turnId,
     isChild,
     stored,
     write,
+    cut,
+    cutBefore: (child, cutChild) => void childCuts.set(child, cutChild),
     appended: (origin, first, messages, apiRequestId) =>
       messages.forEach((message, index) => {
         const position = first + index
@@ -383,14 +416,8 @@ export const make = ({
       }
       return id
     },
-    flush: Effect.suspend(() => {
-      if (waiting.length === 0) return flushBuffer()
-      return Effect.catch(storing(Effect.void, doNothing), (error) => {
-        waiting = waiting.filter(({ told }) => told !== undefined)
-        // Flushes only if no writes are pending, to preserve the order of entries.
-        return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? flushBuffer() : Effect.void)
-      })
-    }),
+    flush,
+    isHeard,
     storing,
     deferred: (write) => {
       if (together === undefined) return write

@@ -28,17 +28,26 @@ import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
 import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
 import type { Stdio } from "effect/Stdio"
 import type { Terminal } from "effect/Terminal"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import {
+  type ChildProcessHandle,
+  ChildProcessSpawner,
+  make as makeSpawner,
+  makeHandle
+} from "effect/process/ChildProcessSpawner"
+import * as Scope from "effect/Scope"
 import { type ChildProcess as NodeProcess, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import * as InheritedDescriptors from "./InheritedDescriptors.ts"
+import * as ProcessGroups from "./ProcessGroups.ts"
 
 /** The environment variable that marks a process and its descendants. */
 const markVariable = "HERMES_PROCESS_MARK"
@@ -199,6 +208,16 @@ const withoutInherited = (command: ChildProcess.Command): ChildProcess.Command =
     ? ChildProcess.pipeTo(withoutInherited(command.left), withoutInherited(command.right), command.options)
     : InheritedDescriptors.closeFor(command, InheritedDescriptors.listDescriptors())
 
+/** Starts a process whose resources are released with a scope. Closes the scope if the process cannot be started. */
+const startIn = (
+  scope: Scope.Closeable,
+  start: Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
+): Effect.Effect<{ readonly handle: ChildProcessHandle; readonly scope: Scope.Closeable }, PlatformError> =>
+  Scope.provide(start, scope).pipe(
+    Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))),
+    Effect.map((handle) => ({ handle, scope }))
+  )
+
 /** Wraps a spawner so that its processes never outlive this process. */
 const guardSpawner = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Service"] =>
   makeSpawner(
@@ -210,9 +229,12 @@ const guardSpawner = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawne
         Effect.sync(() => addMark(mark)),
         () => Effect.sync(() => removeMark(mark))
       )
-      const handle = yield* inner.spawn(withoutInherited(markCommand(command, mark)))
+      const { handle } = yield* Effect.acquireRelease(
+        startIn(yield* Scope.make(), inner.spawn(withoutInherited(markCommand(command, mark)))),
+        ({ handle, scope }, exit) => ProcessGroups.releaseGroup(handle, Scope.close(scope, exit))
+      )
       recordGroup(mark, handle.pid)
-      return handle
+      return makeHandle({ ...handle, kill: (options) => ProcessGroups.killGroup(handle.pid, handle.kill(options)) })
     })
   )
 

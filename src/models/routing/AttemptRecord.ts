@@ -169,6 +169,8 @@ const makeEndRecord = (
   }
 }
 
+const interrupted = Exit.failCause(Cause.interrupt())
+
 /** Runs an attempt whose request is ready, in its span, and writes its start and its end to the run record. */
 export const recordAttempt = <E, R>(
   sent: RecordedAttempt,
@@ -181,12 +183,17 @@ export const recordAttempt = <E, R>(
     if (recorder === undefined && span === undefined) return execution
     const { context } = sent.state.question
     const apiRequestId = makeApiRequestId(context.turnId, context.apiCallCount, sent.number)
-    recorder?.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
-    const placed = span === undefined ? execution : Effect.provideService(execution, Tracer.ParentSpan, span)
-    return Effect.onExit(placed, (exit) =>
-      Effect.sync(() => {
-        recorder?.write(makeEndRecord(sent, apiRequestId, exit))
-        if (span !== undefined) AttemptSpan.endSpan(span, services, sent, exit)
-      })
+    recorder?.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)), () =>
+      makeEndRecord(sent, apiRequestId, interrupted)
     )
+    const placed = span === undefined ? execution : Effect.provideService(execution, Tracer.ParentSpan, span)
+    const recordEnd = (exit: Exit.Exit<ModelResponse, E>): void => {
+      recorder?.write(makeEndRecord(sent, apiRequestId, exit))
+      if (span !== undefined) AttemptSpan.endSpan(span, services, sent, exit)
+    }
+    if (recorder?.isHeard() !== true) return Effect.onExit(placed, (exit) => Effect.sync(() => recordEnd(exit)))
+    return Effect.onExit(Effect.andThen(recorder.flush, placed), (exit) => {
+      recordEnd(exit)
+      return recorder.flush
+    })
   })

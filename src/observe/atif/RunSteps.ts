@@ -201,6 +201,13 @@ const readAnswer = ({ attempts, message, number }: Step): Answer | undefined => 
   return parts === undefined ? undefined : readPartsAnswer(parts, number)
 }
 
+/** Tests whether a run may continue: it has no end, and no later run of its session has begun. */
+const isOpen = ({ tree }: RunSource, run: Run): boolean =>
+  run.end === undefined &&
+  (run.child === undefined
+    ? tree.roots.findLast(({ sessionId }) => sessionId === run.sessionId) === run
+    : run.child.end === undefined)
+
 /** Creates the step of a model call that received no answer. Returns `undefined` if there is no failed attempt. */
 const makeUnansweredStep = (failures: ReadonlyArray<Attempt>): Draft.Step | undefined => {
   const last = failures.at(-1)
@@ -276,6 +283,8 @@ const addStep = (source: RunSource, session: SessionDraft, step: Step): void => 
   for (const attempt of step.attempts) addTransientMessages(source, session, attempt)
   const answer = readAnswer(step)
   if (answer === undefined) {
+    // The model may still answer.
+    if (isOpen(source, step.run) && step.attempts.at(-1)?.end === undefined) return
     const made = makeUnansweredStep(step.attempts.filter(({ end }) => end?.status !== "answered"))
     if (made !== undefined) steps.push(made)
     return
@@ -361,6 +370,9 @@ const addOutcome = ({ extra }: Draft.Draft, run: Run): void => {
   // Side tasks between the runs of a session do not form a run.
   if (run.start === undefined && run.steps.length === 0 && run.messages.length === 0 && end === undefined) return
   extra["exit"] = end?.exit ?? (run.endedAt === undefined ? "unknown" : "interrupted")
+  // The run goes on, or its process was killed.
+  if (end === undefined) extra["unfinished"] = true
+  else delete extra["unfinished"]
   if (end?.exit === "interrupted" || end?.exit === "interrupted_by_user") extra["interrupted"] = true
   else delete extra["interrupted"]
   if (end?.failure !== undefined) extra["error"] = toJson(end.failure)

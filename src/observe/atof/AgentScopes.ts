@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * - Times come from the record, in microseconds. Two events of one agent never have the same instant: if the times are
- *   equal, the later event is moved by one microsecond. A child begins after its call and ends before it.
+ * - Times come from the record, in microseconds. Two events of one agent or of its children never have the same
+ *   instant: if the times are equal, the later event is moved by one microsecond. A child begins after its call and
+ *   ends before it.
  * - Ids are UUIDs derived from the session, the caller's key and the number of times that it was used. The same calls
  *   therefore produce the same ids.
  * - Before a scope closes, everything open in it, including children, is ended as interrupted. If a session is
@@ -28,7 +29,7 @@ export interface Session {
   readonly id: string
   readonly scope: ScopeEvent
   readonly parent: Session | undefined
-  /** Instant of the session's last event, in microseconds. */
+  /** Instant of the last event of the session and of its children, in microseconds. They share one clock. */
   readonly clock: { last: number }
   readonly open: Map<RunTree.Attempt | RunTree.Call, ScopeEvent>
   /** Number of uses of each name that ids are derived from, because names may repeat. */
@@ -188,11 +189,13 @@ export const openSession = (
     data
   }
   scopes.out.push(scope)
+  const clock = parent?.clock ?? { last: micros }
+  clock.last = micros
   const session: Session = {
     id,
     scope,
     parent,
-    clock: { last: micros },
+    clock,
     open: new Map(),
     names,
     runs: [],
@@ -235,10 +238,8 @@ const closeSession = (scopes: ScopesState, session: Session, at: number, facts: 
   end(scopes, session, session.scope, at, { data: null, category_profile: null, facts })
   const { parent } = session
   // The enclosing scope of a child ends after the child.
-  if (parent !== undefined) {
-    parent.clock.last = Math.max(parent.clock.last, session.clock.last)
-    closeIfEnded(scopes, parent)
-  } else scopes.ended = Math.max(scopes.ended, session.clock.last)
+  if (parent !== undefined) closeIfEnded(scopes, parent)
+  else scopes.ended = Math.max(scopes.ended, session.clock.last)
 }
 /** Closes the children of a session as interrupted. */
 export const cutChildren = (scopes: ScopesState, session: Session, at: number): void => {

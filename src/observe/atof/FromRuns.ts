@@ -19,14 +19,15 @@
  *
  * **Gotchas**
  *
- * The record is written step by step, so the events of concurrent agents are interleaved and a reader must sort them by
- * time. A failed attempt has no `data` unless a part of its answer arrived, and a call made by a tool has its id only
- * in the metadata, because the reference converter rejects anything else.
+ * Events are in the order of time if the entries are ({@link toEvents} orders them). A failed attempt has no `data`
+ * unless a part of its answer arrived, and a call made by a tool has its id only in the metadata, because the reference
+ * converter rejects anything else.
  *
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
  */
 import type * as Record from "../../base/domain/RecordEvent.ts"
 import type { Event } from "../Atof.ts"
+import * as EntryOrder from "../EntryOrder.ts"
 import * as AgentScopes from "./AgentScopes.ts"
 import * as MessageMarks from "./MessageMarks.ts"
 import * as RunScopes from "./RunScopes.ts"
@@ -84,7 +85,7 @@ export const make = (agent: AgentScopes.Agent): Stream => {
 export const toEvents = (entries: Iterable<Record.Entry>, agent: AgentScopes.Agent): ReadonlyArray<Event> => {
   const stream = make(agent)
   const events: Array<Event> = []
-  for (const entry of entries) for (const event of stream.add(entry)) events.push(event)
+  for (const entry of EntryOrder.sort(entries)) for (const event of stream.add(entry)) events.push(event)
   events.push(...stream.close())
   return events
 }

@@ -45,7 +45,10 @@ const markStoredAnswer = (stream: StreamState, run: RunTree.Run, at: number, { m
   })
 }
 
-/** Adds marks for results of calls that no step of the run made. */
+/**
+ * Adds marks for results that no scope of a call has: results of calls that no step of the run made, and results that
+ * were stored after the record of the run was cut.
+ */
 const markForeignResults = (
   stream: StreamState,
   run: RunTree.Run,
@@ -54,11 +57,9 @@ const markForeignResults = (
   { origin, position }: Stored
 ): void => {
   for (const part of content) {
-    if (
-      part.type !== "tool-result" ||
-      run.steps.findLast(({ calls }) => calls.some(({ id }) => id === part.id)) !== undefined
-    )
-      continue
+    if (part.type !== "tool-result") continue
+    const isOfRun = run.steps.some(({ calls }) => calls.some(({ id }) => id === part.id))
+    if (isOfRun && run.end === undefined) continue
     AgentScopes.mark(stream.scopes, getSession(stream, run), {
       name: "hermes.message",
       key: `message ${run.turnId}`,

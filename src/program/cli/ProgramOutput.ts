@@ -8,6 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Paint from "./render/Paint.ts"
+import * as SafeText from "./render/SafeText.ts"
 import type { Streams } from "./render/Screen.ts"
 import * as Wrap from "./render/Wrap.ts"
 
@@ -51,6 +52,15 @@ export class Output extends Context.Service<Output, Service>()("hermes-effect/cl
 
 /** Prints a line to stdout. */
 export const printLine = (text: string): Effect.Effect<void, never, Output> => Output.use(({ out }) => out(`${text}\n`))
+
+/**
+ * Prints JSON to stdout: on a terminal with harmful characters escaped, otherwise unchanged, as in a file. `text` ends
+ * with a line feed.
+ */
+export const printJson = (text: string): Effect.Effect<void, never, Output> =>
+  Output.use(({ out, streams: { answer } }) =>
+    answer.terminal ? out(SafeText.escapeJson(text)) : Effect.sync(() => answer.write(text))
+  )
 
 /** Renders rows of cells as lines, with each column as wide as its widest cell. */
 export const renderTable = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {

@@ -22,7 +22,7 @@ import { failed, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import * as OutputFile from "./OutputFile.ts"
-import { printLine, printNote, Output } from "./ProgramOutput.ts"
+import { printJson, printLine, printNote } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
@@ -189,7 +189,7 @@ export const exportRollouts = Effect.fn("hermes rl export")(function* ({
   if (lines.length === 0)
     return yield* makeWorkFailure("nothing can be exported: --format messages exports rollouts without tokens")
   const text = lines.map((one) => `${JSON.stringify(one)}\n`).join("")
-  if (output === undefined) return yield* Output.use(({ out }) => out(text))
+  if (output === undefined) return yield* printJson(text)
   yield* OutputFile.write(output, text)
   yield* printLine(`${lines.length} ${format ?? "groups"} in ${output}`)
 }, Effect.provide(CommandSettings.surroundings))

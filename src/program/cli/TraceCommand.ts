@@ -42,7 +42,7 @@ import {
 } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as OutputFile from "./OutputFile.ts"
-import { printLine, printNote, Output, printWarnings } from "./ProgramOutput.ts"
+import { printJson, printLine, printNote, Output, printWarnings } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { forReading, withStoredSession } from "./SessionChoice.ts"
 
@@ -263,7 +263,7 @@ const convert = Command.make(
               .join(", ")}${wanted.length > 5 ? ", …" : ""})`
       )
     }
-    if (output === undefined) return yield* printLine(AtifWriter.render(first).trimEnd())
+    if (output === undefined) return yield* printJson(`${AtifWriter.render(first).trimEnd()}\n`)
     const rest =
       session === undefined && (isDirectory || isArchive) ? yield* loadContinuations(next, pictures.place) : []
     const all = [...wanted, ...rest]

@@ -15,6 +15,7 @@ import * as Cost from "../../base/domain/Cost.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Route from "../../base/domain/Route.ts"
+import * as RecordTimes from "../../base/domain/RecordTimes.ts"
 import * as RunRecorder from "../../base/domain/RunRecorder.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
@@ -130,7 +131,7 @@ const recordTask =
         sessionId,
         turnId,
         history: [],
-        now: RunRecorder.makeStartTimes(clock),
+        now: RecordTimes.makeStartTimes(clock),
         hash: (text) => Digest.toHex(text, 16),
         sink: record.append,
         together: record.together === store.together ? record.together : undefined

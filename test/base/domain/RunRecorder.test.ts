@@ -8,7 +8,10 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../../../src/base/domain/AgentError.ts"
 import { SessionId, TurnId } from "../../../src/base/domain/Ids.ts"
+import type * as RecordEvent from "../../../src/base/domain/RecordEvent.ts"
+import * as RecordTimes from "../../../src/base/domain/RecordTimes.ts"
 import * as RunRecorder from "../../../src/base/domain/RunRecorder.ts"
+import * as Usage from "../../../src/base/domain/Usage.ts"
 
 const said = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 
@@ -28,7 +31,7 @@ describe("times of a run's entries", () => {
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       yield* TestClock.setTime(1_800_000_000_000)
-      const times = Array.from({ length: 50 }, () => RunRecorder.makeStartTimes(clock))
+      const times = Array.from({ length: 50 }, () => RecordTimes.makeStartTimes(clock))
       const starts = times.map((time) => time())
       assert.deepStrictEqual(
         starts,
@@ -37,12 +40,12 @@ describe("times of a run's entries", () => {
       assert.strictEqual(new Set(starts).size, 50)
       assert.deepStrictEqual(
         times.map((time) => time()),
-        starts,
-        "entries of the first millisecond are not before their run"
+        starts.map(() => starts.at(-1)),
+        "entries of the first millisecond are not before any run that has started"
       )
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(times[7]?.(), 1_800_000_000_001)
-      assert.strictEqual(RunRecorder.makeStartTimes(clock)(), 1_800_000_000_001)
+      assert.strictEqual(RecordTimes.makeStartTimes(clock)(), 1_800_000_000_001)
     })
   )
 
@@ -50,10 +53,10 @@ describe("times of a run's entries", () => {
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       yield* TestClock.setTime(1_800_000_000_000)
-      const time = RunRecorder.makeStartTimes(clock)
+      const time = RecordTimes.makeStartTimes(clock)
       yield* TestClock.setTime(1_700_000_000_000)
       assert.strictEqual(time(), 1_700_000_000_000)
-      assert.strictEqual(RunRecorder.makeStartTimes(clock)(), 1_700_000_000_000)
+      assert.strictEqual(RecordTimes.makeStartTimes(clock)(), 1_700_000_000_000)
     })
   )
 })
@@ -230,6 +233,103 @@ describe("a write to the session", () => {
       assert.deepStrictEqual(sunk, [])
       yield* made.flush
       assert.deepStrictEqual(sunk, [["before", "stored at 7"]])
+    })
+  )
+})
+
+describe("a record that is cut", () => {
+  const started = (id: string): RecordEvent.RecordEvent => ({
+    _tag: "CallStarted",
+    callId: id,
+    name: "sleep",
+    args: {},
+    apiRequestId: "a",
+    parallel: false
+  })
+  const ended = (id: string, status: "ok" | "cancelled"): RecordEvent.RecordEvent => ({
+    _tag: "CallEnded",
+    callId: id,
+    name: "sleep",
+    status,
+    ran: true,
+    durationMillis: 0
+  })
+  const child: RecordEvent.RecordEvent = {
+    _tag: "ChildStarted",
+    subagentId: "sa",
+    sessionId: SessionId.make("c"),
+    goal: "g",
+    role: "leaf",
+    background: false
+  }
+  const childEnded: RecordEvent.RecordEvent = {
+    _tag: "ChildEnded",
+    subagentId: "sa",
+    sessionId: SessionId.make("c"),
+    status: "interrupted",
+    durationMillis: 1
+  }
+  const over: RecordEvent.RecordEvent = {
+    _tag: "RunEnded",
+    exit: "interrupted",
+    steps: 1,
+    usage: Usage.zero,
+    cost: { status: "unknown", usd: undefined, source: "none" } as never
+  }
+  const tag = ({ event, sessionId }: RecordEvent.Entry): string =>
+    event._tag === "CallEnded" ? `${sessionId} ${event.callId} ${event.status}` : `${sessionId} ${event._tag}`
+
+  it.effect("ends what is open, children first and once, and later ends are ignored", () =>
+    Effect.gen(function* () {
+      const written: Array<RecordEvent.Entry> = []
+      const sink = (entries: ReadonlyArray<RecordEvent.Entry>) => Effect.sync(() => void written.push(...entries))
+      const own = recorder([], { sink })
+      const below = recorder([], { sink, sessionId: SessionId.make("c") })
+      own.write(started("done"), () => ended("done", "cancelled"))
+      own.write(ended("done", "ok"))
+      own.write(started("open"), () => ended("open", "cancelled"))
+      own.write(child, () => childEnded)
+      own.cutBefore(
+        SessionId.make("c"),
+        below.cut(() => [over])
+      )
+      own.cutBefore(SessionId.make("other"), Effect.die("not a child of this run"))
+      below.write(started("inner"), () => ended("inner", "cancelled"))
+      yield* own.flush
+      const pending = [ended("open", "cancelled"), ended("never began", "cancelled"), over]
+      yield* own.cut(() => pending)
+      yield* own.cut(() => pending)
+      for (const late of [ended("open", "ok"), ended("never began", "ok"), childEnded, over]) own.write(late)
+      own.write({ _tag: "Notice", level: "info", message: "late" })
+      below.write(over)
+      own.appended("tool", 0, [said("late")])
+      yield* own.flush
+      yield* below.flush
+      assert.deepStrictEqual(written.map(tag), [
+        "s CallStarted",
+        "s done ok",
+        "s CallStarted",
+        "s ChildStarted",
+        "c CallStarted",
+        "c inner cancelled",
+        "c RunEnded",
+        "s ChildEnded",
+        "s open cancelled",
+        "s never began cancelled",
+        "s RunEnded",
+        "s MessageAppended"
+      ])
+    })
+  )
+
+  it.effect("is not cut after the end of the run", () =>
+    Effect.gen(function* () {
+      const written: Array<RecordEvent.Entry> = []
+      const own = recorder([], { sink: (entries) => Effect.sync(() => void written.push(...entries)) })
+      own.write(over)
+      yield* own.cut(() => [over])
+      yield* own.flush
+      assert.deepStrictEqual(written.map(tag), ["s RunEnded"])
     })
   )
 })

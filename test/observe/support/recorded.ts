@@ -211,6 +211,7 @@ export const views = <E>(
     const sorted = events.toSorted((a, b) =>
       String(a.timestamp) < String(b.timestamp) ? -1 : String(a.timestamp) > String(b.timestamp) ? 1 : 0
     )
+    assert.deepStrictEqual(events, sorted, "the order of time")
     assert.deepStrictEqual(Atof.check({ events: sorted, faults: [] }), [])
     assert.deepStrictEqual(refusals(sorted), [])
     const converted = AtifConvert.convert(sorted, { agentName: agent.name })

@@ -5,6 +5,9 @@
  * after 1.5 s the program ends even if work still hangs. A command that handles the signal itself (a server with
  * pending requests) has 15 s. A second signal ends the program at once. In every case no child process is left running.
  *
+ * Files and exports of traces are completed after 1.25 s at the latest. For a slow collector the program waits one more
+ * second.
+ *
  * Variables that contain secrets are first removed from the environment. Services read them from `Environment`; code
  * that reads `process.env` cannot see them.
  *
@@ -23,6 +26,7 @@ import * as Logger from "effect/Logger"
 import { isSecretName } from "../../../base/domain/CredentialNames.ts"
 import * as ChildProcesses from "../../../base/platform/ChildProcesses.ts"
 import * as CurrentProcess from "../../../base/platform/CurrentProcess.ts"
+import * as EarlyRelease from "../../../base/platform/EarlyRelease.ts"
 import * as PluginDirectories from "../../../base/platform/PluginDirectories.ts"
 import {
   HiddenVariables,
@@ -45,6 +49,10 @@ import * as Streams from "./Streams.ts"
  */
 const killAfterMillis = 1000
 const graceMillis = 1500
+/** Time until views of runs are completed although the command has not ended, in milliseconds. */
+const completeAfterMillis = 1250
+/** Time, after the grace period, for views of runs that are being completed, in milliseconds. */
+const completionMillis = 1000
 /**
  * Time limits of a command that handles a signal itself: they cover a server's pending requests and the responses to
  * aborted requests.
@@ -115,6 +123,7 @@ export const startProgram = (
     ),
     Deferred.await
   )
+  const releases = EarlyRelease.make()
   const log = Logger.make<unknown, void>(({ logLevel, message }) => say(LogLine.render(logLevel, message)))
 
   const fiber = execute(argv).pipe(
@@ -129,6 +138,7 @@ export const startProgram = (
         Layer.succeed(HiddenVariables, own),
         Layer.succeed(InterruptCode, () => signalled ?? (isStuck ? failed : signals.SIGINT)),
         Layer.succeed(EndSignal, endSignal),
+        Layer.succeed(EarlyRelease.EarlyReleases, releases),
         Logger.layer([log])
       )
     ),
@@ -140,6 +150,22 @@ export const startProgram = (
     if (output.streams.aside.terminal) say(showCursor)
     return CurrentProcess.exit(code)
   }
+  /** Completes the views of runs, and ends the program at the end of the grace period or soon after it. */
+  const endInTime = (code: number, completeAfter: number, grace: number): void => {
+    let isCompleted = false
+    let isOver = false
+    setTimeout(() => {
+      Effect.runFork(releases.releaseAll).addObserver(() => {
+        isCompleted = true
+        if (isOver) abandonProgram(code)
+      })
+    }, completeAfter).unref()
+    setTimeout(() => {
+      if (isCompleted) abandonProgram(code)
+      isOver = true
+      setTimeout(() => abandonProgram(code), completionMillis).unref()
+    }, grace).unref()
+  }
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     const code = signals[signal]
     CurrentProcess.listen(signal, () => {
@@ -149,7 +175,8 @@ export const startProgram = (
       if (onSignal === undefined) fiber.interruptUnsafe()
       else onSignal()
       setTimeout(ChildProcesses.killAll, isAwaited ? awaitedKillMillis : killAfterMillis).unref()
-      setTimeout(() => abandonProgram(code), isAwaited ? awaitedGraceMillis : graceMillis).unref()
+      if (isAwaited) endInTime(code, awaitedKillMillis, awaitedGraceMillis)
+      else endInTime(code, completeAfterMillis, graceMillis)
     })
   }
   const warn = makeWarner(say, secrets)

@@ -43,15 +43,15 @@ export const toPlainText = (value: string): string =>
 
 const escaped = new RegExp(String.raw`[\u007f-\u009f\u202a-\u202e\u2066-\u2069]`, "gu")
 
+/** Escapes the harmful characters of JSON, which a parser reads unchanged. */
+export const escapeJson = (json: string): string =>
+  json.replace(escaped, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
+
 /**
  * Converts a value to JSON with harmful characters escaped as `\\uXXXX`: a terminal shows the escapes, and a parser
  * reads the original value.
  */
-export const toJson = (value: unknown, indent?: number): string =>
-  JSON.stringify(value, null, indent).replace(
-    escaped,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`
-  )
+export const toJson = (value: unknown, indent?: number): string => escapeJson(JSON.stringify(value, null, indent))
 
 /** Sanitises text and reduces it to one line: runs of white space, including line breaks, become one space. */
 export const toLine = (value: string): string => sanitise(value).replace(/\s+/gu, " ").trim()

@@ -1,0 +1,70 @@
+/**
+ * Orders entries of the run record by time. Each run passes its entries on step by step, so the entries of concurrent
+ * runs, such as children of one call, arrive late by different times.
+ *
+ * **Details**
+ *
+ * The entries of one session keep their order: an entry is never placed before an earlier entry of its session. Entries
+ * of the same time keep the order in which they arrived.
+ */
+import type { Entry } from "../base/domain/RecordEvent.ts"
+
+/** Time for which entries wait for entries of concurrent runs, in milliseconds. */
+export const patience = 100
+
+interface PlacedEntry {
+  readonly entry: Entry
+  /** Time that determines the order, in epoch milliseconds. */
+  readonly at: number
+}
+
+/** Entries that wait for their place. */
+interface EntryOrder {
+  readonly add: (entries: ReadonlyArray<Entry>) => void
+  readonly isEmpty: () => boolean
+  /**
+   * Removes and returns the entries in order, up to a time at which entries of concurrent runs may still be missing. By
+   * default, and if only one run is active, all entries.
+   */
+  readonly take: (now?: number) => ReadonlyArray<Entry>
+}
+
+/** Creates an order without entries. */
+export const make = (): EntryOrder => {
+  /** Time of the last entry of each session. */
+  const times = new Map<string, number>()
+  const activeRuns = new Set<string>()
+  let waiting: Array<PlacedEntry> = []
+
+  const place = (entry: Entry): PlacedEntry => {
+    const { event, sessionId, turnId } = entry
+    const at = Math.max(entry.at, times.get(sessionId) ?? 0)
+    times.set(sessionId, at)
+    if (event._tag === "RunStarted") activeRuns.add(turnId)
+    else if (event._tag === "RunEnded") activeRuns.delete(turnId)
+    else if (event._tag === "SessionEnded") times.delete(sessionId)
+    else if (event._tag === "ChildEnded") times.delete(event.sessionId)
+    return { entry, at }
+  }
+
+  return {
+    add: (entries) => {
+      for (const entry of entries) waiting.push(place(entry))
+    },
+    isEmpty: () => waiting.length === 0,
+    take: (now) => {
+      const until = now === undefined || activeRuns.size < 2 ? Number.POSITIVE_INFINITY : now - patience
+      const sorted = waiting.toSorted((a, b) => a.at - b.at)
+      const count = sorted.findIndex(({ at }) => at > until)
+      waiting = count === -1 ? [] : sorted.slice(count)
+      return (count === -1 ? sorted : sorted.slice(0, count)).map(({ entry }) => entry)
+    }
+  }
+}
+
+/** Returns all entries in order. */
+export const sort = (entries: Iterable<Entry>): ReadonlyArray<Entry> => {
+  const order = make()
+  order.add(Array.from(entries))
+  return order.take()
+}

@@ -1,0 +1,58 @@
+// Entries of concurrent sessions, which arrive step by step, in the order of their times.
+import { assert, describe, it } from "@effect/vitest"
+import type * as RecordEvent from "../../src/base/domain/RecordEvent.ts"
+import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
+import * as EntryOrder from "../../src/observe/EntryOrder.ts"
+
+const entry = (session: string, at: number, text: string): RecordEvent.Entry => ({
+  sessionId: SessionId.make(session),
+  turnId: TurnId.make(`turn of ${session}`),
+  at,
+  event: { _tag: "Notice", level: "info", message: text }
+})
+const started = (session: string, at: number): RecordEvent.Entry => ({
+  ...entry(session, at, ""),
+  event: {
+    _tag: "RunStarted",
+    version: 1,
+    source: "test",
+    platform: "test",
+    provider: "p",
+    model: "m",
+    cwd: "/",
+    resumed: false
+  }
+})
+
+const texts = (entries: ReadonlyArray<RecordEvent.Entry>): ReadonlyArray<string> =>
+  entries.map(({ event, sessionId }) => (event._tag === "Notice" ? event.message : `${sessionId} starts`))
+
+describe("the order of entries", () => {
+  it("is that of time over all sessions, and that of arrival in each session and at equal times", () => {
+    const arrived = [
+      entry("b", 3, "b3"),
+      entry("b", 5, "b5"),
+      // Stored in a later transaction, but before the next entry of its session.
+      entry("a", 4, "a4"),
+      entry("a", 1, "a1"),
+      entry("c", 4, "c4"),
+      entry("b", 5, "b5 again")
+    ]
+    assert.deepStrictEqual(texts(EntryOrder.sort(arrived)), ["b3", "a4", "a1", "c4", "b5", "b5 again"])
+  })
+
+  it("waits for entries of other active runs, and for no time if one run is active", () => {
+    const order = EntryOrder.make()
+    order.add([started("a", 1000), entry("a", 1001, "a1")])
+    assert.deepStrictEqual(texts(order.take(1001)), ["a starts", "a1"])
+    order.add([started("b", 1010), entry("b", 1050, "b1")])
+    const soon = 1040 + EntryOrder.patience
+    assert.deepStrictEqual(texts(order.take(soon)), ["b starts"])
+    assert.isFalse(order.isEmpty())
+    order.add([entry("a", 1045, "a2")])
+    assert.deepStrictEqual(texts(order.take(soon + 20)), ["a2", "b1"])
+    assert.isTrue(order.isEmpty())
+    order.add([entry("a", 1300, "a3"), entry("b", 1200, "b2")])
+    assert.deepStrictEqual(texts(order.take()), ["b2", "a3"])
+  })
+})
