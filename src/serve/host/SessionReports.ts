@@ -64,8 +64,8 @@ export const readMisses = Effect.fnUntraced(function* (
   const session = yield* live.known
   if (session === undefined) return []
   const chain = yield* SessionChain.readChain(session)
-  const calls = yield* Effect.forEach(chain, ({ id }) => PromptCalls.read({ sessionId: id }))
-  return CacheMisses.sumMisses([calls.flat()])
+  const sessions = yield* Effect.forEach(chain, ({ id }) => PromptCalls.read({ sessionId: id }))
+  return CacheMisses.sumMisses([sessions.flatMap(({ calls }) => calls)])
 })
 
 /** State of the session and of the routes. */
