@@ -43,6 +43,7 @@ import type { ToolArguments } from "../middleware/Kind.ts"
 import * as Annotations from "./Annotations.ts"
 import type { Concern } from "./approval/Question.ts"
 import type { Finding } from "./danger/Command.ts"
+import * as ImpliedKeywords from "./ImpliedKeywords.ts"
 import { ToolContext } from "./ToolContext.ts"
 import * as ToolHandler from "./ToolHandler.ts"
 
@@ -117,7 +118,8 @@ export type CallServices<Tools extends Record<string, Tool.Any>> = Exclude<
 const toDefinition = (tool: Tool.Any): ToolDefinition => ({
   name: tool.name,
   description: Tool.getDescription(tool) ?? "",
-  parameters: Tool.getJsonSchema(tool)
+  // The schemas of dynamic tools are the contract of their server.
+  parameters: Tool.isDynamic(tool) ? Tool.getJsonSchema(tool) : ImpliedKeywords.omit(Tool.getJsonSchema(tool))
 })
 
 const classifyPhase = (reason: AiError.AiErrorReason): ToolFailed["phase"] => {
