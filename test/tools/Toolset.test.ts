@@ -39,6 +39,36 @@ describe("Toolset", () => {
   )
 })
 
+describe("the definition of a tool", () => {
+  const parametersOf = (tool: Tool.Any) =>
+    Effect.gen(function* () {
+      const kit = Toolkit.make(tool)
+      const set = Toolset.make("set", kit, kit.toLayer({ [tool.name]: () => Effect.void }))
+      return (yield* Effect.scoped(set.bind))[0]?.definition.parameters
+    })
+
+  it.effect("has no open objects and bounds of safe integers, which every schema means, at any depth", () =>
+    Effect.gen(function* () {
+      const parameters = Schema.Struct({
+        maximum: Schema.Int.annotate({ default: 1 }),
+        list: Schema.Array(Schema.Union([Schema.String, Schema.Struct({ from: Schema.Natural })])),
+        closed: Schema.Record(Schema.String, Schema.Int.check(Schema.isLessThanOrEqualTo(7)))
+      })
+      const text = JSON.stringify(yield* parametersOf(Tool.make("count", { parameters })))
+      assert.notMatch(text, /"additionalProperties":true|9007199254740991/u)
+      for (const kept of ['"maximum":{"type":"integer"', '"minimum":0', '"maximum":7', '"additionalProperties":{'])
+        assert.include(text, kept)
+    })
+  )
+
+  it.effect("is the schema of the server for a dynamic tool", () =>
+    Effect.gen(function* () {
+      const parameters = { type: "object", properties: {}, additionalProperties: true } as const
+      assert.deepStrictEqual(yield* parametersOf(Tool.dynamic("foreign", { parameters })), parameters)
+    })
+  )
+})
+
 describe("registration", () => {
   const logged = Effect.fnUntraced(function* (
     level: "Debug" | "Info",

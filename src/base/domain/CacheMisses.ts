@@ -50,7 +50,7 @@ export interface PromptCall {
 }
 
 /** Reason of a miss. */
-export type Reason =
+type Reason =
   | "another model"
   | "another provider"
   | "other tools"
@@ -61,7 +61,7 @@ export type Reason =
   | "a changed prefix"
 
 /** A model call that paid again for a cached prefix. */
-export interface Miss {
+interface Miss {
   readonly reason: Reason
   /** Tokens that were not read from the cache although an earlier call had sent them. */
   readonly tokens: number
@@ -182,7 +182,7 @@ const priceMiss = (missing: number, { costStatus, rates, tokens }: PromptCall): 
 }
 
 /** Finds the misses among the calls of a session. */
-export const findMisses = (calls: ReadonlyArray<PromptCall>): ReadonlyArray<Miss> => {
+const findMisses = (calls: ReadonlyArray<PromptCall>): ReadonlyArray<Miss> => {
   const main = selectMainCalls(calls)
   if (!main.some(({ tokens }) => tokens.cacheRead > 0)) return []
   return main.flatMap((call, index) => {

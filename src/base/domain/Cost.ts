@@ -129,9 +129,9 @@ const computePromptRates = memoize((computeCost: (usage: Usage.Usage) => Cost): 
 })
 
 /**
- * Returns the prices of prompt tokens by which a function computes costs, or `undefined` if a price is unknown or if the
- * tokens are included in a subscription. The result is cached for each function, which must always return the same cost
- * for the same usage.
+ * Returns the prices of prompt tokens by which a function computes costs, or `undefined` if a price is unknown or if
+ * the tokens are included in a subscription. The result is cached for each function, which must always return the same
+ * cost for the same usage.
  */
 export const findPromptRates = (computeCost: (usage: Usage.Usage) => Cost): PromptRates | undefined =>
   computePromptRates(computeCost) ?? undefined

@@ -1,12 +1,12 @@
 /**
- * Predicts that the next message of a live session will pay for its whole prefix again, because the provider's cache has
- * expired, or because the model or the tools were changed.
+ * Predicts that the next message of a live session will pay for its whole prefix again, because the provider's cache
+ * has expired, or because the model or the tools were changed.
  *
  * **Details**
  *
  * The last request of the session is read from the run record once per turn. Nothing is predicted for a route that has
- * not reported cached tokens, for a prefix below {@link leastTokens}, and while a turn is running. A change of the model
- * is a change of the route that is chosen for runs, so a fallback or a middleware that selects routes is not one.
+ * not reported cached tokens, for a prefix of less than 20,000 tokens, and while a turn is running. A change of the
+ * model is a change of the route that is chosen for runs; a fallback does not count.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -23,7 +23,7 @@ import type { LiveSession } from "./LiveSession.ts"
 import * as PromptCalls from "./PromptCalls.ts"
 
 /** Minimum size of a prefix whose loss is predicted, in tokens. */
-export const leastTokens = 20_000
+const leastTokens = 20_000
 
 /** A prediction that the next message pays for its prefix again. */
 export interface CacheLoss {
@@ -63,7 +63,7 @@ const findReason = (
 }
 
 /** Watches the cached prefix of a live session. `tools` selects the tools of its runs. */
-export const make = Effect.fnUntraced(function* (
+export const watchPrefix = Effect.fnUntraced(function* (
   live: Pick<LiveSession, "state">,
   tools: Selection | undefined
 ): Effect.fn.Return<CacheWatch, never, RunRecord | ToolRegistry> {
@@ -82,8 +82,8 @@ export const make = Effect.fnUntraced(function* (
     return isSame ? before : definitions
   })
 
-  const readPrefix = Effect.fnUntraced(function* (filter: Parameters<typeof PromptCalls.read>[0]) {
-    const { calls, chosen } = yield* Effect.provideService(PromptCalls.read(filter), RunRecord, record)
+  const readPrefix = Effect.fnUntraced(function* (filter: Parameters<typeof PromptCalls.readPromptCalls>[0]) {
+    const { calls, chosen } = yield* Effect.provideService(PromptCalls.readPromptCalls(filter), RunRecord, record)
     const main = CacheMisses.selectMainCalls(calls)
     const call = main.at(-1)
     const caches = main.some(({ tokens }) => tokens.cacheRead + tokens.cacheWrite > 0)

@@ -193,7 +193,7 @@ export const make = Effect.fnUntraced(function* (
   const auxiliary = yield* Auxiliary
   const store = yield* SessionStore
   const router = Option.getOrUndefined(yield* Effect.serviceOption(ModelRouter))
-  const watch = yield* CacheWatch.make(live, tools)
+  const watch = yield* CacheWatch.watchPrefix(live, tools)
   let state = makeInitialState(yield* live.state, cwd)
   const updateFacts = (changes: Partial<StatusFacts>): void => {
     state = changeFacts(state, changes)

@@ -39,7 +39,7 @@ const addEntry = (found: OpenCalls, { at, event }: Entry): OpenCalls => {
 }
 
 /** Reads the model calls of a session, or of one of its turns. */
-export const read = (
+export const readPromptCalls = (
   filter: Pick<Filter, "sessionId" | "turnId">
 ): Effect.Effect<PromptCalls, SessionStoreError, RunRecord> =>
   RunRecord.use((record) =>

@@ -64,7 +64,7 @@ export const readMisses = Effect.fnUntraced(function* (
   const session = yield* live.known
   if (session === undefined) return []
   const chain = yield* SessionChain.readChain(session)
-  const sessions = yield* Effect.forEach(chain, ({ id }) => PromptCalls.read({ sessionId: id }))
+  const sessions = yield* Effect.forEach(chain, ({ id }) => PromptCalls.readPromptCalls({ sessionId: id }))
   return CacheMisses.sumMisses([sessions.flatMap(({ calls }) => calls)])
 })
 

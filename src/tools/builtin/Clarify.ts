@@ -51,8 +51,8 @@ const AnswerResult = Schema.Struct({
 /** The tool `clarify`. */
 export const tool = Tool.make("clarify", {
   description:
-    "Ask the user for something that only they know and the task needs: which of several meanings, which trade-off, a " +
-    "missing value. Do not ask what you can find out, nor for permission to run a tool.",
+    "Ask the user for something that only they know and the task needs: which of several meanings, which " +
+    "trade-off, a missing value. Do not ask what you can find out, nor for permission to run a tool.",
   parameters: Schema.Struct({
     question: Schema.optionalKey(Schema.String),
     choices: Schema.optionalKey(

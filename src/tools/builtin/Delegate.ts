@@ -78,10 +78,10 @@ export const Result = Schema.Struct({
 export const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
 
 const description =
-  "Gives a task to a child agent with a fresh conversation and tools of its own, waits for it, and returns its summary. " +
-  "For work whose detail would fill this conversation, and, with tasks, for several independent pieces of work. Not for " +
-  "a single tool call. status and exit_reason of each result say whether its work is whole: partial work is never called " +
-  "completed."
+  "Gives a task to a child agent with a fresh conversation and tools of its own, waits for it, and returns its " +
+  "summary. For work whose detail would fill this conversation, and, with tasks, for several independent pieces of " +
+  "work. Not for a single tool call. status and exit_reason of each result say whether its work is whole: partial " +
+  "work is never called completed."
 
 /** The tool `delegate_task`. */
 export const tool = Tool.make("delegate_task", {

@@ -55,11 +55,11 @@ const Failure = Schema.Struct({
 /** The tool `memory`. */
 export const tool = Tool.make("memory", {
   description:
-    "Your memory over sessions: target memory (default) for facts about this machine, projects and tools; target user " +
-    "for who the user is and how they want things done. Save what stays true and useful: preferences, corrections, " +
-    "conventions, lessons; not progress, results or what can be looked up. add needs content; replace old_text and " +
-    "content; remove old_text. operations makes several changes, all or none, for instance to make room. Entries show " +
-    "in the prompts of later sessions, not of this one.",
+    "Your memory over sessions: target memory (default) for facts about this machine, projects and tools; target " +
+    "user for who the user is and how they want things done. Save what stays true and useful: preferences, " +
+    "corrections, conventions, lessons; not progress, results or what can be looked up. add needs content; replace " +
+    "old_text and content; remove old_text. operations makes several changes, all or none, for instance to make " +
+    "room. Entries show in the prompts of later sessions, not of this one.",
   parameters: Schema.Struct({
     action: Schema.optionalKey(Schema.Literals(["add", "replace", "remove"])),
     target: Schema.optionalKey(Schema.Literals(["memory", "user"])),

@@ -39,10 +39,10 @@ export const tool = Tool.make("patch", {
   description:
     'Change a part of a file. Mode "replace" (default): replace old_string in the file at path by new_string. Copy ' +
     "old_string from read_file without line numbers, with enough lines around the change to be unique; small " +
-    'differences in blanks, quotes and escapes are tolerated. Mode "patch": change, add, delete or move several files ' +
-    "with a V4A patch, all or nothing:\n" +
-    "*** Begin Patch\n*** Update File: a.ts\n@@ optional line above the change\n context line\n-old line\n" +
-    "+new line\n*** Add File: b.ts\n+its lines\n*** Delete File: c.ts\n*** Move File: d.ts -> e.ts\n*** End Patch",
+    'differences in blanks, quotes and escapes are tolerated. Mode "patch": change, add, delete or move several ' +
+    "files with a V4A patch, all or nothing:\n*** Begin Patch\n*** Update File: a.ts\n@@ optional line above the " +
+    "change\n context line\n-old line\n+new line\n*** Add File: b.ts\n+its lines\n*** Delete File: c.ts\n*** Move " +
+    "File: d.ts -> e.ts\n*** End Patch",
   parameters: Schema.Struct({
     mode: Schema.optionalKey(Schema.Literals(["replace", "patch"])),
     path: Schema.optionalKey(Schema.String),

@@ -103,9 +103,9 @@ const Refusal = Schema.Struct({
 type Refusal = typeof Refusal.Type
 
 const description =
-  "Follows the background processes that terminal started in this session: poll for a quick look, log for the whole " +
-  "output, wait when there is nothing else to do, kill for servers that are no longer needed; write, submit and close " +
-  "for programs that ask for input. Do not poll in a loop: wait, or start with notify_on_complete."
+  "Follows the background processes that terminal started in this session: poll for a quick look, log for the " +
+  "whole output, wait when there is nothing else to do, kill for servers that are no longer needed; write, submit " +
+  "and close for programs that ask for input. Do not poll in a loop: wait, or start with notify_on_complete."
 
 /** The tool `process`. */
 export const Process = Tool.make("process", {

@@ -58,9 +58,9 @@ const Unchanged = Schema.Struct({
 /** The tool `read_file`. */
 export const tool = Tool.make("read_file", {
   description:
-    "Read a text file, instead of cat, head or tail. Lines are numbered as `     1|text` (number and bar are not part " +
-    "of the file); `truncated` means that there is more: page with offset and limit. Long lines are cut. Jupyter " +
-    "notebooks and .docx, .xlsx and .pptx documents are shown as text; other binary files are refused.",
+    "Read a text file, instead of cat, head or tail. Lines are numbered as `     1|text` (number and bar are not " +
+    "part of the file); `truncated` means that there is more: page with offset and limit. Long lines are cut. " +
+    "Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as text; other binary files are refused.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "Absolute, relative to the working directory, or starting with ~/" }),
     offset: Schema.optionalKey(

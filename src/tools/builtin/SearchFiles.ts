@@ -109,10 +109,10 @@ const MatchingLine = Schema.Struct({
 /** The tool `search_files`. */
 export const tool = Tool.make("search_files", {
   description:
-    'Search the content of files with a regular expression (target "content", default), or find files by name (target ' +
-    '"files", with a glob such as *.ts or src/**/*.test.ts, or a part of the name), instead of grep, rg, find and ls. ' +
-    "Leaves out what .gitignore names, node_modules, version control and binary files. Patterns match within single " +
-    "lines and are case-sensitive; begin with (?i) to ignore case.",
+    'Search the content of files with a regular expression (target "content", default), or find files by name ' +
+    '(target "files", with a glob such as *.ts or src/**/*.test.ts, or a part of the name), instead of grep, rg, ' +
+    "find and ls. Leaves out what .gitignore names, node_modules, version control and binary files. Patterns match " +
+    "within single lines and are case-sensitive; begin with (?i) to ignore case.",
   parameters: Schema.Struct({
     pattern: Schema.String,
     target: Schema.optionalKey(Schema.Literals(["content", "files"])),

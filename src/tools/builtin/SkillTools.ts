@@ -161,10 +161,11 @@ const insertCommandOutputs = Effect.fnUntraced(function* ({ file, skill, text }:
 export const manage = Tool.make("skill_manage", {
   description:
     "Save a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md with " +
-    "frontmatter (name, description: what it does and when to use it), the steps, pitfalls and how to check the result. " +
-    "patch replaces old_string, in SKILL.md or file_path; prefer it over edit, which replaces SKILL.md by content. " +
-    "write_file and remove_file: below references/, templates/, scripts/ and assets/. delete removes the skill with its " +
-    "files. Save what took trial and error, in general terms; not what is true of one task only, and no credentials.",
+    "frontmatter (name, description: what it does and when to use it), the steps, pitfalls and how to check the " +
+    "result. patch replaces old_string, in SKILL.md or file_path; prefer it over edit, which replaces SKILL.md by " +
+    "content. write_file and remove_file: below references/, templates/, scripts/ and assets/. delete removes the " +
+    "skill with its files. Save what took trial and error, in general terms; not what is true of one task only, " +
+    "and no credentials.",
   parameters: Schema.Struct({
     action: Schema.Literals(["create", "patch", "edit", "delete", "write_file", "remove_file"]),
     name: Schema.String.annotate({ description: "At most 64 lower-case letters, digits and hyphens" }),

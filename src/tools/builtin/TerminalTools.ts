@@ -241,12 +241,12 @@ const description = [
   "Runs a command line in bash; returns its output (stdout and stderr as written) and exit code. Use it for builds, " +
     "tests, git, package managers and scripts. Do not read, search or change files with it when read_file, " +
     "search_files, write_file or patch are available: they are safer and cheaper.",
-  "Every call is a fresh shell: cd and variables do not carry over, so set workdir or join commands with &&. There is " +
-    "no input (stdin is /dev/null) and no terminal without pty: pass flags such as -y, and do not start editors, " +
+  "Every call is a fresh shell: cd and variables do not carry over, so set workdir or join commands with &&. There " +
+    "is no input (stdin is /dev/null) and no terminal without pty: pass flags such as -y, and do not start editors, " +
     "pagers, REPLs or password prompts. Credentials of this program are not in the environment.",
-  "A foreground command must end within its timeout; what it leaves running is stopped with it. For servers and long " +
-    "work pass background=true and use the process tool. Long output is cut in the middle. A non-zero exit_code is the " +
-    "command's own answer: read the output before you try again."
+  "A foreground command must end within its timeout; what it leaves running is stopped with it. For servers and " +
+    "long work pass background=true and use the process tool. Long output is cut in the middle. A non-zero exit_code " +
+    "is the command's own answer: read the output before you try again."
 ].join("\n")
 
 /** The tool `terminal`. */

@@ -95,9 +95,9 @@ const Answer = Schema.Struct({ todos: Schema.Array(Item), summary: Summary })
 export const tool = Tool.make("todo", {
   description:
     "Your task list for this session, for work of three steps or more: write the steps down first, set one item to " +
-    "in_progress while you work on it, and to completed as soon as it is done. todos replaces the list, most important " +
-    "first; with merge, other items are kept. Returns the whole list, also without todos. At most 256 items of 4000 " +
-    "characters.",
+    "in_progress while you work on it, and to completed as soon as it is done. todos replaces the list, most " +
+    "important first; with merge, other items are kept. Returns the whole list, also without todos. At most 256 " +
+    "items of 4000 characters.",
   parameters: Schema.Struct({
     todos: Schema.optionalKey(Schema.Array(Given)),
     merge: Schema.optionalKey(Schema.Boolean)

@@ -261,7 +261,9 @@ const Extracted = Schema.Struct({
 
 /** The tool `web_extract`. */
 export const extractTool = Tool.make("web_extract", {
-  description: `Reads up to ${maxUrls} web pages (http or https) and returns their text as Markdown. Long pages are condensed.`,
+  description:
+    `Reads up to ${maxUrls} web pages (http or https) and returns their text as Markdown. ` +
+    "Long pages are condensed.",
   parameters: Schema.Struct({ urls: Schema.Array(Schema.String) }),
   success: Schema.Struct({ results: Schema.Array(Extracted) }),
   failure: Problem.Failure,

@@ -80,16 +80,12 @@ describe("cache misses", () => {
       call(2 * minute, 0, 200_000, priced),
       call(3 * minute, 0, 0, { ...priced, tokens: { input: 60_000, cacheRead: 0, cacheWrite: 160_000 } })
     ]
-    assert.deepStrictEqual(
-      CacheMisses.findMisses(session).map(({ price, tokens }) => [tokens, price]),
-      [
-        [100_000, 0.27],
-        [200_000, (160_000 * 3.45 + 40_000 * 2.7) / 1_000_000]
-      ]
-    )
-    assert.deepStrictEqual(CacheMisses.sumMisses([session]), [
-      { reason: "a changed prefix", calls: 2, tokens: 300_000, price: 0.93, unpriced: 0 }
+    const miss = { reason: "a changed prefix", unpriced: 0 }
+    assert.deepStrictEqual(CacheMisses.sumMisses([session.slice(0, 3)]), [
+      { ...miss, calls: 1, tokens: 100_000, price: 0.27 }
     ])
+    // 160,000 tokens at 3.45 more and 40,000 at 2.7 more.
+    assert.deepStrictEqual(CacheMisses.sumMisses([session]), [{ ...miss, calls: 2, tokens: 300_000, price: 0.93 }])
   })
 
   it("have no price where it is unknown, and cost nothing more in a subscription", () => {
@@ -103,8 +99,8 @@ describe("cache misses", () => {
         session({}),
         session({ costStatus: "included" }),
         session({ rates: { input: 3, cacheRead: 0.3 }, tokens: { input: 0, cacheRead: 0, cacheWrite: 10_000 } })
-      ].map((calls) => CacheMisses.findMisses(calls)[0]?.price),
-      [undefined, "included", undefined]
+      ].map((calls) => CacheMisses.sumMisses([calls]).map(({ price, unpriced }) => [price, unpriced])),
+      [[[undefined, 1]], [[undefined, 0]], [[undefined, 1]]]
     )
     const [sum] = CacheMisses.sumMisses([session({}), session({ rates, costStatus: "estimated" })])
     assert.deepInclude(sum, { calls: 2, price: 0.027, unpriced: 1 })
@@ -113,10 +109,8 @@ describe("cache misses", () => {
 
   it("follow the lifetime of the prefix: five minutes, an hour where the route has marks, a day", () => {
     const reasonOf = (lifetime: number, pause: number) =>
-      CacheMisses.findMisses([
-        call(0, 0, 10_000),
-        call(minute, 10_000, 0, { lifetime }),
-        call(minute + 1_000 + pause, 0, 10_000)
+      CacheMisses.sumMisses([
+        [call(0, 0, 10_000), call(minute, 10_000, 0, { lifetime }), call(minute + 1_000 + pause, 0, 10_000)]
       ])[0]?.reason
     const hour = 60 * minute
     assert.strictEqual(reasonOf(5 * minute, 5 * minute + 1), "a pause of more than five minutes")

@@ -109,7 +109,7 @@ const watched = (sent: Sent) =>
   Effect.gen(function* () {
     yield* RunRecord.RunRecord.use(({ append }) => append(turnEntries(sent)))
     const { live, state } = makeLive()
-    const watch = yield* CacheWatch.make(live, undefined)
+    const watch = yield* CacheWatch.watchPrefix(live, undefined)
     yield* watch.refresh(turn)
     return { state, watch }
   })

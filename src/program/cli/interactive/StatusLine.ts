@@ -1,6 +1,7 @@
 /**
  * The status line below the prompt: model and effort, mode, context, tokens and cost, branch and folder, background
- * work and open questions, and a warning before a message that pays for its whole prefix again. If the line is too long, the least important parts are omitted first.
+ * work and open questions, and a warning before a message that pays for its whole prefix again. If the line is too
+ * long, the least important parts are omitted first.
  *
  * Source: `hermes-product.md` §1.8.
  */
