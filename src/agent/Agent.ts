@@ -388,7 +388,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             return yield* Effect.uninterruptibleMask((restore) =>
               // A run that fails before its message is stored also reports its end.
               Effect.flatMap(
-                Effect.exit(Effect.flatMap(RunStart.begin(prepared, restore), (opened) => restore(conductRun(opened)))),
+                RunStart.begin(prepared, restore).pipe(
+                  Effect.flatMap((opened) => restore(conductRun(opened))),
+                  Effect.mapError(RunEnd.nameMissingPackage),
+                  Effect.exit
+                ),
                 (exit) => {
                   const ended = RunLifecycle.end(run, exit)
                   return output === undefined

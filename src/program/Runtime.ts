@@ -12,6 +12,10 @@
  *
  * **Gotchas**
  *
+ * Nothing is printed unless something fails. Log entries are at level debug or warning and go to the logger of the
+ * application. While a runtime is built, they have the annotation `logger: "hermes-effect"`, and Effect's default logger
+ * writes them to standard error.
+ *
  * A runtime without a provider uses {@link Offline}, which identifies itself as a stand-in and is useful for
  * experiments and tests. Middleware that adds failures needs an agent with a separate key, see {@link make}.
  *
@@ -31,6 +35,8 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import * as Agent from "../agent/Agent.ts"
 import type { Output } from "../base/domain/AnswerFormat.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
@@ -101,6 +107,18 @@ const withHosts = <A, E, R>(
           return Layer.provide(runtime, Layer.succeed(UrlPolicy, { ...policy, hosts: [...policy.hosts, ...hosts] }))
         })
       )
+
+/**
+ * Gives the log entries of a runtime that is built a logger name (`hermes-effect`), and writes them to standard error if
+ * the application has no logger.
+ */
+const buildLogs = Layer.merge(
+  Layer.succeed(Logger.LogToStderr, true),
+  Layer.effect(
+    References.CurrentLogAnnotations,
+    Effect.map(References.CurrentLogAnnotations, (annotations) => ({ ...annotations, logger: "hermes-effect" }))
+  )
+)
 
 /**
  * Layers of a runtime from the top: each can use the layers after it. An application makes them from its options, the
@@ -379,7 +397,7 @@ export const make = <
         environment
       })
     )
-  )
+  ).pipe(Layer.provide(buildLogs))
 }
 
 /** A runtime with a default for every service; see the top of this file. */

@@ -104,13 +104,15 @@ describe("registration", () => {
 
   it.effect("names the tools without annotations of all toolsets in one line", () =>
     Effect.gen(function* () {
-      const lines = yield* logged("Info", [double, look, save], [Tool.make("pay"), send])
-      assert.lengthOf(lines, 1)
+      const lines = yield* logged("Debug", [double, look, save], [Tool.make("pay"), send])
+      const named = lines.filter((line) => line.includes("Without annotations"))
+      assert.lengthOf(named, 1)
       assert.match(
-        lines[0] ?? "",
-        /^Info Without annotations: double, pay\. Calls of these tools run one after another/u
+        named[0] ?? "",
+        /^Debug Without annotations: double, pay\. Calls of these tools run one after another/u
       )
-      assert.notMatch(lines[0] ?? "", /look|save|send/u)
+      assert.notMatch(named[0] ?? "", /look|save|send/u)
+      assert.deepStrictEqual(yield* logged("Info", [double, look, save], [Tool.make("pay"), send]), [])
     })
   )
 
@@ -122,7 +124,11 @@ describe("registration", () => {
         Tool.make("ask").annotate(Annotations.Interactive, true),
         Tool.make("run").annotate(Annotations.CommandArguments, ["command"])
       ]
-      assert.deepStrictEqual(yield* logged("Info", [look, save, send], stated), [])
+      const lines = yield* logged("Debug", [look, save, send], stated)
+      assert.deepStrictEqual(
+        lines.filter((line) => line.includes("Without annotations")),
+        []
+      )
     })
   )
 })

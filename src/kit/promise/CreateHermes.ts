@@ -8,7 +8,8 @@
  * never read from the environment.
  *
  * A run rejects with a {@link HermesError}, which has the tag of its failure. A run that ends with text or at a limit
- * resolves with a result and its `exit`, and does not reject. {@link fromLayer} wraps a runtime that was composed with
+ * resolves with a result and its `exit`, and does not reject. Nothing is written to standard output; warnings are
+ * written to standard error. {@link fromLayer} wraps a runtime that was composed with
  * Effect in the same way.
  *
  * **Example** (A run, and a run that is watched)
@@ -35,12 +36,13 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Agent from "../../agent/Agent.ts"
 import type { AgentSettings, RunInput, StartOptions } from "../../agent/RunInput.ts"
-import type { ConfigError } from "../../base/domain/AgentError.ts"
+import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
@@ -294,6 +296,17 @@ const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyAr
   if (problems.length > 0) throw new HermesError(tag, problems.join("; "))
 }
 
+/** Names the options of `createHermes` in an error about the routes of its models. */
+const nameModelOptions = (
+  { message, path }: ConfigError,
+  model: HermesModelName | HermesModel | ReadonlyArray<HermesModel>
+): ConfigError => {
+  const isInList = typeof model !== "string" && isList(model)
+  const rename = (text: string): string =>
+    text.replaceAll(/\broutes(\[\d+\])/gu, (_, index: string) => (isInList ? `model${index}` : "model"))
+  return new ConfigError({ path: rename(path), message: rename(message) })
+}
+
 /** Returns a model whose provider is named on its own: `anthropic/claude-…` names both in one text. */
 const nameProvider = ({ model, ...route }: Omit<HermesModel, "apiKey">): Omit<HermesModel, "apiKey"> => {
   const at = model.indexOf("/")
@@ -363,9 +376,12 @@ const combineListeners =
   (events) =>
     Effect.andThen(first(events), second(events))
 
+/** Writes warnings to standard error, because standard output belongs to the application. */
+const quiet = Layer.succeed(Logger.LogToStderr, true)
+
 /** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
-  const runtime = ManagedRuntime.make(layer)
+  const runtime = ManagedRuntime.make(Layer.provideMerge(layer, quiet))
   /**
    * Functions that release runs whose readers lag behind. Otherwise these runs would wait for their readers during
    * shutdown.
@@ -455,9 +471,11 @@ export const createHermes = (options: HermesOptions): Hermes => {
   }
   const servers = Object.assign({}, ...tools.flatMap((one) => (isServer(one) ? [one.mcp] : [])))
   if (model === "offline") return fromLayer(withServers(servers, Runtime.layer(parts)))
+  if (isProvider(model)) return fromLayer(withServers(servers, Runtime.layer({ ...parts, provider: model })))
+  const runtime = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
   return fromLayer(
-    isProvider(model)
-      ? withServers(servers, Runtime.layer({ ...parts, provider: model }))
-      : withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
+    Layer.catchTag(runtime, "ConfigError", (error) =>
+      Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
+    )
   )
 }
