@@ -156,6 +156,12 @@ interface RuntimeLayers<
 }
 
 /**
+ * Number of ended sessions without a name in the default store of a runtime, so that the session of a result can be read
+ * and continued.
+ */
+const retainedSessions = 100
+
+/**
  * Puts the layers of a runtime on top of each other. Layers are shared by reference, so each runtime has its own
  * instances of the defaults.
  */
@@ -203,7 +209,7 @@ const composeLayers = <
   EnvironmentError
 >) => {
   const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
-    store ?? Layer.fresh(SessionStore.layerMemory)
+    store ?? SessionStore.layerMemoryWith({ unnamed: retainedSessions })
   const processes = Layer.provideMerge(ProcessRegistry.layer, ProcessEvents.layer)
   return agent.pipe(
     Layer.provideMerge(Layer.provide(approvals, sideTasks.judge)),

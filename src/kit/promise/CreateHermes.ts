@@ -119,8 +119,12 @@ export interface HermesOptions extends Pick<
    * asked about all other hosts.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
-  /** Session store: in memory, or a SQLite file. Default: memory. */
-  readonly store?: "memory" | { readonly sqlite: string } | undefined
+  /**
+   * Store of sessions. By default, sessions with a `sessionId` are stored in memory, and other sessions end with their
+   * run. `"memory"` also stores sessions without a name, `"none"` stores none after its run, and a SQLite file stores
+   * all of them. Memory holds 5,000 sessions, each for 24 hours after its last run.
+   */
+  readonly store?: "memory" | "none" | { readonly sqlite: string } | undefined
 }
 
 /** Input of one run. */
@@ -171,6 +175,11 @@ export interface Hermes {
    * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
    */
   readonly stop: (sessionId: string) => Promise<boolean>
+  /**
+   * Removes the conversation of a session, with its sub-agents and its run record. Resolves with false if the session
+   * is unknown, and rejects with `SessionBusy` while one of its runs is active.
+   */
+  readonly deleteSession: (sessionId: string) => Promise<boolean>
   /**
    * Ends all runs, which then reject with `Aborted`, and closes all resources of the runtime. Any later run rejects
    * with `Disposed`.
@@ -241,8 +250,8 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   approve: Options.callback,
   hosts: Options.list,
   store: Options.makeKindCheck(
-    '"memory" or { sqlite: path }',
-    (store) => store === "memory" || (Json.isFields(store) && typeof store["sqlite"] === "string")
+    '"memory", "none" or { sqlite: path }',
+    (store) => store === "memory" || store === "none" || (Json.isFields(store) && typeof store["sqlite"] === "string")
   ),
   budget,
   cwd: Options.text,
@@ -324,6 +333,12 @@ const toToolset = (one: HermesTool | Toolset.Toolset<never, BuiltinNeeds>): Tool
   "toolset" in one ? one.toolset : one
 
 const isServer = (one: unknown): one is HermesMcp => Json.isFields(one) && Json.isFields(one["mcp"])
+
+const makeStore = (store: HermesOptions["store"]) => {
+  if (store === undefined) return SessionStore.layerMemoryWith({ unnamed: 0 })
+  if (store === "memory") return SessionStore.layerMemory
+  return store === "none" ? SessionStore.layerNone : SessionStore.layerSqlite({ path: store.sqlite })
+}
 
 const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
@@ -420,6 +435,7 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
     },
     stop: async (sessionId: string) =>
       !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
+    deleteSession: (sessionId: string) => runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId))),
     dispose,
     [Symbol.asyncDispose]: dispose
   }
@@ -456,10 +472,7 @@ export const createHermes = (options: HermesOptions): Hermes => {
     ...settings,
     tools: tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)])),
     hooks: toHooks(on),
-    store:
-      store === undefined || store === "memory"
-        ? SessionStore.layerMemory
-        : SessionStore.layerSqlite({ path: store.sqlite }),
+    store: makeStore(store),
     approvals:
       approve &&
       Approvals.layerCallback((question) =>
