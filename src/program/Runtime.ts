@@ -13,7 +13,7 @@
  * **Gotchas**
  *
  * Nothing is printed unless something fails. Log entries are at level debug or warning and go to the logger of the
- * application. While a runtime is built, they have the annotation `logger: "hermes-effect"`, and Effect's default logger
+ * application. While a runtime is built, they have the annotation `"hermes.logger": "hermes-effect"`, and Effect's default logger
  * writes them to standard error.
  *
  * A runtime without a provider uses {@link Offline}, which identifies itself as a stand-in and is useful for
@@ -35,8 +35,6 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as References from "effect/References"
 import * as Agent from "../agent/Agent.ts"
 import type { Output } from "../base/domain/AnswerFormat.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
@@ -50,8 +48,10 @@ import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import {
   type ApprovalsLayer,
+  buildLogs,
   complete,
   makeAgentLayer,
+  makeDefaultStore,
   makePluginLayer as loadPlugins,
   type Services,
   withBackground,
@@ -109,18 +109,6 @@ const withHosts = <A, E, R>(
       )
 
 /**
- * Gives the log entries of a runtime that is built a logger name (`hermes-effect`), and writes them to standard error if
- * the application has no logger.
- */
-const buildLogs = Layer.merge(
-  Layer.succeed(Logger.LogToStderr, true),
-  Layer.effect(
-    References.CurrentLogAnnotations,
-    Effect.map(References.CurrentLogAnnotations, (annotations) => ({ ...annotations, logger: "hermes-effect" }))
-  )
-)
-
-/**
  * Layers of a runtime from the top: each can use the layers after it. An application makes them from its options, the
  * program from the settings of its user.
  */
@@ -154,12 +142,6 @@ interface RuntimeLayers<
   readonly results: Layer.Layer<never, never, Platform | CommandEnvironment.CommandEnvironment>
   readonly environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, Platform> | undefined
 }
-
-/**
- * Number of ended sessions without a name in the default store of a runtime, so that the session of a result can be read
- * and continued.
- */
-const retainedSessions = 100
 
 /**
  * Puts the layers of a runtime on top of each other. Layers are shared by reference, so each runtime has its own
@@ -209,7 +191,7 @@ const composeLayers = <
   EnvironmentError
 >) => {
   const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
-    store ?? SessionStore.layerMemoryWith({ unnamed: retainedSessions })
+    store ?? makeDefaultStore()
   const processes = Layer.provideMerge(ProcessRegistry.layer, ProcessEvents.layer)
   return agent.pipe(
     Layer.provideMerge(Layer.provide(approvals, sideTasks.judge)),

@@ -66,7 +66,7 @@ export interface Ledger {
   /** Adds a session. A session with a parent is added to the parent's conversation. */
   readonly add: (id: SessionId, parentId: SessionId | undefined, use: Use) => void
   /** Records that a run on a session begins or ends. A conversation remains named. */
-  readonly use: (id: SessionId, use: Use) => void
+  readonly recordUse: (id: SessionId, use: Use) => void
   /** Adds a number of characters to the size of a session. Its conversation becomes the most recently used one. */
   readonly grow: (id: SessionId, characters: number) => void
   readonly remove: (id: SessionId, characters: number) => void
@@ -83,8 +83,11 @@ export interface Ledger {
   /** Returns true if there are more sessions or characters than the bounds permit. */
   readonly isFull: () => boolean
   /** Returns the sessions of the conversation of a session. */
-  readonly list: (id: SessionId) => ReadonlyArray<SessionId>
+  readonly listConversation: (id: SessionId) => ReadonlyArray<SessionId>
 }
+
+const isBusy = ({ sessions }: Conversation, isInUse: (id: SessionId) => boolean): boolean =>
+  Array.from(sessions).some(isInUse)
 
 /** Creates an empty ledger. */
 export const makeLedger = (bounds: Bounds): Ledger => {
@@ -101,12 +104,6 @@ export const makeLedger = (bounds: Bounds): Ledger => {
   }
   const isOver = (): boolean => bySession.size > bounds.sessions || characters > bounds.characters
 
-  const recordUse = (conversation: Conversation, { at, isNamed }: Use): void => {
-    conversation.usedAt = at
-    conversation.isNamed ||= isNamed
-    ended.delete(conversation)
-    touch(conversation)
-  }
   const removeConversation = (conversation: Conversation): ReadonlyArray<SessionId> => {
     const ids = Array.from(conversation.sessions)
     conversations.delete(conversation)
@@ -125,9 +122,13 @@ export const makeLedger = (bounds: Bounds): Ledger => {
       conversation.usedAt = use.at
       touch(conversation)
     },
-    use: (id, use) => {
+    recordUse: (id, { at, isNamed }) => {
       const conversation = bySession.get(id)
-      if (conversation !== undefined) recordUse(conversation, use)
+      if (conversation === undefined) return
+      conversation.usedAt = at
+      conversation.isNamed ||= isNamed
+      ended.delete(conversation)
+      touch(conversation)
     },
     grow: (id, added) => {
       const conversation = bySession.get(id)
@@ -143,22 +144,19 @@ export const makeLedger = (bounds: Bounds): Ledger => {
       conversation.sessions.delete(id)
       conversation.characters -= removed
       characters -= removed
-      if (conversation.sessions.size > 0) return
-      conversations.delete(conversation)
-      ended.delete(conversation)
+      if (conversation.sessions.size === 0) removeConversation(conversation)
     },
     takeSurplus: (isInUse, now) => {
       const surplus: Array<SessionId> = []
       for (const conversation of conversations) {
         if (!isOver() && now - conversation.usedAt <= bounds.idleMillis) break
-        if (!Array.from(conversation.sessions).some(isInUse)) surplus.push(...removeConversation(conversation))
+        if (!isBusy(conversation, isInUse)) surplus.push(...removeConversation(conversation))
       }
       return surplus
     },
     takeEnded: (id, isInUse) => {
       const conversation = bySession.get(id)
-      if (conversation === undefined || conversation.isNamed) return []
-      if (Array.from(conversation.sessions).some(isInUse)) return []
+      if (conversation === undefined || conversation.isNamed || isBusy(conversation, isInUse)) return []
       ended.add(conversation)
       const surplus: Array<SessionId> = []
       for (const oldest of ended) {
@@ -168,6 +166,6 @@ export const makeLedger = (bounds: Bounds): Ledger => {
       return surplus
     },
     isFull: isOver,
-    list: (id) => Array.from(bySession.get(id)?.sessions ?? [])
+    listConversation: (id) => Array.from(bySession.get(id)?.sessions ?? [])
   }
 }

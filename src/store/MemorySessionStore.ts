@@ -154,7 +154,7 @@ const make = (
     const start = entries.get(id)?.start
     now = at
     const isChild = start?.parentId !== undefined && start.continues === undefined
-    ledger.use(id, { at, isNamed: canName && !isChild })
+    ledger.recordUse(id, { at, isNamed: canName && !isChild })
   }
 
   /** Ends the ownership of a session after a run, and drops the sessions without a name above the bound. */
@@ -330,7 +330,7 @@ const make = (
     remove: (id) => Effect.map(requireEntry("remove", id), () => forgetSession(id)),
     removeConversation: (id) =>
       Effect.suspend(() => {
-        const ids = ledger.list(id)
+        const ids = ledger.listConversation(id)
         const busy = ids.find(isInUse)
         if (busy !== undefined) return Effect.fail(new SessionBusy({ sessionId: busy }))
         for (const one of ids) forgetSession(one)

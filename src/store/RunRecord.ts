@@ -177,7 +177,7 @@ export const makeMaskedWriter = (
 /** An in-memory record, from which the entries of sessions can be removed. */
 interface MemoryRecord {
   readonly service: Service
-  readonly forget: (ids: ReadonlyArray<SessionId>) => void
+  readonly forgetSessions: (ids: ReadonlyArray<SessionId>) => void
 }
 
 const makeMemory = (capacity: number): MemoryRecord => {
@@ -212,7 +212,7 @@ const makeMemory = (capacity: number): MemoryRecord => {
       }
       if (kept.length > capacity || characters > memoryCharacters) dropOldest()
     })
-  const forget: MemoryRecord["forget"] = (ids) => {
+  const forgetSessions: MemoryRecord["forgetSessions"] = (ids) => {
     const gone: ReadonlySet<SessionId> = new Set(ids)
     kept = kept.filter((entry) => {
       if (!gone.has(entry.sessionId)) return true
@@ -228,7 +228,7 @@ const makeMemory = (capacity: number): MemoryRecord => {
       read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(isInFilter(filter)))),
       unread: () => Effect.succeed(Unread.none)
     },
-    forget
+    forgetSessions
   }
 }
 
@@ -252,9 +252,9 @@ export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
   Effect.gen(function* () {
     const given = Option.getOrUndefined(yield* Effect.serviceOption(RunRecord))
     if (given !== undefined) return given
-    const { forget, service } = makeMemory(memoryCapacity)
+    const { forgetSessions, service } = makeMemory(memoryCapacity)
     const store = Option.getOrUndefined(yield* Effect.serviceOption(SessionStore))
-    yield* store?.dropped?.(forget) ?? Effect.void
+    yield* store?.dropped?.(forgetSessions) ?? Effect.void
     return service
   })
 )

@@ -311,9 +311,9 @@ const nameModelOptions = (
   model: HermesModelName | HermesModel | ReadonlyArray<HermesModel>
 ): ConfigError => {
   const isInList = typeof model !== "string" && isList(model)
-  const rename = (text: string): string =>
+  const nameOption = (text: string): string =>
     text.replaceAll(/\broutes(\[\d+\])/gu, (_, index: string) => (isInList ? `model${index}` : "model"))
-  return new ConfigError({ path: rename(path), message: rename(message) })
+  return new ConfigError({ path: nameOption(path), message: nameOption(message) })
 }
 
 /** Returns a model whose provider is named on its own: `anthropic/claude-…` names both in one text. */
