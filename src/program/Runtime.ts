@@ -12,9 +12,8 @@
  *
  * **Gotchas**
  *
- * Nothing is printed unless something fails. Log entries are at level debug or warning and go to the logger of the
- * application. While a runtime is built, they have the annotation `"hermes.logger": "hermes-effect"`, and Effect's default logger
- * writes them to standard error.
+ * Log entries are at level debug or warning, with the annotation `"hermes.logger": "hermes-effect"`. Effect's default
+ * logger writes them to standard error.
  *
  * A runtime without a provider uses {@link Offline}, which identifies itself as a stand-in and is useful for
  * experiments and tests. Middleware that adds failures needs an agent with a separate key, see {@link make}.
