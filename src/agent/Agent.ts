@@ -31,7 +31,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { AgentError, ConfigError, SessionBusy } from "../base/domain/AgentError.ts"
+import type { AgentError, ConfigError, SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { RunRecorder } from "../base/domain/RunRecorder.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
@@ -47,6 +47,8 @@ import { CompactionPort } from "../models/routing/CompactionPort.ts"
 import { ModelRouter } from "../models/routing/ModelRouter.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
 import { RunRecord } from "../store/RunRecord.ts"
+import * as SessionChain from "../store/SessionChain.ts"
+import { SessionMaintenance } from "../store/SessionMaintenance.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import * as Approvals from "../tools/Approvals.ts"
 import { FileState } from "../tools/builtin/file/FileState.ts"
@@ -109,6 +111,11 @@ export interface Service<out E = never, R = never, out Value = unknown, out Valu
    * that runs again is reopened.
    */
   readonly finalize: (sessionId: string, end: SessionEnd) => Effect.Effect<void>
+  /**
+   * Removes the conversation of a session from the store, with its sub-agents and its run record. Returns false if the
+   * session is unknown, and fails while one of its runs is active.
+   */
+  readonly deleteSession: (sessionId: string) => Effect.Effect<boolean, SessionBusy | SessionStoreError>
 }
 
 /** Details of the end of a session. */
@@ -223,8 +230,16 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const needs = Context.add(built, EntryServices.AgentContext, built)
       const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
-      /** Sessions of top-level runs with the id of their last run, the most recent last. */
-      const open = new Map<string, Ids.TurnId>()
+      /**
+       * Sessions of top-level runs with the id of their last run, the most recent last. The id is `undefined` if the
+       * session is not stored any more, so that its end is not recorded.
+       */
+      const open = new Map<string, Ids.TurnId | undefined>()
+      yield* (
+        services.store.dropped?.((ids) => {
+          for (const id of ids) if (open.has(id)) open.set(id, undefined)
+        }) ?? Effect.void
+      )
 
       const recordEnd = (
         sessionId: Ids.SessionId,
@@ -388,7 +403,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             return yield* Effect.uninterruptibleMask((restore) =>
               // A run that fails before its message is stored also reports its end.
               Effect.flatMap(
-                Effect.exit(Effect.flatMap(RunStart.begin(prepared, restore), (opened) => restore(conductRun(opened)))),
+                RunStart.begin(prepared, restore).pipe(
+                  Effect.flatMap((opened) => restore(conductRun(opened))),
+                  Effect.mapError(RunEnd.nameMissingPackage),
+                  Effect.exit
+                ),
                 (exit) => {
                   const ended = RunLifecycle.end(run, exit)
                   return output === undefined
@@ -482,12 +501,23 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           Effect.provideService(SessionOpening.buildPromptLayers(input), Services, services)
         )
 
+      const maintenance = Option.getOrUndefined(yield* Effect.serviceOption(SessionMaintenance))
+      const deleteSession: Service["deleteSession"] = (sessionId) =>
+        Effect.gen(function* () {
+          const newest = yield* services.store.newest(Ids.SessionId.make(sessionId))
+          const isRemoved = yield* SessionChain.removeConversation(services.store, newest, maintenance)
+          if (!isRemoved || !open.has(newest)) return isRemoved
+          open.set(newest, undefined)
+          yield* finalize(newest, { reason: "session_boundary" })
+          return true
+        })
+
       const finalizeAll = Effect.suspend(() =>
         Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true })
       )
       yield* Effect.addFinalizer(() => finalizeAll)
 
-      const service = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize }
+      const service = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize, deleteSession }
       // Failures of middleware pass through unchanged, and the context of a run is merged regardless of its contents:
       // the types of the list define both. A run with a schema ends with a value that the schema decoded.
       return service as Service<unknown> as Service<

@@ -25,7 +25,7 @@ export const waitForSession = <A, E, R>(
     { while: isBusy, schedule: looks }
   )
   return Effect.catchIf(work(false), isBusy, (error) =>
-    Effect.logInfo(`${error.message}. Waiting until it is free.`).pipe(
+    Effect.logDebug(`${error.message}. Waiting until it is free.`).pipe(
       Effect.andThen(Effect.sleep("500 millis")),
       Effect.andThen(waited)
     )

@@ -183,6 +183,7 @@ export const openSession = Effect.fnUntraced(function* (
     source: input.source ?? "library",
     systemPrompt,
     hasOwnPrompt: input.systemPrompt !== undefined,
+    isUnnamed: input.sessionId === undefined,
     ...place
   })
   const creation =

@@ -217,8 +217,15 @@ export type Errors<List extends ReadonlyArray<Any>> = FoldedFailures<
   FoldedFailures<List, "llm_execution", never>
 >
 
-/** `unknown` if the list adds at most the failures `E`; otherwise `never`, which no list satisfies. */
-export type AtMost<E, List extends ReadonlyArray<Any>> = [Errors<List>] extends [E] ? unknown : never
+/** The compile error of a list that adds other failures than an agent states. No list has this property. */
+export interface UnstatedFailures<E> {
+  readonly "This middleware adds failures: use Runtime.make with the key of an agent whose type names them": E
+}
+
+/** `unknown` if the list adds at most the failures `E`; otherwise {@link UnstatedFailures}, which no list satisfies. */
+export type AtMost<E, List extends ReadonlyArray<Any>> = [Errors<List>] extends [E]
+  ? unknown
+  : UnstatedFailures<Exclude<Errors<List>, E>>
 
 /** Options of an entry. */
 export interface Registration {

@@ -12,6 +12,9 @@
  *
  * **Gotchas**
  *
+ * Log entries are at level debug or warning, with the annotation `"hermes.logger": "hermes-effect"`. Effect's default
+ * logger writes them to standard error.
+ *
  * A runtime without a provider uses {@link Offline}, which identifies itself as a stand-in and is useful for
  * experiments and tests. Middleware that adds failures needs an agent with a separate key, see {@link make}.
  *
@@ -44,8 +47,10 @@ import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import {
   type ApprovalsLayer,
+  buildLogs,
   complete,
   makeAgentLayer,
+  makeDefaultStore,
   makePluginLayer as loadPlugins,
   type Services,
   withBackground,
@@ -185,7 +190,7 @@ const composeLayers = <
   EnvironmentError
 >) => {
   const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
-    store ?? Layer.fresh(SessionStore.layerMemory)
+    store ?? makeDefaultStore()
   const processes = Layer.provideMerge(ProcessRegistry.layer, ProcessEvents.layer)
   return agent.pipe(
     Layer.provideMerge(Layer.provide(approvals, sideTasks.judge)),
@@ -379,7 +384,7 @@ export const make = <
         environment
       })
     )
-  )
+  ).pipe(Layer.provide(buildLogs))
 }
 
 /** A runtime with a default for every service; see the top of this file. */

@@ -8,7 +8,9 @@
  * search hits are computed on request.
  *
  * The store is bounded (`MemoryBounds`): when it is full, the least recently used conversations are dropped, but never
- * a conversation with an active run. One warning is logged when conversations are first dropped.
+ * a conversation with an active run. One warning is logged when conversations are first dropped. Conversations that
+ * were idle for too long are dropped without a warning. The bound `unnamed` limits the sessions that no caller named, and
+ * {@link layerNone} drops every session at the end of its run.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -128,24 +130,48 @@ const toSession = (entry: Entry): SessionStore.Session => ({
 const isShown = ({ source }: Entry): boolean => !SessionSearch.hiddenSources.includes(source)
 
 const make = (
-  bounds: MemoryBounds.Bounds
+  bounds: MemoryBounds.Bounds,
+  canName: boolean
 ): Context.Context<SessionStore.SessionStore | SessionSearch.SessionSearch> => {
   const entries = new Map<string, Entry>()
   const owned = new Set<string>()
   const ledger = MemoryBounds.makeLedger(bounds)
+  const listeners = new Set<(ids: ReadonlyArray<SessionId>) => void>()
   let activity = 0
   let hasWarned = false
+  /** Time of the newest use of any session. */
+  let now = 0
 
   const isInUse = (id: SessionId): boolean => owned.has(id)
+
+  const forgetEntries = (ids: ReadonlyArray<SessionId>): void => {
+    for (const id of ids) entries.delete(id)
+    if (ids.length > 0) for (const listener of listeners) listener(ids)
+  }
+
+  /** Records the time at which a run begins or ends. A caller that continues a session by its id has named it. */
+  const recordUse = (id: SessionId, at: number): void => {
+    const start = entries.get(id)?.start
+    now = at
+    const isChild = start?.parentId !== undefined && start.continues === undefined
+    ledger.recordUse(id, { at, isNamed: canName && !isChild })
+  }
+
+  /** Ends the ownership of a session after a run, and drops the sessions without a name above the bound. */
+  const releaseSession = (id: SessionId): void => {
+    owned.delete(id)
+    if (bounds.unnamed < Infinity) forgetEntries(ledger.takeEnded(id, isInUse))
+  }
 
   /**
    * Drops sessions until the bounds hold. The first time, returns an Effect that logs a warning. `current` is the
    * session that is being written.
    */
   const dropSurplus = (current: SessionId): Effect.Effect<void> | undefined => {
-    const surplus = ledger.takeSurplus((id) => id === current || isInUse(id))
-    for (const id of surplus) entries.delete(id)
-    if (hasWarned || surplus.length === 0) return undefined
+    const isFull = ledger.isFull()
+    const surplus = ledger.takeSurplus((id) => id === current || isInUse(id), now)
+    forgetEntries(surplus)
+    if (hasWarned || !isFull || surplus.length === 0) return undefined
     hasWarned = true
     return Effect.logWarning(
       `The session store in memory is full (${bounds.sessions} sessions, ${bounds.characters} characters): the ` +
@@ -157,8 +183,8 @@ const make = (
   const forgetSession = (id: SessionId): void => {
     const entry = entries.get(id)
     if (entry === undefined) return
-    entries.delete(id)
     ledger.remove(id, entry.characters)
+    forgetEntries([id])
   }
 
   const requireEntry = (operation: string, id: SessionId): Effect.Effect<Entry, SessionStoreError> => {
@@ -204,18 +230,20 @@ const make = (
         characters: 0
       }
       entries.set(session.id, entry)
-      ledger.add(session.id, session.parentId)
+      now = startedAt
+      ledger.add(session.id, session.parentId, { at: startedAt, isNamed: canName && session.isUnnamed !== true })
       yield* dropSurplus(session.id) ?? Effect.void
       return toSession(entry)
     }),
     acquire: (id) =>
       Effect.acquireRelease(
-        Effect.suspend(() => {
+        Effect.flatMap(Clock.currentTimeMillis, (at) => {
           if (owned.has(id)) return Effect.fail(new SessionBusy({ sessionId: id }))
           owned.add(id)
+          recordUse(id, at)
           return Effect.succeed({ lost: undefined })
         }),
-        () => Effect.sync(() => owned.delete(id))
+        () => Effect.sync(() => releaseSession(id))
       ),
     begin: (id, callIds) =>
       Effect.map(requireEntry("begin", id), ({ begun }) => {
@@ -300,6 +328,19 @@ const make = (
       entry.title = title
     }),
     remove: (id) => Effect.map(requireEntry("remove", id), () => forgetSession(id)),
+    removeConversation: (id) =>
+      Effect.suspend(() => {
+        const ids = ledger.listConversation(id)
+        const busy = ids.find(isInUse)
+        if (busy !== undefined) return Effect.fail(new SessionBusy({ sessionId: busy }))
+        for (const one of ids) forgetSession(one)
+        return Effect.succeed(ids.length > 0)
+      }),
+    dropped: (listener) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void listeners.add(listener)),
+        () => Effect.sync(() => listeners.delete(listener))
+      ),
     get: (id) => Effect.sync(() => toOptionalSession(entries.get(id))),
     messages: (id, range) => Effect.sync(() => entries.get(id)?.messages.slice(range?.from, range?.to) ?? []),
     readable: (id) =>
@@ -350,14 +391,25 @@ const make = (
   )
 }
 
+const makeLayer = (
+  bounds: Partial<MemoryBounds.Bounds>,
+  canName: boolean
+): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> =>
+  Layer.effectContext(Effect.sync(() => make({ ...MemoryBounds.defaultBounds, ...bounds }, canName)))
+
 /** Layer with an in-memory store with these bounds. Each scope that builds the layer gets a separate store. */
 export const layerMemoryWith = (
   bounds: Partial<MemoryBounds.Bounds>
-): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> =>
-  Layer.effectContext(Effect.sync(() => make({ ...MemoryBounds.defaultBounds, ...bounds })))
+): Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> => makeLayer(bounds, true)
+
+/** Layer with a store in which every session ends with its run. */
+export const layerNone: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = makeLayer(
+  { unnamed: 0 },
+  false
+)
 
 /**
- * Layer with an in-memory store of at most 5,000 sessions and 50 million characters. Each scope that builds the layer
- * gets a separate store.
+ * Layer with an in-memory store of at most 5,000 sessions and 50 million characters, each for 24 hours after its last
+ * run. Each scope that builds the layer gets a separate store.
  */
 export const layerMemory: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = layerMemoryWith({})

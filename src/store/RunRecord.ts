@@ -44,6 +44,7 @@ import type { SessionId, TurnId } from "../base/domain/Ids.ts"
 import type { Entry, Kind, Origin, RecordEvent } from "../base/domain/RecordEvent.ts"
 import type { Together } from "../base/domain/RunRecorder.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
+import { SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
 import * as Unread from "./Unread.ts"
 
@@ -176,7 +177,13 @@ export const makeMaskedWriter = (
   }
 }
 
-const makeMemory = (capacity: number): Service => {
+/** An in-memory record, from which the entries of sessions can be removed. */
+interface MemoryRecord {
+  readonly service: Service
+  readonly forgetSessions: (ids: ReadonlyArray<SessionId>) => void
+}
+
+const makeMemory = (capacity: number): MemoryRecord => {
   let kept: Array<Entry> = []
   let characters = 0
   const known = new Set<string>()
@@ -208,10 +215,23 @@ const makeMemory = (capacity: number): Service => {
       }
       if (kept.length > capacity || characters > memoryCharacters) dropOldest()
     })
+  const forgetSessions: MemoryRecord["forgetSessions"] = (ids) => {
+    const gone: ReadonlySet<SessionId> = new Set(ids)
+    kept = kept.filter((entry) => {
+      if (!gone.has(entry.sessionId)) return true
+      characters -= measureEntry(entry)
+      const key = getContentKey(entry)
+      if (key !== undefined) known.delete(`${entry.sessionId} ${key}`)
+      return false
+    })
+  }
   return {
-    ...makeMaskedWriter(storeEntries),
-    read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(isInFilter(filter)))),
-    unread: () => Effect.succeed(Unread.none)
+    service: {
+      ...makeMaskedWriter(storeEntries),
+      read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(isInFilter(filter)))),
+      unread: () => Effect.succeed(Unread.none)
+    },
+    forgetSessions
   }
 }
 
@@ -224,15 +244,22 @@ export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-eff
 
 /** Layer with an in-memory record of at most `capacity` entries. */
 export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
-  Layer.sync(RunRecord, () => makeMemory(capacity))
+  Layer.sync(RunRecord, () => makeMemory(capacity).service)
 
-/** Layer that provides the record of the context, or an in-memory record if the context does not have one. */
+/**
+ * Layer that provides the record of the context, or an in-memory record if the context does not have one. The in-memory
+ * record drops the entries of the sessions that a store in the context drops.
+ */
 export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
   RunRecord,
-  Effect.map(
-    Effect.serviceOption(RunRecord),
-    Option.getOrElse(() => makeMemory(memoryCapacity))
-  )
+  Effect.gen(function* () {
+    const given = Option.getOrUndefined(yield* Effect.serviceOption(RunRecord))
+    if (given !== undefined) return given
+    const { forgetSessions, service } = makeMemory(memoryCapacity)
+    const store = Option.getOrUndefined(yield* Effect.serviceOption(SessionStore))
+    yield* store?.dropped?.(forgetSessions) ?? Effect.void
+    return service
+  })
 )
 
 const countEntries = (sessionId: string, kind: Kind): Effect.Effect<number, SessionStoreError, RunRecord> =>

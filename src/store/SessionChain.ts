@@ -27,11 +27,12 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../base/domain/Cost.ts"
-import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
 import type { SessionId } from "../base/domain/Ids.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import { type Session, SessionStore, type UsageRecord } from "./SessionStorePort.ts"
 import * as ContextCopy from "./ContextCopy.ts"
+import type { SessionMaintenance } from "./SessionMaintenance.ts"
 import { RunRecord } from "./RunRecord.ts"
 import * as StoredForm from "./StoredForm.ts"
 
@@ -73,6 +74,30 @@ export const findFirstId = (session: Session): Effect.Effect<SessionId, SessionS
   session.continues === undefined
     ? Effect.succeed(session.id)
     : Effect.map(readChain(session), ([oldest = session]) => oldest.continues ?? oldest.id)
+
+/**
+ * Removes the conversation of a session, with its sub-agents. Returns false if the session is unknown, and fails while
+ * one of its sessions is in use. `maintenance` is the service of a database, if the store has one.
+ */
+export const removeConversation = Effect.fnUntraced(function* (
+  store: SessionStore["Service"],
+  id: SessionId,
+  maintenance: Pick<SessionMaintenance["Service"], "remove"> | undefined
+): Effect.fn.Return<boolean, SessionBusy | SessionStoreError> {
+  if (store.removeConversation !== undefined) return yield* store.removeConversation(id)
+  const session = Option.getOrUndefined(yield* store.get(id))
+  if (session === undefined) return false
+  const chain = yield* Effect.provideService(readChain(session), SessionStore, store)
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      // The sessions of a database are removed from the first one on, which has the others as its children.
+      if (maintenance !== undefined) return (yield* maintenance.remove(chain[0]?.id ?? id)) > 0
+      yield* store.acquire(id)
+      yield* Effect.forEach(chain, (one) => store.remove(one.id), { discard: true })
+      return true
+    })
+  )
+})
 
 /** Usage of a conversation. */
 export interface Sums {

@@ -132,7 +132,7 @@ export const layerAuto = (
         Effect.flatMap((pruned) =>
           pruned === undefined || pruned.removed === 0
             ? Effect.void
-            : Effect.logInfo(
+            : Effect.logDebug(
                 `Removed ${formatSessionCount(pruned.removed)} older than ${retentionDays} days (sessions.auto_prune)`
               )
         ),

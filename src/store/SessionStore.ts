@@ -38,5 +38,5 @@
  * ```
  */
 export * from "./SessionStorePort.ts"
-export { layerMemory, layerMemoryWith } from "./MemorySessionStore.ts"
+export { layerMemory, layerMemoryWith, layerNone } from "./MemorySessionStore.ts"
 export { layerPostgres, layerSqlite } from "./SessionBackend.ts"

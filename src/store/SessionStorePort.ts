@@ -61,6 +61,8 @@ export interface NewSession {
   readonly continues?: SessionId | undefined
   /** Value of `hasOwnPrompt` in {@link Session}. The default is false. */
   readonly hasOwnPrompt?: boolean | undefined
+  /** True if the caller of the run did not choose the id. A store in memory may drop such a session after the run. */
+  readonly isUnnamed?: boolean | undefined
   readonly title?: string | undefined
   readonly cwd?: string | undefined
 }
@@ -197,6 +199,18 @@ export interface Service {
   readonly together?: Together | undefined
   /** Waits until all previous writes are durable. Absent if every write is durable when it returns. */
   readonly committed?: Effect.Effect<void, SessionStoreError> | undefined
+  /**
+   * Removes the conversation of a session: the sessions that it continues or that continue it, and their sub-agents.
+   * Returns false if the session is unknown. Absent if `SessionMaintenance` removes conversations.
+   */
+  readonly removeConversation?: ((id: SessionId) => Effect.Effect<boolean, SessionBusy>) | undefined
+  /**
+   * Passes the ids of dropped and removed sessions to a listener until the scope closes, so that other data about them
+   * can be dropped too. Absent if the store contains all data about its sessions.
+   */
+  readonly dropped?:
+    | ((listener: (ids: ReadonlyArray<SessionId>) => void) => Effect.Effect<void, never, Scope.Scope>)
+    | undefined
 }
 
 /**

@@ -11,7 +11,7 @@
  * **Gotchas**
  *
  * Calls of a tool without annotations run one after another. A layer of toolsets logs the names of such tools once, at
- * level info.
+ * level debug.
  *
  * **Example** (The tools available to an agent)
  *
@@ -220,7 +220,7 @@ const isAnnotated = ({
 const reportUnannotated = Effect.fnUntraced(function* (tools: ReadonlyArray<BoundTool>) {
   const names = tools.flatMap((bound) => (isAnnotated(bound) ? [] : [bound.tool.name]))
   if (names.length === 0) return
-  yield* Effect.logInfo(
+  yield* Effect.logDebug(
     `Without annotations: ${names.join(", ")}. Calls of these tools run one after another, and so do all calls ` +
       "of a message beside them. State Tool.Readonly of each, true or false (the field `readonly` of a plain " +
       "tool), or Annotations.PathArguments where it works on files."

@@ -26,7 +26,9 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type { JsonSchema } from "effect/JsonSchema"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
@@ -114,10 +116,50 @@ export type CallServices<Tools extends Record<string, Tool.Any>> = Exclude<
   ToolContext
 >
 
+/** Keywords that allow the same values if they are absent. */
+const implied: ReadonlyArray<readonly [name: string, value: unknown]> = [
+  ["additionalProperties", true],
+  ["maximum", Number.MAX_SAFE_INTEGER],
+  ["minimum", Number.MIN_SAFE_INTEGER]
+]
+
+/** Keywords whose values are schemas by name, and keywords whose values are data. */
+const named: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs", "definitions"])
+const data: ReadonlySet<string> = new Set(["const", "default", "enum", "examples"])
+
+const mapValues = (
+  fields: Readonly<Record<string, unknown>>,
+  map: (value: unknown) => unknown
+): Record<string, unknown> => Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, map(value)]))
+
+const visitKeyword = ([name, value]: readonly [string, unknown]): readonly [string, unknown] => {
+  if (data.has(name)) return [name, value]
+  return [name, named.has(name) && Predicate.isObject(value) ? mapValues(value, visitValue) : visitValue(value)]
+}
+
+const visitSchema = (schema: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(schema)
+      .filter(([name, value]) => !implied.some(([keyword, omitted]) => keyword === name && omitted === value))
+      .map(visitKeyword)
+  )
+
+const visitValue = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(visitValue)
+  return Predicate.isObject(value) ? visitSchema(value) : value
+}
+
+/**
+ * Returns a JSON Schema without the keywords that `Schema` adds to every object and integer and that allow the same
+ * values if they are absent. Each request contains the schemas of all tools.
+ */
+const omitImplied = (schema: JsonSchema): JsonSchema => visitSchema(schema)
+
 const toDefinition = (tool: Tool.Any): ToolDefinition => ({
   name: tool.name,
   description: Tool.getDescription(tool) ?? "",
-  parameters: Tool.getJsonSchema(tool)
+  // The schemas of dynamic tools are the contract of their server.
+  parameters: Tool.isDynamic(tool) ? Tool.getJsonSchema(tool) : omitImplied(Tool.getJsonSchema(tool))
 })
 
 const classifyPhase = (reason: AiError.AiErrorReason): ToolFailed["phase"] => {

@@ -339,7 +339,7 @@ const aggregates = (all: ReadonlyArray<SessionSummary>): Aggregates => ({
     { name: "release-notes", loads: 12, edits: 2, lastUsed: now },
     { name: "a-skill-with-quite-a-long-name-for-a-table", loads: 1, edits: 0, lastUsed: now - 86_400_000 }
   ],
-  misses: [{ reason: "a pause of more than five minutes", calls: 3, tokens: 84_000 }],
+  misses: [{ reason: "a pause of more than five minutes", calls: 3, tokens: 84_000, price: 0.23, unpriced: 0 }],
   middleware: [{ kind: "llm_execution", name: "redactor", calls: 140, faults: 1, ownMillis: 320 }],
   notable: all
     .slice(0, 2)

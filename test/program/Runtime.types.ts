@@ -148,6 +148,10 @@ Runtime.make(Other, { middleware: [limit] })
 Runtime.layer({ middleware: [limit] })
 // @ts-expect-error: the same
 Runtime.layerNoDeps({ middleware: [limit] })
+// The compile error names the function to use and the failures.
+type Added = Middleware.AtMost<never, [typeof limit]>
+same<keyof Added extends `${string}use Runtime.make ${string}` ? true : false, true>(true)
+same<Added[keyof Added], Broken>(true)
 
 // Lists may begin with a spread.
 const more: ReadonlyArray<typeof diary> = [diary]

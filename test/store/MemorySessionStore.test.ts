@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as TestClock from "effect/testing/TestClock"
 import { SessionId } from "../../src/base/domain/Ids.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { makeNewSession, suite, makeUserMessage } from "../support/sessionStoreConformance.ts"
@@ -97,4 +98,79 @@ it.effect("counts a session that is removed no more", () =>
     yield* store.create(makeNewSession("c"))
     assert.deepStrictEqual(yield* keptSessions, ids("c", "a"))
   }).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 2, characters: 3000 })))
+)
+
+it.effect("drops conversations that were idle for longer than the bound, without a warning", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    const { warnings } = yield* withWarnings(
+      Effect.gen(function* () {
+        for (const id of ["old", "used"]) yield* store.create(makeNewSession(id))
+        yield* TestClock.adjust("50 minutes")
+        yield* Effect.scoped(store.acquire(SessionId.make("used")))
+        yield* TestClock.adjust("50 minutes")
+        yield* store.create(makeNewSession("new"))
+      })
+    )
+    assert.deepStrictEqual(yield* keptSessions, ids("new", "used"))
+    assert.lengthOf(warnings, 0)
+  }).pipe(Effect.provide(SessionStore.layerMemoryWith({ idleMillis: 3_600_000 })))
+)
+
+/** Runs without a name, one after the other: each creates a session and a sub-agent of it. */
+const useUnnamed = (...names: ReadonlyArray<string>) =>
+  SessionStore.SessionStore.use((store) =>
+    Effect.forEach(
+      ids(...names),
+      (id) =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            yield* store.acquire(id)
+            yield* store.create({ ...makeNewSession(id), isUnnamed: true })
+            yield* store.create({ ...makeNewSession(`${id}-child`), parentId: id })
+          })
+        ),
+      { discard: true }
+    )
+  )
+
+it.effect("keeps the newest sessions without a name; one that a caller continues is named from then on", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    yield* store.create(makeNewSession("named"))
+    yield* useUnnamed("a", "b")
+    yield* Effect.scoped(store.acquire(SessionId.make("a")))
+    yield* useUnnamed("c", "d", "e")
+    assert.sameMembers(Array.from(yield* keptSessions), ids("named", "a", "a-child", "d", "d-child", "e", "e-child"))
+  }).pipe(Effect.provide(SessionStore.layerMemoryWith({ unnamed: 2 })))
+)
+
+it.effect("keeps a session without a name while one of its sub-agents runs", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* store.acquire(SessionId.make("a-child"))
+        yield* useUnnamed("a")
+        assert.sameMembers(Array.from(yield* keptSessions), ids("a", "a-child"))
+      })
+    )
+    assert.deepStrictEqual(yield* keptSessions, [])
+  }).pipe(Effect.provide(SessionStore.layerMemoryWith({ unnamed: 0 })))
+)
+
+it.effect("layerNone keeps no session after its run, named or not", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    const id = SessionId.make("named")
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* store.acquire(id)
+        yield* store.create(makeNewSession(id))
+        assert.isTrue(Option.isSome(yield* store.get(id)))
+      })
+    )
+    yield* useUnnamed("a")
+    assert.deepStrictEqual(yield* keptSessions, [])
+  }).pipe(Effect.provide(SessionStore.layerNone))
 )

@@ -83,6 +83,15 @@ describe("the calls of a message", () => {
     )
   })
 
+  it("a call that repeats another in another order of keys is left out, at any depth", () => {
+    const parts = [
+      call("read_file", { path: "x", limit: 5, more: { a: [1, { b: 2, c: 3 }], d: 4 } }),
+      call("read_file", { limit: 5, more: { d: 4, a: [1, { c: 3, b: 2 }] }, path: "x" }),
+      call("read_file", { limit: 5, more: { d: 4, a: [{ c: 3, b: 2 }, 1] }, path: "x" })
+    ]
+    assert.lengthOf(calls(parts).calls, 2)
+  })
+
   it("calls that share an id are told apart", () => {
     const two = [
       { ...call("read_file", { path: "a" }), id: "call_0" },

@@ -39,6 +39,36 @@ describe("Toolset", () => {
   )
 })
 
+describe("the definition of a tool", () => {
+  const parametersOf = (tool: Tool.Any) =>
+    Effect.gen(function* () {
+      const kit = Toolkit.make(tool)
+      const set = Toolset.make("set", kit, kit.toLayer({ [tool.name]: () => Effect.void }))
+      return (yield* Effect.scoped(set.bind))[0]?.definition.parameters
+    })
+
+  it.effect("has no open objects and bounds of safe integers, which every schema means, at any depth", () =>
+    Effect.gen(function* () {
+      const parameters = Schema.Struct({
+        maximum: Schema.Int.annotate({ default: 1 }),
+        list: Schema.Array(Schema.Union([Schema.String, Schema.Struct({ from: Schema.Natural })])),
+        closed: Schema.Record(Schema.String, Schema.Int.check(Schema.isLessThanOrEqualTo(7)))
+      })
+      const text = JSON.stringify(yield* parametersOf(Tool.make("count", { parameters })))
+      assert.notMatch(text, /"additionalProperties":true|9007199254740991/u)
+      for (const kept of ['"maximum":{"type":"integer"', '"minimum":0', '"maximum":7', '"additionalProperties":{'])
+        assert.include(text, kept)
+    })
+  )
+
+  it.effect("is the schema of the server for a dynamic tool", () =>
+    Effect.gen(function* () {
+      const parameters = { type: "object", properties: {}, additionalProperties: true } as const
+      assert.deepStrictEqual(yield* parametersOf(Tool.dynamic("foreign", { parameters })), parameters)
+    })
+  )
+})
+
 describe("registration", () => {
   const logged = Effect.fnUntraced(function* (
     level: "Debug" | "Info",
@@ -74,13 +104,15 @@ describe("registration", () => {
 
   it.effect("names the tools without annotations of all toolsets in one line", () =>
     Effect.gen(function* () {
-      const lines = yield* logged("Info", [double, look, save], [Tool.make("pay"), send])
-      assert.lengthOf(lines, 1)
+      const lines = yield* logged("Debug", [double, look, save], [Tool.make("pay"), send])
+      const named = lines.filter((line) => line.includes("Without annotations"))
+      assert.lengthOf(named, 1)
       assert.match(
-        lines[0] ?? "",
-        /^Info Without annotations: double, pay\. Calls of these tools run one after another/u
+        named[0] ?? "",
+        /^Debug Without annotations: double, pay\. Calls of these tools run one after another/u
       )
-      assert.notMatch(lines[0] ?? "", /look|save|send/u)
+      assert.notMatch(named[0] ?? "", /look|save|send/u)
+      assert.deepStrictEqual(yield* logged("Info", [double, look, save], [Tool.make("pay"), send]), [])
     })
   )
 
@@ -92,7 +124,11 @@ describe("registration", () => {
         Tool.make("ask").annotate(Annotations.Interactive, true),
         Tool.make("run").annotate(Annotations.CommandArguments, ["command"])
       ]
-      assert.deepStrictEqual(yield* logged("Info", [look, save, send], stated), [])
+      const lines = yield* logged("Debug", [look, save, send], stated)
+      assert.deepStrictEqual(
+        lines.filter((line) => line.includes("Without annotations")),
+        []
+      )
     })
   )
 })

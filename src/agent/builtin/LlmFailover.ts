@@ -88,7 +88,7 @@ const notifyFallback = (
   const reason = error instanceof Breakers.Rejected ? "it failed too often" : Faults.describeError(error)
   const message = Redaction.redactText(`${from} does not answer (${reason}): the answer comes from ${to}`)
   return context.notify === undefined
-    ? Effect.logInfo(message)
+    ? Effect.logDebug(message)
     : context.notify([{ _tag: "Notice", level: "warning", message }])
 }
 

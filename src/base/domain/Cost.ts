@@ -22,7 +22,9 @@
  * Source: `hermes-llm.md` §12.4.
  */
 import * as BigDecimal from "effect/BigDecimal"
+import { memoize } from "effect/Function"
 import * as Schema from "effect/Schema"
+import * as Usage from "./Usage.ts"
 
 /** Reliability of a cost amount. */
 export const Status = Schema.Literals(["included", "estimated", "actual", "unknown"])
@@ -53,6 +55,16 @@ export const Parts = Schema.Struct({
 })
 /** Type of {@link Parts}. */
 export type Parts = typeof Parts.Type
+
+/** Prices of prompt tokens in US dollars per million tokens. */
+export const PromptRates = Schema.Struct({
+  input: Schema.Finite,
+  cacheRead: Schema.Finite,
+  /** Absent if the price of writing to the cache is unknown. */
+  cacheWrite: Schema.optionalKey(Schema.Finite)
+})
+/** Type of {@link PromptRates}. */
+export type PromptRates = typeof PromptRates.Type
 
 /** Cost of one call. */
 export interface Cost {
@@ -101,6 +113,28 @@ export const makeUnknown = (note: string): Cost => ({
 
 /** The cost of a call that is included in a subscription. */
 export const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
+
+const million = 1_000_000
+
+const computePromptRates = memoize((computeCost: (usage: Usage.Usage) => Cost): PromptRates | null => {
+  const input = computeCost({ ...Usage.zero, inputTokens: million })
+  const cacheRead = computeCost({ ...Usage.zero, cacheReadTokens: million })
+  const cacheWrite = computeCost({ ...Usage.zero, cacheWriteTokens: million })
+  if (input.amount === undefined || cacheRead.amount === undefined || input.status === "included") return null
+  return {
+    input: BigDecimal.toNumberUnsafe(input.amount),
+    cacheRead: BigDecimal.toNumberUnsafe(cacheRead.amount),
+    ...(cacheWrite.amount === undefined ? {} : { cacheWrite: BigDecimal.toNumberUnsafe(cacheWrite.amount) })
+  }
+})
+
+/**
+ * Returns the prices of prompt tokens by which a function computes costs, or `undefined` if a price is unknown or if
+ * the tokens are included in a subscription. The result is cached for each function, which must always return the same
+ * cost for the same usage.
+ */
+export const findPromptRates = (computeCost: (usage: Usage.Usage) => Cost): PromptRates | undefined =>
+  computePromptRates(computeCost) ?? undefined
 
 /** Creates the cost of a call from the amount in US dollars that its provider reported. */
 export const fromReportedUsd = (usd: number): Cost => {

@@ -34,7 +34,7 @@ import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import { FileChanged, FilesReverted } from "./FileChange.ts"
-import { Parts as CostParts, Spent } from "./Cost.ts"
+import { Parts as CostParts, PromptRates, Spent } from "./Cost.ts"
 import { SessionId, TurnId } from "./Ids.ts"
 import * as RunEvent from "./RunEvent.ts"
 import { Usage } from "./Usage.ts"
@@ -153,6 +153,8 @@ export const AttemptStarted = Schema.TaggedStruct("AttemptStarted", {
    * The whole request, if middleware rewrote it. In this case the references do not describe the request that was sent.
    */
   rewritten: Schema.optionalKey(Schema.Unknown),
+  /** Lifetime of the cached prefix that the request asks for; absent if it asks for none. */
+  cacheTtl: Schema.optionalKey(Schema.Literals(["5m", "1h"])),
   /** Number of characters that were already received, if this request continues an answer that broke off. */
   continues: Schema.optionalKey(Schema.Int)
 })
@@ -196,6 +198,8 @@ export const AttemptEnded = Schema.TaggedStruct("AttemptEnded", {
   cost: Schema.optionalKey(Spent),
   /** The cost by kind of tokens, if it was computed from the price list. */
   costParts: Schema.optionalKey(CostParts),
+  /** The prices of the model's prompt tokens; absent if they are unknown or included in a subscription. */
+  promptRates: Schema.optionalKey(PromptRates),
   failure: Schema.optionalKey(Failure)
 })
 

@@ -8,7 +8,8 @@
  * never read from the environment.
  *
  * A run rejects with a {@link HermesError}, which has the tag of its failure. A run that ends with text or at a limit
- * resolves with a result and its `exit`, and does not reject. {@link fromLayer} wraps a runtime that was composed with
+ * resolves with a result and its `exit`, and does not reject. Nothing is written to standard output; warnings are
+ * written to standard error. {@link fromLayer} wraps a runtime that was composed with
  * Effect in the same way.
  *
  * **Example** (A run, and a run that is watched)
@@ -35,12 +36,13 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Agent from "../../agent/Agent.ts"
 import type { AgentSettings, RunInput, StartOptions } from "../../agent/RunInput.ts"
-import type { ConfigError } from "../../base/domain/AgentError.ts"
+import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
@@ -117,8 +119,12 @@ export interface HermesOptions extends Pick<
    * asked about all other hosts.
    */
   readonly hosts?: ReadonlyArray<string> | undefined
-  /** Session store: in memory, or a SQLite file. Default: memory. */
-  readonly store?: "memory" | { readonly sqlite: string } | undefined
+  /**
+   * Store of sessions. By default, sessions with a `sessionId` are stored in memory, and other sessions end with their
+   * run. `"memory"` also stores sessions without a name, `"none"` stores none after its run, and a SQLite file stores
+   * all of them. Memory holds 5,000 sessions, each for 24 hours after its last run.
+   */
+  readonly store?: "memory" | "none" | { readonly sqlite: string } | undefined
 }
 
 /** Input of one run. */
@@ -169,6 +175,11 @@ export interface Hermes {
    * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
    */
   readonly stop: (sessionId: string) => Promise<boolean>
+  /**
+   * Removes the conversation of a session, with its sub-agents and its run record. Resolves with false if the session
+   * is unknown, and rejects with `SessionBusy` while one of its runs is active.
+   */
+  readonly deleteSession: (sessionId: string) => Promise<boolean>
   /**
    * Ends all runs, which then reject with `Aborted`, and closes all resources of the runtime. Any later run rejects
    * with `Disposed`.
@@ -239,8 +250,8 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   approve: Options.callback,
   hosts: Options.list,
   store: Options.makeKindCheck(
-    '"memory" or { sqlite: path }',
-    (store) => store === "memory" || (Json.isFields(store) && typeof store["sqlite"] === "string")
+    '"memory", "none" or { sqlite: path }',
+    (store) => store === "memory" || store === "none" || (Json.isFields(store) && typeof store["sqlite"] === "string")
   ),
   budget,
   cwd: Options.text,
@@ -294,6 +305,17 @@ const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyAr
   if (problems.length > 0) throw new HermesError(tag, problems.join("; "))
 }
 
+/** Names the options of `createHermes` in an error about the routes of its models. */
+const nameModelOptions = (
+  { message, path }: ConfigError,
+  model: HermesModelName | HermesModel | ReadonlyArray<HermesModel>
+): ConfigError => {
+  const isInList = typeof model !== "string" && isList(model)
+  const nameOption = (text: string): string =>
+    text.replaceAll(/\broutes(\[\d+\])/gu, (_, index: string) => (isInList ? `model${index}` : "model"))
+  return new ConfigError({ path: nameOption(path), message: nameOption(message) })
+}
+
 /** Returns a model whose provider is named on its own: `anthropic/claude-…` names both in one text. */
 const nameProvider = ({ model, ...route }: Omit<HermesModel, "apiKey">): Omit<HermesModel, "apiKey"> => {
   const at = model.indexOf("/")
@@ -311,6 +333,12 @@ const toToolset = (one: HermesTool | Toolset.Toolset<never, BuiltinNeeds>): Tool
   "toolset" in one ? one.toolset : one
 
 const isServer = (one: unknown): one is HermesMcp => Json.isFields(one) && Json.isFields(one["mcp"])
+
+const makeStore = (store: HermesOptions["store"]) => {
+  if (store === undefined) return SessionStore.layerMemoryWith({ unnamed: 0 })
+  if (store === "memory") return SessionStore.layerMemory
+  return store === "none" ? SessionStore.layerNone : SessionStore.layerSqlite({ path: store.sqlite })
+}
 
 const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
@@ -363,9 +391,12 @@ const combineListeners =
   (events) =>
     Effect.andThen(first(events), second(events))
 
+/** Writes warnings to standard error, because standard output belongs to the application. */
+const quiet = Layer.succeed(Logger.LogToStderr, true)
+
 /** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
-  const runtime = ManagedRuntime.make(layer)
+  const runtime = ManagedRuntime.make(Layer.provideMerge(layer, quiet))
   /**
    * Functions that release runs whose readers lag behind. Otherwise these runs would wait for their readers during
    * shutdown.
@@ -404,6 +435,7 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
     },
     stop: async (sessionId: string) =>
       !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
+    deleteSession: (sessionId: string) => runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId))),
     dispose,
     [Symbol.asyncDispose]: dispose
   }
@@ -440,10 +472,7 @@ export const createHermes = (options: HermesOptions): Hermes => {
     ...settings,
     tools: tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)])),
     hooks: toHooks(on),
-    store:
-      store === undefined || store === "memory"
-        ? SessionStore.layerMemory
-        : SessionStore.layerSqlite({ path: store.sqlite }),
+    store: makeStore(store),
     approvals:
       approve &&
       Approvals.layerCallback((question) =>
@@ -455,9 +484,11 @@ export const createHermes = (options: HermesOptions): Hermes => {
   }
   const servers = Object.assign({}, ...tools.flatMap((one) => (isServer(one) ? [one.mcp] : [])))
   if (model === "offline") return fromLayer(withServers(servers, Runtime.layer(parts)))
+  if (isProvider(model)) return fromLayer(withServers(servers, Runtime.layer({ ...parts, provider: model })))
+  const runtime = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
   return fromLayer(
-    isProvider(model)
-      ? withServers(servers, Runtime.layer({ ...parts, provider: model }))
-      : withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
+    Layer.catchTag(runtime, "ConfigError", (error) =>
+      Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
+    )
   )
 }

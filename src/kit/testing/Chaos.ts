@@ -284,7 +284,7 @@ export const wrapFiles = (
 }
 
 /** Operations of a session store that can fail. */
-export type StoreOperation = Exclude<keyof StoreService, "together">
+export type StoreOperation = Exclude<keyof StoreService, "dropped" | "removeConversation" | "together">
 
 /** Access kind of each operation. */
 const storeAccess: Readonly<Record<StoreOperation, "write" | "read">> = {

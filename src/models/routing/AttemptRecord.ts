@@ -93,6 +93,7 @@ const makeStartRecord = (
     ...(tools === undefined ? {} : { tools }),
     parameters: selectParameters(prepared),
     ...(payload === prepared ? {} : { rewritten: payload }),
+    ...includeDefined("cacheTtl", call.cache?.ttl),
     ...(continues === 0 ? {} : { continues })
   }
 }
@@ -165,7 +166,8 @@ const makeEndRecord = (
     finishReason,
     usage,
     cost: Cost.toSpent(cost),
-    ...includeDefined("costParts", cost.parts)
+    ...includeDefined("costParts", cost.parts),
+    ...includeDefined("promptRates", Cost.findPromptRates(state.known.cost))
   }
 }
 

@@ -322,7 +322,7 @@ export const make = <E = never>(options: Options): Service<E> => {
       (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error) && isFailoverable(error),
       (error) =>
         Effect.andThen(
-          Effect.logInfo(`${candidate.label} cannot do the task ${task} (${error.reason._tag}): asking ${next.label}`),
+          Effect.logDebug(`${candidate.label} cannot do the task ${task} (${error.reason._tag}): asking ${next.label}`),
           askInTurn(task, { candidates, explicit }, given, index + 1)
         )
     )

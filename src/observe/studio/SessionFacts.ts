@@ -8,11 +8,11 @@
  * run or call is active, and for a call whose process was killed.
  */
 import * as Predicate from "effect/Predicate"
+import * as CacheMisses from "../../base/domain/CacheMisses.ts"
 import type { Status } from "../../base/domain/Cost.ts"
 import type { Entry, Kind, MiddlewareHealth, RecordEvent } from "../../base/domain/RecordEvent.ts"
 import { toOneLine } from "../trace/Row.ts"
 import type { Note, ReplaySource, Score, Tokens, Totals } from "./StudioApi.ts"
-import type { CacheMiss } from "./StudioSums.ts"
 
 /** Kinds of entries that the facts are built from. */
 export const kinds: ReadonlyArray<Kind> = [
@@ -63,6 +63,8 @@ export interface ModelCall {
   costStatus: Status | undefined
   reason: string | undefined
   message: string | undefined
+  /** The facts that decide if the call paid again for a cached prefix. */
+  prompt: CacheMisses.PromptCall
 }
 
 /** A tool call. */
@@ -203,7 +205,8 @@ const startAttempt = (facts: SessionFacts, entry: Entry, event: TaggedEvent<"Att
     cost: undefined,
     costStatus: undefined,
     reason: undefined,
-    message: undefined
+    message: undefined,
+    prompt: CacheMisses.beginCall(entry.at, event)
   }
   facts.modelCalls.push(call)
   facts.open.set(`attempt ${event.apiRequestId}`, call)
@@ -215,6 +218,7 @@ const endAttempt = (facts: SessionFacts, at: number, event: TaggedEvent<"Attempt
   if (call === undefined || !("tokens" in call)) return
   facts.open.delete(`attempt ${event.apiRequestId}`)
   const { cost, failure, firstPartAt, usage } = event
+  call.prompt = CacheMisses.endCall(call.prompt, at, event)
   call.status = event.status
   call.millis = at - call.at
   call.firstPart = firstPartAt === undefined ? undefined : firstPartAt - call.at
@@ -363,52 +367,8 @@ export const sumTotals = (
   }
 }
 
-/** Minimum size of a prompt that providers cache, in tokens. */
-const leastPrompt = 1_024
-/** Minimum share of the expected tokens that is missing in a miss. */
-const leastShare = 0.2
-const fiveMinutes = 300_000
-
-/** A model call of a session, in the order of the record. */
-export type JudgedCall = Pick<ModelCall, "at" | "millis" | "model" | "status" | "task" | "tokens">
-
-const countPrompt = ({ cacheRead, cacheWrite, input }: JudgedCall["tokens"]): number => input + cacheRead + cacheWrite
-
-const findReason = (before: JudgedCall, call: JudgedCall): string => {
-  if (call.model !== before.model) return "another model"
-  const idle = call.at - before.at - (before.millis ?? 0)
-  if (idle > fiveMinutes) return "a pause of more than five minutes"
-  return countPrompt(call.tokens) < countPrompt(before.tokens) ? "a compaction" : "a changed prefix"
-}
-
-/**
- * Finds the model calls of a session that paid again for a prefix that the provider had cached, and the reason.
- *
- * The prompt of a call begins with the prompt of the call before, so its cached tokens should be at least the size of
- * that prompt. If a fifth of them is missing, the call is a miss. Side tasks and models that report no cached tokens are
- * not judged.
- */
-const findMisses = (
-  calls: ReadonlyArray<JudgedCall>
-): ReadonlyArray<{ readonly reason: string; readonly tokens: number }> => {
-  const main = calls.filter(
-    ({ status, task, tokens }) => task === undefined && status === "answered" && countPrompt(tokens) > 0
-  )
-  if (!main.some(({ tokens }) => tokens.cacheRead > 0)) return []
-  return main.flatMap((call, index) => {
-    const before = main[index - 1]
-    if (before === undefined) return []
-    const expected = Math.min(countPrompt(before.tokens), countPrompt(call.tokens))
-    const missing = expected - call.tokens.cacheRead
-    return expected < leastPrompt || missing < expected * leastShare
-      ? []
-      : [{ reason: findReason(before, call), tokens: missing }]
-  })
-}
-
 /** Sums the cache misses of several sessions by reason, most tokens first. */
-export const sumMisses = (sessions: ReadonlyArray<ReadonlyArray<JudgedCall>>): ReadonlyArray<CacheMiss> =>
-  Array.from(
-    Map.groupBy(sessions.flatMap(findMisses), ({ reason }) => reason),
-    ([reason, some]) => ({ reason, calls: some.length, tokens: some.reduce((sum, { tokens }) => sum + tokens, 0) })
-  ).toSorted((a, b) => b.tokens - a.tokens)
+export const sumMisses = (
+  sessions: ReadonlyArray<ReadonlyArray<Pick<ModelCall, "prompt">>>
+): ReadonlyArray<CacheMisses.MissSum> =>
+  CacheMisses.sumMisses(sessions.map((calls) => calls.map(({ prompt }) => prompt)))

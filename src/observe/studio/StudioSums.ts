@@ -2,6 +2,7 @@
  * Types of the totals in the studio's interface: by day, model, tool, agent, skill and failure. This module contains
  * only types.
  */
+import type { MissSum } from "../../base/domain/CacheMisses.ts"
 import type { MiddlewareHealth } from "../../base/domain/RecordEvent.ts"
 import type { Tokens, Totals } from "./StudioApi.ts"
 
@@ -98,17 +99,9 @@ export interface Aggregates extends Totals {
   /** Errors, most frequent first. */
   readonly failures: ReadonlyArray<ErrorShare>
   /** Model calls that paid again for a cached prefix, by reason, most tokens first. */
-  readonly misses: ReadonlyArray<CacheMiss>
+  readonly misses: ReadonlyArray<MissSum>
   /** Calls, faults and own time of middleware, longest time first. */
   readonly middleware: ReadonlyArray<MiddlewareHealth>
-}
-
-/** Model calls that paid again for a prefix that the provider had cached. */
-export interface CacheMiss {
-  readonly reason: string
-  readonly calls: number
-  /** Tokens that were not read from the cache although an earlier call had sent them. */
-  readonly tokens: number
 }
 
 /** Uses of a skill: loads by a model or a user, and edits. */

@@ -16,6 +16,7 @@ const run = {
   criteria: Flags.makeText("criteria", "TEXT", "Rules for judges"),
   runs: Flags.makeInteger("runs", "N", "Attempts per row (1)"),
   k: Flags.makeText("k", "1,5", "Values of k for pass@k (default: powers of two)"),
+  threshold: Flags.makeNumber("threshold", "RATE", "Least pass rate, 0 to 1; exit code 1 below it"),
   name: Flags.makeText("name", "NAME", "Name of the configuration (its model)"),
   outputDir: Flags.makeText("output-dir", "PATH", "Directory of results (eval-results/NAME)"),
   agent: Flags.makeText("agent", "FILE", "Agent file, or its name"),
@@ -47,7 +48,8 @@ const runCommand = Command.make("run", run, (flags) => Effect.flatMap(loadRuns, 
   Command.withDescription("Evaluate a configuration; the same command resumes it"),
   Command.withExamples([
     { command: "hermes eval run questions.jsonl --scorer number", description: "One attempt at each row" },
-    { command: "hermes eval run tasks.jsonl --scorer judge --runs 5 --name base", description: "pass@k with a judge" }
+    { command: "hermes eval run tasks.jsonl --scorer judge --runs 5 --name base", description: "pass@k with a judge" },
+    { command: "hermes eval run q.jsonl --scorer exact --threshold 0.9", description: "Fail a CI job below 90 %" }
   ])
 )
 

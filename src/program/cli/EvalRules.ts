@@ -48,6 +48,8 @@ export const readRules = Effect.fnUntraced(function* (flags: RunFlags): Effect.f
     "command-timeout": flags.commandTimeout,
     "max-turns": flags.maxTurns
   })
+  if (flags.threshold !== undefined && !(flags.threshold >= 0 && flags.threshold <= 1))
+    return yield* makeUsageFailure("--threshold must be a number from 0 to 1, such as 0.9")
   const scorers = yield* readScorers(flags.scorer)
   if (!hasJudge({ scorers }) && (flags.judge.length > 0 || flags.criteria !== undefined))
     return yield* makeUsageFailure("--judge and --criteria are for the scorer judge: add --scorer judge")

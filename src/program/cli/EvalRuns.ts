@@ -237,6 +237,21 @@ const makeAttemptRunner = Effect.fnUntraced(function* (job: EvalJob, runtime: Ru
   return runAttempt
 })
 
+/**
+ * Fails if the pass rate of a finished evaluation is below `--threshold`. Attempts without a result count as not
+ * passed.
+ */
+const checkThreshold = (
+  { threshold }: RunFlags,
+  { passRate }: EvalReport.Report,
+  { stopped }: Pick<RowPool.Summary, "stopped">
+) =>
+  threshold === undefined || stopped !== undefined || passRate.value >= threshold
+    ? Effect.void
+    : Effect.fail(
+        makeWorkFailure(`the pass rate ${passRate.value.toFixed(3)} is below the threshold ${threshold} (--threshold)`)
+      )
+
 /** Reports failed attempts, and writes the report and its HTML page. */
 const reportSummary = Effect.fnUntraced(function* (
   { directory, flags, name, passCounts }: EvalJob,
@@ -276,6 +291,7 @@ const reportSummary = Effect.fnUntraced(function* (
             `page     ${formatPath(paths.join(directory, files.page), paths)}`
           ].join("\n")
   )
+  yield* checkThreshold(flags, report, { stopped })
   yield* RunnerCommand.checkOutcome(
     { failures, stopped },
     (reason) => `stopped: ${reason}; run the same command to continue`

@@ -28,7 +28,7 @@ import { printLine, Output } from "./ProgramOutput.ts"
 import * as TextCharts from "./render/TextCharts.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as ToolText from "./render/ToolText.ts"
-import { formatQuantity, renderPairs, abbreviateCount } from "./render/UsageText.ts"
+import { abbreviateCount, formatDollars, formatMiss, formatQuantity, renderPairs } from "./render/UsageText.ts"
 import * as Width from "./render/Width.ts"
 import { forReading, withStore } from "./SessionChoice.ts"
 
@@ -65,10 +65,7 @@ const toPeriod = (days: number, now: number) => {
 const formatPercent = (share: number | undefined): string =>
   share === undefined ? "none" : `${Math.round(share * 100)}%`
 
-const formatDollars = (cost: number | undefined): string => {
-  if (cost === undefined) return "unknown"
-  return cost > 0 && cost < 0.01 ? `$${cost.toFixed(4)}` : `$${cost.toFixed(2)}`
-}
+const formatCost = (cost: number | undefined): string => (cost === undefined ? "unknown" : formatDollars(cost))
 
 /** Lists every day of the period, including days without activity. */
 const listAllDays = ({ days, figures, since, utcOffset }: Insights): ReadonlyArray<TextCharts.Point> => {
@@ -104,8 +101,8 @@ const listCosts = ({
   const makeCostRow = (name: string, { calls }: CostBucket, amount: string) =>
     calls === 0 ? [] : [[name, `${amount}, ${formatQuantity(calls, "call")}`] as const]
   return [
-    ...makeCostRow("Reported", actual, formatDollars(actual.cost)),
-    ...makeCostRow("Estimated", estimated, formatDollars(estimated.cost)),
+    ...makeCostRow("Reported", actual, formatCost(actual.cost)),
+    ...makeCostRow("Estimated", estimated, formatCost(estimated.cost)),
     ...makeCostRow("Included", included, "part of a subscription"),
     ...makeCostRow("Unknown price", unknown, "not counted")
   ]
@@ -127,11 +124,6 @@ const most = { models: 10, tools: 15, skills: 10, failures: 10, hours: 5, middle
 /** Formats the average of a number per session, with one decimal. */
 const formatAverage = (count: number, sessions: number): string =>
   (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
-
-const describeMiss = ({ calls, reason, tokens }: Aggregates["misses"][number]): readonly [string, string] => [
-  SafeText.toLine(reason),
-  `${formatQuantity(calls, "call")}, ${abbreviateCount(tokens)} tokens paid again`
-]
 
 const describeMiddleware = ({
   calls,
@@ -205,7 +197,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
         ["Cache hits", `${formatPercent(cacheHit)} of the prompt tokens`],
         [
           "Cost",
-          `${formatDollars(cost)}${unpriced === 0 ? "" : ` (${formatQuantity(unpriced, "call")} without a price)`}`
+          `${formatCost(cost)}${unpriced === 0 ? "" : ` (${formatQuantity(unpriced, "call")} without a price)`}`
         ],
         ["Errors", formatQuantity(errors, "error")],
         [
@@ -232,7 +224,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
             note:
               `${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ` +
               `${formatQuantity(one.calls, "call")} · ${formatQuantity(one.sessions, "session")} · ` +
-              `${formatDollars(one.cost)}`
+              `${formatCost(one.cost)}`
           })),
         room
       )
@@ -284,7 +276,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
         "red"
       )
     ),
-    ...renderSection("Cache misses", renderPairs(misses.map(describeMiss))),
+    ...renderSection("Cache misses", renderPairs(misses.map(formatMiss))),
     ...renderSection("Middleware", renderPairs(middleware.slice(0, most.middleware).map(describeMiddleware))),
     ...renderSection(
       "Notable sessions",

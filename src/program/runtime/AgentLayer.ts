@@ -5,8 +5,10 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
+import * as References from "effect/References"
 import * as Agent from "../../agent/Agent.ts"
 import * as BackgroundReview from "../../agent/BackgroundReview.ts"
 import * as BackgroundWork from "../../agent/BackgroundWork.ts"
@@ -27,7 +29,7 @@ import * as Compaction from "../../tools/prompt/Compaction.ts"
 import { SkillStore } from "../../tools/prompt/SkillStore.ts"
 import type { RunRecord } from "../../store/RunRecord.ts"
 import type { SessionSearch } from "../../store/SessionSearch.ts"
-import type * as SessionStore from "../../store/SessionStore.ts"
+import * as SessionStore from "../../store/SessionStore.ts"
 import type { ApprovalJudge } from "../../tools/approval/ApprovalJudge.ts"
 import * as Approvals from "../../tools/Approvals.ts"
 import * as FileState from "../../tools/builtin/file/FileState.ts"
@@ -164,3 +166,27 @@ export const makeAgentLayer = <Self, E, R, Needs>(
       })
     )
   )
+
+/**
+ * Gives the log entries of a runtime that is built a logger name (`hermes-effect`), and writes them to standard error if
+ * the application has no logger.
+ */
+export const buildLogs = Layer.merge(
+  Layer.succeed(Logger.LogToStderr, true),
+  Layer.effect(
+    References.CurrentLogAnnotations,
+    Effect.map(References.CurrentLogAnnotations, (annotations) => ({
+      ...annotations,
+      "hermes.logger": "hermes-effect"
+    }))
+  )
+)
+
+/**
+ * Number of ended sessions without a name in the default store of a runtime, so that the session of a result can be read
+ * and continued.
+ */
+const retainedSessions = 100
+
+/** Creates the default store of a runtime: in memory, with the sessions that have a name and the newest others. */
+export const makeDefaultStore = () => SessionStore.layerMemoryWith({ unnamed: retainedSessions })

@@ -54,7 +54,10 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly retry?: RetryPolicy | undefined
   /** Leaves routes and returns to the primary. Default: `FallbackPolicy.default`. */
   readonly fallback?: FallbackPolicy | undefined
-  /** Store of sessions. Default: memory. */
+  /**
+   * Store of sessions. Default: memory, with the bounds of `SessionStore.layerMemory`, and only the newest 100 ended
+   * sessions of runs without a `sessionId`.
+   */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /**
    * Environment in which the built-in tools run commands and store files: `Sandbox.layer(…)`. Default: this machine

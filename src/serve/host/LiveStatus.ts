@@ -11,12 +11,15 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Cost from "../../base/domain/Cost.ts"
-import type { SessionId } from "../../base/domain/Ids.ts"
+import type { SessionId, TurnId } from "../../base/domain/Ids.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import { Auxiliary } from "../../models/routing/Auxiliary.ts"
 import { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import { SessionStore } from "../../store/SessionStore.ts"
+import type { RunRecord } from "../../store/RunRecord.ts"
+import type { Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
+import * as CacheWatch from "./CacheWatch.ts"
 import type { HostEvent, LiveSettings, State } from "./HostEvent.ts"
 import type { LiveSession } from "./LiveSession.ts"
 import * as SessionReports from "./SessionReports.ts"
@@ -42,6 +45,8 @@ export interface StatusFacts extends Pick<LiveSettings, "effort" | "mode"> {
   readonly background: number
   /** Number of open questions. */
   readonly questions: number
+  /** Set if the next message will pay for its whole prefix again. */
+  readonly cacheLoss: CacheWatch.CacheLoss | undefined
 }
 
 export interface LiveStatus {
@@ -49,7 +54,8 @@ export interface LiveStatus {
   /** Updates the facts from an event. Events must be passed in order. */
   readonly follow: (event: HostEvent) => void
   /**
-   * Looks up the facts that events do not contain. Call it about once a second. Background work is counted each time.
+   * Looks up the facts that events do not contain. Call it about once a second. Background work is counted each time,
+   * and the age of the cached prefix is checked.
    * The totals of the session, the window of the model and the branch are read after a turn, after a change of the
    * session, and every {@link restMillis}.
    */
@@ -88,6 +94,8 @@ interface StatusState {
   readonly session: SessionId | undefined
   /** Time in milliseconds when the next lookup is due. */
   readonly dueAt: number
+  /** The last turn, or `undefined` before the first turn in a session. */
+  readonly turn: TurnId | undefined
   /** Name of the model that the router chooses, or `undefined` before it is known. */
   readonly primaryModel: string | undefined
 }
@@ -104,9 +112,11 @@ const makeInitialState = ({ effort, mode, questions, session }: State, cwd: stri
     cwd: session.cwd ?? cwd,
     branch: undefined,
     background: 0,
-    questions: questions.length
+    questions: questions.length,
+    cacheLoss: undefined
   },
   session: undefined,
+  turn: undefined,
   dueAt: -Infinity,
   primaryModel: undefined
 })
@@ -117,7 +127,7 @@ const changeFacts = (state: StatusState, changes: Partial<StatusFacts>): StatusS
 })
 
 const reduceRunEvent = (state: StatusState, event: RunEvent): StatusState => {
-  if (event._tag === "RunStarted") return changeFacts(state, { model: event.model })
+  if (event._tag === "RunStarted") return { ...changeFacts(state, { model: event.model }), turn: event.turnId }
   if (event._tag !== "UsageReported") return state
   const { cost, tokens } = state.facts
   const total = Usage.countTotalTokens(event.usage)
@@ -131,12 +141,12 @@ const reduceSessionChange = (state: StatusState, { change, session }: SessionCha
   const facts = {
     ...state.facts,
     ...(change === "new" ? { tokens: 0, cost: Cost.toSpent(Cost.nothing) } : {}),
-    ...(change === "titled" ? {} : { contextTokens: undefined, cwd: session.cwd ?? cwd })
+    ...(change === "titled" ? {} : { cacheLoss: undefined, contextTokens: undefined, cwd: session.cwd ?? cwd })
   }
+  const changed: StatusState = { ...state, dueAt: -Infinity, facts }
+  if (change === "resumed") return { ...changed, turn: undefined }
   // The totals of a conversation continue across its compactions.
-  return change === "compacted" || change === "new"
-    ? { ...state, dueAt: -Infinity, facts, session: session.id }
-    : { ...state, dueAt: -Infinity, facts }
+  return change === "titled" ? changed : { ...changed, session: session.id }
 }
 
 /** Returns the state after an event. `cwd` is used for a session without a working directory. */
@@ -146,6 +156,8 @@ const reduceStatus = (state: StatusState, event: HostEvent, cwd: string | undefi
     case "RunEvents":
     case "UsageAfter":
       return event.events.reduce(reduceRunEvent, state)
+    case "TurnStarted":
+      return changeFacts(state, { cacheLoss: undefined })
     case "TurnEnded":
       return { ...state, dueAt: -Infinity }
     case "QuestionAsked":
@@ -164,16 +176,24 @@ const reduceStatus = (state: StatusState, event: HostEvent, cwd: string | undefi
   }
 }
 
-/** Maintains the facts of a live session. `cwd` is used if the session has no working directory. */
+/** Services that a status reads. */
+type StatusServices = Auxiliary | FileSystem.FileSystem | Path.Path | RunRecord | SessionStore | ToolRegistry
+
+/**
+ * Maintains the facts of a live session. `cwd` is used if the session has no working directory. `tools` selects the
+ * tools of its runs.
+ */
 export const make = Effect.fnUntraced(function* (
   live: LiveSession,
-  cwd: string | undefined
-): Effect.fn.Return<LiveStatus, never, Auxiliary | FileSystem.FileSystem | Path.Path | SessionStore> {
+  cwd: string | undefined,
+  tools?: Selection | undefined
+): Effect.fn.Return<LiveStatus, never, StatusServices> {
   const files = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const auxiliary = yield* Auxiliary
   const store = yield* SessionStore
   const router = Option.getOrUndefined(yield* Effect.serviceOption(ModelRouter))
+  const watch = yield* CacheWatch.watchPrefix(live, tools)
   let state = makeInitialState(yield* live.state, cwd)
   const updateFacts = (changes: Partial<StatusFacts>): void => {
     state = changeFacts(state, changes)
@@ -202,6 +222,16 @@ export const make = Effect.fnUntraced(function* (
     updateFacts({ window: source === "default" ? undefined : tokens })
   })
 
+  const refreshCacheLoss = Effect.gen(function* () {
+    const { turn } = yield* live.state
+    updateFacts({ cacheLoss: turn === undefined ? watch.predict(yield* Clock.currentTimeMillis) : undefined })
+  })
+
+  const refreshPrefix = Effect.catch(
+    Effect.suspend(() => watch.refresh(state.turn)),
+    (error) => Effect.logDebug(`cannot read the last request of the session: ${error.message}`)
+  )
+
   return {
     facts: () => state.facts,
     follow: (event) => {
@@ -211,12 +241,14 @@ export const make = Effect.fnUntraced(function* (
       const { length } = yield* live.background.list
       updateFacts({ background: length })
       const now = yield* Clock.currentTimeMillis
-      if (now < state.dueAt) return
+      if (now < state.dueAt) return yield* refreshCacheLoss
       state = { ...state, dueAt: now + restMillis }
       yield* refreshSums
       yield* refreshModel
       const folder = (yield* live.state).session.cwd ?? cwd
       updateFacts({ branch: folder === undefined ? undefined : yield* readBranch(files, path, folder) })
+      yield* refreshPrefix
+      yield* refreshCacheLoss
     })
   }
 })

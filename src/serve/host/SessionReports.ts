@@ -9,11 +9,13 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as CacheMisses from "../../base/domain/CacheMisses.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import * as SummaryText from "../../tools/prompt/compaction/SummaryText.ts"
 import { Auxiliary, type TaskUsage } from "../../models/routing/Auxiliary.ts"
 import { type RouteStatus, RouterStatus } from "../../models/routing/ModelRouter.ts"
+import * as PromptCalls from "./PromptCalls.ts"
 import type { RunRecord } from "../../store/RunRecord.ts"
 import * as SearchQuery from "../../store/SearchQuery.ts"
 import * as SearchScan from "../../store/SearchScan.ts"
@@ -50,6 +52,20 @@ export const readUsage = Effect.fnUntraced(function* (
   const side = yield* Auxiliary.use(({ used }) => used)
   const { session } = yield* live.state
   return { ...sums, side, duration: (yield* Clock.currentTimeMillis) - session.since }
+})
+
+/**
+ * Returns the model calls of the conversation that paid again for a cached prefix, by reason, with their price. The
+ * sessions before compactions are included.
+ */
+export const readMisses = Effect.fnUntraced(function* (
+  live: LiveSession
+): Effect.fn.Return<ReadonlyArray<CacheMisses.MissSum>, SessionStoreError, RunRecord | SessionStore> {
+  const session = yield* live.known
+  if (session === undefined) return []
+  const chain = yield* SessionChain.readChain(session)
+  const sessions = yield* Effect.forEach(chain, ({ id }) => PromptCalls.readPromptCalls({ sessionId: id }))
+  return CacheMisses.sumMisses([sessions.flatMap(({ calls }) => calls)])
 })
 
 /** State of the session and of the routes. */

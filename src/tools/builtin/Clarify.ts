@@ -36,16 +36,11 @@ import * as Problem from "./file/Problem.ts"
 const maxChoices = 4
 const maxQuestions = 5
 
-const fields = {
-  choices: Schema.optionalKey(
-    Schema.Array(Schema.String).annotate({
-      description: "Up to 4 answers to choose from; the user can always give another"
-    })
-  ),
-  multi_select: Schema.optionalKey(Schema.Boolean.annotate({ description: "More than one choice may be taken" }))
-}
-
-const QuestionParameter = Schema.Struct({ question: Schema.String, ...fields })
+const QuestionParameter = Schema.Struct({
+  question: Schema.String,
+  choices: Schema.optionalKey(Schema.Array(Schema.String)),
+  multi_select: Schema.optionalKey(Schema.Boolean)
+})
 
 const AnswerResult = Schema.Struct({
   question: Schema.String,
@@ -56,11 +51,14 @@ const AnswerResult = Schema.Struct({
 /** The tool `clarify`. */
 export const tool = Tool.make("clarify", {
   description:
-    "Ask the user when the task cannot go on without something that only they know: which of several meanings, " +
-    "which trade-off, a missing value. Do not ask what you can find out, and not for permission to run a tool.",
+    "Ask the user for something that only they know and the task needs: which of several meanings, which " +
+    "trade-off, a missing value. Do not ask what you can find out, nor for permission to run a tool.",
   parameters: Schema.Struct({
     question: Schema.optionalKey(Schema.String),
-    ...fields,
+    choices: Schema.optionalKey(
+      Schema.Array(Schema.String).annotate({ description: "Up to 4; the user can always give another answer" })
+    ),
+    multi_select: Schema.optionalKey(Schema.Boolean),
     questions: Schema.optionalKey(
       Schema.Array(QuestionParameter).annotate({ description: "Up to 5, in place of question" })
     )

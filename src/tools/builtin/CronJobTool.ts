@@ -47,29 +47,22 @@ const makeTextListField = (description: string) =>
 /** Parameters of the tool. */
 export const Parameters = Schema.Struct({
   action: Schema.Literals(["create", "list", "update", "pause", "resume", "run", "remove"]).annotate({
-    description:
-      "run: let it run at the next tick. update: change what is given, keep the rest. list with job_id: only that job."
+    description: "run: at the next tick. update: changes what is given. list with job_id: only that job"
   }),
-  job_id: makeTextField("Its id, the beginning of it, or its name. Needed by all but create and list."),
-  name: makeTextField("What people call it"),
-  prompt: makeTextField(
-    "What the agent of the job shall do, complete in itself: it knows nothing of this conversation."
-  ),
-  schedule: makeTextField(`When: ${JobSchedule.forms}.`),
+  job_id: makeTextField("Id, its beginning, or name; for all but create and list"),
+  name: Schema.optionalKey(Schema.String),
+  prompt: makeTextField("Self-contained: the job knows nothing of this conversation"),
+  schedule: makeTextField(JobSchedule.forms),
   repeat: Schema.optionalKey(
-    Schema.Int.annotate({ description: "Runs until it is done. Default: 1 for a single time, else no end." })
+    Schema.Int.annotate({ description: "Number of runs. Default: 1 for a single time, else no end" })
   ),
-  skills: makeTextListField("Names of skills that the job follows"),
-  script: makeTextField(
-    "A file below the scripts directory of the home directory; what it prints is given to the agent."
-  ),
-  no_agent: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "What the script prints is the result; no model is asked." })
-  ),
-  workdir: makeTextField("Absolute directory that the job works in"),
-  context_from: makeTextListField("Jobs whose latest output is given to this one"),
-  toolsets: makeTextListField("Toolsets of the job. Default: those of the configuration."),
-  timezone: makeTextField("Such as Europe/Berlin. Default: the configured one.")
+  skills: makeTextListField("Skills that the job follows"),
+  script: makeTextField("File below scripts/ of the home directory; the agent gets what it prints"),
+  no_agent: Schema.optionalKey(Schema.Boolean.annotate({ description: "The output of the script is the result" })),
+  workdir: makeTextField("Absolute directory"),
+  context_from: makeTextListField("Jobs whose latest output it gets"),
+  toolsets: Schema.optionalKey(Schema.Array(Schema.String)),
+  timezone: makeTextField("Such as Europe/Berlin")
 })
 type Parameters = typeof Parameters.Type
 
@@ -87,11 +80,10 @@ export const Result = Schema.Struct({
 type Result = typeof Result.Type
 
 const description = [
-  "Manages scheduled jobs. Each run of a job is a fresh conversation without a user to watch it or to answer " +
-    "questions: the prompt has to say everything, and dangerous commands are denied in it.",
-  "The result of a run is kept in a file and shown to the user; a job that answers with [SILENT] alone is not " +
-    "shown, which suits watching for something. Do not use it to wait within this conversation."
-].join("\n\n")
+  "Manages scheduled jobs. Each run is a fresh conversation without a user: the prompt has to say everything, and " +
+    "dangerous commands are denied in it. Its result is kept in a file and shown to the user, unless it is [SILENT] " +
+    "alone. Do not use it to wait within this conversation."
+].join("\n")
 
 /** Returns true for a change that adds a script. The script runs unattended, so it needs an approval first. */
 const hasScript = ({ action, script }: Parameters): boolean =>

@@ -35,44 +35,34 @@ import * as Delegator from "../Delegator.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 
-const fields = {
-  goal: Schema.optionalKey(
-    Schema.String.annotate({
-      description: "What the child must achieve, self-contained: the child knows nothing of this conversation."
-    })
-  ),
-  context: Schema.optionalKey(
-    Schema.String.annotate({ description: "Facts that the child needs: paths, constraints, what was found so far." })
-  ),
-  toolsets: Schema.optionalKey(
-    Schema.Array(Schema.String).annotate({
-      description: "Toolsets of the child, out of your own (for example terminal, file). Default: all of yours."
-    })
-  ),
-  role: Schema.optionalKey(
-    Delegator.Role.annotate({
-      description: "leaf (default) works alone; orchestrator may delegate further, where the depth allows it."
-    })
-  )
-}
-
-const TaskParameter = Schema.Struct(fields)
+const TaskParameter = Schema.Struct({
+  goal: Schema.optionalKey(Schema.String),
+  context: Schema.optionalKey(Schema.String),
+  toolsets: Schema.optionalKey(Schema.Array(Schema.String)),
+  role: Schema.optionalKey(Delegator.Role)
+})
 type TaskParameter = typeof TaskParameter.Type
 
 /** Parameters of the tool. */
 export const Parameters = Schema.Struct({
-  ...fields,
+  goal: Schema.optionalKey(
+    Schema.String.annotate({ description: "Self-contained: the child knows nothing of this conversation" })
+  ),
+  context: Schema.optionalKey(Schema.String.annotate({ description: "Facts: paths, constraints, findings so far" })),
+  toolsets: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate({ description: "Out of your own, such as terminal, file. Default: all" })
+  ),
+  role: Schema.optionalKey(
+    Delegator.Role.annotate({ description: "leaf (default) works alone; orchestrator may delegate further" })
+  ),
   tasks: Schema.optionalKey(
     Schema.Union([Schema.Array(TaskParameter), Schema.String]).annotate({
-      description:
-        "Several tasks that do not depend on each other: they run side by side. Instead of goal, not beside it."
+      description: "Instead of goal: independent tasks that run side by side"
     })
   ),
   background: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description:
-        "Do not wait for the child: its report comes as a message later. For one goal, not for tasks. Where no " +
-        "message can come later (a single query, a child) it is waited for."
+      description: "Do not wait: the report comes as a message later, if one can come. For one goal, not for tasks"
     })
   )
 })
@@ -87,15 +77,11 @@ export const Result = Schema.Struct({
 /** Result for the model when nothing was delegated. */
 export const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
 
-const description = [
+const description =
   "Gives a task to a child agent with a fresh conversation and tools of its own, waits for it, and returns its " +
-    "summary.",
-  "Use it for work that would fill this conversation with detail that only its outcome matters of, and, with " +
-    "tasks, for several independent pieces of work at once. Do not use it for a single tool call that you can " +
-    "make yourself.",
-  "Say everything that the child must know in goal and context. status and exit_reason of each result say " +
-    "whether its work is whole: partial work is never called completed."
-].join("\n\n")
+  "summary. For work whose detail would fill this conversation, and, with tasks, for several independent pieces of " +
+  "work. Not for a single tool call. status and exit_reason of each result say whether its work is whole: partial " +
+  "work is never called completed."
 
 /** The tool `delegate_task`. */
 export const tool = Tool.make("delegate_task", {

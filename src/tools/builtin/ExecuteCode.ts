@@ -69,13 +69,12 @@ const Language = Schema.Literals(["javascript", "typescript", "python"])
 /** The tool `execute_code`. */
 export const tool = Tool.make("execute_code", {
   description:
-    "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
-    `large outputs of which you need little. The script has the functions ${ScriptBridge.callable.join(", ")}, ` +
-    'each with the arguments of the tool: `read_file({ path: "a.txt" })`, in Python also ' +
-    '`read_file(path="a.txt")`. They return what the tool returns, at once, and throw its errors. Print what ' +
-    "you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
+    "Runs a script that calls tools, for three or more calls with logic in between, or large outputs of which you " +
+    `need little. It has the functions ${ScriptBridge.callable.join(", ")} with the arguments of the tools: ` +
+    '`read_file({ path: "a.txt" })`, in Python also `read_file(path="a.txt")`. They return what the tool returns, ' +
+    "and throw its errors. Print what you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
   parameters: Schema.Struct({
-    code: Schema.String.annotate({ description: "The whole script" }),
+    code: Schema.String,
     language: Schema.optionalKey(Language.annotate({ description: "Default: python" }))
   }),
   success: Schema.Struct({

@@ -55,20 +55,17 @@ const Failure = Schema.Struct({
 /** The tool `memory`. */
 export const tool = Tool.make("memory", {
   description:
-    "Your memory over sessions. target memory holds facts about this machine, projects and tools; target user " +
-    "holds who the user is and how they want things done. Save what will still be true and useful later: " +
-    "preferences, corrections, conventions, lessons. Not progress, not results, not what can be looked up. add " +
-    "needs content; replace needs old_text and content; remove needs old_text. old_text is a part of one " +
-    "entry. Give operations to make several changes at once, all or none, for instance to make room. What you " +
-    "save shows in the prompts of later sessions, not of this one.",
+    "Your memory over sessions: target memory (default) for facts about this machine, projects and tools; target " +
+    "user for who the user is and how they want things done. Save what stays true and useful: preferences, " +
+    "corrections, conventions, lessons; not progress, results or what can be looked up. add needs content; replace " +
+    "old_text and content; remove old_text. operations makes several changes, all or none, for instance to make " +
+    "room. Entries show in the prompts of later sessions, not of this one.",
   parameters: Schema.Struct({
     action: Schema.optionalKey(Schema.Literals(["add", "replace", "remove"])),
-    target: Schema.optionalKey(Schema.Literals(["memory", "user"]).annotate({ description: "Default: memory" })),
-    content: Schema.optionalKey(Schema.String.annotate({ description: "Text of the entry, to add and to replace" })),
-    old_text: Schema.optionalKey(Schema.String.annotate({ description: "A part of the entry to replace or remove" })),
-    operations: Schema.optionalKey(
-      Schema.Array(MemoryStore.Operation).annotate({ description: "Several changes at once, in place of action" })
-    )
+    target: Schema.optionalKey(Schema.Literals(["memory", "user"])),
+    content: Schema.optionalKey(Schema.String),
+    old_text: Schema.optionalKey(Schema.String.annotate({ description: "A part that only this entry has" })),
+    operations: Schema.optionalKey(Schema.Array(MemoryStore.Operation).annotate({ description: "In place of action" }))
   }),
   success: Schema.Struct({
     success: Schema.Literal(true),

@@ -37,27 +37,19 @@ import * as V4A from "./patch/V4A.ts"
 /** `patch`. */
 export const tool = Tool.make("patch", {
   description:
-    'Change a part of a file. Mode "replace" (default): put new_string in the place of old_string in the ' +
-    "file at path. Copy old_string from read_file without the line numbers, with enough lines around the change that " +
-    'it stands only once; small differences in blanks, quotes and escapes are tolerated. Mode "patch": change, add, ' +
-    "delete or move several files at once with a V4A patch:\n" +
-    "*** Begin Patch\n*** Update File: src/a.ts\n@@ optional line above the change\n context line\n-old line\n" +
-    "+new line\n context line\n*** Add File: src/b.ts\n+its lines\n*** Delete File: src/c.ts\n" +
-    "*** Move File: src/d.ts -> src/e.ts\n*** End Patch\n" +
-    "Either everything is changed or, on an error, nothing. Returns a unified diff.",
+    'Change a part of a file. Mode "replace" (default): replace old_string in the file at path by new_string. Copy ' +
+    "old_string from read_file without line numbers, with enough lines around the change to be unique; small " +
+    'differences in blanks, quotes and escapes are tolerated. Mode "patch": change, add, delete or move several ' +
+    "files with a V4A patch, all or nothing:\n*** Begin Patch\n*** Update File: a.ts\n@@ optional line above the " +
+    "change\n context line\n-old line\n+new line\n*** Add File: b.ts\n+its lines\n*** Delete File: c.ts\n*** Move " +
+    "File: d.ts -> e.ts\n*** End Patch",
   parameters: Schema.Struct({
-    mode: Schema.optionalKey(
-      Schema.Literals(["replace", "patch"]).annotate({ description: '"replace" (default) or "patch"' })
-    ),
-    path: Schema.optionalKey(Schema.String.annotate({ description: "replace: file to change" })),
-    old_string: Schema.optionalKey(Schema.String.annotate({ description: "replace: text that stands there now" })),
-    new_string: Schema.optionalKey(
-      Schema.String.annotate({ description: 'replace: text that takes its place; "" removes it' })
-    ),
-    replace_all: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "replace: change every occurrence (default false: there must be one)" })
-    ),
-    patch: Schema.optionalKey(Schema.String.annotate({ description: "patch: the V4A patch" }))
+    mode: Schema.optionalKey(Schema.Literals(["replace", "patch"])),
+    path: Schema.optionalKey(Schema.String),
+    old_string: Schema.optionalKey(Schema.String),
+    new_string: Schema.optionalKey(Schema.String.annotate({ description: '"" removes old_string' })),
+    replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Every occurrence, not a unique one" })),
+    patch: Schema.optionalKey(Schema.String.annotate({ description: "The V4A patch" }))
   }),
   success: Schema.Struct({
     success: Schema.Literal(true),

@@ -31,32 +31,28 @@ const waitOutputChars = 2000
 const Parameters = Schema.Struct({
   action: Schema.Literals(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]).annotate({
     description:
-      "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of " +
-      "the output. wait: until it ends or the timeout is over. kill: end it and everything it started. write: " +
-      "data to its stdin as it is. submit: data and a newline. close: end of its stdin."
+      "poll: state, exit code and end of the output. log: lines of the output. wait: until it ends or the timeout " +
+      "is over. kill: end it and all it started. write: data to its stdin. submit: data and a newline. close: end of " +
+      "its stdin."
   }),
   session_id: Schema.optionalKey(
     Schema.NonEmptyString.annotate({
-      description:
-        "Id of the process (proc_…) as terminal returned it, or a prefix that means one process only. Needed for " +
-        "every action but list."
+      description: "proc_… from terminal, or a unique prefix; for all actions but list"
     })
   ),
-  data: Schema.optionalKey(Schema.String.annotate({ description: "Text for write and submit." })),
+  data: Schema.optionalKey(Schema.String.annotate({ description: "Text for write and submit" })),
   timeout: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `Longest wait in seconds. Default 180, at most ${maxWaitSeconds}. The process runs on after it.`
+      description: `wait: seconds, default 180, at most ${maxWaitSeconds}; the process runs on`
     })
   ),
   offset: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
-      description: "First line that log shows, counted from 0. Left out: the last lines are shown."
+      description: "log: first line, from 0; default: the last lines"
     })
   ),
   limit: Schema.optionalKey(
-    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `Lines that log shows at most. Default ${defaultLines}.`
-    })
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: `log: lines, default ${defaultLines}` })
   )
 })
 
@@ -106,13 +102,10 @@ const Refusal = Schema.Struct({
 /** See {@link Refusal}. */
 type Refusal = typeof Refusal.Type
 
-const description = [
-  "Follows the background processes that terminal(background=true) started in this session.",
-  "Use poll for a quick look and log to read the output in full; wait when you have nothing else to do until " +
-    "the process ends; kill for servers that are no longer needed. write, submit and close talk to the stdin of " +
-    "a program that asks for input. Do not poll in a loop: wait, or start the process with notify_on_complete. " +
-    "Results of processes that have ended stay for a while."
-].join("\n\n")
+const description =
+  "Follows the background processes that terminal started in this session: poll for a quick look, log for the " +
+  "whole output, wait when there is nothing else to do, kill for servers that are no longer needed; write, submit " +
+  "and close for programs that ask for input. Do not poll in a loop: wait, or start with notify_on_complete."
 
 /** The tool `process`. */
 export const Process = Tool.make("process", {

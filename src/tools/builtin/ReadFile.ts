@@ -58,21 +58,17 @@ const Unchanged = Schema.Struct({
 /** The tool `read_file`. */
 export const tool = Tool.make("read_file", {
   description:
-    "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of the " +
-    "file), `total_lines`, `file_size`, and `truncated` with a hint when there is more. Use this instead of " +
-    "cat, head or tail. Reads 500 lines from line 1 unless told otherwise; page through larger files with " +
-    "offset and limit. Long lines are cut. Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as " +
-    "text; images and other binary files are refused. To find something in files, use search_files.",
+    "Read a text file, instead of cat, head or tail. Lines are numbered as `     1|text` (number and bar are not " +
+    "part of the file); `truncated` means that there is more: page with offset and limit. Long lines are cut. " +
+    "Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as text; other binary files are refused.",
   parameters: Schema.Struct({
-    path: Schema.String.annotate({
-      description: "File to read: absolute, relative to the working directory, or starting with ~/"
-    }),
+    path: Schema.String.annotate({ description: "Absolute, relative to the working directory, or starting with ~/" }),
     offset: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "First line, from 1 (default 1)" })
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "First line (default 1)" })
     ),
     limit: Schema.optionalKey(
       Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-        description: "Number of lines (default 500; 2000 at most, where the user did not set another limit)"
+        description: "Lines (default 500, usually at most 2000)"
       })
     )
   }),

@@ -110,37 +110,29 @@ const MatchingLine = Schema.Struct({
 export const tool = Tool.make("search_files", {
   description:
     'Search the content of files with a regular expression (target "content", default), or find files by name ' +
-    '(target "files"). Use this instead of grep, rg, find and ls. Searches the working directory and below ' +
-    "unless path says otherwise; leaves out what .gitignore names, node_modules, version control and binary " +
-    "files. Patterns match within single lines and are case-sensitive; begin with (?i) to ignore case. For " +
-    'target "files" the pattern is a glob such as *.ts or src/**/*.test.ts, or a part of the name; * lists ' +
-    "everything.",
+    '(target "files", with a glob such as *.ts or src/**/*.test.ts, or a part of the name), instead of grep, rg, ' +
+    "find and ls. Leaves out what .gitignore names, node_modules, version control and binary files. Patterns match " +
+    "within single lines and are case-sensitive; begin with (?i) to ignore case.",
   parameters: Schema.Struct({
-    pattern: Schema.String.annotate({ description: 'Regular expression, or glob for target "files"' }),
-    target: Schema.optionalKey(
-      Schema.Literals(["content", "files"]).annotate({ description: 'What to search (default "content")' })
-    ),
-    path: Schema.optionalKey(
-      Schema.String.annotate({ description: "Directory or file to search (default: the working directory)" })
-    ),
+    pattern: Schema.String,
+    target: Schema.optionalKey(Schema.Literals(["content", "files"])),
+    path: Schema.optionalKey(Schema.String.annotate({ description: "Directory or file (default: working directory)" })),
     file_glob: Schema.optionalKey(
-      Schema.String.annotate({ description: "content: search only files that fit this glob, such as *.py" })
+      Schema.String.annotate({ description: "content: only files that fit, such as *.py" })
     ),
     limit: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Results to return (default 50)" })
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Default 50" })
     ),
     offset: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "Results to skip (default 0)" })
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "Results to skip" })
     ),
     output_mode: Schema.optionalKey(
       Schema.Literals(["content", "files_only", "count"]).annotate({
-        description: "content: matching lines (default); files_only: paths; count: matches for each file"
+        description: "content: lines (default); files_only: paths; count: per file"
       })
     ),
     context: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
-        description: "Lines to show before and after each match (default 0)"
-      })
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "Lines before and after each match" })
     )
   }),
   success: Schema.Struct({

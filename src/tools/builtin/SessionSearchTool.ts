@@ -64,31 +64,27 @@ const Role = Schema.Literals(["user", "assistant", "tool", "system"])
 /** The tool `session_search`. */
 export const tool = Tool.make("session_search", {
   description:
-    "Recall earlier conversations. query: full-text search over other sessions (all words must match; OR, NOT, " +
-    '"phrases" and prefix* work), one hit per session. session_id with around_message_id: the messages around one. ' +
-    "session_id alone: the beginning and the end of that session. Without arguments: the latest sessions.",
+    'Recall earlier conversations. query: full-text search over other sessions (all words; OR, NOT, "phrases" and ' +
+    "prefix* work). session_id alone: beginning and end of that session; with around_message_id: the messages around " +
+    "one. Without arguments: the latest sessions.",
   parameters: Schema.Struct({
-    query: Schema.optionalKey(Schema.String.annotate({ description: "Words to look for" })),
-    session_id: Schema.optionalKey(
-      Schema.String.annotate({ description: "Its id, the beginning of it, or its title" })
-    ),
-    around_message_id: Schema.optionalKey(Schema.Natural.annotate({ description: "Needs session_id" })),
+    query: Schema.optionalKey(Schema.String),
+    session_id: Schema.optionalKey(Schema.String.annotate({ description: "Id, its beginning, or title" })),
+    around_message_id: Schema.optionalKey(Schema.Natural),
     window: Schema.optionalKey(
-      Schema.Int.annotate({ description: `Messages before and after (default ${defaultWindow}, 1 to ${maxWindow})` })
+      Schema.Int.annotate({ description: `Messages on each side (default ${defaultWindow}, at most ${maxWindow})` })
     ),
     limit: Schema.optionalKey(
-      Schema.Int.annotate({ description: `Sessions at most (default ${defaultLimit}, up to ${maxLimit})` })
+      Schema.Int.annotate({ description: `Sessions (default ${defaultLimit}, at most ${maxLimit})` })
     ),
-    sort: Schema.optionalKey(
-      Schema.Literals(["newest", "oldest"]).annotate({ description: "Default: what fits best" })
-    ),
+    sort: Schema.optionalKey(Schema.Literals(["newest", "oldest"]).annotate({ description: "Default: best match" })),
     summarize: Schema.optionalKey(
       Schema.Boolean.annotate({
         description:
           "With query: also sum up what each session says about it, by the auxiliary model; slower, for long sessions"
       })
     ),
-    role_filter: Schema.optionalKey(Schema.Array(Role).annotate({ description: "Default: user and assistant" }))
+    role_filter: Schema.optionalKey(Schema.Array(Role).annotate({ description: "Default: user, assistant" }))
   }),
   success: Schema.Struct({
     success: Schema.Literal(true),

@@ -60,11 +60,8 @@ const failSkillCall = (error: string) => Effect.fail({ success: false as const, 
 
 /** The tool `skills_list`. */
 export const list = Tool.make("skills_list", {
-  description:
-    "List the skills that there are, with what each is for. Load one with skill_view before you do what it describes.",
-  parameters: Schema.Struct({
-    category: Schema.optionalKey(Schema.String.annotate({ description: "Only the skills of this category" }))
-  }),
+  description: "List the skills and what each is for. Load one with skill_view before you do what it describes.",
+  parameters: Schema.Struct({ category: Schema.optionalKey(Schema.String) }),
   success: Schema.Struct({
     success: Schema.Literal(true),
     skills: Schema.Array(Schema.Struct({ name: Schema.String, category: Schema.String, description: Schema.String })),
@@ -93,13 +90,12 @@ const Viewed = Schema.Struct({
 /** The tool `skill_view`. */
 export const view = Tool.make("skill_view", {
   description:
-    "Read a skill: its instructions, and the names of the files beside it. With file_path, read one of those " +
-    "files (references/api.md). Follow the instructions where they fit the task. Scripts of a skill are run " +
-    "with terminal, from its directory.",
+    "Read a skill: its instructions and the names of its files. Follow the instructions where they fit the task. Run " +
+    "its scripts with terminal, from its directory.",
   parameters: Schema.Struct({
-    name: Schema.String.annotate({ description: "Name of the skill; category/name where a name is ambiguous" }),
+    name: Schema.String.annotate({ description: "Or category/name" }),
     file_path: Schema.optionalKey(
-      Schema.String.annotate({ description: "A file of the skill, relative to its directory" })
+      Schema.String.annotate({ description: "Read this file of the skill instead (references/api.md)" })
     )
   }),
   success: Schema.Union([
@@ -164,32 +160,22 @@ const insertCommandOutputs = Effect.fnUntraced(function* ({ file, skill, text }:
 /** The tool `skill_manage`. */
 export const manage = Tool.make("skill_manage", {
   description:
-    "Save a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md " +
-    "with frontmatter (name, description: what it does and when to use it) and then the steps, pitfalls and " +
-    "how to check the result. patch replaces old_string with new_string, in SKILL.md or in file_path; prefer it " +
-    "over edit, which replaces all of SKILL.md with content. write_file and remove_file are for files below " +
-    "references/, templates/, scripts/ and assets/. delete removes the skill with its files. Save what took " +
-    "trial and error to find out, in general terms; not what is true of one task only, and no credentials.",
+    "Save a way of working as a skill for later sessions, or correct one. create needs content: a SKILL.md with " +
+    "frontmatter (name, description: what it does and when to use it), the steps, pitfalls and how to check the " +
+    "result. patch replaces old_string, in SKILL.md or file_path; prefer it over edit, which replaces SKILL.md by " +
+    "content. write_file and remove_file: below references/, templates/, scripts/ and assets/. delete removes the " +
+    "skill with its files. Save what took trial and error, in general terms; not what is true of one task only, " +
+    "and no credentials.",
   parameters: Schema.Struct({
     action: Schema.Literals(["create", "patch", "edit", "delete", "write_file", "remove_file"]),
-    name: Schema.String.annotate({
-      description: "Name of the skill: at most 64 lower-case letters, digits and hyphens"
-    }),
-    content: Schema.optionalKey(Schema.String.annotate({ description: "The whole SKILL.md, for create and edit" })),
-    category: Schema.optionalKey(Schema.String.annotate({ description: "Category of a new skill, such as devops" })),
-    old_string: Schema.optionalKey(
-      Schema.String.annotate({ description: "The text to replace, exactly as it stands there" })
-    ),
-    new_string: Schema.optionalKey(
-      Schema.String.annotate({ description: "The text in its place; empty to remove it" })
-    ),
-    replace_all: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Replace each occurrence; otherwise there must be exactly one" })
-    ),
-    file_path: Schema.optionalKey(
-      Schema.String.annotate({ description: "A file of the skill, relative to its directory" })
-    ),
-    file_content: Schema.optionalKey(Schema.String.annotate({ description: "The whole content of the file to write" }))
+    name: Schema.String.annotate({ description: "At most 64 lower-case letters, digits and hyphens" }),
+    content: Schema.optionalKey(Schema.String),
+    category: Schema.optionalKey(Schema.String.annotate({ description: "Such as devops" })),
+    old_string: Schema.optionalKey(Schema.String),
+    new_string: Schema.optionalKey(Schema.String),
+    replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Every occurrence, not a unique one" })),
+    file_path: Schema.optionalKey(Schema.String.annotate({ description: "Relative to the skill's directory" })),
+    file_content: Schema.optionalKey(Schema.String)
   }),
   success: Schema.Struct({
     success: Schema.Literal(true),

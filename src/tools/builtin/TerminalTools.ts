@@ -172,50 +172,44 @@ const maxForegroundSeconds = 600
 
 /** Parameters of the tool. */
 export const Parameters = Schema.Struct({
-  command: Schema.NonEmptyString.annotate({
-    description: "The command line, as typed in bash. Several commands: one per line, or joined with && or ;."
-  }),
+  command: Schema.NonEmptyString.annotate({ description: "One or several lines of bash" }),
   background: Schema.optionalKey(
     Schema.Boolean.annotate({
       description:
-        "true: start the command, return its session_id at once, and let it continue. For servers, watchers and work " +
-        "that takes longer than 10 minutes. Never combine with '&', nohup or setsid. Default false."
+        "Return its session_id at once and let it run: for servers, watchers and work of more than 10 minutes. Never " +
+        "with '&', nohup or setsid."
     })
   ),
   timeout: Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
       description:
-        `Seconds after which a foreground command is stopped, its output so far kept and exit_code 124 returned. ` +
-        `Default 180, at most ${maxForegroundSeconds}. It has no effect with background=true.`
+        `Seconds until a foreground command is stopped with exit_code 124. Default 180, at most ` +
+        `${maxForegroundSeconds}.`
     })
   ),
   workdir: Schema.optionalKey(
     Schema.NonEmptyString.annotate({
-      description:
-        "Directory to run in, absolute or relative to the session's working directory, which is the default. " +
-        "It must exist."
+      description: "Existing directory to run in; default: the session's working directory"
     })
   ),
   pty: Schema.optionalKey(
     Schema.Boolean.annotate({
       description:
-        "true: run on a pseudo-terminal of 80x24, for a program that needs one. Its input is echoed. With " +
-        "background=true process write and submit type on it. Prefer the non-interactive flags of a program."
+        "Run on a pseudo-terminal of 80x24, for programs that need one; in the background, process types on it. " +
+        "Prefer non-interactive flags."
     })
   ),
   notify_on_complete: Schema.optionalKey(
     Schema.Boolean.annotate({
       description:
-        "With background=true: you are told when the process ends, so that you need not poll. " +
-        "Use it for builds, tests and other work with an end; not for servers."
+        "background: tells you when the process ends, without polling. For builds and tests, not for servers."
     })
   ),
   watch_patterns: Schema.optionalKey(
     Schema.Array(Schema.NonEmptyString).annotate({
       description:
-        "With background=true: you are told when a line of output contains one of these texts (plain text, case " +
-        'matters), at most once per 15 seconds. Choose rare texts such as "listening on" or "FAILED"; a process that ' +
-        "matches all the time is no longer watched."
+        "background: tells you when a line of output contains one of these exact texts, at most once per 15 seconds. " +
+        'Choose rare texts, such as "listening on"; a process that matches all the time is no longer watched.'
     })
   )
 })
@@ -244,20 +238,16 @@ export const Result = Schema.Struct({
 export type Result = typeof Result.Type
 
 const description = [
-  "Runs a command line in bash and returns its output (stdout and stderr in the order in which they were " +
-    "written) and exit code.",
-  "Use it for builds, tests, git, package managers, scripts, and anything else that has no tool of its own. Do " +
-    "not use it to read, search or change files when read_file, search_files, write_file or patch are available: " +
-    "they are safer and cheaper than cat, grep, find, sed and echo redirections.",
-  "Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join " +
-    "commands with &&. There is no input (stdin is /dev/null) and no terminal without pty: pass flags such as " +
-    "-y, and do not start editors, pagers, REPLs or password prompts. Credentials of this program are not in the " +
-    "environment.",
-  "A foreground command must end by itself within its timeout; whatever it leaves running is stopped with it. " +
-    "For servers and long work pass background=true and follow the process with the process tool. A long output " +
-    "is cut in the middle. A non-zero exit_code is the command's own answer: read the output before you try " +
-    "again."
-].join("\n\n")
+  "Runs a command line in bash; returns its output (stdout and stderr as written) and exit code. Use it for builds, " +
+    "tests, git, package managers and scripts. Do not read, search or change files with it when read_file, " +
+    "search_files, write_file or patch are available: they are safer and cheaper.",
+  "Every call is a fresh shell: cd and variables do not carry over, so set workdir or join commands with &&. There " +
+    "is no input (stdin is /dev/null) and no terminal without pty: pass flags such as -y, and do not start editors, " +
+    "pagers, REPLs or password prompts. Credentials of this program are not in the environment.",
+  "A foreground command must end within its timeout; what it leaves running is stopped with it. For servers and " +
+    "long work pass background=true and use the process tool. Long output is cut in the middle. A non-zero exit_code " +
+    "is the command's own answer: read the output before you try again."
+].join("\n")
 
 /** The tool `terminal`. */
 export const Terminal = Tool.make("terminal", {

@@ -76,9 +76,9 @@ export type Item = typeof Item.Type
 
 /** An item as passed by the model. */
 const Given = Schema.Struct({
-  id: Schema.String.annotate({ description: "Short id, unique in the list" }),
-  content: Schema.optionalKey(Schema.String.annotate({ description: "What is to be done; needed for a new item" })),
-  status: Schema.optionalKey(Status.annotate({ description: "Default for a new item: pending" }))
+  id: Schema.String,
+  content: Schema.optionalKey(Schema.String.annotate({ description: "Needed for a new item" })),
+  status: Schema.optionalKey(Status)
 })
 
 const Summary = Schema.Struct({
@@ -94,16 +94,13 @@ const Answer = Schema.Struct({ todos: Schema.Array(Item), summary: Summary })
 /** The toolset `todo`. */
 export const tool = Tool.make("todo", {
   description:
-    "Your task list for this session. Use it for work of three steps or more: write the steps down first, set " +
-    "one item to in_progress while you work on it, and set it to completed as soon as it is done. Without " +
-    "todos it returns the list. With todos the list is replaced; with merge: true the given items are changed " +
-    "or added and the others kept. Returns the whole list and how many items have each status. At most 256 " +
+    "Your task list for this session, for work of three steps or more: write the steps down first, set one item to " +
+    "in_progress while you work on it, and to completed as soon as it is done. todos replaces the list, most " +
+    "important first; with merge, other items are kept. Returns the whole list, also without todos. At most 256 " +
     "items of 4000 characters.",
   parameters: Schema.Struct({
-    todos: Schema.optionalKey(Schema.Array(Given).annotate({ description: "Items, most important first" })),
-    merge: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Keep the items that are not given (default false)" })
-    )
+    todos: Schema.optionalKey(Schema.Array(Given)),
+    merge: Schema.optionalKey(Schema.Boolean)
   }),
   success: Answer,
   failure: Problem.Failure,

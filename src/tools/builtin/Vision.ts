@@ -45,10 +45,10 @@ export const maxBytes = 20 * 1024 * 1024
 
 /** The tool `vision_analyze`. */
 export const tool = Tool.make("vision_analyze", {
-  description: "Looks at an image and answers a question about it. The image is a path, an http(s) URL or a data: URL.",
+  description: "Looks at an image (PNG, JPEG, GIF or WebP) and answers a question about it.",
   parameters: Schema.Struct({
-    image_url: Schema.String.annotate({ description: "Path, URL or data: URL of a PNG, JPEG, GIF or WebP" }),
-    question: Schema.optionalKey(Schema.String.annotate({ description: "Default: describe everything that is in it" }))
+    image_url: Schema.String.annotate({ description: "Path, http(s) URL or data: URL" }),
+    question: Schema.optionalKey(Schema.String.annotate({ description: "Default: describe everything" }))
   }),
   success: Schema.Struct({ success: Schema.Literal(true), analysis: Schema.String }),
   failure: Problem.Failure,

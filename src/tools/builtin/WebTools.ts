@@ -242,7 +242,7 @@ export const searchTool = Tool.make("web_search", {
   description:
     `Searches the web. Returns up to ${maxResults} results with title, url and description; read one with ` +
     "web_extract.",
-  parameters: Schema.Struct({ query: Schema.String.annotate({ description: "What to look for" }) }),
+  parameters: Schema.Struct({ query: Schema.String }),
   success: Schema.Struct({ success: Schema.Literal(true), data: Schema.Struct({ web: Schema.Array(Found) }) }),
   failure: Problem.Failure,
   failureMode: "return"
@@ -262,11 +262,9 @@ const Extracted = Schema.Struct({
 /** The tool `web_extract`. */
 export const extractTool = Tool.make("web_extract", {
   description:
-    `Reads up to ${maxUrls} web pages and returns their text as Markdown. Long pages are condensed. Each page has ` +
-    "its own error where it could not be read.",
-  parameters: Schema.Struct({
-    urls: Schema.Array(Schema.String).annotate({ description: `http or https addresses, ${maxUrls} at most` })
-  }),
+    `Reads up to ${maxUrls} web pages (http or https) and returns their text as Markdown. ` +
+    "Long pages are condensed.",
+  parameters: Schema.Struct({ urls: Schema.Array(Schema.String) }),
   success: Schema.Struct({ results: Schema.Array(Extracted) }),
   failure: Problem.Failure,
   failureMode: "return",

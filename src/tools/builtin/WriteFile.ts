@@ -31,14 +31,11 @@ import { Targets } from "./file/Fence.ts"
 /** The tool `write_file`. */
 export const tool = Tool.make("write_file", {
   description:
-    "Create a file, or replace its whole content. Missing directories are created. Use this instead of echo " +
-    "or cat with a redirection; to change a part of an existing file, use patch, which is shorter and safer. The " +
-    "content is written exactly as given, without line numbers. System paths and credential files are refused.",
+    "Create a file, or replace its whole content, instead of echo or cat with a redirection. Missing directories are " +
+    "created. To change a part of a file, use patch. System paths and credential files are refused.",
   parameters: Schema.Struct({
-    path: Schema.String.annotate({
-      description: "File to write: absolute, relative to the working directory, or starting with ~/"
-    }),
-    content: Schema.String.annotate({ description: "The whole content of the file" })
+    path: Schema.String,
+    content: Schema.String.annotate({ description: "Whole content, without line numbers" })
   }),
   success: Schema.Struct({
     bytes_written: Schema.Natural,

@@ -72,7 +72,9 @@ const toCanonical = (value: unknown): unknown => {
   )
 }
 
-const makeSignature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(toCanonical(args))}`
+/** Returns a text that is the same for calls of a tool with equal arguments, in any order of keys. */
+export const makeCallSignature = (name: string, args: unknown): string =>
+  `${name}\n${JSON.stringify(toCanonical(args))}`
 
 /** True when a result reports a failure, even if the tool returned it as a success. */
 const isFailedResult = ({ isFailure, name, output }: FinishedCall): boolean => {
@@ -106,7 +108,7 @@ export const make = (settings: Settings): LoopGuard => {
 
   const before: LoopGuard["before"] = ({ args, idempotent, name }) => {
     if (!settings.hardStop) return undefined
-    const key = makeSignature(name, args)
+    const key = makeCallSignature(name, args)
     const failures = exact.get(key) ?? 0
     if (failures >= settings.hardStopAfter.exactFailure) {
       return renderStopMessage(name, `the same call of ${name} failed ${failures} times`)
@@ -169,7 +171,7 @@ export const make = (settings: Settings): LoopGuard => {
   return {
     before,
     after: (ended) => {
-      const key = makeSignature(ended.name, ended.args)
+      const key = makeCallSignature(ended.name, ended.args)
       return isFailedResult(ended) ? recordFailure(ended.name, key) : recordSuccess(ended, key)
     }
   }

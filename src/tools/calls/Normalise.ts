@@ -6,15 +6,16 @@
  *
  * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are not JSON
  * ({@link ArgumentRepair}), values whose type differs from the schema ({@link Coercion}), the limit on `delegate_task`,
- * calls that repeat an earlier call of the same message, and ids shared by two calls. If the arguments of a call were
- * cut, the whole answer counts as truncated and none of its calls is executed. Only the last call of an answer can be
- * cut. A call that cannot be repaired is unchanged and later gets an error result.
+ * calls that repeat an earlier call of the same message (in any order of keys), and ids shared by two calls. If the
+ * arguments of a call were cut, the whole answer counts as truncated and none of its calls is executed. Only the last
+ * call of an answer can be cut. A call that cannot be repaired is unchanged and later gets an error result.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  */
 import type { ContentPart } from "../../base/domain/ModelCall.ts"
 import type { Snapshot } from "../ToolRegistry.ts"
 import * as ArgumentRepair from "./ArgumentRepair.ts"
+import { makeCallSignature } from "./LoopGuard.ts"
 import * as NameRepair from "./NameRepair.ts"
 
 /** Result of a valid call beside a call of an unknown tool, none of which run (`hermes-llm.md` §13.3). */
@@ -111,7 +112,7 @@ const capDelegations = (most: number): Step => {
 const dropRepeated = (): Step => {
   const seen = new Set<string>()
   return ({ name, params }) => {
-    const key = `${name}\n${JSON.stringify(params)}`
+    const key = makeCallSignature(name, params)
     if (seen.has(key)) return { _tag: "Dropped", change: `repeated call of ${name} left out` }
     seen.add(key)
     return same

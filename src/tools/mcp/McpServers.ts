@@ -206,7 +206,7 @@ const supervise = Effect.fnUntraced(function* (
   }
 
   const later = reconnect.pipe(
-    Effect.tap(() => Effect.logInfo(`MCP server "${config.name}" is connected`)),
+    Effect.tap(() => Effect.logDebug(`MCP server "${config.name}" is connected`)),
     Effect.flatMap(stayConnected),
     Effect.catchTag("McpError", (error) => giveUp(error, "it is not tried again"))
   )

@@ -61,14 +61,8 @@ export type Target = "memory" | "user"
 /** One change of the entries. `old_text` must be part of exactly one entry. */
 export const Operation = Schema.Struct({
   action: Schema.Literals(["add", "replace", "remove"]),
-  content: Schema.optionalKey(
-    Schema.String.annotate({ description: "Text of the entry; needed to add and to replace" })
-  ),
-  old_text: Schema.optionalKey(
-    Schema.String.annotate({
-      description: "A part of the entry to replace or remove, enough to tell it from the others"
-    })
-  )
+  content: Schema.optionalKey(Schema.String),
+  old_text: Schema.optionalKey(Schema.String)
 })
 /** See {@link Operation}. */
 export type Operation = typeof Operation.Type

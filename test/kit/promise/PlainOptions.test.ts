@@ -91,7 +91,11 @@ describe("createHermes, unchecked", () => {
       "ConfigError: on.on_sesion_end: no such hook; did you mean on_session_end?"
     ],
     ["an answer instead of a function", { model, approve: true }, "ConfigError: approve: expected a function"],
-    ["a path as store", { model, store: "state.db" }, 'ConfigError: store: expected "memory" or { sqlite: path }'],
+    [
+      "a path as store",
+      { model, store: "state.db" },
+      'ConfigError: store: expected "memory", "none" or { sqlite: path }'
+    ],
     [
       "a number of steps as text",
       { model, maxIterations: "10" },

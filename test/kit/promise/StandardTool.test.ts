@@ -245,14 +245,29 @@ describe("the one error", () => {
     const error: unknown = await hermes.run("Go.").catch((given: unknown) => given)
     assert.isTrue(error instanceof HermesError && error instanceof Error)
     if (!(error instanceof HermesError)) return
-    const message = "routes[0]: no API key for anthropic. Set routes[0].apiKey"
+    const message = "model: no API key for anthropic. Set model.apiKey"
     assert.deepStrictEqual([error.tag, error._tag, error.message], ["ConfigError", "ConfigError", message])
     assert.deepStrictEqual(JSON.parse(JSON.stringify({ error })), {
       error: { name: "HermesError", tag: "ConfigError", message }
     })
     assert.strictEqual(structuredClone(error).message, message)
     assert.isDefined(error.cause)
-    assert.match(error.stack ?? "", /HermesError: routes\[0\]/)
+    assert.match(error.stack ?? "", /HermesError: model: no API key/)
+  })
+
+  it("names the option of a list of models by its place in the list", async () => {
+    const first = { provider: "anthropic", model: "claude-sonnet-4-6", apiKey: "k" }
+    for (const [second, message] of [
+      [{ provider: "openai", model: "gpt-5" }, /^model\[1\]: no API key for openai\. Set model\[1\]\.apiKey$/u],
+      [
+        first,
+        /^model\[1\] repeats model\[0\], anthropic \(claude-sonnet-4-6\)\. Remove it, or give model\[0\] both keys$/u
+      ]
+    ] as const) {
+      await using hermes = createHermes({ model: [first, second] })
+      const error: unknown = await hermes.run("Go.").catch((given: unknown) => given)
+      assert.match(error instanceof HermesError ? error.message : "", message)
+    }
   })
 
   it("is what a listener throws, with that as its cause", async () => {

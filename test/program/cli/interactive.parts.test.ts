@@ -28,6 +28,23 @@ describe("UsageText", () => {
     assert.strictEqual(costOf([model]), "Cost         unknown (no price for gpt-4o)")
     assert.strictEqual(costOf([]), "Cost         unknown (no price)")
   })
+
+  it("lists cache misses by reason, with the price of the tokens that were paid again", () => {
+    const cost = Cost.toSpent(Cost.nothing)
+    const misses = [
+      { reason: "a pause of more than five minutes", calls: 3, tokens: 84_000, price: 0.2268, unpriced: 0 },
+      { reason: "other tools", calls: 2, tokens: 9_000, price: 0.004, unpriced: 1 },
+      { reason: "another model", calls: 1, tokens: 8_000, unpriced: 1 },
+      { reason: "a compaction", calls: 1, tokens: 7_000, unpriced: 0 }
+    ]
+    const lines = UsageText.renderUsage({ usage: Usage.zero, cost, models: [], misses, duration: "1 s" })
+    assert.deepStrictEqual(lines.slice(-5, -1), [
+      "Cache misses  a pause of more than five minutes: 3 calls, 84.0k tokens again, $0.23 more",
+      "              other tools: 2 calls, 9.0k tokens again, ≥ $0.0040 more",
+      "              another model: 1 call, 8.0k tokens again, price unknown",
+      "              a compaction: 1 call, 7.0k tokens again, included"
+    ])
+  })
 })
 
 describe("History", () => {

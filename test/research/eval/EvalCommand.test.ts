@@ -103,6 +103,27 @@ describe("hermes eval", () => {
   )
 
   it.live(
+    "a pass rate below --threshold is one line and exit code 1, also when the results are all there; above it 0",
+    () =>
+      Effect.gen(function* () {
+        const { evaluate, model } = yield* withQuestions()
+        model("m.json", 1, ["q1#1"])
+        const run = (...more: ReadonlyArray<string>) =>
+          evaluate("run", "q.jsonl", "--scorer", "number", "--name", "base", "--script", "m.json", ...more)
+        const below = yield* run("--threshold", "0.7")
+        assert.strictEqual(below.code, 1)
+        assert.match(below.stderr, /^Error: the pass rate 0\.667 is below the threshold 0\.7 \(--threshold\)$/mu)
+        assert.match(below.stdout, /^passed +66\.7 %/mu)
+        const above = yield* run("--threshold", "0.66")
+        assert.strictEqual(above.code, 0, above.stderr)
+        const outside = yield* run("--threshold", "90")
+        assert.strictEqual(outside.code, 2)
+        assert.include(outside.stderr, "--threshold must be a number from 0 to 1, such as 0.9")
+      }),
+    60_000
+  )
+
+  it.live(
     "a dataset that changed: what is new or changed is asked, rows that are gone do not count; many malformed rows are a few lines",
     () =>
       Effect.gen(function* () {

@@ -4,7 +4,7 @@
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
-import type { Aggregates, CacheMiss, Day, ErrorShare, Percentiles, Share, SkillShare } from "../StudioSums.ts"
+import type { Aggregates, Day, ErrorShare, Percentiles, Share, SkillShare } from "../StudioSums.ts"
 import { type Chart, charts } from "./Charts.ts"
 import { link, route, toSession } from "./Router.ts"
 import { toServerQuery, type SessionFilters } from "./SessionFilters.ts"
@@ -171,10 +171,11 @@ const skillColumns: ReadonlyArray<Column<SkillShare>> = [
   { head: "Last used", cell: ({ lastUsed }) => time(lastUsed) }
 ]
 
-const missColumns: ReadonlyArray<Column<CacheMiss>> = [
+const missColumns: ReadonlyArray<Column<Aggregates["misses"][number]>> = [
   { head: "Cache miss after", cell: ({ reason }) => reason, left: true },
   { head: "Model calls", cell: ({ calls }) => exact(calls) },
-  { head: "Tokens paid again", cell: ({ tokens }) => short(tokens) }
+  { head: "Tokens paid again", cell: ({ tokens }) => short(tokens) },
+  { head: "Price", cell: ({ price, unpriced }) => formatCost({ cost: price, unpriced }) }
 ]
 
 const middlewareColumns: ReadonlyArray<Column<Aggregates["middleware"][number]>> = [

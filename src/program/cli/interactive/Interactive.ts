@@ -139,7 +139,9 @@ const make = Effect.fnUntraced(function* (
   // This process writes to the terminal, so turns wait for the reader and it is never disconnected.
   const reader = yield* live.subscribe({ whenBehind: "wait" })
   const statusLine =
-    options.status === undefined ? undefined : { ...options.status, status: yield* LiveStatus.make(live, about.cwd) }
+    options.status === undefined
+      ? undefined
+      : { ...options.status, status: yield* LiveStatus.make(live, about.cwd, input.tools) }
   if (statusLine !== undefined) yield* keepStatus(statusLine.status, screen)
   const notifications =
     options.notify === undefined ? undefined : yield* Notifications.make(options.notify, terminal.write)

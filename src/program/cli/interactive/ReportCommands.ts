@@ -71,6 +71,7 @@ const usage = makeCommandAction(
       dialog,
       ...UsageText.renderUsage({
         ...sums,
+        misses: yield* SessionReports.readMisses(dialog.live),
         side: Array.from(side, ([task, { cost, usage }]) => ({ task, usage, cost: Cost.toSpent(cost) })),
         duration: ToolText.formatDuration(duration),
         context: Overview.formatContext(yield* measureFill(dialog))

@@ -1,6 +1,7 @@
 /**
  * The status line below the prompt: model and effort, mode, context, tokens and cost, branch and folder, background
- * work and open questions. If the line is too long, the least important parts are omitted first.
+ * work and open questions, and a warning before a message that pays for its whole prefix again. If the line is too
+ * long, the least important parts are omitted first.
  *
  * Source: `hermes-product.md` §1.8.
  */
@@ -8,7 +9,7 @@ import * as Cost from "../../../base/domain/Cost.ts"
 import type { LiveStatus, StatusFacts } from "../../../serve/host/LiveStatus.ts"
 import type { Paint, Attribute } from "../render/Paint.ts"
 import * as SafeText from "../render/SafeText.ts"
-import { abbreviateCount } from "../render/UsageText.ts"
+import { abbreviateCount, formatDollars } from "../render/UsageText.ts"
 import * as Width from "../render/Width.ts"
 
 /** Settings of the status line. */
@@ -66,16 +67,21 @@ const makeFolderSegments = ({ branch, cwd }: StatusFacts, home: string | undefin
       ])
 ]
 
+/** Formats the warning that the next message pays for its whole prefix again. */
+const formatCacheLoss = ({ price, reason, tokens }: NonNullable<StatusFacts["cacheLoss"]>): string =>
+  `${reason}: ${abbreviateCount(tokens)} tokens again${price === undefined ? "" : `, ~${formatDollars(price)}`}`
+
 const makeSegments = (
   facts: StatusFacts,
   { compactAt, home }: Pick<StatusLine, "compactAt" | "home">
 ): ReadonlyArray<Segment> => {
-  const { background, cost, effort, mode, model, questions, tokens } = facts
+  const { background, cacheLoss, cost, effort, mode, model, questions, tokens } = facts
   const price = Cost.formatTotal(cost)
   const makeSegment = (rank: number, text: string | undefined, look: Attribute = "dim"): ReadonlyArray<Segment> =>
     text === undefined ? [] : [{ rank, text, look }]
   return [
     ...makeSegment(10, questions === 0 ? undefined : `${questions} waiting`, "yellow"),
+    ...makeSegment(9.5, cacheLoss === undefined ? undefined : formatCacheLoss(cacheLoss), "yellow"),
     ...makeSegment(9, model === undefined ? undefined : SafeText.toLine(model)),
     ...makeSegment(4, effort),
     ...makeSegment(7, mode, mode === "ask" ? "dim" : "cyan"),

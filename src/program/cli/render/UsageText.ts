@@ -3,6 +3,7 @@
  *
  * Source: `hermes-product.md` §1.9.
  */
+import type { MissSum } from "../../../base/domain/CacheMisses.ts"
 import * as Cost from "../../../base/domain/Cost.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import * as SafeText from "./SafeText.ts"
@@ -45,6 +46,24 @@ interface TaskUsage extends Pick<ModelUsage, "usage" | "cost"> {
   readonly task: string
 }
 
+/** Formats an amount in US dollars. Amounts below a cent have four decimals. */
+export const formatDollars = (amount: number): string =>
+  amount > 0 && amount < 0.01 ? `$${amount.toFixed(4)}` : `$${amount.toFixed(2)}`
+
+const formatMissPrice = ({ price, unpriced }: MissSum): string => {
+  if (price === undefined) return unpriced === 0 ? "included" : "price unknown"
+  return `${unpriced === 0 ? "" : "≥ "}${formatDollars(price)} more`
+}
+
+/**
+ * Formats cache misses of one reason as a name and a value: their number, the tokens that were paid again, and the cost
+ * of these tokens above the price of cached tokens.
+ */
+export const formatMiss = (miss: MissSum): readonly [name: string, value: string] => [
+  SafeText.toLine(miss.reason),
+  `${formatQuantity(miss.calls, "call")}, ${abbreviateCount(miss.tokens)} tokens again, ${formatMissPrice(miss)}`
+]
+
 /** Total usage of a session. */
 interface SessionUsage {
   readonly usage: Usage.Usage
@@ -58,6 +77,8 @@ interface SessionUsage {
   readonly context?: string | undefined
   /** Number of times that the conversation was compacted. */
   readonly compactions?: number | undefined
+  /** Cache misses by reason. */
+  readonly misses?: ReadonlyArray<MissSum> | undefined
 }
 
 /** Renders names and values in two columns. */
@@ -84,6 +105,7 @@ export const renderUsage = ({
   context,
   cost,
   duration,
+  misses = [],
   models,
   side = [],
   usage
@@ -115,6 +137,7 @@ export const renderUsage = ({
     ["Model calls", formatExact(usage.requestCount)],
     ...byModel,
     ["Cost", describeCost(cost, models)],
+    ...misses.map((miss, index) => [index === 0 ? "Cache misses" : "", formatMiss(miss).join(": ")] as const),
     ...side.map(
       ({ cost, task, usage }, index) =>
         [index === 0 ? "Side tasks" : "", `${SafeText.toLine(task)}: ${formatLine(usage, cost)}`] as const
