@@ -10,11 +10,10 @@ import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import { CompressionExhausted, type ConfigError, type SessionStoreError } from "../base/domain/AgentError.ts"
+import { CompressionExhausted, ConfigError, type SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Conversation from "../base/domain/Conversation.ts"
 import type { Failure } from "../base/domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../base/domain/RunEvent.ts"
-import * as OptionalPackage from "../base/platform/OptionalPackage.ts"
 import * as CallTokens from "../models/routing/CallTokens.ts"
 import * as Evidence from "../models/routing/classification/Evidence.ts"
 import * as RunCut from "./RunCut.ts"
@@ -218,11 +217,15 @@ export const takeBackRejected = <E>(
   return storeMessages(run, [rejected])
 }
 
+/** Message of `OptionalPackage.load`, which is not imported because most runs never load an optional package. */
+const missingLine = /(?:^|: )([^:]+, which (?:is|are) not installed: npm install (\S.*))$/u
+
 /**
  * Replaces the failure of a provider that could not be opened because its package is not installed with the error that
  * names the package. Other failures are unchanged.
  */
-export const nameMissingPackage = <E>(error: E | AiError.AiError): E | AiError.AiError | ConfigError =>
-  (AiError.isAiError(error) && error.reason._tag === "InvalidRequestError"
-    ? OptionalPackage.findMissing(error.reason.description ?? "")
-    : undefined) ?? error
+export const nameMissingPackage = <E>(error: E | AiError.AiError): E | AiError.AiError | ConfigError => {
+  if (!AiError.isAiError(error) || error.reason._tag !== "InvalidRequestError") return error
+  const [, message, path] = missingLine.exec(error.reason.description ?? "") ?? []
+  return message === undefined || path === undefined ? error : new ConfigError({ path, message })
+}

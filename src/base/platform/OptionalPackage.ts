@@ -50,17 +50,6 @@ export const load = <Module>(
       : Effect.die(error)
   )
 
-const missingLine = /(?:^|: )([^:]+, which (?:is|are) not installed: npm install (\S.*))$/u
-
-/**
- * Returns the error about missing packages that {@link load} has reported, from the text of another error that contains
- * its message: the error of a provider that could not be opened.
- */
-export const findMissing = (text: string): ConfigError | undefined => {
-  const [, message, path] = missingLine.exec(text) ?? []
-  return message === undefined || path === undefined ? undefined : new ConfigError({ path, message })
-}
-
 /** Loads Effect's HTTP servers for Node. */
 export const httpServers: Effect.Effect<typeof import("@effect/platform-node/NodeHttpServer"), ConfigError> = load(
   "serving HTTP needs the package",
