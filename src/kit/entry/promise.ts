@@ -1,8 +1,6 @@
 /** The runtime for code without Effect. */
+export { createHermes, fromLayer, type Hermes } from "../promise/CreateHermes.ts"
 export {
-  createHermes,
-  fromLayer,
-  type Hermes,
   type HermesEvent,
   type HermesInput,
   type HermesModel,
@@ -10,7 +8,7 @@ export {
   type HermesOptions,
   type HermesResult,
   type Listeners
-} from "../promise/CreateHermes.ts"
+} from "../promise/HermesOptions.ts"
 export { HermesError, type Tag } from "../promise/HermesError.ts"
 export { type HermesTool, tool, type ToolCall, type ToolOptions } from "../promise/StandardTool.ts"
 export { type PartialValueOf, type PlainOutput, type ValueOf } from "../promise/PlainOutput.ts"

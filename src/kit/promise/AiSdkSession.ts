@@ -34,7 +34,7 @@ import { RunRecord } from "../../store/RunRecord.ts"
 import * as SessionFork from "../../store/SessionFork.ts"
 import { type Service as Store, type Session, SessionStore } from "../../store/SessionStore.ts"
 import * as StoredForm from "../../store/StoredForm.ts"
-import type { HermesInput } from "./CreateHermes.ts"
+import type { HermesInput } from "./HermesOptions.ts"
 
 /** A call that names a session. */
 export interface NamedCall {

@@ -30,7 +30,8 @@
  */
 import * as Schema from "effect/Schema"
 import { isCompletedExit } from "../../base/domain/RunEvent.ts"
-import type { Hermes, HermesInput } from "./CreateHermes.ts"
+import type { Hermes } from "./CreateHermes.ts"
+import type { HermesInput } from "./HermesOptions.ts"
 
 /** Input schema of the tool. */
 const Task = Schema.Struct({
