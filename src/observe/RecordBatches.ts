@@ -57,14 +57,14 @@ export const make = Effect.fnUntraced(function* (
         defect
       )
     )
-  const flush = passOn(() => passEntries(pending.take()))
+  const flush = passOn(() => passEntries(pending.takeEntries()))
   const work = Effect.andThen(
     Effect.suspend(() => Deferred.await(came)),
-    passOn(() => passEntries(pending.take(clock.currentTimeMillisUnsafe())))
+    passOn(() => passEntries(pending.takeEntries(clock.currentTimeMillisUnsafe())))
   )
   yield* Effect.forkScoped(Effect.repeat(work, Schedule.spaced(pause)))
   yield* source((entries) => {
-    pending.add(entries)
+    pending.addEntries(entries)
     Deferred.doneUnsafe(came, Exit.void)
   })
   return {
