@@ -30,7 +30,7 @@ interface EntryOrder {
 }
 
 /** Creates an order without entries. */
-export const make = (): EntryOrder => {
+export const makeOrder = (): EntryOrder => {
   /** Time of the last entry of each session. */
   const times = new Map<string, number>()
   const activeRuns = new Set<string>()
@@ -64,7 +64,7 @@ export const make = (): EntryOrder => {
 
 /** Returns all entries in order. */
 export const sortEntries = (entries: Iterable<Entry>): ReadonlyArray<Entry> => {
-  const order = make()
+  const order = makeOrder()
   order.addEntries(Array.from(entries))
   return order.takeEntries()
 }

@@ -41,7 +41,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Batches, never, Scope.Scope> {
   const safe = yield* StoredForm.forExport
   const listeners = new Set<Listener>()
-  const pending = EntryOrder.make()
+  const pending = EntryOrder.makeOrder()
   const clock = yield* Clock.Clock
   let came = Deferred.makeUnsafe<void>()
   const passEntries = (entries: ReadonlyArray<Entry>): void => {

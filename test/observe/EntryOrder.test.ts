@@ -42,7 +42,7 @@ describe("the order of entries", () => {
   })
 
   it("waits for entries of other active runs, and for no time if one run is active", () => {
-    const order = EntryOrder.make()
+    const order = EntryOrder.makeOrder()
     order.addEntries([started("a", 1000), entry("a", 1001, "a1")])
     assert.deepStrictEqual(texts(order.takeEntries(1001)), ["a starts", "a1"])
     order.addEntries([started("b", 1010), entry("b", 1050, "b1")])

@@ -36,7 +36,7 @@ interface OpenParts {
 }
 
 /** Creates the parts of a run that begins. */
-export const make = (): OpenParts => {
+export const makeOpenParts = (): OpenParts => {
   const open = new Map<string, () => RecordEvent>()
   /** Parts that were ended by the cut; `undefined` before it. */
   let cut: Set<string> | undefined

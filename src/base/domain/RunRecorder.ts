@@ -206,7 +206,7 @@ export const make = ({
   let buffer: Array<Entry> = []
   let waiting: ReadonlyArray<PendingWrite> = []
 
-  const parts = OpenParts.make()
+  const parts = OpenParts.makeOpenParts()
   /** Cuts of the records of children, by session. */
   const childCuts = new Map<string, Effect.Effect<void>>()
 

@@ -28,7 +28,7 @@ export const EarlyReleases = Context.Reference<Releases | undefined>("hermes-eff
 })
 
 /** Creates an empty list of resources. */
-export const make = (): Releases => {
+export const makeReleases = (): Releases => {
   const releases = new Set<Effect.Effect<void>>()
   return {
     addRelease: (release) => void releases.add(release),
