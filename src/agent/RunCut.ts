@@ -19,7 +19,7 @@ import { noteCut, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Time after its interruption in which a run may end its record by itself. */
-export const patience = Duration.millis(250)
+const patience = Duration.millis(250)
 
 /** Returns the sums of a run for the end of its record. */
 export const summarizeRun = (run: RunState): Effect.Effect<Omit<RunSums, "_tag" | "exit">, never, Services> =>

@@ -150,7 +150,7 @@ const flattenTrajectories = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Tr
  * Minimum time between two writes of a document during a run, and between the writes after two runs if the document has
  * {@link shortChars} or more characters, in milliseconds.
  */
-export const interval = 1000
+const interval = 1000
 
 /** Minimum time between two writes during a run, as a multiple of the time that the last one took. */
 const restFactor = 20

@@ -10,7 +10,7 @@
 import type { Entry } from "../base/domain/RecordEvent.ts"
 
 /** Time for which entries wait for entries of concurrent runs, in milliseconds. */
-export const patience = 100
+const patience = 100
 
 interface PlacedEntry {
   readonly entry: Entry
@@ -20,23 +20,23 @@ interface PlacedEntry {
 
 /** Entries that wait for their place. */
 interface EntryOrder {
-  readonly add: (entries: ReadonlyArray<Entry>) => void
+  readonly addEntries: (entries: ReadonlyArray<Entry>) => void
   readonly isEmpty: () => boolean
   /**
    * Removes and returns the entries in order, up to a time at which entries of concurrent runs may still be missing. By
    * default, and if only one run is active, all entries.
    */
-  readonly take: (now?: number) => ReadonlyArray<Entry>
+  readonly takeEntries: (now?: number) => ReadonlyArray<Entry>
 }
 
 /** Creates an order without entries. */
-export const make = (): EntryOrder => {
+export const makeOrder = (): EntryOrder => {
   /** Time of the last entry of each session. */
   const times = new Map<string, number>()
   const activeRuns = new Set<string>()
   let waiting: Array<PlacedEntry> = []
 
-  const place = (entry: Entry): PlacedEntry => {
+  const placeEntry = (entry: Entry): PlacedEntry => {
     const { event, sessionId, turnId } = entry
     const at = Math.max(entry.at, times.get(sessionId) ?? 0)
     times.set(sessionId, at)
@@ -48,11 +48,11 @@ export const make = (): EntryOrder => {
   }
 
   return {
-    add: (entries) => {
-      for (const entry of entries) waiting.push(place(entry))
+    addEntries: (entries) => {
+      for (const entry of entries) waiting.push(placeEntry(entry))
     },
     isEmpty: () => waiting.length === 0,
-    take: (now) => {
+    takeEntries: (now) => {
       const until = now === undefined || activeRuns.size < 2 ? Number.POSITIVE_INFINITY : now - patience
       const sorted = waiting.toSorted((a, b) => a.at - b.at)
       const count = sorted.findIndex(({ at }) => at > until)
@@ -63,8 +63,8 @@ export const make = (): EntryOrder => {
 }
 
 /** Returns all entries in order. */
-export const sort = (entries: Iterable<Entry>): ReadonlyArray<Entry> => {
-  const order = make()
-  order.add(Array.from(entries))
-  return order.take()
+export const sortEntries = (entries: Iterable<Entry>): ReadonlyArray<Entry> => {
+  const order = makeOrder()
+  order.addEntries(Array.from(entries))
+  return order.takeEntries()
 }

@@ -41,7 +41,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Batches, never, Scope.Scope> {
   const safe = yield* StoredForm.forExport
   const listeners = new Set<Listener>()
-  const pending = EntryOrder.make()
+  const pending = EntryOrder.makeOrder()
   const clock = yield* Clock.Clock
   let came = Deferred.makeUnsafe<void>()
   const passEntries = (entries: ReadonlyArray<Entry>): void => {
@@ -57,14 +57,14 @@ export const make = Effect.fnUntraced(function* (
         defect
       )
     )
-  const flush = passOn(() => passEntries(pending.take()))
+  const flush = passOn(() => passEntries(pending.takeEntries()))
   const work = Effect.andThen(
     Effect.suspend(() => Deferred.await(came)),
-    passOn(() => passEntries(pending.take(clock.currentTimeMillisUnsafe())))
+    passOn(() => passEntries(pending.takeEntries(clock.currentTimeMillisUnsafe())))
   )
   yield* Effect.forkScoped(Effect.repeat(work, Schedule.spaced(pause)))
   yield* source((entries) => {
-    pending.add(entries)
+    pending.addEntries(entries)
     Deferred.doneUnsafe(came, Exit.void)
   })
   return {

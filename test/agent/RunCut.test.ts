@@ -9,7 +9,6 @@ import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import * as RunCut from "../../src/agent/RunCut.ts"
 import { Agent, Delegate, RunRecord, Runtime, Scripted, Toolset } from "../../src/index.ts"
 import * as AtifConvert from "../../src/observe/AtifConvert.ts"
 import * as FromRuns from "../../src/observe/atif/FromRuns.ts"
@@ -47,7 +46,7 @@ const cut = (turns: ReadonlyArray<Scripted.Turn>) =>
       const run = yield* Effect.forkChild(Agent.run({ prompt: "go", sessionId: "s" }))
       yield* Deferred.await(begun)
       const interruption = yield* Effect.forkChild(Fiber.interrupt(run))
-      yield* TestClock.adjust(RunCut.patience)
+      yield* TestClock.adjust("1 second")
       const early = yield* read
       yield* Deferred.succeed(released, undefined)
       yield* Fiber.join(interruption)

@@ -38,21 +38,21 @@ describe("the order of entries", () => {
       entry("c", 4, "c4"),
       entry("b", 5, "b5 again")
     ]
-    assert.deepStrictEqual(texts(EntryOrder.sort(arrived)), ["b3", "a4", "a1", "c4", "b5", "b5 again"])
+    assert.deepStrictEqual(texts(EntryOrder.sortEntries(arrived)), ["b3", "a4", "a1", "c4", "b5", "b5 again"])
   })
 
   it("waits for entries of other active runs, and for no time if one run is active", () => {
-    const order = EntryOrder.make()
-    order.add([started("a", 1000), entry("a", 1001, "a1")])
-    assert.deepStrictEqual(texts(order.take(1001)), ["a starts", "a1"])
-    order.add([started("b", 1010), entry("b", 1050, "b1")])
-    const soon = 1040 + EntryOrder.patience
-    assert.deepStrictEqual(texts(order.take(soon)), ["b starts"])
+    const order = EntryOrder.makeOrder()
+    order.addEntries([started("a", 1000), entry("a", 1001, "a1")])
+    assert.deepStrictEqual(texts(order.takeEntries(1001)), ["a starts", "a1"])
+    order.addEntries([started("b", 1010), entry("b", 1050, "b1")])
+    const soon = 1140
+    assert.deepStrictEqual(texts(order.takeEntries(soon)), ["b starts"])
     assert.isFalse(order.isEmpty())
-    order.add([entry("a", 1045, "a2")])
-    assert.deepStrictEqual(texts(order.take(soon + 20)), ["a2", "b1"])
+    order.addEntries([entry("a", 1045, "a2")])
+    assert.deepStrictEqual(texts(order.takeEntries(soon + 20)), ["a2", "b1"])
     assert.isTrue(order.isEmpty())
-    order.add([entry("a", 1300, "a3"), entry("b", 1200, "b2")])
-    assert.deepStrictEqual(texts(order.take()), ["b2", "a3"])
+    order.addEntries([entry("a", 1300, "a3"), entry("b", 1200, "b2")])
+    assert.deepStrictEqual(texts(order.takeEntries()), ["b2", "a3"])
   })
 })

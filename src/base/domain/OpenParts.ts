@@ -27,7 +27,7 @@ const findPart = (event: RecordEvent): string | undefined => {
 /** Parts of a run that have not ended. */
 interface OpenParts {
   /** Tests whether an event is to be written, and updates the parts. `end` creates the event that ends a part. */
-  readonly admit: (event: RecordEvent, end: (() => RecordEvent) | undefined) => boolean
+  readonly admitEvent: (event: RecordEvent, end: (() => RecordEvent) | undefined) => boolean
   readonly isOpen: (part: string) => boolean
   /** Returns true after the end of the run. */
   readonly isEnded: () => boolean
@@ -36,13 +36,13 @@ interface OpenParts {
 }
 
 /** Creates the parts of a run that begins. */
-export const make = (): OpenParts => {
+export const makeOpenParts = (): OpenParts => {
   const open = new Map<string, () => RecordEvent>()
   /** Parts that were ended by the cut; `undefined` before it. */
   let cut: Set<string> | undefined
   let isEnded = false
   return {
-    admit: (event, end) => {
+    admitEvent: (event, end) => {
       const part = findPart(event)
       if (cut !== undefined) return part === undefined ? !ofGoingRuns.has(event._tag) : !cut.has(part)
       if (event._tag === "RunEnded") isEnded = true

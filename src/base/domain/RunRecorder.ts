@@ -210,12 +210,12 @@ export const make = ({
   let buffer: Array<Entry> = []
   let waiting: ReadonlyArray<PendingWrite> = []
 
-  const parts = OpenParts.make()
+  const parts = OpenParts.makeOpenParts()
   /** Cuts of the records of children, by session. */
   const childCuts = new Map<string, Effect.Effect<void>>()
 
   const write: Recorder["write"] = (event, end) => {
-    if (parts.admit(event, end)) buffer.push({ sessionId, turnId, at: now(), event })
+    if (parts.admitEvent(event, end)) buffer.push({ sessionId, turnId, at: now(), event })
   }
 
   /** Returns the position of a message that was in the session before the run. */
@@ -342,7 +342,7 @@ export const make = ({
     })
   })
 
-  const cut: Recorder["cut"] = (last) =>
+  const cutRecord: Recorder["cut"] = (last) =>
     Effect.suspend(() => {
       if (parts.isEnded()) return Effect.void
       const children = Array.from(childCuts).filter(([child]) => parts.isOpen(`child ${child}`))
@@ -362,7 +362,7 @@ export const make = ({
     isChild,
     stored,
     write,
-    cut,
+    cut: cutRecord,
     cutBefore: (child, cutChild) => void childCuts.set(child, cutChild),
     appended: (origin, first, messages, apiRequestId) =>
       messages.forEach((message, index) => {

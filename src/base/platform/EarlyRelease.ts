@@ -16,8 +16,8 @@ import * as Scope from "effect/Scope"
 
 /** The resources of a program that may be released early. */
 export interface Releases {
-  readonly add: (release: Effect.Effect<void>) => void
-  readonly remove: (release: Effect.Effect<void>) => void
+  readonly addRelease: (release: Effect.Effect<void>) => void
+  readonly removeRelease: (release: Effect.Effect<void>) => void
   /** Releases all resources at the same time, and waits for their release. */
   readonly releaseAll: Effect.Effect<void>
 }
@@ -28,11 +28,11 @@ export const EarlyReleases = Context.Reference<Releases | undefined>("hermes-eff
 })
 
 /** Creates an empty list of resources. */
-export const make = (): Releases => {
+export const makeReleases = (): Releases => {
   const releases = new Set<Effect.Effect<void>>()
   return {
-    add: (release) => void releases.add(release),
-    remove: (release) => void releases.delete(release),
+    addRelease: (release) => void releases.add(release),
+    removeRelease: (release) => void releases.delete(release),
     releaseAll: Effect.suspend(() =>
       Effect.forEach(Array.from(releases), (release) => release, { concurrency: "unbounded", discard: true })
     )
@@ -50,11 +50,11 @@ export const releaseEarly = <A, E, R>(build: Effect.Effect<A, E, R>): Effect.Eff
       const scope = yield* Scope.make()
       const release = yield* Effect.cached(Effect.uninterruptible(Scope.close(scope, Exit.void)))
       yield* Effect.acquireRelease(
-        Effect.sync(() => releases.add(release)),
+        Effect.sync(() => releases.addRelease(release)),
         () =>
           Effect.andThen(
             release,
-            Effect.sync(() => releases.remove(release))
+            Effect.sync(() => releases.removeRelease(release))
           )
       )
       return yield* Effect.provideService(build, Scope.Scope, scope)

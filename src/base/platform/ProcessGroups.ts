@@ -32,7 +32,7 @@ const readOrUndefined = <A>(read: () => A): A | undefined => {
 }
 
 /** Tests whether a line of `/proc/<pid>/stat` describes a member of the group that has not ended. */
-export const isRunningMember = (stat: string, group: number): boolean => {
+const isRunningMember = (stat: string, group: number): boolean => {
   // `pid (name, which may contain any character) state ppid pgrp …`: fields 3 and 5 of `proc(5)`.
   const [state, , member] = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return Number(member) === group && state !== "Z" && state !== "X"
@@ -49,7 +49,7 @@ const doesGroupExist = (group: number): boolean => {
 }
 
 /** Tests whether a process group exists, and all its members are zombies. */
-export const hasOnlyZombies = (group: number): boolean => {
+const hasOnlyZombies = (group: number): boolean => {
   if (process.platform === "win32" || !doesGroupExist(group)) return false
   const names = readOrUndefined(() => readdirSync("/proc"))?.filter((name) => /^\d+$/u.test(name)) ?? []
   if (names.length === 0) return false

@@ -85,7 +85,7 @@ export const make = (agent: AgentScopes.Agent): Stream => {
 export const toEvents = (entries: Iterable<Record.Entry>, agent: AgentScopes.Agent): ReadonlyArray<Event> => {
   const stream = make(agent)
   const events: Array<Event> = []
-  for (const entry of EntryOrder.sort(entries)) for (const event of stream.add(entry)) events.push(event)
+  for (const entry of EntryOrder.sortEntries(entries)) for (const event of stream.add(entry)) events.push(event)
   events.push(...stream.close())
   return events
 }

@@ -123,7 +123,7 @@ export const startProgram = (
     ),
     Deferred.await
   )
-  const releases = EarlyRelease.make()
+  const releases = EarlyRelease.makeReleases()
   const log = Logger.make<unknown, void>(({ logLevel, message }) => say(LogLine.render(logLevel, message)))
 
   const fiber = execute(argv).pipe(
