@@ -127,7 +127,7 @@ export const openFile = (home: string): Effect.Effect<ContextWindows, never, Fil
     )
     const known = yield* Effect.cached(read)
 
-    const write = (all: ReadonlyMap<string, number>) =>
+    const writeWindows = (all: ReadonlyMap<string, number>) =>
       Effect.flatMap(Yaml.render(Object.fromEntries(all)), (text) => home_.write(`${text}\n`)).pipe(
         Effect.catch((error) => Effect.logWarning(`${home_.path} cannot be written: ${error.message}`))
       )
@@ -140,7 +140,7 @@ export const openFile = (home: string): Effect.Effect<ContextWindows, never, Fil
             const windows = yield* known
             if (windows.get(formatKey(route)) === tokens) return
             windows.set(formatKey(route), tokens)
-            yield* write(new Map([...(yield* read), [formatKey(route), tokens]]))
+            yield* writeWindows(new Map([...(yield* read), [formatKey(route), tokens]]))
           })
         ),
       forget: (route) =>
@@ -149,7 +149,7 @@ export const openFile = (home: string): Effect.Effect<ContextWindows, never, Fil
             const key = formatKey(route)
             ;(yield* known).delete(key)
             const all = yield* read
-            if (all.delete(key)) yield* write(all)
+            if (all.delete(key)) yield* writeWindows(all)
           })
         )
     }

@@ -281,7 +281,7 @@ const toAgentFile = Effect.fnUntraced(function* (
 })
 
 /** Decodes submitted content. `folder` replaces the folder of its agent file. */
-export const read = Effect.fnUntraced(function* (
+export const readContent = Effect.fnUntraced(function* (
   text: string,
   folder: string
 ): Effect.fn.Return<RestoredAgent, ConfigError> {
@@ -323,5 +323,5 @@ export const load = Effect.fnUntraced(function* (digest: string, folder: string)
   )
   if (row === undefined || Digest.toHex(row.content, 32) !== digest)
     return yield* makeRefusal(`the agent ${digest} of the submission is not in the database any more: submit it again`)
-  return yield* read(row.content, folder)
+  return yield* readContent(row.content, folder)
 })

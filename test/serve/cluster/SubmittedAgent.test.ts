@@ -73,7 +73,7 @@ describe("SubmittedAgent", () => {
         }
       )
       // A provider that is found by a key goes along by its name, so that another machine takes the same.
-      const found = yield* SubmittedAgent.read(
+      const found = yield* SubmittedAgent.readContent(
         yield* textOf(
           { model: { default: "openai/gpt-5-mini" } },
           { variables: { OPENROUTER_API_KEY: "sk-or-0123456789abcdef" } }
@@ -81,7 +81,7 @@ describe("SubmittedAgent", () => {
         "/f"
       )
       assert.strictEqual(found.flags.find(({ key }) => key === "model.provider")?.value, "openrouter")
-      assert.deepStrictEqual((yield* SubmittedAgent.read(yield* textOf({}), "/f")).flags, [])
+      assert.deepStrictEqual((yield* SubmittedAgent.readContent(yield* textOf({}), "/f")).flags, [])
     })
   )
 
@@ -103,7 +103,8 @@ describe("SubmittedAgent", () => {
         middlewares: [{ import: "long-tool-output", params: { max_output_chars: 10 } }],
         subAgents: [{ name: "helper", agent: below }]
       })
-      const restored = (yield* SubmittedAgent.read(yield* textOf({}, { agentFile }), "/f")).agentFile ?? assert.fail()
+      const restored =
+        (yield* SubmittedAgent.readContent(yield* textOf({}, { agentFile }), "/f")).agentFile ?? assert.fail()
       const { file, settings: _, subAgents, ...same } = restored
       const { file: _file, settings: _settings, subAgents: _below, ...expected } = agentFile
       assert.deepStrictEqual(same, expected)
@@ -155,7 +156,7 @@ describe("SubmittedAgent", () => {
   it.effect("a runner refuses another form, other settings and middleware that it has not", () =>
     Effect.gen(function* () {
       const refused = (form: Json.Fields) =>
-        Effect.map(Effect.flip(SubmittedAgent.read(JSON.stringify(form), "/f")), ({ message }) => message)
+        Effect.map(Effect.flip(SubmittedAgent.readContent(JSON.stringify(form), "/f")), ({ message }) => message)
       assert.strictEqual(
         yield* refused({ version: 2, settings: [] }),
         "the submission has form 2, this runner reads 1: submit with the version of the runners"
