@@ -35,7 +35,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { toSnakeCase } from "../../base/config/Fields.ts"
 import { mcpServer } from "../../base/config/SettingSections.ts"
 import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
@@ -95,9 +94,12 @@ export interface AddressServer extends ServerSettings {
 /** A server. Keys may also be written as in `config.yaml` (`connect_timeout`). */
 export type Server = ProgramServer | AddressServer
 
+/** Returns the name of a setting as written in `config.yaml`. */
+const toFileKey = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
 const decodeSection = Schema.decodeUnknownResult(mcpServer)
 /** Names of the settings as written in `config.yaml`. */
-const known = Object.keys(mcpServer.to.fields).map(toSnakeCase)
+const known = Object.keys(mcpServer.to.fields).map(toFileKey)
 
 const readSecrets = (value: unknown): unknown =>
   Json.isFields(value)
@@ -117,7 +119,7 @@ const readServer = (name: string, server: unknown): Effect.Effect<Section, Confi
       return Effect.fail(makeRefusal(place, "expected { command, args } of a program, or { url } of an address"))
     const fields: Record<string, unknown> = {}
     for (const [key, value] of Object.entries(server)) {
-      const fileKey = toSnakeCase(key)
+      const fileKey = toFileKey(key)
       if (value === undefined) continue
       if (!known.includes(fileKey)) {
         const meant = findNearest(fileKey, known)
