@@ -14,3 +14,5 @@ export { type HermesTool, tool, type ToolCall, type ToolOptions } from "../promi
 export { type PartialValueOf, type PlainOutput, type ValueOf } from "../promise/PlainOutput.ts"
 export { type PlainData, type PlainMessage, type PlainPart, type PlainPrompt } from "../promise/PlainPrompt.ts"
 export { type HermesMcp, mcp } from "../promise/PlainServers.ts"
+export { type ExecutionCall, type HermesMiddleware } from "../promise/PlainMiddleware.ts"
+export { type HermesSession } from "../promise/PlainSessions.ts"

@@ -70,7 +70,9 @@ import {
 } from "./HermesOptions.ts"
 import { type PlainOutput, toOutput } from "./PlainOutput.ts"
 import type { HermesMcp } from "./PlainServers.ts"
-import { toHistory, toPrompt } from "./PlainPrompt.ts"
+import { toMiddleware } from "./PlainMiddleware.ts"
+import { type PlainMessage, toHistory, toPrompt } from "./PlainPrompt.ts"
+import { type HermesSession, listSessions, readSession } from "./PlainSessions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** A runtime for code without Effect. */
@@ -94,6 +96,13 @@ export interface Hermes {
    * is unknown, and rejects with `SessionBusy` while one of its runs is active.
    */
   readonly deleteSession: (sessionId: string) => Promise<boolean>
+  /** Lists stored sessions, the newest first: 20 of them, or `limit`. */
+  readonly listSessions: (options?: { readonly limit?: number | undefined }) => Promise<ReadonlyArray<HermesSession>>
+  /**
+   * Reads the messages of a session in the form of `history`, without reasoning. A compacted conversation begins with
+   * its summary. Resolves with `undefined` if the session is unknown.
+   */
+  readonly readSession: (sessionId: string) => Promise<ReadonlyArray<PlainMessage> | undefined>
   /**
    * Ends all runs, which then reject with `Aborted`, and closes all resources of the runtime. Any later run rejects
    * with `Disposed`.
@@ -137,7 +146,10 @@ const toToolset = (one: HermesTool | Toolset.Toolset<never, BuiltinNeeds>): Tool
 const makeStore = (store: HermesOptions["store"]) => {
   if (store === undefined) return SessionStore.layerMemoryWith({ unnamed: 0 })
   if (store === "memory") return SessionStore.layerMemory
-  return store === "none" ? SessionStore.layerNone : SessionStore.layerSqlite({ path: store.sqlite })
+  if (store === "none") return SessionStore.layerNone
+  return "postgres" in store
+    ? SessionStore.layerPostgres({ url: Redacted.make(store.postgres) })
+    : SessionStore.layerSqlite({ path: store.sqlite })
 }
 
 const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
@@ -235,6 +247,8 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
     },
     stop: async (sessionId: string) =>
       !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
+    listSessions: (options: { readonly limit?: number | undefined } = {}) => runToEnd(listSessions(options.limit)),
+    readSession: (sessionId: string) => runToEnd(readSession(sessionId)),
     deleteSession: (sessionId: string) => runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId))),
     dispose,
     [Symbol.asyncDispose]: dispose
@@ -267,11 +281,12 @@ export const createHermes = (options: HermesOptions): Hermes => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
   checkOptions(options)
-  const { approve, model, on = {}, store, tools = [], ...settings } = options
+  const { approve, middleware = {}, model, on = {}, store, tools = [], ...settings } = options
   const parts = {
     ...settings,
     tools: tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)])),
     hooks: toHooks(on),
+    middleware: toMiddleware(middleware),
     store: makeStore(store),
     approvals:
       approve &&

@@ -20,6 +20,7 @@ import type * as Toolset from "../../tools/Toolset.ts"
 import { HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 import type { PartialValueOf, PlainOutput, ValueOf } from "./PlainOutput.ts"
+import { type HermesMiddleware, middlewareKinds } from "./PlainMiddleware.ts"
 import type { PlainMessage, PlainPrompt } from "./PlainPrompt.ts"
 import type { HermesMcp } from "./PlainServers.ts"
 import type { HermesTool } from "./StandardTool.ts"
@@ -77,10 +78,13 @@ export interface HermesOptions extends Pick<
   readonly hosts?: ReadonlyArray<string> | undefined
   /**
    * Store of sessions. By default, sessions with a `sessionId` are stored in memory, and other sessions end with their
-   * run. `"memory"` also stores sessions without a name, `"none"` stores none after its run, and a SQLite file stores
-   * all of them. Memory holds 5,000 sessions, each for 24 hours after its last run.
+   * run. `"memory"` also stores sessions without a name, `"none"` stores none after its run, and a SQLite file or a
+   * Postgres database (`postgres://…`) stores all of them. Memory holds 5,000 sessions, each for 24 hours after its last
+   * run.
    */
-  readonly store?: "memory" | "none" | { readonly sqlite: string } | undefined
+  readonly store?: "memory" | "none" | { readonly sqlite: string } | { readonly postgres: string } | undefined
+  /** Functions around model calls and tool calls, by their kind. */
+  readonly middleware?: HermesMiddleware | undefined
 }
 
 /** Input of one run. */
@@ -168,6 +172,11 @@ const limits: Options.Checks<NonNullable<HermesOptions["budget"]>> = {
 }
 const budget = Options.makeMembersCheck("limit", limits)
 
+const checkFunctions: Options.Check = (value, at) =>
+  Array.isArray(value)
+    ? value.flatMap((one, index) => Options.callback(one, `${at}[${index}]`))
+    : Options.callback(value, at)
+
 const runtimeOptions: Options.Checks<HermesOptions> = {
   model: checkModelChoice,
   tools: checkToolList,
@@ -175,8 +184,15 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   approve: Options.callback,
   hosts: Options.list,
   store: Options.makeKindCheck(
-    '"memory", "none" or { sqlite: path }',
-    (store) => store === "memory" || store === "none" || (Json.isFields(store) && typeof store["sqlite"] === "string")
+    '"memory", "none", { sqlite: path } or { postgres: url }',
+    (store) =>
+      store === "memory" ||
+      store === "none" ||
+      (Json.isFields(store) && (typeof store["sqlite"] === "string" || typeof store["postgres"] === "string"))
+  ),
+  middleware: Options.makeMembersCheck(
+    "kind of middleware",
+    Object.fromEntries(middlewareKinds.map((kind) => [kind, checkFunctions]))
   ),
   budget,
   cwd: Options.text,

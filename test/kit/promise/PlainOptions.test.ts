@@ -94,7 +94,7 @@ describe("createHermes, unchecked", () => {
     [
       "a path as store",
       { model, store: "state.db" },
-      'ConfigError: store: expected "memory", "none" or { sqlite: path }'
+      'ConfigError: store: expected "memory", "none", { sqlite: path } or { postgres: url }'
     ],
     [
       "a number of steps as text",

@@ -261,7 +261,7 @@ describe("the one error", () => {
       [{ provider: "openai", model: "gpt-5" }, /^model\[1\]: no API key for openai\. Set model\[1\]\.apiKey$/u],
       [
         first,
-        /^model\[1\] repeats model\[0\], anthropic \(claude-sonnet-4-6\)\. Remove it, or give model\[0\] both keys$/u
+        /^model\[1\] repeats model\[0\], anthropic \(claude-sonnet-4-6\), with the same key\. Remove it$/u
       ]
     ] as const) {
       await using hermes = createHermes({ model: [first, second] })
