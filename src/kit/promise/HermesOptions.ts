@@ -79,8 +79,8 @@ export interface HermesOptions extends Pick<
   /**
    * Store of sessions. By default, sessions with a `sessionId` are stored in memory, and other sessions end with their
    * run. `"memory"` also stores sessions without a name, `"none"` stores none after its run, and a SQLite file or a
-   * Postgres database (`postgres://…`) stores all of them. Memory holds 5,000 sessions, each for 24 hours after its last
-   * run.
+   * Postgres database (`postgres://…`) stores all of them. Memory holds 5,000 sessions, each for 24 hours after its
+   * last run.
    */
   readonly store?: "memory" | "none" | { readonly sqlite: string } | { readonly postgres: string } | undefined
   /** Functions around model calls and tool calls, by their kind. */
