@@ -26,6 +26,7 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
 import type { JsonSchema } from "effect/JsonSchema"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
@@ -299,15 +300,17 @@ export const inEnvironment = <E, R>(
   })
 })
 
-/** Returns the toolset with additional reasons to ask about its calls. These are created when the toolset is bound. */
-export const withConcerns = <E, R, R2>(
-  toolset: Toolset<E, R>,
-  make: Effect.Effect<
-    (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>,
-    never,
-    R2
-  >
-): Toolset<E, R | R2> => ({
+/** Returns the reasons to ask about a call of the named tool, besides those of the tool itself. */
+type FindConcerns = (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
+
+/**
+ * Returns the toolset with additional reasons to ask about its calls. These are created when the toolset is bound. Can
+ * be used in a pipe.
+ */
+export const withConcerns: {
+  <R2>(make: Effect.Effect<FindConcerns, never, R2>): <E, R>(toolset: Toolset<E, R>) => Toolset<E, R | R2>
+  <E, R, R2>(toolset: Toolset<E, R>, make: Effect.Effect<FindConcerns, never, R2>): Toolset<E, R | R2>
+} = dual(2, <E, R, R2>(toolset: Toolset<E, R>, make: Effect.Effect<FindConcerns, never, R2>): Toolset<E, R | R2> => ({
   ...toolset,
   bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, concerns]) =>
     tools.map((bound) => {
@@ -323,18 +326,21 @@ export const withConcerns = <E, R, R2>(
       }
     })
   )
-})
+}))
 
-/** Returns the toolset with an undo for losses caused by its calls. */
-export const withUndo = <E, R, R2>(
-  toolset: Toolset<E, R>,
-  make: Effect.Effect<(tool: string) => Uncovered | undefined, never, R2>
-): Toolset<E, R | R2> => ({
+/** Finds the undo for losses caused by calls of the named tool. */
+type FindUndo = (tool: string) => Uncovered | undefined
+
+/** Returns the toolset with an undo for losses caused by its calls. Can be used in a pipe. */
+export const withUndo: {
+  <R2>(make: Effect.Effect<FindUndo, never, R2>): <E, R>(toolset: Toolset<E, R>) => Toolset<E, R | R2>
+  <E, R, R2>(toolset: Toolset<E, R>, make: Effect.Effect<FindUndo, never, R2>): Toolset<E, R | R2>
+} = dual(2, <E, R, R2>(toolset: Toolset<E, R>, make: Effect.Effect<FindUndo, never, R2>): Toolset<E, R | R2> => ({
   ...toolset,
   bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, of]) =>
     tools.map((bound) => ({ ...bound, uncovered: of(bound.tool.name) }))
   )
-})
+}))
 
 /** Creates a toolset from tools that are already bound, for example by a plugin or by an MCP server. */
 export const fromBound = <E, R>(

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { pipe } from "effect/Function"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Schema from "effect/Schema"
@@ -36,6 +37,27 @@ describe("Toolset", () => {
         for (const { name, tools } of [made, around, bound])
           assert.deepStrictEqual([name, tools.map(({ name }) => name)], ["maths", ["double"]])
       })
+  )
+})
+
+describe("additions to a toolset", () => {
+  it.effect("are made with the toolset first, or in a pipe", () =>
+    Effect.gen(function* () {
+      const toolset = Toolset.make("maths", toolkit, handlers)
+      const concern = { key: "numbers are dangerous", permanent: false }
+      const make = Effect.succeed(() => Effect.succeed([concern]))
+      const undo = Effect.succeed(() => undefined)
+      const context = { sessionId: SessionId.make("s"), turnId: TurnId.make("t"), taskId: TaskId.make("s"), cwd: "/" }
+      for (const made of [
+        Toolset.withUndo(Toolset.withConcerns(toolset, make), undo),
+        pipe(toolset, Toolset.withConcerns(make), Toolset.withUndo(undo))
+      ]) {
+        const [bound] = yield* made.bind
+        const found = bound?.concerns?.({ n: 1 }) ?? Effect.succeed([])
+        assert.deepStrictEqual(yield* Effect.provideService(found, ToolContext, context), [concern])
+        assert.property(bound, "uncovered")
+      }
+    }).pipe(Effect.scoped)
   )
 })
 
