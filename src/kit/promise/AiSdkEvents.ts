@@ -1,5 +1,12 @@
 /** Converts the events of a run to the stream parts of the AI SDK. */
-import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/provider"
+import type {
+  LanguageModelV4FinishReason,
+  LanguageModelV4StreamPart,
+  LanguageModelV4ToolResult,
+  LanguageModelV4Usage
+} from "@ai-sdk/provider"
+import * as Option from "effect/Option"
+import * as Json from "../../base/domain/Json.ts"
 import type { Exit, RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import { makeStreamedText } from "../../serve/host/StreamedText.ts"
@@ -110,6 +117,13 @@ const appendInput = ({ calls }: StreamState, { callId, text }: EventWithTag<"Too
   return [{ type: "tool-input-delta", id: callId, delta: text }]
 }
 
+/** Returns the result of a tool as the value that its JSON text describes, or as the text that it is. */
+const toResult = (output: string): LanguageModelV4ToolResult["result"] => {
+  const value = /^\s*[[{]/u.test(output) ? Option.getOrUndefined(Json.parse(output)) : undefined
+  // A parsed object or list is a JSON value.
+  return typeof value === "object" && value !== null ? (value as LanguageModelV4ToolResult["result"]) : output
+}
+
 const finishCall = (state: StreamState, { callId, name, output, status }: EventWithTag<"ToolFinished">): Parts => {
   const call = beginCall(state, callId, name)
   // A refused call never started, and its arguments may not be JSON.
@@ -120,7 +134,7 @@ const finishCall = (state: StreamState, { callId, name, output, status }: EventW
       type: "tool-result",
       toolCallId: callId,
       toolName: name,
-      result: output,
+      result: status === "ok" ? toResult(output) : output,
       ...(status === "ok" ? {} : { isError: true }),
       dynamic: true
     }

@@ -156,6 +156,29 @@ describe("languageModel", () => {
     })
   })
 
+  it("hands on an object that a tool returned as an object, and a text as a text", async () => {
+    const make = (name: string, result: unknown) =>
+      tool({ name, description: name, readonly: true, input: z.object({}), execute: () => result })
+    const turns = [
+      Scripted.complete({
+        toolCalls: [
+          { name: "find", params: {}, id: "c1" },
+          { name: "say", params: {}, id: "c2" }
+        ]
+      }),
+      Scripted.complete("done")
+    ]
+    const provider = Scripted.layer(turns)
+    const tools = [make("find", { rows: [1, 2] }), make("say", "[not JSON")].map(({ toolset }) => toolset)
+    const hermes = fromLayer(Runtime.layer({ provider, tools }))
+    const { toolResults } = await generateText({ model: languageModel(hermes), prompt: "go" })
+    assert.deepStrictEqual(
+      toolResults.map(({ output }) => output as unknown),
+      [{ rows: [1, 2] }, "[not JSON"]
+    )
+    await hermes.dispose()
+  })
+
   it("a tool that fails is an error of that call, and the run goes on", async () => {
     const { hermes } = scripted([
       Scripted.complete({ toolCalls: [{ name: "broken", id: "c1" }] }),
