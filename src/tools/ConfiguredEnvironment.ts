@@ -289,6 +289,9 @@ const parts = Effect.promise(() =>
 
 const required = "terminal.sandbox.required"
 
+/** Beginning of the warning that this machine has no sandbox. */
+export const withoutSandbox = "commands run without a sandbox"
+
 /** Returns true if the settings allow commands to run directly on this machine. */
 const isOptional = ({ terminal }: Values): boolean => terminal.backend === "auto" && !terminal.sandbox.required
 
@@ -385,7 +388,7 @@ const selectPlace = Effect.fnUntraced(function* (
     return yield* Sandbox.makeRefusal(found.reason, wall, backend === "sandbox" ? undefined : required)
   if (found.isNews)
     yield* Effect.logWarning(
-      `commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.describeRemedy(wall)} and end this notice`
+      `${withoutSandbox}: ${found.reason}. Remedy: ${Sandbox.describeRemedy(wall)} and end this notice`
     )
   return thisMachine
 })

@@ -84,7 +84,7 @@ describe("an external memory", () => {
           asked.map(({ sessionId, text }) => [sessionId, text]),
           [["s1", "Hello "]]
         )
-        const sent = `${fence("R")}\n<plugin-context>P</plugin-context>\nHello `
+        const sent = `${fence("R")}\n<plugin-context>P</plugin-context>\nHello`
         assert.deepStrictEqual(
           fake.asked.map((call) => userTexts(call)),
           [[sent], [sent], [sent]]
@@ -95,7 +95,7 @@ describe("an external memory", () => {
         yield* say("more")
         assert.strictEqual(asked.length, 2)
         assert.deepStrictEqual(userTexts(fake.asked[3]), [
-          "Hello ",
+          "Hello",
           `${fence("R")}\n<plugin-context>P</plugin-context>\nmore`
         ])
       }).pipe(Effect.provide(layer))

@@ -166,9 +166,10 @@ describe("a stream of the record", () => {
           Scripted.complete({
             toolCalls: [
               { name: "nope", params: {} },
-              { name: "fails", params: {} }
+              { name: "echo", params: { text: "beside" } }
             ]
           }),
+          Scripted.complete({ toolCalls: [{ name: "fails", params: {} }] }),
           Scripted.complete({ toolCalls: [{ name: "echo", params: '{"text":' }] }),
           Scripted.complete({ toolCalls: [{ name: "Echo", params: { text: "a" } }] }),
           Scripted.complete("done")
@@ -178,9 +179,10 @@ describe("a stream of the record", () => {
       assert.deepStrictEqual(
         scopes(events, "tool", "end")
           .map(({ metadata, name }) => [name, metadata?.["status"], metadata?.["error_type"]])
-          .slice(0, 2),
+          .slice(0, 3),
         [
           ["nope", "error", "unknown_tool"],
+          ["echo", "cancelled", "skipped_sibling"],
           ["fails", "error", "tool_error"]
         ]
       )

@@ -50,9 +50,10 @@ describe("RunTree", () => {
       const { roots } = RunTree.fromEntries(
         yield* recorded([
           Scripted.fail(new AiError.InternalProviderError({ description: "busy" })),
+          Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }] }),
           Scripted.complete({
             toolCalls: [
-              { name: "echo", params: { text: "a" } },
+              { name: "echo", params: { text: "b" } },
               { name: "nope", params: {} }
             ]
           }),
@@ -68,15 +69,18 @@ describe("RunTree", () => {
           calls.map(({ name }) => name)
         ]),
         [
-          [1, ["failed", "answered"], ["echo", "nope"]],
-          [2, ["answered"], []]
+          [1, ["failed", "answered"], ["echo"]],
+          [2, ["answered"], ["echo", "nope"]],
+          [3, ["answered"], []]
         ]
       )
-      const calls = run?.steps[0]?.calls ?? []
+      const calls = run?.steps.flatMap((step) => step.calls) ?? []
       assert.deepStrictEqual(
         calls.map(({ end, result, start }) => [start !== undefined, end?.status, result?.isFailure]),
         [
           [true, "ok", false],
+          // A call beside an unknown tool does not run.
+          [false, "cancelled", true],
           [false, "error", true]
         ]
       )

@@ -406,7 +406,7 @@ for (const [way, toml] of ways) {
         const call = theirs.stream.events.find(
           (event) => event.kind === "scope" && event.category === "llm" && event.scope_category === "start"
         )
-        assert.include(JSON.stringify(call?.data), "see 2 ".repeat(120_000))
+        assert.include(JSON.stringify(call?.data), "see 2 ".repeat(120_000).trimEnd())
         assert.isTrue(JSON.stringify(first && essence(first)) === JSON.stringify(second && essence(second)))
       })
     )

@@ -118,7 +118,7 @@ describe("RunRecord", () => {
       Scripted.complete({
         toolCalls: [
           { name: "echo", params: { text: "a" } },
-          { name: "nope", params: {} }
+          { name: "echo", params: "[1, 2]" }
         ]
       }),
       Scripted.complete("done")
@@ -172,7 +172,7 @@ describe("RunRecord", () => {
         of(entries, "CallEnded").map(({ ran, reason, status }) => [status, ran, reason]),
         [
           ["ok", true, undefined],
-          ["error", false, "unknown_tool"]
+          ["error", false, "malformed_arguments"]
         ]
       )
       const [end] = of(entries, "RunEnded")

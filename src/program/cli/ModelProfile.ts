@@ -21,7 +21,7 @@ import * as ContextWindow from "../../models/routing/ContextWindow.ts"
 import * as ProfileStore from "../../models/routing/profile/ProfileStore.ts"
 import * as RouteProfile from "../../models/routing/RouteProfile.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
-import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
+import { makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { printLine } from "./ProgramOutput.ts"
@@ -166,7 +166,7 @@ const forget = Command.make("forget", { fact: Argument.optional(factName) }, ({ 
       const count = yield* profiles.forget(ProfileStore.formatRouteId(route), name)
       const forgotten = count + (hadWindow ? 1 : 0)
       if (forgotten === 0 && name !== undefined)
-        return yield* makeWorkFailure(`nothing named ${name} was learnt about ${route.model} of ${route.provider}`)
+        return yield* makeUsageFailure(`nothing named ${name} was learnt about ${route.model} of ${route.provider}`)
       yield* printLine(
         `Forgot ${forgotten === 1 ? "1 fact" : `${forgotten} facts`} about ${route.model} of ${route.provider}`
       )

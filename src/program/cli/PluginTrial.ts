@@ -15,6 +15,7 @@ import { Environment, Home, make as makeEnvironment, ProcessVariables } from "..
 import * as Yaml from "../../base/config/Yaml.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
+import { withoutSandbox } from "../../tools/ConfiguredEnvironment.ts"
 import { makeUsageFailure } from "./Failure.ts"
 import { Program, type Service as ProgramService } from "./Program.ts"
 
@@ -131,7 +132,9 @@ export const makeTrial = Effect.fnUntraced(function* (
   const logger = Logger.layer([
     Logger.make<unknown, void>(({ logLevel, message }) => {
       if (logLevel !== "Warn" && logLevel !== "Error" && logLevel !== "Fatal") return
-      warnings.push((Array.isArray(message) ? message : [message]).map(Json.toText).join(" "))
+      const text = (Array.isArray(message) ? message : [message]).map(Json.toText).join(" ")
+      // A machine without a sandbox is no fault of the plugin.
+      if (!text.startsWith(withoutSandbox)) warnings.push(text)
     })
   ])
   const loaded = yield* Config.load().pipe(

@@ -5,11 +5,16 @@ import * as Fiber from "effect/Fiber"
 import { spawn } from "node:child_process"
 import * as ProcessGroups from "../../../src/base/platform/ProcessGroups.ts"
 
-/** A process whose child, the leader of another group, has ended and is never waited for. */
+/**
+ * A process whose child, the leader of another group, has ended and is never waited for. The child ends after its parent
+ * became `sleep`, because a shell would read its exit code.
+ */
 const zombieGroup = Effect.gen(function* () {
   const parent = yield* Effect.acquireRelease(
     Effect.sync(() =>
-      spawn("bash", ["-c", "set -m; true & echo $!; exec sleep 300"], { stdio: ["ignore", "pipe", "ignore"] })
+      spawn("bash", ["-c", "set -m; (until grep -q sleep /proc/$$/comm; do :; done) & echo $!; exec sleep 300"], {
+        stdio: ["ignore", "pipe", "ignore"]
+      })
     ),
     (child) => Effect.sync(() => child.kill("SIGKILL"))
   )

@@ -58,6 +58,15 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
       line: 'model.provider: unknown provider "nope": For an endpoint of your own use the provider custom with model.base_url'
     }
   ],
+  "model profile set": [
+    {
+      args: "model profile set window abc",
+      line: /^window cannot be abc: set window or output_maximum to a number[^\n]+$/
+    }
+  ],
+  "model profile forget": [
+    { args: "model profile forget nothing", line: /^nothing named nothing was learnt about [^\n]+$/ }
+  ],
   "model login": [{ args: "model login --provider nope", line: /^nope uses a key, not a login: [^\n]+$/ }],
   "prompt show": [{ args: "prompt show nope", line: session }],
   "sessions show": [{ args: "sessions show nope", line: session }],
@@ -301,6 +310,7 @@ const withoutNames = [
   "acp",
   "model",
   "model list",
+  "model profile",
   "model test",
   "model logout",
   "sessions",

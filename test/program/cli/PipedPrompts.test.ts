@@ -78,7 +78,8 @@ describe("piped input", () => {
     Effect.gen(function* () {
       const { asked, start } = yield* modelled
       assert.deepInclude(yield* start(["-Q"], { stdin: "Say answered\n" }), { code: 0, stdout: "answered\n" })
-      assert.strictEqual(asked(), "Say answered\n")
+      // Texts of users are trimmed on the wire.
+      assert.strictEqual(asked(), "Say answered")
     })
   )
 
