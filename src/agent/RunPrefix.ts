@@ -3,26 +3,28 @@
  * reviews.
  */
 import * as Effect from "effect/Effect"
-
 import * as WarmPrefix from "../models/routing/WarmPrefix.ts"
 import { insertPrefill } from "../tools/prompt/Prefill.ts"
-
 import * as AnswerValue from "./AnswerValue.ts"
 import type { AgentSettings } from "./RunInput.ts"
 import type { RunState } from "./RunState.ts"
+import { isPromptKnown } from "./RunUsage.ts"
 import { Services } from "./Services.ts"
 
 /**
  * Tests whether the provider still has the last request of the run, or of the session before the first request. Context
  * of one turn that is not kept changes the requests of the next turn.
  */
-const isWarm = (
-  { conversation: { isCompacted, unstored }, hasWarmStart, questions, tokens }: RunState,
-  { keepTurnContext }: AgentSettings
-): boolean =>
-  questions.count === 0
+const isWarm = (run: RunState, { keepTurnContext }: AgentSettings): boolean => {
+  const {
+    conversation: { isCompacted, unstored },
+    hasWarmStart,
+    questions
+  } = run
+  return questions.count === 0
     ? hasWarmStart && !isCompacted && (keepTurnContext === true || unstored.size === 0)
-    : tokens.prompt !== undefined
+    : isPromptKnown(run)
+}
 
 /**
  * Returns the requests of a run in the form that a side task continues. Returns `undefined` if the provider has not

@@ -148,7 +148,11 @@ export const setOutputLimit = ({ tokens }: RunState, limit: number | undefined):
 export const forgetPromptSize = ({ tokens }: RunState): void => {
   const changed: RunTokens = tokens
   changed.prompt = undefined
+  changed.estimated = 0
 }
+
+/** Tests whether the newest answered request is the beginning of the next one. Its provider may not count prompts. */
+export const isPromptKnown = ({ tokens }: RunState): boolean => tokens.prompt !== undefined || tokens.estimated > 0
 
 /** Counted prompts below this size, in tokens, fit into every window, so they are not measured. */
 const smallPrompt = 4_000
