@@ -196,6 +196,7 @@ export const recordAttempt = <E, R>(
     if (recorder?.isHeard() !== true) return Effect.onExit(placed, (exit) => Effect.sync(() => recordEnd(exit)))
     return Effect.onExit(Effect.andThen(recorder.flush, placed), (exit) => {
       recordEnd(exit)
-      return recorder.flush
+      // The end of an answer is written with its usage, so that the record never has one without the other.
+      return Exit.isSuccess(exit) ? Effect.void : recorder.flush
     })
   })
