@@ -118,6 +118,13 @@ export interface Service<out E = never, R = never, out Value = unknown, out Valu
   readonly deleteSession: (sessionId: string) => Effect.Effect<boolean, SessionBusy | SessionStoreError>
 }
 
+/** The last run of a session. */
+interface LastRun {
+  readonly turnId: Ids.TurnId
+  /** False if the session and its record were removed. */
+  readonly isStored: boolean
+}
+
 /** Details of the end of a session. */
 export interface SessionEnd {
   readonly reason: "shutdown" | "session_boundary" | "new_session" | "session_expired" | "compression"
@@ -231,29 +238,29 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
       /**
-       * Sessions of top-level runs with the id of their last run, the most recent last. The id is `undefined` if the
-       * session is not stored any more, so that its end is not recorded.
+       * Sessions of top-level runs with their last run, the most recent last.
        */
-      const open = new Map<string, Ids.TurnId | undefined>()
-      yield* (
-        services.store.dropped?.((ids) => {
-          for (const id of ids) if (open.has(id)) open.set(id, undefined)
-        }) ?? Effect.void
-      )
+      const open = new Map<string, LastRun>()
+      const noteRemoval = (sessionId: string): void => {
+        const last = open.get(sessionId)
+        if (last !== undefined) open.set(sessionId, { ...last, isStored: false })
+      }
+      yield* services.store.dropped?.((ids) => ids.forEach(noteRemoval)) ?? Effect.void
 
+      /** Records the end of a session. The end of a session that is not stored any more is only told to listeners. */
       const recordEnd = (
         sessionId: Ids.SessionId,
-        turnId: Ids.TurnId | undefined,
+        last: LastRun | undefined,
         reason: string
-      ): Effect.Effect<void> =>
-        services.record === undefined || turnId === undefined
+      ): Effect.Effect<void> => {
+        const { record } = services
+        const write = last?.isStored === false ? record?.announce : record?.append
+        return write === undefined || last === undefined
           ? Effect.void
-          : Effect.flatMap(
-              Clock.currentTimeMillis,
-              (at) =>
-                services.record?.append([{ sessionId, turnId, at, event: { _tag: "SessionEnded", reason } }]) ??
-                Effect.void
+          : Effect.flatMap(Clock.currentTimeMillis, (at) =>
+              write([{ sessionId, turnId: last.turnId, at, event: { _tag: "SessionEnded", reason } }])
             )
+      }
 
       const memories = yield* MemoryTurns.makeNotifier
 
@@ -274,7 +281,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
         Effect.suspend(() => {
           open.delete(sessionId)
-          open.set(sessionId, turnId)
+          open.set(sessionId, { turnId, isStored: true })
           const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !active.has(id)) : undefined
           return idle === undefined ? Effect.void : finalize(idle, { reason: "session_expired" })
         })
@@ -507,7 +514,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           const newest = yield* services.store.newest(Ids.SessionId.make(sessionId))
           const isRemoved = yield* SessionChain.removeConversation(services.store, newest, maintenance)
           if (!isRemoved || !open.has(newest)) return isRemoved
-          open.set(newest, undefined)
+          noteRemoval(newest)
           yield* finalize(newest, { reason: "session_boundary" })
           return true
         })

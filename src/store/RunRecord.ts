@@ -76,6 +76,11 @@ export interface Service {
   readonly unread: (filter?: Filter) => Effect.Effect<Unread.Unread, SessionStoreError>
   /** Passes new entries of this process to a listener until the scope closes. */
   readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
+  /**
+   * Passes entries to the listeners without storing them, for a session that is not stored any more. If absent, the
+   * listeners do not learn the end of such a session.
+   */
+  readonly announce?: ((entries: ReadonlyArray<Entry>) => Effect.Effect<void>) | undefined
   /** Tests whether the record has listeners. If absent, starts of calls may reach listeners late. */
   readonly isHeard?: (() => boolean) | undefined
   /**
@@ -138,7 +143,7 @@ export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stre
 export const makeMaskedWriter = (
   keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>,
   afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void> = (effect) => effect
-): Pick<Service, "append" | "isHeard" | "listen"> => {
+): Pick<Service, "announce" | "append" | "isHeard" | "listen"> => {
   const listeners = new Set<Listener>()
   /** Calls all listeners. The failure of a listener does not affect the run. */
   const notifyListeners = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
@@ -168,6 +173,8 @@ export const makeMaskedWriter = (
       Effect.flatMap(StoredForm.maskEntries(entries), (masked) =>
         listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))
       ),
+    announce: (entries) =>
+      listeners.size === 0 ? Effect.void : Effect.flatMap(StoredForm.maskEntries(entries), notifyListeners),
     isHeard: () => listeners.size > 0,
     listen: (listener) =>
       Effect.acquireRelease(

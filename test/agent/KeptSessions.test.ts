@@ -1,6 +1,7 @@
 // What a runtime keeps of its runs: a bounded number of sessions with their record, and nothing that was deleted.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
@@ -44,6 +45,35 @@ describe("a runtime", () => {
       yield* runs(20)
       assert.deepStrictEqual(yield* count, { sessions: 1, recorded: 1 })
     }).pipe(Effect.provide(Runtime.layer({ store: SessionStore.layerMemoryWith({ unnamed: 0 }) })))
+  )
+
+  it.live("tells listeners the end of sessions that it has dropped or deleted, once each", () =>
+    Effect.gen(function* () {
+      const ended: Array<string> = []
+      const record = RunRecord.use(({ listen }) =>
+        listen((entries) => {
+          for (const { event, sessionId } of entries) if (event._tag === "SessionEnded") ended.push(sessionId)
+        })
+      )
+      const ran = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const context = yield* Layer.build(
+            Runtime.layer({ store: SessionStore.layerMemoryWith({ unnamed: 0 }) })
+          )
+          return yield* Effect.gen(function* () {
+            yield* record
+            const agent = yield* Agent.Agent
+            yield* Agent.run({ prompt: hello, sessionId: "gone" })
+            yield* agent.deleteSession("gone")
+            const { sessionId } = yield* Agent.run({ prompt: hello })
+            yield* agent.finalize(sessionId, { reason: "session_boundary" })
+            assert.deepStrictEqual(yield* count, { sessions: 0, recorded: 0 })
+            return ["gone", sessionId]
+          }).pipe(Effect.provide(context))
+        })
+      )
+      assert.deepStrictEqual(ended, ran)
+    })
   )
 
   const deletes = Effect.gen(function* () {
