@@ -116,9 +116,11 @@ const longestRest = Duration.toMillis(Duration.hours(1))
 
 /**
  * Returns the time in milliseconds for which a key is disabled if the provider does not state one. A rate limit that is
- * still there soon after the key was disabled doubles the time.
+ * still there soon after the key was enabled again doubles the time. Refusals of concurrent calls, which arrive while
+ * the key is disabled, do not.
  */
 const computeRest = ({ rest, until }: Entry, reason: Reason, now: number): number => {
+  if (reason === "rate_limit" && now < until) return Math.max(rest, until - now)
   const first = Duration.toMillis(chooseRest(reason))
   const isRepeated = reason === "rate_limit" && rest > 0 && now < until + rest
   return isRepeated ? Math.min(longestRest, Math.max(first, rest * 2)) : first

@@ -85,6 +85,21 @@ describe("CredentialPool", () => {
     })
   )
 
+  it.effect("refusals of concurrent calls disable a key for as long as one does", () =>
+    Effect.gen(function* () {
+      const pool = yield* CredentialPool.make({ name: "p", credentials: keys("a", "b") })
+      const held = yield* Effect.replicateEffect(pool.lease, 9)
+      for (const lease of held) if (text(lease) === "a") yield* pool.rotate(lease, refused)
+      yield* TestClock.adjust("1 minute")
+      const again = yield* pool.lease
+      assert.strictEqual(text(again), "a")
+      yield* pool.rotate(again, refused)
+      yield* TestClock.adjust("1 minute")
+      const [{ resting } = {}] = yield* pool.state
+      assert.deepStrictEqual(resting, { millis: 60_000, reason: "rate_limit" }, "a key that is refused again")
+    })
+  )
+
   it.effect("a pool of one sets nothing aside", () =>
     Effect.gen(function* () {
       const pool = yield* CredentialPool.make({ name: "p", credentials: keys("a", "a") })
