@@ -158,8 +158,10 @@ const make = (
   }
 
   /** Ends the ownership of a session after a run, and drops the sessions without a name above the bound. */
-  const releaseSession = (id: SessionId): void => {
+  const releaseSession = (id: SessionId, at: number): void => {
     owned.delete(id)
+    now = at
+    ledger.recordUse(id, { at, isNamed: false })
     if (bounds.unnamed < Infinity) forgetEntries(ledger.takeEnded(id, isInUse))
   }
 
@@ -243,7 +245,7 @@ const make = (
           recordUse(id, at)
           return Effect.succeed({ lost: undefined })
         }),
-        () => Effect.sync(() => releaseSession(id))
+        () => Effect.map(Clock.currentTimeMillis, (at) => releaseSession(id, at))
       ),
     begin: (id, callIds) =>
       Effect.map(requireEntry("begin", id), ({ begun }) => {

@@ -100,6 +100,19 @@ it.effect("counts a session that is removed no more", () =>
   }).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 2, characters: 3000 })))
 )
 
+it.effect("counts the idle time of a conversation from the end of its last run", () =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    yield* store.create(makeNewSession("long"))
+    yield* Effect.scoped(Effect.andThen(store.acquire(SessionId.make("long")), TestClock.adjust("2 hours")))
+    yield* store.create(makeNewSession("other"))
+    assert.deepStrictEqual(yield* keptSessions, ids("other", "long"))
+    yield* TestClock.adjust("61 minutes")
+    yield* store.create(makeNewSession("last"))
+    assert.deepStrictEqual(yield* keptSessions, ids("last"))
+  }).pipe(Effect.provide(SessionStore.layerMemoryWith({ idleMillis: 3_600_000 })))
+)
+
 it.effect("drops conversations that were idle for longer than the bound, without a warning", () =>
   Effect.gen(function* () {
     const store = yield* SessionStore.SessionStore
