@@ -7,6 +7,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
@@ -138,7 +139,6 @@ export const closeRecord =
   <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> =>
     Effect.flatMap(RunCut.summarizeRun(run), (sums) => {
       const { phase, recorder } = run
-      phase.cut?.interruptUnsafe()
       if (recorder === undefined) return Effect.void
       if (Exit.isSuccess(exit)) {
         const { endedBy, exit: why, limit, responseTransformed, text } = exit.value
@@ -160,7 +160,9 @@ export const closeRecord =
           ...(interrupted ? {} : { failure: toFailure(exit.cause) })
         })
       }
-      return recorder.flush
+      const { cut } = phase
+      // A cut that has begun passes its entries on first.
+      return cut === undefined ? recorder.flush : Effect.andThen(Fiber.interrupt(cut), recorder.flush)
     })
 
 /** Notifies the listeners that the run has ended, on every path, and waits for queued observers of plugins. */

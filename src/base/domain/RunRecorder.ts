@@ -263,7 +263,9 @@ export const make = ({
     if (buffer.length === 0) return Effect.void
     const entries = buffer
     buffer = []
-    return sink(entries)
+    // An interruption would lose the entries, which are not in the buffer any more. A record with listeners is written
+    // while the run can be interrupted.
+    return isHeard() ? Effect.uninterruptible(sink(entries)) : sink(entries)
   }
 
   const storing: Recorder["storing"] = (write, told) => {
@@ -352,7 +354,7 @@ export const make = ({
           if (parts.isEnded()) return Effect.void
           const at = now()
           for (const event of parts.endAll(last())) buffer.push({ sessionId, turnId, at, event })
-          return flush
+          return Effect.uninterruptible(flush)
         })
       )
     })

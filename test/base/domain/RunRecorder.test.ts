@@ -61,6 +61,42 @@ describe("times of a run's entries", () => {
   )
 })
 
+describe("entries that are passed on", () => {
+  const ended = {
+    _tag: "RunEnded",
+    exit: "interrupted",
+    steps: 0,
+    usage: Usage.zero,
+    cost: { status: "unknown", usd: undefined, source: "none" } as never
+  } as const
+
+  for (const how of ["cut", "flush"] as const) {
+    it.effect(`are not lost if the fiber that passes them on is interrupted: ${how}`, () =>
+      Effect.gen(function* () {
+        const begun = yield* Deferred.make<void>()
+        const slow = yield* Deferred.make<void>()
+        const stored: Array<string> = []
+        const { cut, flush, write } = recorder([], {
+          isHeard: () => how === "flush",
+          sink: (entries) =>
+            Deferred.succeed(begun, undefined).pipe(
+              Effect.andThen(Deferred.await(slow)),
+              Effect.andThen(Effect.sync(() => stored.push(...entries.map(({ event }) => event._tag))))
+            )
+        })
+        write({ _tag: "Notice", level: "info", message: "first" })
+        const passing = yield* Effect.forkChild(how === "flush" ? flush : cut(() => [ended]))
+        yield* Deferred.await(begun)
+        const interruption = yield* Effect.forkChild(Fiber.interrupt(passing))
+        yield* Effect.yieldNow
+        yield* Deferred.succeed(slow, undefined)
+        yield* Fiber.join(interruption)
+        assert.deepStrictEqual(stored, how === "flush" ? ["Notice"] : ["Notice", "RunEnded"])
+      })
+    )
+  }
+})
+
 describe("references of a model call", () => {
   it("name a message that was replaced in the middle", () => {
     const [a, b, c] = [said("a"), said("b"), said("c")]
