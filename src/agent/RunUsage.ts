@@ -50,6 +50,8 @@ export interface RunTokens {
   prompt: number | undefined
   /** Estimated size of the conversation in the newest answered request; 0 if it was small. */
   estimated: number
+  /** Number of files in the newest answered request, which the estimate does not include. */
+  files: number
   /** Estimated size of the tools in the newest answered request. */
   tools: number
   /** Tokens of the provider per estimated token; 1 until the provider has counted two prompts. */
@@ -78,6 +80,7 @@ export const makeQuestions = (route: RouteInfo): RunQuestions => ({
 export const makeTokens = (): RunTokens => ({
   prompt: undefined,
   estimated: 0,
+  files: 0,
   tools: 0,
   ratio: 1,
   outputLimit: undefined,
@@ -166,16 +169,19 @@ const measurePrompt = ({ conversation, tokens }: RunState, counted: number, defi
   if (counted > 0 && counted < smallPrompt) {
     changed.prompt = counted
     changed.estimated = 0
+    changed.files = 0
     return
   }
+  const files = CallTokens.countFiles(conversation)
   const estimated = CallTokens.estimateTokens(conversation)
   const tools = CallTokens.estimateTools(definitions)
   const before = tokens.prompt === undefined ? { counted: tools, estimated: 0 } : { ...tokens, counted: tokens.prompt }
   const added = estimated - before.estimated
-  if (counted > before.counted && added >= leastMeasured)
+  if (counted > before.counted && added >= leastMeasured && files === tokens.files)
     changed.ratio = CallTokens.toPlausibleRatio((counted - before.counted) / added)
   changed.prompt = counted > 0 ? counted : undefined
   changed.estimated = estimated
+  changed.files = files
   changed.tools = tools
 }
 

@@ -9,6 +9,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
 import { SessionId } from "../../src/base/domain/Ids.ts"
 import type { RunEvent } from "../../src/base/domain/RunEvent.ts"
+import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Compaction from "../../src/tools/prompt/Compaction.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as RunRecord from "../../src/store/RunRecord.ts"
@@ -139,6 +140,43 @@ describe("a conversation that grows beyond the window", () => {
       })
     )
   }
+
+  it.live("is not compacted because images in a result have more tokens than its text", () =>
+    Effect.gen(function* () {
+      let extra = 0
+      const images = Middleware.wrapToolCall({
+        name: "images",
+        wrap: (next) => (args) =>
+          JSON.stringify(args).includes('"at":3')
+            ? Effect.sync(() => {
+                extra = 16_000
+                const text = Prompt.textPart({ text: "shown" })
+                const image = Prompt.filePart({ mediaType: "image/png", data: new Uint8Array([1]) })
+                return { output: "word ".repeat(520), isFailure: false, modelOutput: [text, image] }
+              })
+            : next(args)
+      })
+      const reads = (step: number): WireTurn => ({
+        calls: (step === 4 ? [4, 5, 6] : [step]).map((at) => ({
+          id: `c${at}`,
+          name: "look",
+          args: JSON.stringify({ at })
+        }))
+      })
+      const { refused, url } = yield* model(loops(5, reads), undefined, (tokens) => ({
+        usage: { prompt_tokens: tokens + extra }
+      }))
+      const layer = Runtime.layer({
+        routes: [{ provider: "custom", model: "m", baseUrl: url, apiKey: Redacted.make("k") }],
+        tools: [looks],
+        middleware: [images]
+      }).pipe(Layer.provide(Layer.succeed(Compaction.CompactionSettings, { threshold: 0.95, protectLast: 4 })))
+      const told = yield* Effect.provide(events("Look at everything."), layer)
+      assert.deepInclude(told.at(-1), { _tag: "RunFinished", text: "all seen" })
+      assert.isAbove(extra, 0)
+      assert.deepStrictEqual([listCompactions(told), refused], [[], []])
+    })
+  )
 
   it.live("is compacted within a turn of a server whose streams have no usage", () =>
     Effect.gen(function* () {

@@ -66,7 +66,8 @@ const leastRoom = 1_024
 
 /**
  * Computes the largest output limit of a call: the longest answer of the endpoint, and the room that the prompt leaves
- * in a known window. If the room is too small for an answer, the endpoint decides.
+ * in a known window. If the room is too small for an answer, or the provider may leave out old results, the endpoint
+ * decides.
  */
 const computeOutputCap = ({
   form,
@@ -76,7 +77,7 @@ const computeOutputCap = ({
 }: RouteCallState): number => {
   const cap = Math.min(form.outputCap ?? Infinity, profile.outputMaximum ?? Infinity)
   const limit = Math.min(cap, call.maxOutputTokens ?? profile.defaultLimit ?? 0)
-  if (window.source === "default" || limit === 0) return cap
+  if (window.source === "default" || limit === 0 || call.contextEdits !== undefined) return cap
   const room = Math.floor(window.tokens - CallTokens.estimateRequest(call) * profile.ratio)
   return room < limit && room >= leastRoom ? room : cap
 }

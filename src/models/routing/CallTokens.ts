@@ -38,15 +38,31 @@ const countPartCharacters = (part: Exclude<Prompt.Message["content"], string>[nu
 const countCharacters = ({ content }: Prompt.Message): number =>
   typeof content === "string" ? content.length : content.reduce((sum, part) => sum + countPartCharacters(part), 0)
 
-const characters = GrowingList.fold<Prompt.Message, { count: number }>({
-  begin: () => ({ count: 0 }),
-  add: (state, message) => void (state.count += countCharacters(message)),
-  copy: ({ count }) => ({ count })
+const countMessageFiles = ({ content }: Prompt.Message): number =>
+  typeof content === "string"
+    ? 0
+    : content.reduce((sum, part) => {
+        if (part.type === "file") return sum + 1
+        return part.type === "tool-result"
+          ? sum + (part.modelOutput ?? []).filter(({ type }) => type === "file").length
+          : sum
+      }, 0)
+
+const sizes = GrowingList.fold<Prompt.Message, { characters: number; files: number }>({
+  begin: () => ({ characters: 0, files: 0 }),
+  add: (state, message) => {
+    state.characters += countCharacters(message)
+    state.files += countMessageFiles(message)
+  },
+  copy: (state) => ({ ...state })
 })
 
-/** Estimates the number of tokens in the messages. */
+/** Estimates the number of tokens in the messages, without their files. */
 export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number =>
-  Math.ceil(characters(messages).count / charactersPerToken)
+  Math.ceil(sizes(messages).characters / charactersPerToken)
+
+/** Counts the files in the messages, such as images. Their tokens are not part of an estimate. */
+export const countFiles = ({ messages }: Pick<ModelCall, "messages">): number => sizes(messages).files
 
 /** Estimates the number of tokens in the definitions of tools. */
 export const estimateTools: (tools: ModelCall["tools"]) => number = memoize((tools) =>

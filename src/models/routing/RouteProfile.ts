@@ -156,15 +156,21 @@ const leastWindow = 1_024
 /**
  * Records the size of an answered prompt that the endpoint counted (0 if it does not count). Returns the estimated
  * size, once per route, if the endpoint has read less than a third of the prompt: it has shortened the prompt to its
- * window without an error.
+ * window without an error. A prompt with files does not show how the endpoint counts, because the estimate does not
+ * include them.
  */
-export const notePromptSize = (route: ProfiledRoute, counted: number, estimate: () => number): number | undefined => {
+export const notePromptSize = (
+  route: ProfiledRoute,
+  counted: number,
+  estimate: () => number,
+  files = 0
+): number | undefined => {
   if (counted < leastWindow) return undefined
   const profile = toMutable(route)
   const estimated = estimate()
   const isCut = counted * 3 < estimated
   // A shortened prompt does not show how the endpoint counts.
-  if (!isCut) profile.ratio = CallTokens.toPlausibleRatio(counted / Math.max(1, estimated))
+  if (!isCut && files === 0) profile.ratio = CallTokens.toPlausibleRatio(counted / Math.max(1, estimated))
   if (!isCut || profile.isCutReported) return undefined
   profile.isCutReported = true
   return estimated

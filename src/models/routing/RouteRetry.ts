@@ -244,6 +244,12 @@ const reportShortenedPrompt = (state: RouteCallState, counted: number, estimated
   })
 }
 
+/** Compares the size of an answered prompt with its estimate, unless the provider may have left out old results. */
+const notePromptSize = ({ question: { call }, route }: RouteCallState, counted: number): number | undefined =>
+  call.contextEdits === undefined
+    ? RouteProfile.notePromptSize(route, counted, () => CallTokens.estimateRequest(call), CallTokens.countFiles(call))
+    : undefined
+
 /** Makes one attempt. `repeat` takes over if it fails and the call can be repeated on this route. */
 const attemptOnce = Effect.fnUntraced(function* <E>(
   state: RouteCallState,
@@ -266,7 +272,7 @@ const attemptOnce = Effect.fnUntraced(function* <E>(
     const counted = Usage.countPromptTokens(Usage.fromResponse(result.response.usage))
     const noted = RouteProfile.noteUsage(shared.profiles, route, counted)
     if (noted !== undefined) yield* noted
-    const estimated = RouteProfile.notePromptSize(route, counted, () => CallTokens.estimateRequest(question.call))
+    const estimated = notePromptSize(state, counted)
     if (estimated !== undefined) yield* reportShortenedPrompt(state, counted, estimated)
     return { _tag: "Answered", answer: result }
   }

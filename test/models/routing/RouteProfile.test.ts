@@ -10,6 +10,8 @@ import type { ModelCall } from "../../../src/base/domain/ModelCall.ts"
 import * as Adaptation from "../../../src/models/routing/Adaptation.ts"
 import * as ProfileStore from "../../../src/models/routing/profile/ProfileStore.ts"
 import * as RouteProfile from "../../../src/models/routing/RouteProfile.ts"
+import * as Usage from "../../../src/base/domain/Usage.ts"
+import * as Fake from "../../support/fakeModel.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 import * as S from "./support.ts"
 
@@ -152,5 +154,35 @@ describe("facts", () => {
     assert.isUndefined(note(4_096, 82_000))
     assert.isUndefined(note(1, 50_000), "a count that is none")
     assert.strictEqual(route.profile.ratio, 1.2)
+    assert.isUndefined(RouteProfile.notePromptSize(route, 40_000, () => 4_000, 20))
+    assert.strictEqual(route.profile.ratio, 1.2, "files are not estimated")
   })
+
+  it.effect("results that the provider may leave out are no reason for a shorter answer, or for a warning", () =>
+    Effect.gen(function* () {
+      const usage = Usage.toResponse({ input: 30_000, output: 5 })
+      const { open, prepared } = S.world({ anthropic: [() => Effect.succeed({ ...Fake.textAnswer("ok"), usage })] })
+      const router = yield* S.router({
+        chain: [{ route: { ...S.route("anthropic", "claude-sonnet-4-5"), apiMode: "anthropic_messages" } }],
+        open
+      })
+      const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: "x".repeat(740_000) })] })]
+      const edited = { keepResults: 3, threshold: 0.5 }
+      const calls = [undefined, edited].map((contextEdits): ModelCall => ({
+        ...S.question,
+        messages,
+        maxOutputTokens: 60_000,
+        contextEdits
+      }))
+      const told = yield* Effect.forEach(calls.toReversed(), (call) => {
+        const { answer, events } = S.asking(router, { call })
+        return Effect.map(answer, () => S.notices(events).filter((text) => text.includes("left out the rest")).length)
+      })
+      assert.deepStrictEqual(told, [0, 1])
+      assert.deepStrictEqual(
+        prepared.map(({ maxOutputTokens }) => maxOutputTokens),
+        [60_000, 15_000]
+      )
+    })
+  )
 })
