@@ -41,7 +41,7 @@ const notations: ReadonlyArray<Notation> = [
   {
     begin: /^<\|tool_calls_section_begin\|>/,
     end: /<\|tool_calls?_(section_)?end\|>$/,
-    names: /functions\.([\w.-]+?):\d+/g
+    names: /functions\.([\w.-]{1,128}?):\d+/g
   }
 ]
 

@@ -28,6 +28,12 @@ describe("a call in the text", () => {
       assert.strictEqual(findLeakedCall(`\n${text}\n`, tools), "read_file"))
   }
 
+  it("has a name of a length that providers accept, so that a long text is read in one pass", () => {
+    const long = "a".repeat(200)
+    const text = `<|tool_calls_section_begin|>functions.${long}:0<|tool_calls_section_end|>`
+    assert.isUndefined(findLeakedCall(text, [long]))
+  })
+
   const answers: ReadonlyArray<string> = [
     "",
     "done",

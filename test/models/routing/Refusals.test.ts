@@ -75,6 +75,17 @@ describe("recorded refusals", () => {
   it("a number that cannot be a window is not one", () =>
     assert.deepStrictEqual(WindowProbing.readStatedLimit("limit of context length 12"), { _tag: "Nothing" }))
 
+  it("a long message is read at its beginning and its end, so that no endpoint can stop the process", () => {
+    const [limit, other] = ["maximum context length is 8192 tokens. ", "1,".repeat(50_000)]
+    const tokens = { _tag: "Tokens", tokens: 8_192 }
+    assert.deepStrictEqual(WindowProbing.readStatedLimit(`${limit}${"1,".repeat(5_000)}`), tokens)
+    assert.deepStrictEqual(WindowProbing.readStatedLimit(`${"1,".repeat(5_000)} ${limit}`), tokens)
+    assert.deepStrictEqual(WindowProbing.readStatedLimit(`${"x".repeat(5_000)}${limit}${"x".repeat(5_000)}`), {
+      _tag: "Nothing"
+    })
+    assert.deepStrictEqual(WindowProbing.readStatedLimit(other), { _tag: "Nothing" })
+  })
+
   it("no refusal of a short conversation without a number makes the window smaller", () => {
     for (const { message } of rows) {
       const { inputMaximum, window } = StatedLimits.readLimits(message.toLowerCase())

@@ -157,8 +157,15 @@ const findWindow = (patterns: ReadonlyArray<RegExp>, text: string): number | und
   return undefined
 }
 
-/** Reads the limits from a message in lower case. */
-export const readLimits = (text: string): StatedLimits => {
+/** Number of characters that are read at each end of a message. Some patterns take the square of its length. */
+const longest = 4_000
+
+const boundText = (text: string): string =>
+  text.length <= 2 * longest ? text : `${text.slice(0, longest)}\n${text.slice(-longest)}`
+
+/** Reads the limits from a message in lower case: from its beginning and its end if it is long. */
+export const readLimits = (message: string): StatedLimits => {
+  const text = boundText(message)
   const exclusive = findFirst([exclusiveMaximum], text)
   const outputMaximum = exclusive === undefined ? findFirst(outputMaxima, text) : exclusive - 1
   const inputMaximum = findFirst(inputMaxima, text)
