@@ -67,9 +67,16 @@ const changeToNextKey = Effect.fnUntraced(function* (state: RouteCallState, fail
 const isLasting = (change: Change, { decision: { reason } }: Failure): boolean =>
   change !== "without_images" || reason === "image_unsupported"
 
-/** Stores a fact that a refusal taught. */
+/** Tests whether a refusal was taken for one of the length of the answer although it states no limit. */
+const isGuess = ({ reason, recoveries }: Failure["decision"]): boolean =>
+  reason === "output_cap" && !recoveries.some(({ _tag }) => _tag === "LowerOutputCap")
+
+/**
+ * Stores a fact that a refusal taught. A refusal because of the length of the answer that states no limit is not
+ * certain to mean this, so its fact is lost when the process ends.
+ */
 const learnFact = (state: RouteCallState, name: string, value: NewFact["value"], { decision }: Failure): Step =>
-  RouteProfile.learnFacts(state.shared.profiles, state.route, {
+  RouteProfile.learnFacts(isGuess(decision) ? undefined : state.shared.profiles, state.route, {
     [name]: { value, source: "refusal", message: decision.message }
   }).pipe(Effect.andThen(possible))
 

@@ -158,6 +158,33 @@ describe("facts", () => {
     assert.strictEqual(route.profile.ratio, 1.2, "files are not estimated")
   })
 
+  for (const [refusal, stored] of [
+    ["Unsupported parameter: 'max_tokens' is not supported with this model.", ["parameter.max_tokens"]],
+    ["Please reduce the length of the messages or completion.", []]
+  ] as const) {
+    it.effect(`a limit that is omitted is stored for other programs if the refusal names it: ${refusal}`, () =>
+      Effect.gen(function* () {
+        const { open } = S.world({ a: [S.fails(S.http(400, refusal)), Fake.text("ok")] })
+        const added: Array<string> = []
+        const router = yield* S.router({
+          chain: [{ route: S.route("a") }],
+          profiles: {
+            get: () => Effect.succeed({}),
+            add: (_, facts) => Effect.sync(() => void added.push(...Object.keys(facts).filter((one) => one !== "usage")))
+          },
+          open: (one) =>
+            Effect.map(open(one), (provider) => ({
+              ...provider,
+              prepare: (call: ModelCall) =>
+                Effect.map(provider.prepare(call), (request) => ({ ...request, max_tokens: 5 }))
+            }))
+        })
+        yield* S.asking(router).answer
+        assert.deepStrictEqual(added, [...stored])
+      })
+    )
+  }
+
   it.effect("results that the provider may leave out are no reason for a shorter answer, or for a warning", () =>
     Effect.gen(function* () {
       const usage = Usage.toResponse({ input: 30_000, output: 5 })
