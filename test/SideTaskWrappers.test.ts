@@ -130,6 +130,23 @@ describe("wrappers around side tasks", () => {
     }
   )
 
+  it.effect("a continued task whose answer is cut by the output limit is asked with its material in full", () => {
+    const cut: Fake.Turn = () => Effect.succeed({ ...Fake.textAnswer("the beginning of"), finishReason: "length" })
+    const say = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+    return Effect.gen(function* () {
+      const primary = yield* Effect.flatMap(ModelRouter, (router) => router.primary)
+      const route: RouteInfo = { ...primary, abilities: { cacheMarks: "envelope" } }
+      const prefix = { route, named: undefined, messages: [say("hello")], tools: [], cache: { ttl: "5m" } } as const
+      const { call } = yield* Auxiliary
+      const { text } = yield* call("compression", {
+        messages: [say("a copy ".repeat(10_000))],
+        continuation: { prefix, question: say("Write a note."), outputTokens: 100 },
+        context
+      })
+      assert.strictEqual(text, "the note")
+    }).pipe(Effect.provide(runtimeOf(Fake.make(cut, Fake.text("the note")), [])))
+  })
+
   it.effect("the calls of the runtime's LanguageModel are side tasks, whole and streamed", () => {
     const seen: Array<string | undefined> = []
     const runtime = runtimeOf(Fake.make(Fake.pieces("the ", "SECRET")), [

@@ -100,7 +100,7 @@ export interface TaskRequest extends TaskRoutes.Overrides {
   /**
    * The task as one more message of a conversation. It is sent instead of `messages`, on the route of the conversation,
    * if that costs less and the settings name no other route for the task. No tool of the conversation is run: if the
-   * answer calls tools twice or has no text, or if the call fails, `messages` are sent.
+   * answer calls tools twice, has no text or is cut by the output limit, or if the call fails, `messages` are sent.
    */
   readonly continuation?: WarmPrefix.Continuation | undefined
   /** True if the model must accept images; by default only for the task `vision`. */
@@ -380,7 +380,7 @@ export const make = <E = never>(options: Options): Service<E> => {
       const request: TaskRequest = { ...WarmPrefix.continueRequest(prefix, last), context, record }
       const answer = yield* askAndCharge(task, request, { explicit: true, candidates: [route] })
       if (!answer.response.parts.some(({ type }) => type === "tool-call"))
-        return answer.text.trim() === "" ? undefined : answer
+        return answer.text.trim() === "" || answer.response.finishReason === "length" ? undefined : answer
     }
     return undefined
   })

@@ -124,8 +124,8 @@ export interface Alternative {
 }
 
 /**
- * Returns true if a continuation fits into the window of its model and costs less than the alternative. `identity` is
- * the route of the conversation with its key, if known.
+ * Returns true if a continuation fits into the window of its model and the output limit of the conversation, and costs
+ * less than the alternative. `identity` is the route of the conversation with its key, if known.
  */
 export const isCheaper = Effect.fnUntraced(function* (
   catalogue: Catalogue | undefined,
@@ -134,7 +134,7 @@ export const isCheaper = Effect.fnUntraced(function* (
   identity: RouteIdentity
 ): Effect.fn.Return<boolean> {
   const { outputTokens, prefix } = continuation
-  if (!isCached(prefix)) return false
+  if (!isCached(prefix) || outputTokens > (prefix.maxOutputTokens ?? Infinity)) return false
   const { cached, fresh, output } = measureTokens(continuation)
   const window = catalogue === undefined ? undefined : (yield* catalogue.window(identity)).tokens
   if (window !== undefined && cached + fresh + output > window) return false

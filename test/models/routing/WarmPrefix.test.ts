@@ -88,6 +88,14 @@ describe("a side task of a cached conversation", () => {
     })
   )
 
+  it.effect("does not go on from it if the answers of the conversation are shorter", () =>
+    Effect.gen(function* () {
+      const alternative = { route: opus, inputTokens: 900_000 }
+      assert.isFalse(yield* isCheaper({ maxOutputTokens: 1_000 }, alternative))
+      assert.isTrue(yield* isCheaper({ maxOutputTokens: 2_000 }, alternative))
+    })
+  )
+
   it.effect("does not go on from it if it fills the window, or if nothing is cached", () =>
     Effect.gen(function* () {
       const alternative = { route: opus, inputTokens: 900_000 }
