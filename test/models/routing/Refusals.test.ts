@@ -77,7 +77,7 @@ describe("recorded refusals", () => {
 
   it("a long message is read at its beginning and its end, so that no endpoint can stop the process", () => {
     const [limit, other] = ["maximum context length is 8192 tokens. ", "1,".repeat(50_000)]
-    const tokens = { _tag: "Tokens", tokens: 8_192 }
+    const tokens = { _tag: "Tokens", tokens: 8_192 } as const
     assert.deepStrictEqual(WindowProbing.readStatedLimit(`${limit}${"1,".repeat(5_000)}`), tokens)
     assert.deepStrictEqual(WindowProbing.readStatedLimit(`${"1,".repeat(5_000)} ${limit}`), tokens)
     assert.deepStrictEqual(WindowProbing.readStatedLimit(`${"x".repeat(5_000)}${limit}${"x".repeat(5_000)}`), {
