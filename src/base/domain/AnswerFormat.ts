@@ -98,6 +98,18 @@ export const shortenProblem = (problem: string): string =>
 /** JSON Schema of a value, with the definitions that its references name. */
 type JsonDocument = Pick<JsonSchema.Document<"draft-2020-12">, "definitions" | "schema">
 
+/** Points references to the root of a schema at its place in the wrapper. */
+const moveReferences = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(moveReferences)
+  if (!Json.isFields(schema)) return schema
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => [
+      key,
+      key === "$ref" && value === "#" ? `#/properties/${wrapper}` : moveReferences(value)
+    ])
+  )
+}
+
 /**
  * Makes the form of answers of a JSON Schema. `decode` decodes the value without its wrapper. Throws for a schema that
  * says nothing.
@@ -107,18 +119,18 @@ export const makeFormat = <A>(
   decode: (json: unknown) => Effect.Effect<A, string>
 ): AnswerFormat<A> => {
   const root = resolveRoot(document)
-  if (Object.keys(root).length === 0) throw new Error("it allows any JSON value")
+  if (Object.keys(root).every((key) => key === "$schema")) throw new Error("it allows any JSON value")
   const definitions = Object.keys(document.definitions).length === 0 ? {} : { $defs: document.definitions }
   if (isObjectSchema(root)) return { name: "answer", schema: { ...root, ...definitions }, decode }
-  const { $defs, ...value } = document.schema
+  const { $defs, $schema: _, ...value } = document.schema
   return {
     name: "answer",
     schema: {
       type: "object",
-      properties: { [wrapper]: value },
+      properties: { [wrapper]: moveReferences(value) },
       required: [wrapper],
       additionalProperties: false,
-      ...($defs === undefined ? {} : { $defs }),
+      ...($defs === undefined ? {} : { $defs: moveReferences($defs) }),
       ...definitions
     },
     decode: (json) =>
@@ -175,20 +187,19 @@ export const resolveOutput = <A>(output: Output<A>): Effect.Effect<AnswerFormat<
 
 const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-/** Text inside a code fence, if an answer contains one. */
-const fenced = /```[\w-]*\s*\n([^]*?)\n?\s*```/u
+/** Lists the texts inside the code fences of an answer, without the first line with their language. */
+const listFenced = (text: string): ReadonlyArray<string> =>
+  text
+    .split("```")
+    .filter((_, index) => index % 2 === 1)
+    .map((inner) => inner.slice(inner.indexOf("\n") + 1))
 
-/** Lists the texts of an answer that may be its JSON: all of it, the text in a fence, and the part between brackets. */
+/** Lists the texts of an answer that may be its JSON: all of it, the part between brackets, and each code fence. */
 const listCandidates = (text: string): ReadonlyArray<string> => {
   const trimmed = text.trim()
-  const inFence = fenced.exec(trimmed)?.[1]
   const from = trimmed.search(/[[{]/u)
   const to = Math.max(trimmed.lastIndexOf("}"), trimmed.lastIndexOf("]"))
-  return [
-    trimmed,
-    ...(inFence === undefined ? [] : [inFence]),
-    ...(from === -1 || to <= from ? [] : [trimmed.slice(from, to + 1)])
-  ]
+  return [trimmed, ...(from === -1 || to <= from ? [] : [trimmed.slice(from, to + 1)]), ...listFenced(trimmed)]
 }
 
 /**
