@@ -28,10 +28,14 @@ const isClosed = (schema: Json.Fields): boolean => {
   )
 }
 
+/** Keywords that OpenAI refuses in a schema that it enforces strictly. */
+const notStrict = ["oneOf", "allOf", "not", "prefixItems"]
+
 /** Tests whether OpenAI can enforce a schema strictly. */
 export const isStrict = (schema: unknown): boolean => {
   if (!Json.isFields(schema)) return true
   if (isObjectSchema(schema) && !isClosed(schema)) return false
+  if (notStrict.some((keyword) => schema[keyword] !== undefined)) return false
   return (
     single.every((name) => isStrict(schema[name])) &&
     lists.every((name) => Json.readItems(schema[name]).every(isStrict)) &&
@@ -115,31 +119,43 @@ const hasFreeNames = (schema: Json.Fields): boolean => {
   )
 }
 
-/** Returns the name of the definition that a schema refers to. */
-const findReference = (schema: Json.Fields): string | undefined =>
-  typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1) : undefined
+/** Returns the schema that a reference within a document names, or `undefined`. */
+const findReferred = (root: Json.Fields, reference: string): unknown =>
+  reference === "#"
+    ? root
+    : reference
+        .split("/")
+        .slice(1)
+        .reduce<unknown>((found, key) => Json.readFields(found)[key.replaceAll("~1", "/").replaceAll("~0", "~")], root)
 
 /**
- * Tests whether Claude can enforce a schema: it has no objects with free names, which {@link closeSchema} would empty,
- * and does not refer to itself. Any other schema is an instruction.
+ * Tests whether Claude can enforce a schema: it has no tuples and no objects with free names, which {@link closeSchema}
+ * would empty, and does not refer to itself. Any other schema is an instruction.
  */
 export const isClosable = (root: unknown): boolean => {
-  const definitions = {
-    ...Json.readFields(Json.readFields(root)["definitions"]),
-    ...Json.readFields(Json.readFields(root)["$defs"])
+  if (!Json.isFields(root)) return true
+  /** Verdicts on referred schemas; false while a schema is tested, because a reference to it is a circle. */
+  const known = new Map<unknown, boolean>()
+  const isReferenceSound = (reference: string): boolean => {
+    const referred = findReferred(root, reference)
+    const verdict = known.get(referred)
+    if (verdict !== undefined) return verdict
+    known.set(referred, false)
+    const sound = isSound(referred)
+    known.set(referred, sound)
+    return sound
   }
-  const isSound = (schema: unknown, above: ReadonlySet<string>): boolean => {
+  const isSound = (schema: unknown): boolean => {
     if (!Json.isFields(schema)) return true
-    if (hasFreeNames(schema)) return false
-    const name = findReference(schema)
-    if (name !== undefined && (above.has(name) || !isSound(definitions[name], new Set([...above, name])))) return false
+    if (hasFreeNames(schema) || schema["prefixItems"] !== undefined) return false
+    if (typeof schema["$ref"] === "string" && !isReferenceSound(schema["$ref"])) return false
     return (
-      single.every((key) => isSound(schema[key], above)) &&
-      lists.every((key) => Json.readItems(schema[key]).every((one) => isSound(one, above))) &&
-      Object.values(Json.readFields(schema["properties"])).every((one) => isSound(one, above))
+      single.every((key) => isSound(schema[key])) &&
+      lists.every((key) => Json.readItems(schema[key]).every(isSound)) &&
+      Object.values(Json.readFields(schema["properties"])).every(isSound)
     )
   }
-  return isSound(root, new Set())
+  return isReferenceSound("#")
 }
 
 /** Renders the instruction that replaces the schema field of a request. */
