@@ -419,7 +419,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                   const ended = RunLifecycle.end(run, exit)
                   return output === undefined
                     ? ended
-                    : Effect.flatMap(ended, (result) => AnswerValue.attachValue(run, output, result))
+                    : Effect.flatMap(ended, (result) => restore(AnswerValue.attachValue(run, output, result)))
                 }
               ).pipe(
                 Effect.onExit(RunEnd.announceEnd(run)),

@@ -32,6 +32,9 @@ const decodeTimeout = Duration.seconds(30)
 export const toResponseFormat = ({ output }: RunState): ResponseFormat =>
   output === undefined ? { type: "text" } : { type: "json", name: output.name, schema: output.schema }
 
+/** Texts that were accepted as the end of their run, with their values. A decoder checks each text once. */
+const accepted = new WeakMap<RunState, { readonly text: string; readonly value: unknown }>()
+
 /** Decodes the value of a text. A decoder that throws or hangs is a mistake of the schema, described like any other. */
 const decodeText = <A>(format: AnswerFormat.AnswerFormat<A>, text: string): Effect.Effect<A, string> => {
   const json = AnswerFormat.findJson(text)
@@ -76,7 +79,11 @@ export const reviewAnswer = (
   const { output } = run
   if (output === undefined) return Effect.succeed(true)
   return Effect.matchEffect(decodeText(output, text), {
-    onSuccess: () => Effect.succeed(true),
+    onSuccess: (value) =>
+      Effect.sync(() => {
+        accepted.set(run, { text, value })
+        return true
+      }),
     onFailure: (problem): Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services> =>
       corrections >= (output.maxCorrections ?? defaultCorrections)
         ? Effect.fail(makeFailure(run, { exit: "text_response", text }, problem, corrections))
@@ -95,11 +102,15 @@ export const attachValue = (
   run: RunState,
   format: AnswerFormat.AnswerFormat<unknown>,
   result: RunResult
-): Effect.Effect<RunResult, InvalidOutput> =>
-  Effect.matchEffect(decodeText(format, result.text), {
-    onSuccess: (value) => Effect.succeed({ ...result, value }),
-    onFailure: (problem) => Effect.fail(makeFailure(run, result, problem, 0))
-  })
+): Effect.Effect<RunResult, InvalidOutput> => {
+  const known = accepted.get(run)
+  return known?.text === result.text
+    ? Effect.succeed({ ...result, value: known.value })
+    : Effect.matchEffect(decodeText(format, result.text), {
+        onSuccess: (value) => Effect.succeed({ ...result, value }),
+        onFailure: (problem) => Effect.fail(makeFailure(run, result, problem, 0))
+      })
+}
 
 /** Reader of the value of one answer that streams. */
 interface ValueReader {
@@ -109,9 +120,14 @@ interface ValueReader {
   readonly startAgain: () => void
 }
 
-/** Creates a reader of the value of an answer of this form. */
-export const makeValueReader = ({ unwrap }: AnswerFormat.AnswerFormat<unknown>): ValueReader => {
-  let json = PartialJson.makeReader()
+/** Creates a reader of the value of an answer of this form. `before` is the text that the answer continues. */
+export const makeValueReader = ({ unwrap }: AnswerFormat.AnswerFormat<unknown>, before: string): ValueReader => {
+  const begin = (): PartialJson.PartialJson => {
+    const reader = PartialJson.makeReader()
+    PartialJson.readMore(reader, before)
+    return reader
+  }
+  let json = begin()
   return {
     readParts: (parts) => {
       let text = ""
@@ -122,7 +138,7 @@ export const makeValueReader = ({ unwrap }: AnswerFormat.AnswerFormat<unknown>):
       return value === undefined ? [] : [{ _tag: "ValueDelta", value }]
     },
     startAgain: () => {
-      json = PartialJson.makeReader()
+      json = begin()
     }
   }
 }

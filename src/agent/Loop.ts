@@ -14,6 +14,7 @@ import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { CompressionExhausted, InvalidOutput, SessionStoreError } from "../base/domain/AgentError.ts"
+import { findJson } from "../base/domain/AnswerFormat.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import type { ToolContext } from "../tools/ToolContext.ts"
@@ -51,7 +52,8 @@ const collectAnswerFacts = (run: RunState, outcome: Outcome): AnswerRetryPolicy.
   return {
     afterTools,
     answer:
-      outcome._tag !== "Finished"
+      // An answer in JSON announces nothing, whatever its texts say.
+      outcome._tag !== "Finished" || (run.output !== undefined && findJson(outcome.text) !== undefined)
         ? "answer"
         : AnswerRetryPolicy.classifyAnswer({
             text: outcome.text,
@@ -148,7 +150,7 @@ export const runLoop = Effect.fnUntraced(function* (
     const limit = Budget.findExhaustedLimit(run.budget, now)
     if (limit !== undefined) return yield* Summary.summarise(run, limit)
     yield* announceTime(run, now)
-    beginStep(run, state.said === "")
+    beginStep(run, state.said)
     const outcome = yield* runStepInTime(run, now)
     if (outcome === undefined) {
       yield* RunEnd.cutStep(run)

@@ -89,7 +89,7 @@ export const answerWithoutLoop = Effect.fnUntraced(function* (
     openBatch(run, run.unfinished)
     yield* RunEnd.cutStep(run)
   }
-  beginStep(run, true)
+  beginStep(run, "")
   yield* emit(run, { _tag: "StepStarted", step: run.steps.count })
   const { by, exit, text } = yield* RunEnding.endRun(run, ending, "")
   yield* emit(run, { _tag: "StepFinished", step: run.steps.count, finishReason: "stop" })

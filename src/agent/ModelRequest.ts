@@ -102,7 +102,8 @@ const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
 const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.AnswerProgress): Watch => {
   const watcher = AnswerText.makeWatcher(redact)
   const hasReader = run.emit !== undefined && run.readsText
-  const values = run.output === undefined || !hasReader ? undefined : AnswerValue.makeValueReader(run.output)
+  const values =
+    run.output === undefined || !hasReader ? undefined : AnswerValue.makeValueReader(run.output, run.steps.answerText)
   const displayParts = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     AnswerProgress.showParts(progress, parts, hasReader)
     if (run.emit === undefined) return Effect.void

@@ -23,6 +23,8 @@ export interface RunSteps {
   count: number
   /** Step in which the text of the result begins. */
   answerStart: number
+  /** Text of the result from earlier steps, which the newest step continues. */
+  answerText: string
   /** Number of consecutive times that middleware continued after an answer without calls. */
   forced: number
   /** Step in which each tool was last used, by tool name. */
@@ -66,7 +68,7 @@ export interface RunTokens {
 }
 
 /** Creates the step counts of a run before its first step. */
-export const makeSteps = (): RunSteps => ({ count: 0, answerStart: 0, forced: 0, lastUse: new Map() })
+export const makeSteps = (): RunSteps => ({ count: 0, answerStart: 0, answerText: "", forced: 0, lastUse: new Map() })
 
 /** Creates the question state of a run that asks this route first. */
 export const makeQuestions = (route: RouteInfo): RunQuestions => ({
@@ -87,12 +89,19 @@ export const makeTokens = (): RunTokens => ({
   outputBase: undefined
 })
 
-/** Begins a step. `startsAnswer` is true if the text of the result begins in this step. */
-export const beginStep = ({ budget, steps }: RunState, startsAnswer: boolean): void => {
+/** Begins a step. `answerText` is the text of the result from earlier steps, empty if the result begins here. */
+export const beginStep = ({ budget, steps }: RunState, answerText: string): void => {
   const changed: RunSteps = steps
   changed.count++
-  if (startsAnswer) changed.answerStart = changed.count
+  changed.answerText = answerText
+  if (answerText === "") changed.answerStart = changed.count
   Budget.takeIteration(budget)
+}
+
+/** Begins the answer anew, as a text that no earlier step began. */
+export const beginAnswer = ({ steps }: RunState): void => {
+  const changed: RunSteps = steps
+  changed.answerText = ""
 }
 
 /** Records the tools that the newest step used. */

@@ -16,7 +16,7 @@ import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
 import { appendMessages, makeAnswer, noteAnswerStored } from "./RunConversation.ts"
 import { makeResult, type RunState } from "./RunState.ts"
-import { setOutputLimit } from "./RunUsage.ts"
+import { beginAnswer, setOutputLimit } from "./RunUsage.ts"
 import type { MiddlewareFailure, Services } from "./Services.ts"
 
 /** Maximum number of attempts, including the first. */
@@ -98,6 +98,7 @@ export const summarise = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RunResult, SessionStoreError | MiddlewareFailure, Services> {
   const exit = limit === "iterations" ? "max_iterations_reached" : "budget_exhausted"
   setOutputLimit(run, undefined)
+  beginAnswer(run)
   for (let tried = 0; tried < tries; tried++) {
     const said = yield* requestSummary(run, limit)
     if (said._tag === "Failed") return makeResult(run, exit, renderFallback(run, limit, said.why), { limit })

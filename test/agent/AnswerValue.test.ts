@@ -1,7 +1,9 @@
 // Runs that end in a value: decoded, corrected within the run, streamed in parts, or failed with the text.
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -71,6 +73,7 @@ describe("a run with an output schema", () => {
   )
 
   for (const [name, text] of [
+    ["after a fence with something else", `\`\`\`text\nno [JSON\n\`\`\`\n\`\`\`json\n${fitting}\n\`\`\``],
     ["in a code fence", `\`\`\`json\n${fitting}\n\`\`\``],
     ["between sentences", `Here it is: ${fitting} — as you wished.`],
     ["in a fence between sentences", `Here:\n\n\`\`\`\n${fitting}\n\`\`\`\nAnything else?`]
@@ -192,6 +195,35 @@ describe("schemas", () => {
     })
   )
 
+  it.effect("check an accepted answer once", () =>
+    Effect.gen(function* () {
+      let checked = 0
+      const format: AnswerFormat<number> = {
+        name: "answer",
+        schema: { type: "object" },
+        decode: () => Effect.sync(() => ++checked)
+      }
+      const { value } = yield* runWith(format, answers("{}"))
+      assert.deepStrictEqual([value, checked], [1, 1])
+    })
+  )
+
+  it.live("that hang after the limit of steps do not keep an interrupted run", () =>
+    Effect.gen(function* () {
+      const begun = yield* Deferred.make<void>()
+      const format: AnswerFormat<never> = {
+        name: "answer",
+        schema: { type: "object" },
+        decode: () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
+      }
+      const turns = [Scripted.complete({ text: "{", finishReason: "length" }), Scripted.complete("{}")]
+      const fiber = yield* Effect.forkChild(runWith(format, turns, { maxIterations: 1 }))
+      yield* Deferred.await(begun)
+      // Without the interruption the decoder has 30 seconds, which the test has not.
+      yield* Fiber.interrupt(fiber)
+    })
+  )
+
   it.effect("that hang or throw are mistakes of the answer, not of the run", () =>
     Effect.gen(function* () {
       const format = (decode: AnswerFormat<string>["decode"]): AnswerFormat<string> => ({
@@ -239,6 +271,16 @@ describe("a streamed run with an output schema", () => {
     Effect.gen(function* () {
       const events = yield* streamWith(Weather, [arrive(['{"city', '":"Oslo"}']), arrive([fitting])])
       assert.strictEqual(readText(events), fitting)
+    })
+  )
+
+  it.effect("continues the value where an answer was cut", () =>
+    Effect.gen(function* () {
+      const Days = Schema.Struct({ city: Schema.String, days: Schema.Array(Schema.Int) })
+      const cut: Scripted.Turn = Scripted.complete({ text: '{"city":"Os', finishReason: "length" })
+      const events = yield* streamWith(Days, [cut, Scripted.complete('lo","days":[1,2]}')])
+      const values = events.flatMap((event) => (event._tag === "ValueDelta" ? [event.value] : []))
+      assert.deepStrictEqual(values, [{ city: "Os" }, { city: "Oslo", days: [1, 2] }])
     })
   )
 

@@ -69,4 +69,17 @@ describe("a value over the wire", () => {
       }
     }
   }
+
+  it.live("may speak of looking at files, as no answer in JSON announces work", () =>
+    Effect.gen(function* () {
+      const text = '{ "city": "I will look at the files of the project", "celsius": 4 }'
+      const { bodies, url } = yield* serve("codex_responses", [{ text }], true)
+      const { value } = yield* Effect.provide(
+        Agent.run({ prompt: "weather?", output: Weather, streaming: true }),
+        Runtime.layer({ provider: protocols.codex_responses.layer(url) })
+      )
+      assert.include(value.city, "look at the files")
+      assert.lengthOf(bodies, 1)
+    }).pipe(Effect.scoped)
+  )
 })
