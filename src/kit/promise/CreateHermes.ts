@@ -297,7 +297,7 @@ export const createHermes = (options: HermesOptions): Hermes => {
         )
       )
   }
-  const servers = Object.assign({}, ...tools.flatMap((one) => (isServer(one) ? [one.mcp] : [])))
+  const servers = Object.fromEntries(tools.flatMap((one) => (isServer(one) ? Object.entries(one.mcp) : [])))
   if (model === "offline") return fromLayer(withServers(servers, Runtime.layer(parts)))
   if (isProvider(model)) return fromLayer(withServers(servers, Runtime.layer({ ...parts, provider: model })))
   const runtime = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))

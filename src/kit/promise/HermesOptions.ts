@@ -152,8 +152,14 @@ const checkModelChoice: Options.Check = (value, at) => {
 const checkToolList: Options.Check = (value, at) => {
   if (!Array.isArray(value)) return Options.list(value, at)
   const names = new Set<unknown>()
+  const servers = new Set<string>()
   return value.flatMap((one: unknown, index) => {
-    if (isServer(one)) return []
+    if (isServer(one)) {
+      const twice = Object.keys(one.mcp).filter((name) => servers.has(name) || !servers.add(name))
+      return twice.map(
+        (name) => `${at}[${index}]: another MCP server has the name ${JSON.stringify(name)}: give each its own`
+      )
+    }
     const toolset = Json.isFields(one) && "toolset" in one ? one["toolset"] : one
     if (!Json.isFields(toolset) || !("bind" in toolset))
       return [`${at}[${index}] is not a tool: make it by tool({ … }), or give a toolset of the package`]

@@ -92,9 +92,19 @@ const readAddress = (text: string, at: string): URL => {
   return url
 }
 
+/** Reads a data URL; returns `undefined` for other texts. */
+const readDataUrl = (text: string, at: string): FileContent | undefined => {
+  if (!/^data:/iu.test(text)) return undefined
+  const comma = text.indexOf(",")
+  const [mediaType = "", ...attributes] = text.slice("data:".length, Math.max(comma, 0)).split(";")
+  if (comma === -1 || attributes.at(-1)?.toLowerCase() !== "base64")
+    throw makeInputError(at, "expected a data: URL in base64, such as data:image/png;base64,…")
+  return { data: text.slice(comma + 1), mediaType: mediaType || undefined }
+}
+
 const readText = (text: string, at: string): FileContent => {
-  const encoded = /^data:([^;,]*)(?:;[^;,]+)*;base64,/iu.exec(text)
-  if (encoded !== null) return { data: text.slice(encoded[0].length), mediaType: encoded[1] || undefined }
+  const content = readDataUrl(text, at)
+  if (content !== undefined) return content
   if (/^[a-z][a-z\d+.-]*:/iu.test(text)) return { data: readAddress(text, at) }
   if (text === "" || !/^[A-Za-z\d+/_-]+=*$/u.test(text.slice(0, 1_000)))
     throw makeInputError(at, "expected a https: address, a data: URL, base64 text or bytes")
@@ -134,7 +144,9 @@ const userPartTypes = ["text", "image", "file"]
 const describeUnknown = (value: unknown, known: ReadonlyArray<string>): string => {
   const nearest = typeof value === "string" ? findNearest(value, known) : undefined
   const expected = nearest === undefined ? `expected ${known.join(", ")}` : `did you mean ${nearest}?`
-  return `there is no ${JSON.stringify(value) ?? "type"} here: ${expected}`
+  const given =
+    value === undefined ? "type" : typeof value === "symbol" ? "symbol" : JSON.stringify(Json.toPlainData(value))
+  return `there is no ${given ?? "function"} here: ${expected}`
 }
 
 const toUserPart = (part: unknown, at: string): Prompt.UserMessagePart => {
@@ -156,7 +168,8 @@ const toUserPart = (part: unknown, at: string): Prompt.UserMessagePart => {
 const toUserParts = (content: unknown, at: string): ReadonlyArray<Prompt.UserMessagePart> => {
   if (typeof content === "string") return [Prompt.textPart({ text: content })]
   if (!Array.isArray(content)) throw makeInputError(at, "expected a text, or a list of parts")
-  return content.map((part, index) => toUserPart(part, `${at}[${index}]`))
+  // An array with holes has their places as well.
+  return Array.from(content, (part: unknown, index) => toUserPart(part, `${at}[${index}]`))
 }
 
 /** Converts the prompt of a run. */
@@ -172,7 +185,7 @@ const toAnswerPart = (part: unknown, at: string, calls: Map<string, string>): Pr
       const id = requireText(part["toolCallId"], `${at}.toolCallId`)
       const name = requireText(part["toolName"], `${at}.toolName`)
       calls.set(id, name)
-      return Prompt.toolCallPart({ id, name, params: part["input"] ?? {}, providerExecuted: false })
+      return Prompt.toolCallPart({ id, name, params: Json.toPlainData(part["input"] ?? {}), providerExecuted: false })
     }
     default:
       throw makeInputError(`${at}.type`, describeUnknown(part["type"], ["text", "tool-call"]))
@@ -182,8 +195,8 @@ const toAnswerPart = (part: unknown, at: string, calls: Map<string, string>): Pr
 /** Returns the output of a result: the value of an AI SDK output, or the value itself. */
 const readResult = (output: unknown): { readonly result: unknown; readonly isFailure: boolean } =>
   Json.isFields(output) && typeof output["type"] === "string" && "value" in output
-    ? { result: output["value"], isFailure: output["type"].startsWith("error") }
-    : { result: output ?? null, isFailure: false }
+    ? { result: Json.toPlainData(output["value"] ?? null), isFailure: output["type"].startsWith("error") }
+    : { result: Json.toPlainData(output ?? null), isFailure: false }
 
 const toResultPart = (part: unknown, at: string, calls: Map<string, string>): Prompt.ToolResultPart => {
   if (!Json.isFields(part) || part["type"] !== "tool-result")
@@ -200,7 +213,11 @@ const readList = (content: unknown, at: string): ReadonlyArray<unknown> => {
 }
 
 const toMessage = (message: unknown, at: string, calls: Map<string, string>): Prompt.Message => {
-  if (Prompt.isMessage(message)) return message
+  if (Prompt.isMessage(message)) {
+    if (message.role === "assistant")
+      for (const part of message.content) if (part.type === "tool-call") calls.set(part.id, part.name)
+    return message
+  }
   if (!Json.isFields(message)) throw makeInputError(at, "expected a message: { role, content }")
   const { content, role } = message
   const here = `${at}.content`
@@ -229,5 +246,5 @@ const toMessage = (message: unknown, at: string, calls: Map<string, string>): Pr
 export const toHistory = (messages: ReadonlyArray<PlainMessage | Prompt.Message>): ReadonlyArray<Prompt.Message> => {
   /** Names of the called tools, by the id of their call. */
   const calls = new Map<string, string>()
-  return messages.map((message, index) => toMessage(message, `history[${index}]`, calls))
+  return Array.from(messages, (message, index) => toMessage(message, `history[${index}]`, calls))
 }

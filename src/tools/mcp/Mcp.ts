@@ -97,7 +97,7 @@ export type Server = ProgramServer | AddressServer
 /** Returns the name of a setting as written in `config.yaml`. */
 const toFileKey = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-const decodeSection = Schema.decodeUnknownResult(mcpServer)
+const decodeSection = Schema.decodeUnknownResult(mcpServer, { onExcessProperty: "error" })
 /** Names of the settings as written in `config.yaml`. */
 const known = Object.keys(mcpServer.to.fields).map(toFileKey)
 
@@ -147,9 +147,14 @@ export const layer = (servers: Readonly<Record<string, Server>>): Layer.Layer<Mc
       const sections = yield* Effect.forEach(Object.entries(servers), ([name, server]) =>
         Effect.map(readServer(name, server), (section) => [name, section] as const)
       )
-      const [{ layer }, client] = yield* Effect.promise(() =>
-        Promise.all([import("./McpServers.ts"), import("./McpSdkClient.ts")])
+      const [{ layer }, client, { fromSection }] = yield* Effect.promise(() =>
+        Promise.all([import("./McpServers.ts"), import("./McpSdkClient.ts"), import("./ServerConfig.ts")])
       )
+      for (const [name, section] of sections) {
+        yield* Effect.mapError(fromSection(name, section), ({ message }) =>
+          makeRefusal(`mcp.${name}`, message.slice(message.indexOf(": ") + 2))
+        )
+      }
       return layer(Object.fromEntries(sections)).pipe(
         Layer.provide(client.layer),
         Layer.provide(ChildProcesses.layerDefault())

@@ -4,9 +4,17 @@ import { assert, describe, it } from "vitest"
 import * as EffectSchema from "effect/Schema"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Prompt from "effect/ai/Prompt"
 import * as z from "zod"
 import type { ModelCall } from "../../../src/base/domain/ModelCall.ts"
-import { createHermes, fromLayer, type Hermes, HermesError, type HermesInput } from "../../../src/kit/entry/promise.ts"
+import {
+  createHermes,
+  fromLayer,
+  mcp,
+  type Hermes,
+  HermesError,
+  type HermesInput
+} from "../../../src/kit/entry/promise.ts"
 import { Provider } from "../../../src/models/provider/Provider.ts"
 import * as Scripted from "../../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
@@ -181,5 +189,79 @@ describe("a model by one text", () => {
     const local = createHermes({ model: "nowhere/x" })
     assert.match(await messageOf(local.run("hi")), /nowhere/)
     await local.dispose()
+  })
+})
+
+describe("values that no program with type checks passes", () => {
+  const run = (input: unknown): Promise<string> => withHermes((hermes) => messageOf(hermes.run(input as HermesInput))) // hostile on purpose
+
+  const withHermes = async <A>(use: (hermes: Hermes) => Promise<A>): Promise<A> => {
+    const hermes = createHermes({ model: "offline" })
+    try {
+      return await use(hermes)
+    } finally {
+      await hermes.dispose()
+    }
+  }
+
+  it("are one line that names its place", async () => {
+    const image = (data: string) => run({ prompt: [{ type: "image", image: data }] })
+    assert.match(await image(`data:${";a".repeat(5_000_000)}`), /^InvalidInput: prompt\[0\]\.image: .*base64/)
+    assert.match(await image("data:text/plain,hello"), /^InvalidInput: prompt\[0\]\.image: .*data: URL in base64/)
+    assert.match(await run({ prompt: [{ type: 10n }] }), /^InvalidInput: prompt\[0\]\.type: /)
+    const circle: Record<string, unknown> = {}
+    circle["self"] = circle
+    assert.match(await run({ prompt: [{ type: circle }] }), /^InvalidInput: prompt\[0\]\.type: /)
+    const holes: Array<unknown> = []
+    holes[1] = "text"
+    assert.match(await run({ prompt: holes }), /^InvalidInput: prompt\[0\]: /)
+    assert.match(
+      await run({ prompt: "x", history: [{ role: 1n, content: "" }] }),
+      /^InvalidInput: history\[0\]\.role: /
+    )
+  })
+
+  it("in a conversation become JSON, also beside messages of Effect", async () => {
+    const circle: Record<string, unknown> = { count: 10n }
+    circle["self"] = circle
+    await withScript(["done"], async (hermes, asked) => {
+      await hermes.run({
+        prompt: "go on",
+        history: [
+          { role: "user", content: "look" },
+          Prompt.assistantMessage({
+            content: [Prompt.toolCallPart({ id: "a", name: "look", params: {}, providerExecuted: false })]
+          }),
+          { role: "tool", content: [{ type: "tool-result", toolCallId: "a", output: circle }] }
+        ]
+      })
+      const result = (await asked())[0]?.messages.find(({ role }) => role === "tool")
+      assert.include(JSON.stringify(result), '"count":"10","self":"<circular>"')
+    })
+  })
+
+  it("are refused in the settings of MCP servers", async () => {
+    const start = (...servers: ReadonlyArray<unknown>) =>
+      withHermesOf(servers.map((server) => mcp("one", server as Parameters<typeof mcp>[1]))) // hostile on purpose
+    const withHermesOf = async (tools: ReadonlyArray<ReturnType<typeof mcp>>): Promise<string> => {
+      const hermes = createHermes({ model: "offline", tools })
+      try {
+        return await messageOf(hermes.run("hi"))
+      } finally {
+        await hermes.dispose()
+      }
+    }
+    assert.match(await start({ command: "x", url: "https://x" }), /^ConfigError: mcp\.one: has a command and a url/)
+    assert.match(await start({ url: "file:///etc" }), /^ConfigError: mcp\.one: the url begins with file/)
+    assert.match(await start({ command: "x", tools: { includ: [] } }), /^ConfigError: mcp\.one: .*includ/)
+    const server = { command: "x", enabled: false }
+    assert.throws(
+      () => createHermes({ model: "offline", tools: [mcp("one", server), mcp("one", server)] }),
+      /tools\[1\]: another MCP server has the name "one"/
+    )
+    assert.match(
+      await withHermesOf([mcp("__proto__", { command: "" })]),
+      /^ConfigError: mcp\.__proto__: the command is empty/
+    )
   })
 })
