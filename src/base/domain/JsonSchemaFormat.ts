@@ -13,13 +13,20 @@ import * as SchemaRepresentation from "effect/SchemaRepresentation"
 import * as AnswerFormat from "./AnswerFormat.ts"
 import * as Json from "./Json.ts"
 
-/** Reads a JSON Schema. Fails with the reason for which it cannot be used, as one line without a subject. */
-export const readJsonSchema = (given: unknown): Result.Result<AnswerFormat.AnswerFormat<unknown>, string> => {
+/**
+ * Reads a JSON Schema. Fails with the reason for which it cannot be used, as one line without a subject. `patterns` is
+ * `ignore` for a schema of a stranger, because a regular expression may block the process for any time; the model still
+ * sees its patterns.
+ */
+export const readJsonSchema = (
+  given: unknown,
+  patterns: "apply" | "ignore" = "apply"
+): Result.Result<AnswerFormat.AnswerFormat<unknown>, string> => {
   if (!Json.isFields(given)) return Result.fail("is not a JSON Schema: expected a JSON object")
   try {
     // An imported schema decodes JSON and requires no services.
     const schema = SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), {
-      patterns: "apply"
+      patterns
     }) as Schema.Codec<unknown, unknown>
     return Result.succeed(
       AnswerFormat.makeFormat({ schema: { ...given }, definitions: {} }, AnswerFormat.makeDecoder(schema))

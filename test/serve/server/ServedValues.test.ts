@@ -12,6 +12,8 @@ const plays = {
   "does not fit the JSON Schema": [{ text: '{ "color": "blue" }' }],
   "at once": [{ text: '```json\n{ "color": "red" }\n```' }],
   "second time": [{ text: '{ "color": "green" }' }],
+  list: [{ text: "[1, 2]" }],
+  pattern: [{ text: `{ "color": "${"a".repeat(40)}!" }` }],
   object: [{ text: '{ "free": [1, 2] }' }],
   words: [{ text: "I would say red." }]
 }
@@ -92,6 +94,30 @@ describe("structured answers of a served agent", () => {
         messages: [user("object"), { role: "assistant", content }, user("words")]
       })
       assert.strictEqual(second.choices[0]?.message.content, "I would say red.")
+    })
+  )
+
+  it.live("are no list for json_object", () =>
+    withClient(async (client) => {
+      const { choices } = await client.chat.completions.create({
+        model: "hermes",
+        messages: [user("list")],
+        response_format: { type: "json_object" }
+      })
+      // The list was sent back for correction.
+      assert.deepStrictEqual(JSON.parse(choices[0]?.message.content ?? ""), { color: "blue" })
+    })
+  )
+
+  it.live("are not held up by a pattern of the client", () =>
+    withClient(async (client) => {
+      const schema = { type: "object", properties: { color: { type: "string", pattern: "^(a+)+$" } } }
+      const { choices } = await client.chat.completions.create({
+        model: "hermes",
+        messages: [user("pattern")],
+        response_format: { type: "json_schema", json_schema: { name: "x", schema } }
+      })
+      assert.include(choices[0]?.message.content, "aaaa")
     })
   )
 

@@ -152,6 +152,8 @@ const releaseSession = (exchange: OpenExchange): Effect.Effect<void> =>
     exchange.isEnded = true
     session.isBusy = false
     session.usedAt = now
+    // The form of an answer holds for its request, not for messages that reach the session in another way.
+    session.input.output = undefined
     return session.freed
   })
 

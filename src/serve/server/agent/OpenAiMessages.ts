@@ -258,10 +258,12 @@ const readOutput = (
   switch (Json.readFields(format)["type"]) {
     case "json_object":
       return Effect.map(Effect.succeed({ type: "object" }), (object) =>
-        AnswerFormat.makeFormat({ schema: object, definitions: {} }, Effect.succeed)
+        AnswerFormat.makeFormat({ schema: object, definitions: {} }, (json) =>
+          Json.isFields(json) ? Effect.succeed(json) : Effect.fail("expected a JSON object")
+        )
       )
     case "json_schema": {
-      const read = JsonSchemaFormat.readJsonSchema(schema)
+      const read = JsonSchemaFormat.readJsonSchema(schema, "ignore")
       if (Result.isFailure(read)) return Effect.fail(ApiError.refuseField(name, `${name} ${read.failure}`))
       return read.success.unwrap === undefined
         ? Effect.succeed(read.success)
