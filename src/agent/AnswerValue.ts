@@ -122,12 +122,12 @@ interface ValueReader {
 
 /** Creates a reader of the value of an answer of this form. `before` is the text that the answer continues. */
 export const makeValueReader = ({ unwrap }: AnswerFormat.AnswerFormat<unknown>, before: string): ValueReader => {
-  const begin = (): PartialJson.PartialJson => {
+  const beginReader = (): PartialJson.PartialJson => {
     const reader = PartialJson.makeReader()
     PartialJson.readMore(reader, before)
     return reader
   }
-  let json = begin()
+  let json = beginReader()
   return {
     readParts: (parts) => {
       let text = ""
@@ -138,7 +138,7 @@ export const makeValueReader = ({ unwrap }: AnswerFormat.AnswerFormat<unknown>, 
       return value === undefined ? [] : [{ _tag: "ValueDelta", value }]
     },
     startAgain: () => {
-      json = begin()
+      json = beginReader()
     }
   }
 }
