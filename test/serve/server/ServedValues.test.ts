@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import OpenAI, { APIError } from "openai"
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod"
 import * as z from "zod"
-import { user, world } from "../../support/servedAgent.ts"
+import { until, user, world } from "../../support/servedAgent.ts"
 
 const Color = z.object({ color: z.enum(["red", "blue"]) })
 
@@ -142,6 +142,25 @@ describe("structured answers of a served agent", () => {
       assert.deepStrictEqual(await statusOf(ask("at once", {})), [400, field])
       assert.deepStrictEqual(await statusOf(ask("at once", { type: "array", items: {} })), [400, field])
       assert.deepStrictEqual(await statusOf(ask("at once", { if: {}, then: {} })), [400, field])
+    })
+  )
+
+  it.live("do not bind messages that reach the session through the API of sessions", () =>
+    Effect.gen(function* () {
+      const { client, fetched, seen } = yield* world(plays)
+      yield* Effect.promise(async () => {
+        const { response } = await client.chat.completions
+          .create({ model: "hermes", messages: [user("object")], response_format: { type: "json_object" } })
+          .withResponse()
+        const id = response.headers.get("x-hermes-session-id") ?? ""
+        const sent = await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "words" } })
+        assert.strictEqual(sent.status, 202)
+        await until(() => seen.length >= 2)
+        assert.deepStrictEqual(
+          seen.map(({ response_format }) => response_format?.type),
+          ["json_schema", undefined]
+        )
+      })
     })
   )
 })
