@@ -135,6 +135,17 @@ export const toMetrics = ({ end }: Attempt): Atif.Metrics | undefined => {
   }
 }
 
+const finishReasons: Readonly<Record<string, string>> = {
+  "tool-calls": "tool_calls",
+  "content-filter": "content_filter"
+}
+
+/** Returns the finish reason under its name in chat completions. */
+export const readFinishReason = ({ end }: Attempt): string | null => {
+  const reason = end?.finishReason
+  return reason === undefined ? null : (finishReasons[reason] ?? reason)
+}
+
 /** Returns a tool result with the images that the model received with it. */
 export const renderToolResult = (
   { modelOutput = [], result }: Prompt.ToolResultPart,

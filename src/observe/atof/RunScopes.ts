@@ -22,6 +22,7 @@ import {
   collectEndFacts,
   collectRunEndFacts,
   collectRunFacts,
+  collectStartFacts,
   isMarked,
   markNames,
   toWireFields
@@ -82,6 +83,7 @@ const openChild = (stream: StreamState, run: RunTree.Run, child: RunTree.Child):
       scope: scope?.uuid ?? null,
       version: getVersion(run),
       metadata: {
+        ...collectStartFacts(run),
         ...collectChildFacts({ ...child, end: undefined }),
         nemo_relay_scope_role: "subagent",
         ...(child.call === undefined ? {} : { parent_tool_call_id: child.call.id })
@@ -106,9 +108,7 @@ export const getSession = (stream: StreamState, run: RunTree.Run): AgentScopes.S
         version: getVersion(run),
         metadata: {
           telemetry_schema_version: observerVersion,
-          ...(run.start === undefined
-            ? {}
-            : { platform: run.start.platform, provider: run.start.provider, model: run.start.model }),
+          ...collectStartFacts(run),
           ...describeResumption(stream, run.sessionId)
         },
         data: { session_id: run.sessionId }
