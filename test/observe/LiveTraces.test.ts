@@ -3,6 +3,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
+import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { SessionStore } from "../../src/index.ts"
 import type * as Atif from "../../src/observe/Atif.ts"
@@ -159,12 +160,39 @@ const childIds = ({ subagent_trajectories: children }: Atif.Trajectory): Readonl
 const totalOf = (parts: ReadonlyArray<Atif.Trajectory>): number =>
   parts.reduce((sum, { final_metrics: metrics }) => sum + (metrics?.total_completion_tokens ?? 0), 0)
 
+const digest = hash("sha256", picture)
+
+/** Each message and result with a picture says in its metadata which it is, with the file beside the stream. */
+const picturesAreDescribed = (files: string, events: ReadonlyArray<Atof.Event>): void => {
+  const shown = events.filter(
+    ({ data, metadata, name }) =>
+      // The prompt of a child is its goal.
+      (name === "hermes.turn.start" && metadata?.["parent_session_id"] === undefined) ||
+      (name === "draws" && typeof data === "string" && data.includes("image/gif"))
+  )
+  assert.isNotEmpty(shown)
+  const description = {
+    media_type: "image/gif",
+    size: picture.length,
+    digest: `sha256:${digest}`,
+    path: `images/${digest.slice(0, 32)}.gif`
+  }
+  for (const { metadata, name } of shown) assert.deepStrictEqual(metadata?.["images"], [description], name)
+  assert.deepStrictEqual(Array.from(readFileSync(`${files}/${description.path}`)), Array.from(picture))
+  assert.notInclude(JSON.stringify(events), Buffer.from(picture).toString("base64"))
+}
+
 const check = Effect.fnUntraced(function* (plan: Plan) {
   const outcome = yield* runPlan(plan)
   const { files, path, sessionId, sessions, stored } = outcome
   const stream = Atof.parse(readFileSync(`${files}/events.jsonl`, "utf8"))
   assert.deepStrictEqual([stream.faults, Atof.check(stream)], [[], []])
-  assert.deepStrictEqual(stream.events, plain(Atof.sortByTime(AtofRuns.toEvents(stored, exported))), "the stream")
+  assert.deepStrictEqual(
+    stream.events,
+    plain(Atof.sortByTime(AtofRuns.toEvents(stored, exported, AtifWriter.formatPictureName))),
+    "the stream"
+  )
+  picturesAreDescribed(files, stream.events)
   const session = sessions.find(({ id }) => id === sessionId)
   if (session === undefined) return assert.fail("there is a session")
   const tree = yield* Effect.provide(StoredRuns.read(session), SessionStore.layerSqlite({ path }), { local: true })

@@ -167,14 +167,22 @@ export const appendMessage = (agent: AgentScope, event: MarkEvent): boolean => {
   const timestamp = formatEventTime(event)
   if (facts["role"] === "tool") {
     addResult(agent, toNonEmptyText(facts["tool_call_id"]) ?? "", toNonEmptyText(facts["content"]) ?? "", {
-      status: "interrupted"
+      status: "interrupted",
+      ...Message.readImages(facts)
     })
     return true
   }
   const isPrompt = event.name === "hermes.turn.start"
   const message = Message.readWholeContent(isPrompt ? facts["user_message"] : facts["content"]) ?? ""
   const origin: Schema.Json = facts["origin"] ?? "user"
-  if (isPrompt || origin === "user") addStep(agent, { source: "user", message, timestamp })
-  else addStep(agent, { source: "system", message, timestamp, extra: facts["role"] === "system" ? {} : { origin } })
+  const images = Message.readImages(facts)
+  if (isPrompt || origin === "user") addStep(agent, { source: "user", message, timestamp, extra: images })
+  else
+    addStep(agent, {
+      source: "system",
+      message,
+      timestamp,
+      extra: { ...(facts["role"] === "system" ? {} : { origin }), ...images }
+    })
   return true
 }

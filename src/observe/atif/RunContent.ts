@@ -11,6 +11,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Json from "../../base/domain/Json.ts"
 import type { AnswerPart } from "../../base/domain/RecordEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
+import * as Digest from "../../base/platform/Digest.ts"
 import { copyField } from "../../hooks/Sanitizer.ts"
 import type * as Atif from "../Atif.ts"
 import type { Attempt } from "../RunTree.ts"
@@ -70,6 +71,33 @@ export const toContent = (content: Prompt.Message["content"], pictures: Pictures
     : (MessageText.readWholeContent(
         toJson(content.map((part) => (part.type === "file" ? toFilePart(part, pictures) : part)))
       ) ?? "")
+
+/**
+ * Describes the images of a message, or of a tool result, whose bytes are in the conversation: media type, size in
+ * bytes, SHA-256 digest, and the path if `pictures` can save the image. Returns no field if there are none.
+ */
+export const describeImages = (
+  content: Prompt.Message["content"] | NonNullable<Prompt.ToolResultPart["modelOutput"]>,
+  pictures: Pictures
+): { readonly images?: ReadonlyArray<{ readonly [name: string]: Schema.Json }> } => {
+  if (typeof content === "string") return {}
+  const images = content.flatMap((part) => {
+    if (part.type !== "file" || !part.mediaType.startsWith("image/")) return []
+    const { data, mediaType } = part
+    const bytes = decodeFileBytes(data)
+    if (bytes === undefined) return []
+    const path = MessageText.isPicture(mediaType) ? pictures(mediaType, bytes) : undefined
+    return [
+      {
+        media_type: mediaType,
+        size: bytes.length,
+        digest: `sha256:${Digest.toHex(bytes, 64)}`,
+        ...(path === undefined ? {} : { path })
+      }
+    ]
+  })
+  return images.length === 0 ? {} : { images }
+}
 
 /** Text, reasoning and calls of an answer. */
 export interface Answer {
