@@ -5,15 +5,18 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
-import { SessionStore } from "../../src/index.ts"
+import { Agent, Runtime, Scripted, SessionStore } from "../../src/index.ts"
 import type * as Atif from "../../src/observe/Atif.ts"
 import * as FromRuns from "../../src/observe/atif/FromRuns.ts"
+import { toFields, toItems } from "../../src/observe/atif/Value.ts"
 import * as AtifConvert from "../../src/observe/AtifConvert.ts"
 import * as AtifWriter from "../../src/observe/AtifWriter.ts"
 import * as Atof from "../../src/observe/Atof.ts"
 import * as AtofRuns from "../../src/observe/atof/FromRuns.ts"
+import * as TracePlugin from "../../src/observe/TracePlugin.ts"
 import * as StoredRuns from "../../src/observe/StoredRuns.ts"
 import { type Mode, type Move, picture, type Plan, type PlannedRun } from "../support/generatedPlans.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { exported, type Outcome, runPlan } from "../support/generatedRuns.ts"
 
 /** Place at which a run is ended; `none` of a run that is left alone. */
@@ -213,4 +216,33 @@ const check = Effect.fnUntraced(function* (plan: Plan) {
 
 describe("files of live runs and of the record", () => {
   for (const [name, plan] of plans) it.live(`${name}: tell the same`, () => check(plan), 60_000)
+
+  it.live("name a picture beside the trajectories, from where the stream is", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      yield* Effect.provide(
+        Agent.run({ prompt: [Prompt.filePart({ mediaType: "image/gif", data: picture })], sessionId: "s" }),
+        Runtime.layer({
+          provider: Scripted.layer([Scripted.complete("a picture")]),
+          plugins: [
+            TracePlugin.make({
+              agent: exported,
+              atof: { directory: `${directory}/events`, filename: "events.jsonl", mode: "append" },
+              atif: {
+                directory: `${directory}/trajectories`,
+                filenameTemplate: "{session_id}.json",
+                subagents: "embedded"
+              }
+            })
+          ]
+        }),
+        { local: true }
+      )
+      const { events } = Atof.parse(readFileSync(`${directory}/events/events.jsonl`, "utf8"))
+      const [image] = toItems(events.find(({ name }) => name === "hermes.turn.start")?.metadata?.["images"])
+      const path = `../trajectories/images/${digest.slice(0, 32)}.gif`
+      assert.strictEqual(toFields(image)["path"], path)
+      assert.deepStrictEqual(Array.from(readFileSync(`${directory}/events/${path}`)), Array.from(picture))
+    })
+  )
 })
