@@ -229,7 +229,7 @@ const addBoundaryStep = (state: State, event: Atof.ScopeEvent): void => {
 
 const isBoundary = (event: Atof.ScopeEvent): boolean => event.parent_uuid === null && event.category !== "llm"
 
-/** Reads the outcome of a run. A stream of this runtime states the source of its sessions and the exits of their runs. */
+/** Reads the outcome of a run. Only streams of this runtime have the source of a session and the exits of its runs. */
 const readOutcome = ({ draft: { extra } }: AgentScope, { error, interrupted, reason }: Fields): void => {
   if (interrupted === true) extra["interrupted"] = true
   else delete extra["interrupted"]

@@ -74,7 +74,7 @@ export const toContent = (content: Prompt.Message["content"], pictures: Pictures
 
 /**
  * Describes the images of a message, or of a tool result, whose bytes are in the conversation: media type, size in
- * bytes, SHA-256 digest, and the path if `pictures` can save the image. Returns no field if there are none.
+ * bytes, SHA-256 digest, and the path if `pictures` can save the image. Without such images, the result is empty.
  */
 export const describeImages = (
   content: Prompt.Message["content"] | NonNullable<Prompt.ToolResultPart["modelOutput"]>,

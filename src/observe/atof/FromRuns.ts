@@ -15,7 +15,8 @@
  *   agent and has a separate place (`SideScopes`). `message_refs` lists the messages of a request by their position in
  *   the session, so that a reader can identify the new messages.
  * - `images` in the metadata of a message's mark, and of a call's end, describes its images: media type, size in bytes,
- *   digest, and the path of the file relative to the stream if the ATIF exporter writes one. Their bytes are in no event.
+ *   digest, and the path of the file relative to the stream if the ATIF exporter writes one. No event contains their
+ *   bytes.
  * - Marks record moments. Their facts are in `metadata` and their `data` is null, so that converters do not treat them
  *   as steps.
  *
@@ -61,7 +62,7 @@ const addEntry = (stream: RunScopes.StreamState, entry: Record.Entry): ReadonlyA
   return AgentScopes.takeEvents(scopes)
 }
 
-/** Creates an empty stream. `pictures` returns the paths of the image files beside it. By default, there are none. */
+/** Creates an empty stream. `pictures` returns the paths of image files. By default, no image has a file. */
 export const make = (agent: AgentScopes.Agent, pictures: Pictures = omitPicture): Stream => {
   const stream = RunScopes.make(agent, pictures)
   const { readers, scopes, tree } = stream
