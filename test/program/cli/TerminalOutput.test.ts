@@ -1,7 +1,12 @@
 // What reaches stdout and stderr, and what happens when they cannot be written, in runs of the real program.
 import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
+import * as Prompt from "effect/ai/Prompt"
 import { existsSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { SessionId } from "../../../src/base/domain/Ids.ts"
+import { SessionStore } from "../../../src/index.ts"
 import * as ProgramOutput from "../../../src/program/cli/ProgramOutput.ts"
 import * as SafeText from "../../../src/program/cli/render/SafeText.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
@@ -56,6 +61,29 @@ describe("text of a model on stdout and stderr", () => {
         assert.include(stdout, hostile, format)
       }
     })
+  )
+
+  it.live("an exported document has no secret that sequences separate", () =>
+    Effect.gen(function* () {
+      const { hermes, home } = yield* machine
+      const id = SessionId.make("separated")
+      const text = "the key is sk-proj-Ab3dEf6hIj9k\u001b[31mLm2nOp5qRs8tUv1wXy4z, keep it"
+      yield* Effect.provide(
+        SessionStore.SessionStore.use((store) =>
+          Effect.andThen(
+            store.create({ id, source: "cli", provider: "p", model: "m", systemPrompt: "", cwd: "/" }),
+            store.append(id, [Prompt.userMessage({ content: [Prompt.textPart({ text })] })])
+          )
+        ),
+        SessionStore.layerSqlite({ path: join(home, "state.db") })
+      )
+      for (const format of ["md", "html"]) {
+        const { stdout } = yield* hermes(["sessions", "export", "--session-id", id, "--format", format])
+        assert.include(stdout, "the key is", format)
+        assert.notInclude(stdout, "Ab3dEf6hIj9k", format)
+        assert.notInclude(stdout, "Lm2nOp5qRs8tUv1wXy4z", format)
+      }
+    }).pipe(Effect.provide(NodeServices.layer))
   )
 
   it.effect("a document on a terminal is written without what drives it", () =>

@@ -42,9 +42,8 @@ const formatReadable = (value: unknown): string => (typeof value === "string" ? 
 /** Redacts text. Only text in which control sequences separate the characters of a secret loses its sequences. */
 const cleanText = (text: string): string => {
   const whole = Redaction.redactText(text)
-  const plain = SafeText.toPlainText(whole)
-  const safe = Redaction.redactText(plain)
-  return safe === plain ? whole : safe
+  const safe = Redaction.redactText(SafeText.toPlainText(text))
+  return SafeText.toPlainText(whole) === safe ? whole : safe
 }
 
 /** Reduces text to one line. */
