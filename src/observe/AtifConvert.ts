@@ -52,7 +52,7 @@ import {
   formatEventTime
 } from "./atif/State.ts"
 import * as ToolResults from "./atif/ToolResults.ts"
-import { toFields, toItems, toNonEmptyText } from "./atif/Value.ts"
+import { type Fields, toFields, toItems, toNonEmptyText } from "./atif/Value.ts"
 import * as Atof from "./Atof.ts"
 import * as SideScopes from "./atof/SideScopes.ts"
 
@@ -229,6 +229,22 @@ const addBoundaryStep = (state: State, event: Atof.ScopeEvent): void => {
 
 const isBoundary = (event: Atof.ScopeEvent): boolean => event.parent_uuid === null && event.category !== "llm"
 
+/** Reads the outcome of a run. Only streams of this runtime have the source of a session and the exits of its runs. */
+const readOutcome = ({ draft: { extra } }: AgentScope, { error, interrupted, reason }: Fields): void => {
+  if (interrupted === true) extra["interrupted"] = true
+  else delete extra["interrupted"]
+  if (extra["source"] === undefined) return
+  extra["exit"] = reason ?? "interrupted"
+  if (error !== undefined) extra["error"] = error
+}
+
+/** Reads the status of a child that did not complete. */
+const readChildStatus = ({ draft: { extra } }: AgentScope, { metadata }: Atof.ScopeEvent): void => {
+  const facts = toFields(metadata)
+  const status = facts["child_status"] ?? (facts["reason"] === "interrupted" ? "interrupted" : "completed")
+  if (extra["source"] !== undefined && extra["goal"] !== undefined && status !== "completed") extra["status"] = status
+}
+
 const handleMark = (state: State, event: Atof.MarkEvent): void => {
   if (event.name === "hermes.turn.start") {
     const agent = getAgent(state, event)
@@ -244,8 +260,7 @@ const handleMark = (state: State, event: Atof.MarkEvent): void => {
     flushPending(agent)
     ModelSteps.flushFailures(agent)
     NamedMessages.flushRewrites(agent, "")
-    if (event.metadata?.["interrupted"] === true) agent.draft.extra["interrupted"] = true
-    else delete agent.draft.extra["interrupted"]
+    readOutcome(agent, toFields(event.metadata))
   } else if (event.name === "hermes.subagent.start") {
     handleChildAnnouncement(state, event)
   } else if (event.name === "hermes.message") {
@@ -301,6 +316,7 @@ const handleScopeEnd = (state: State, event: Atof.ScopeEvent): void => {
     if (agent !== undefined) {
       ModelSteps.flushFailures(agent)
       NamedMessages.flushRewrites(agent, "")
+      readChildStatus(agent, event)
     }
     return
   }

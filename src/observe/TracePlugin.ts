@@ -29,7 +29,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
-import type * as Path from "effect/Path"
+import * as Path from "effect/Path"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Environment } from "../base/config/Environment.ts"
@@ -37,6 +37,7 @@ import type { Entry } from "../base/domain/RecordEvent.ts"
 import * as Plugin from "../agent/plugin/Plugin.ts"
 import { RunRecord, type Service } from "../store/RunRecord.ts"
 import { SessionStore } from "../store/SessionStore.ts"
+import type { Pictures } from "./atif/RunContent.ts"
 import type { Event } from "./Atof.ts"
 import type { Stream as AtofStream } from "./atof/FromRuns.ts"
 import * as RecordBatches from "./RecordBatches.ts"
@@ -164,6 +165,19 @@ export const makeEventConverter = (stream: AtofStream, earlier: EarlierReader) =
   })
 }
 
+const loadAtifWriter = Effect.promise(() => import("./AtifWriter.ts"))
+
+/** Returns the paths of image files beside the trajectories, relative to the directory of the stream. */
+const makePicturePaths = (
+  paths: Path.Path,
+  stream: string,
+  trajectories: string,
+  formatName: (mediaType: string, bytes: Uint8Array) => string
+): Pictures => {
+  const directory = paths.relative(stream, trajectories).replaceAll("\\", "/")
+  return (mediaType, bytes) => [...(directory === "" ? [] : [directory]), formatName(mediaType, bytes)].join("/")
+}
+
 /** Files that exporters write, by record. */
 const claimed = new WeakMap<Service, Set<string>>()
 
@@ -218,12 +232,18 @@ export const openExporters = (
       const isWanted = makeTakenFilter(beside.taken[exporter])
       return RecordBatches.make((listener) => beside.listen((entries) => listener(entries.filter(isWanted))))
     }
+    const paths = yield* Path.Path
     if (atof !== undefined) {
       const [AtofWriter, FromRuns] = yield* Effect.promise(() =>
         Promise.all([import("./AtofWriter.ts"), import("./atof/FromRuns.ts")])
       )
       const writer = yield* AtofWriter.make(atof)
-      const stream = FromRuns.make(agent)
+      const stream = FromRuns.make(
+        agent,
+        atif === undefined || beside !== undefined
+          ? undefined
+          : makePicturePaths(paths, atof.directory, atif.directory, (yield* loadAtifWriter).formatPictureName)
+      )
       const events = makeEventConverter(stream, yield* earlierRuns)
       const writeEvents = (given: ReadonlyArray<Entry>) =>
         Effect.as(Effect.flatMap(events(given), writer.write), undefined)
@@ -234,7 +254,7 @@ export const openExporters = (
       )
     }
     if (atif !== undefined) {
-      const AtifWriter = yield* Effect.promise(() => import("./AtifWriter.ts"))
+      const AtifWriter = yield* loadAtifWriter
       const writer = yield* AtifWriter.make(atif, yield* earlierRuns)
       yield* followEntries(
         "ATIF files",

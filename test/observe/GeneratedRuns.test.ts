@@ -613,7 +613,7 @@ const filesAgree = (outcome: Outcome, trees: ReadonlyMap<string, RunTree.Tree>) 
   const { files, stored } = outcome
   const stream = Atof.parse(readFileSync(`${files}/events.jsonl`, "utf8"))
   assert.deepStrictEqual(stream.faults, [])
-  const lines = plain(Atof.sortByTime(AtofRuns.toEvents(stored, exported)))
+  const lines = plain(Atof.sortByTime(AtofRuns.toEvents(stored, exported, AtifWriter.formatPictureName)))
   // One that died had not written all that it recorded, and the stream of the next begins anew.
   if (!outcome.isDead) assert.deepStrictEqual(plain(stream.events), lines, "the file of events")
   const filesOf = (sessionId: string): ReadonlyArray<string> =>

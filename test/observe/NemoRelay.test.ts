@@ -9,7 +9,12 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { hash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
@@ -28,6 +33,8 @@ import type { RunRecord } from "../../src/store/RunRecord.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
+import * as Toolset from "../../src/tools/Toolset.ts"
+import { picture } from "../support/generatedPlans.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import * as Fake from "./support/relay.ts"
 import * as Runs from "./support/runs.ts"
@@ -821,6 +828,36 @@ describe("managed execution", () => {
       ({ fake, warnings }) => ({ fake, warnings, results: done })
     )
   }
+
+  it.effect("pictures are described beside the words of the user and the result, played or executed", () =>
+    Effect.gen(function* () {
+      const Draws = Tool.make("draws", {
+        success: Schema.String,
+        toModelOutput: (text) => [Prompt.textPart({ text }), Prompt.filePart({ mediaType: "image/gif", data: picture })]
+      })
+      const kit = Toolkit.make(Draws)
+      const drawing = Toolset.make("drawing", kit, kit.toLayer({ draws: () => Effect.succeed("drawn") }))
+      const prompt = [Prompt.textPart({ text: "go" }), Prompt.filePart({ mediaType: "image/gif", data: picture })]
+      const turns = [
+        Scripted.complete({ toolCalls: [{ id: "c", name: "draws", params: {} }] }),
+        Scripted.complete("end")
+      ]
+      const drawn = (given: Given) =>
+        withRelay(given, ({ middleware, record }) =>
+          Effect.provide(
+            Agent.run({ prompt, sessionId: "s1" }),
+            Runtime.layer({ provider: Scripted.layer(turns), tools: [drawing], middleware, record })
+          )
+        )
+      const images = [{ media_type: "image/gif", size: picture.length, digest: `sha256:${hash("sha256", picture)}` }]
+      const { fake: played } = yield* drawn({})
+      assert.deepStrictEqual(played.of("event", "hermes.turn.start")[0]?.metadata["images"], images)
+      assert.deepStrictEqual(played.of("tool end")[0]?.metadata["images"], images)
+      const { fake: executed } = yield* drawn({ toml: () => adaptive })
+      assert.deepStrictEqual(executed.of("event", "hermes.turn.start")[0]?.metadata["images"], images)
+      assert.deepStrictEqual(executed.of("event", "hermes.result.stored")[0]?.metadata["images"], images)
+    })
+  )
 
   it.effect("67 and 158 each call is one execution of the library and no other span; marks are as ever", () =>
     Effect.gen(function* () {

@@ -59,6 +59,8 @@ const Fails = Tool.make("fails", { parameters: Text, success: Schema.String, fai
 const Dies = Tool.make("dies", { parameters: Text, success: Schema.String }).annotate(Tool.Readonly, true)
 const Wipe = Tool.make("wipe", { parameters: Text, success: Schema.String }).annotate(Tool.Destructive, true)
 const Waits = Tool.make("waits", { parameters: Text, success: Schema.String })
+/** Cannot be interrupted, and gives its result after the record of an interrupted run ended. */
+const Lingers = Tool.make("lingers", { parameters: Text, success: Schema.String })
 const Draws = Tool.make("draws", {
   parameters: Text,
   success: Schema.String,
@@ -70,7 +72,7 @@ const Script = Tool.make("script", {
   success: Schema.String,
   dependencies: [ToolContext]
 })
-const toolkit = Toolkit.make(Echo, Note, Fails, Dies, Wipe, Waits, Draws, Script)
+const toolkit = Toolkit.make(Echo, Note, Fails, Dies, Wipe, Waits, Lingers, Draws, Script)
 
 const script = ({ texts }: { readonly texts: ReadonlyArray<string> }) =>
   Effect.gen(function* () {
@@ -333,6 +335,13 @@ export const runPlan = (plan: Plan) =>
           Effect.andThen(
             Effect.sync(() => hanging.resolve()),
             Effect.never
+          ),
+        lingers: ({ text }) =>
+          Effect.uninterruptible(
+            Effect.andThen(
+              Effect.sync(() => hanging.resolve()),
+              Effect.as(Effect.sleep(400), `late ${text}`)
+            )
           ),
         draws: ({ text }) => Effect.succeed(`drawn ${text}`),
         script

@@ -7,6 +7,8 @@
  * - Side tasks are not steps. Those that a call requested are trajectories below it; the others (titles, summaries) are
  *   listed in the trajectory's `extra`.
  * - Steps that a session repeats from another one are copied context, before its first run.
+ * - A later part of a session has the steps of the earlier runs, and of their children, as copied context. Its totals
+ *   and side tasks are its own.
  * - A child is embedded under the call that started it. The reference to a child that did not complete includes its
  *   status.
  *
@@ -99,15 +101,24 @@ const isAside = ({ sessionId: own, source }: GrowingSession, { event, sessionId,
   }
 }
 
+/** Marks steps as copied context, and the steps of the children that they started. */
+const markCopied = (steps: ReadonlyArray<Draft.Step>): void => {
+  for (const step of steps) {
+    step.rest = { ...step.rest, is_copied_context: true }
+    for (const child of step.results.flatMap(({ children }) => children)) {
+      // A child without steps has its goal as its only step.
+      if (child.steps.length === 0 && child.goal !== undefined)
+        child.steps.push(Draft.makeStep({ source: "user", message: child.goal, timestamp: undefined }))
+      markCopied(child.steps)
+    }
+  }
+}
+
 const addRun = (source: RunSteps.RunSource, session: RunSteps.SessionDraft, run: Run, isCopied: boolean): void => {
   const { steps } = session.draft
   const from = steps.length
   RunSteps.addRun(source, session, run)
-  if (!isCopied) return
-  for (let at = from; at < steps.length; at++) {
-    const step = steps[at]
-    if (step !== undefined) step.rest = { ...step.rest, is_copied_context: true }
-  }
+  if (isCopied) markCopied(steps.slice(from))
 }
 
 /** Drafts the finished runs. `newFrom` is the index of the first run whose steps are new. */
@@ -140,9 +151,11 @@ const buildCurrentTrajectory = (growing: GrowingSession): Atif.Trajectory | unde
   const rest = runs.slice(count)
   const session = rest.length === 0 ? finished : RunSteps.copyDraft(finished)
   rest.forEach((run, index) => addRun(source, session, run, count + index < newFrom))
+  // Side tasks before the first run of a session are in no other document.
+  const lastCopied = runs.slice(0, Math.max(0, newFrom)).findLastIndex(({ start }) => start !== undefined)
   return documents.trajectory({
     ...session.draft,
-    extra: { ...session.draft.extra, ...StepFacts.describeSideTasks(runs) }
+    extra: { ...session.draft.extra, ...StepFacts.describeSideTasks(runs.slice(lastCopied + 1)) }
   })
 }
 

@@ -209,6 +209,12 @@ export const readRequest = (value: unknown): Request | undefined => {
   }
 }
 
+/** Returns the descriptions of images in the metadata of an event, for the `extra` of a step or a result. */
+export const readImages = (metadata: unknown): { readonly images?: ReadonlyArray<Schema.Json> } => {
+  const images = toItems(toFields(metadata)["images"])
+  return images.length === 0 ? {} : { images }
+}
+
 /** Returns the text of content, for comparison and display. */
 export const toPlainText = (said: Atif.Content): string =>
   typeof said === "string"

@@ -46,12 +46,12 @@ export const flushFailures = (agent: AgentScope): void => {
     addBrokenAnswer(agent, failures, partial)
     return
   }
-  const isInterrupted = facts["reason"] === "interrupted" && facts["error"] === null
+  const isInterrupted = facts["status"] === "interrupted" && facts["error"] === null
   const message = toNonEmptyText(toFields(facts["error"])["message"]) ?? toNonEmptyText(facts["error"])
   addDraftStep(
     agent,
     DraftSteps.makeUnansweredStep(isInterrupted ? undefined : (message ?? "unknown error"), at, {
-      error: facts,
+      error: { ...facts, timestamp: at },
       attempts: failures.length,
       ...describeRetries(failures)
     })
@@ -71,7 +71,7 @@ const addBrokenAnswer = (
     timestamp: last?.at,
     rest: DraftSteps.buildAgentFields({ model: toNonEmptyText(last?.facts["model"]), reasoning, modelCalls: 1 }),
     calls: identifyCalls(calls),
-    extra: { interrupted: true, ...describeRetries(failures) }
+    extra: { ...last?.attempt, interrupted: true, ...describeRetries(failures) }
   })
 }
 
@@ -230,21 +230,29 @@ const isEmptyAnswer = (answer: Answer.Answer): boolean =>
   Answer.getAnswerText(answer) === "" && answer.calls.length === 0 && answer.reasoning === undefined
 
 /** Returns facts about a failed attempt, with the partial answer that was received. */
-const readFailure = (event: ScopeEvent, requested: string | undefined, answer: Answer.Answer): Failure => {
+const readFailure = (event: ScopeEvent, start: ScopeEvent | undefined, answer: Answer.Answer): Failure => {
   const { error } = readEnding(event)
   const data = toFields(event.data)
   const meta = toFields(event.metadata)
   const reason = data["reason"] ?? meta["reason"]
   const isCut = reason === "interrupted"
+  const provider = toNonEmptyText(meta["provider"])
   return {
     at: formatEventTime(event),
     key: formatCallKey(event),
     partial: isEmptyAnswer(answer) ? undefined : answer,
+    attempt: {
+      ...(provider === undefined ? {} : { provider }),
+      ...(start === undefined ? {} : { invocation: describeInvocation(start, event, isCut ? "interrupted" : "error") })
+    },
     facts: {
       error: data["error"] ?? meta["error"] ?? (error === undefined || isCut ? null : { message: error }),
-      model: requested ?? null,
+      status: isCut ? "interrupted" : "failed",
+      model: toNonEmptyText(start?.category_profile?.["model_name"]) ?? null,
       provider: event.name,
-      ...(reason === undefined ? {} : { reason })
+      duration_ms:
+        start === undefined ? null : Math.round((toMicros(event.timestamp) - toMicros(start.timestamp)) / 1000),
+      ...(reason === undefined || isCut ? {} : { reason })
     }
   }
 }
@@ -291,7 +299,7 @@ export const handleAnswer = (state: State, event: ScopeEvent): void => {
   const meta = toFields(event.metadata)
   const requested = toNonEmptyText(start?.category_profile?.["model_name"])
   const answer = Answer.readAnswer(event.data ?? { content: "", reasoning_content: meta["reasoning_content"] ?? null })
-  if (hasFailed(event)) return void agent.failures.push(readFailure(event, requested, answer))
+  if (hasFailed(event)) return void agent.failures.push(readFailure(event, start, answer))
   const model = toNonEmptyText(event.category_profile?.["model_name"]) ?? answer.model ?? requested
   agent.draft.model ??= model
   const failures = agent.failures

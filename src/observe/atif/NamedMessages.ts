@@ -45,7 +45,7 @@ const addResult = (agent: AgentScope, callId: string, content: string, extra: Dr
   if (known === undefined) step?.results.push({ callId, content, children: [], extra })
   else if (known.content === "" && known.extra["status"] === "cancelled") {
     known.content = content
-    known.extra = { ...known.extra, ...extra }
+    known.extra = { ...extra, ...known.extra }
   }
 }
 
@@ -91,13 +91,13 @@ const makeCopiedStep = (
 }
 
 /**
- * Creates steps for a message that is sent but not stored by a session: the system prompt, a nudge, or context added by
- * plugins.
+ * Creates steps for a message that is sent but not stored by a session: the system prompt, which has the time `before`,
+ * or a nudge or context added by plugins, which have the time of the request.
  */
-const makeTransientSteps = (message: Fields, timestamp: string): ReadonlyArray<Draft.Step> => {
+const makeTransientSteps = (message: Fields, before: string, asked: string): ReadonlyArray<Draft.Step> => {
   const content = readMessageContent(message) ?? ""
-  if (message["role"] === "system") return [DraftSteps.makeSystemStep(content, timestamp)]
-  return message["role"] === "user" ? [DraftSteps.makeInjectionStep(content, timestamp)] : []
+  if (message["role"] === "system") return [DraftSteps.makeSystemStep(content, before)]
+  return message["role"] === "user" ? [DraftSteps.makeInjectionStep(content, asked)] : []
 }
 
 /**
@@ -134,7 +134,7 @@ export const addNewMessages = (agent: AgentScope, event: ScopeEvent, names: Read
     const name = names[at]
     if (name === undefined || told.names.has(name)) return []
     told.names.add(name)
-    if (typeof name === "string") return makeTransientSteps(message, timestamp)
+    if (typeof name === "string") return makeTransientSteps(message, timestamp, formatEventTime(event))
     // Later messages are reported by marks, or they are answers and results in this stream.
     return told.first === undefined || name < told.first
       ? [makeCopiedStep(agent, message, timestamp, toNonEmptyText(origins[name]))].flatMap((step) => step ?? [])
@@ -167,14 +167,22 @@ export const appendMessage = (agent: AgentScope, event: MarkEvent): boolean => {
   const timestamp = formatEventTime(event)
   if (facts["role"] === "tool") {
     addResult(agent, toNonEmptyText(facts["tool_call_id"]) ?? "", toNonEmptyText(facts["content"]) ?? "", {
-      status: "interrupted"
+      status: "interrupted",
+      ...Message.readImages(facts)
     })
     return true
   }
   const isPrompt = event.name === "hermes.turn.start"
   const message = Message.readWholeContent(isPrompt ? facts["user_message"] : facts["content"]) ?? ""
   const origin: Schema.Json = facts["origin"] ?? "user"
-  if (isPrompt || origin === "user") addStep(agent, { source: "user", message, timestamp })
-  else addStep(agent, { source: "system", message, timestamp, extra: facts["role"] === "system" ? {} : { origin } })
+  const images = Message.readImages(facts)
+  if (isPrompt || origin === "user") addStep(agent, { source: "user", message, timestamp, extra: images })
+  else
+    addStep(agent, {
+      source: "system",
+      message,
+      timestamp,
+      extra: { ...(facts["role"] === "system" ? {} : { origin }), ...images }
+    })
   return true
 }

@@ -11,6 +11,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Json from "../../base/domain/Json.ts"
 import type { AnswerPart } from "../../base/domain/RecordEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
+import * as Digest from "../../base/platform/Digest.ts"
 import { copyField } from "../../hooks/Sanitizer.ts"
 import type * as Atif from "../Atif.ts"
 import type { Attempt } from "../RunTree.ts"
@@ -70,6 +71,33 @@ export const toContent = (content: Prompt.Message["content"], pictures: Pictures
     : (MessageText.readWholeContent(
         toJson(content.map((part) => (part.type === "file" ? toFilePart(part, pictures) : part)))
       ) ?? "")
+
+/**
+ * Describes the images of a message, or of a tool result, whose bytes are in the conversation: media type, size in
+ * bytes, SHA-256 digest, and the path if `pictures` can save the image. Without such images, the result is empty.
+ */
+export const describeImages = (
+  content: Prompt.Message["content"] | NonNullable<Prompt.ToolResultPart["modelOutput"]>,
+  pictures: Pictures
+): { readonly images?: ReadonlyArray<{ readonly [name: string]: Schema.Json }> } => {
+  if (typeof content === "string") return {}
+  const images = content.flatMap((part) => {
+    if (part.type !== "file" || !part.mediaType.startsWith("image/")) return []
+    const { data, mediaType } = part
+    const bytes = decodeFileBytes(data)
+    if (bytes === undefined) return []
+    const path = MessageText.isPicture(mediaType) ? pictures(mediaType, bytes) : undefined
+    return [
+      {
+        media_type: mediaType,
+        size: bytes.length,
+        digest: `sha256:${Digest.toHex(bytes, 64)}`,
+        ...(path === undefined ? {} : { path })
+      }
+    ]
+  })
+  return images.length === 0 ? {} : { images }
+}
 
 /** Text, reasoning and calls of an answer. */
 export interface Answer {
@@ -133,6 +161,17 @@ export const toMetrics = ({ end }: Attempt): Atif.Metrics | undefined => {
     ...(cost === undefined || cost.status === "unknown" || cost.usd === null ? {} : { cost_usd: cost.usd }),
     ...(Object.keys(extra).length === 0 ? {} : { extra })
   }
+}
+
+const finishReasons: Readonly<Record<string, string>> = {
+  "tool-calls": "tool_calls",
+  "content-filter": "content_filter"
+}
+
+/** Returns the finish reason under its name in chat completions. */
+export const readFinishReason = ({ end }: Attempt): string | null => {
+  const reason = end?.finishReason
+  return reason === undefined ? null : (finishReasons[reason] ?? reason)
 }
 
 /** Returns a tool result with the images that the model received with it. */

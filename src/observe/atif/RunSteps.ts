@@ -230,7 +230,7 @@ const makeAnswerStep = (step: Step, answer: Answer): Draft.Step => {
   return Draft.makeStep({
     source: "agent",
     message: answer.text,
-    timestamp: formatTime(step.message?.at ?? last?.endedAt ?? step.startedAt),
+    timestamp: formatTime(last?.endedAt ?? step.message?.at ?? step.startedAt),
     rest: DraftSteps.buildAgentFields({
       model: last === undefined ? undefined : (last.end?.model ?? last.start.route.model),
       effort: last === undefined ? undefined : readEffort(last),
@@ -338,7 +338,10 @@ const addSystemPrompt = ({ tree }: RunSource, { draft, seen }: SessionDraft, att
   if (message === undefined || message.role !== "system") return
   seen.add(message)
   draft.steps.unshift(
-    DraftSteps.makeSystemStep(message.content, draft.steps[0]?.timestamp ?? formatTime(attempt.run.startedAt))
+    DraftSteps.makeSystemStep(
+      message.content,
+      draft.steps[0]?.timestamp ?? formatTime(attempt.run.messages[0]?.at ?? attempt.run.startedAt)
+    )
   )
 }
 

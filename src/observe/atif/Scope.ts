@@ -21,6 +21,8 @@ export interface Failure {
   readonly key: string | undefined
   /** Part of the answer that was received. */
   readonly partial: Answer | undefined
+  /** Provider and times of the attempt, if the stream has its start. */
+  readonly attempt: Extra
   readonly facts: Extra
 }
 

@@ -5,7 +5,7 @@ import { type Event, toMicros, type ScopeEvent, formatTimestamp } from "../Atof.
 import * as Draft from "./Draft.ts"
 import * as Inputs from "./Inputs.ts"
 import { type AgentScope, indexCalls, type TakenCalls, type ToolScope } from "./Scope.ts"
-import { toFields, toNonEmptyText } from "./Value.ts"
+import { type Fields, toFields, toNonEmptyText } from "./Value.ts"
 
 /** Options that supply facts missing from a stream. */
 export interface Options {
@@ -71,6 +71,14 @@ const toExtra = (value: Schema.Json | undefined): Draft.Extra | undefined => (is
 /** Version of an agent whose stream does not state one, as the reference converter writes it. */
 const unstatedVersion = "1.0.0"
 
+/** Returns the facts about a session and its child in the scope of an agent of this runtime. */
+const readStartFacts = (meta: Fields): Draft.Extra => {
+  const source = toNonEmptyText(meta["source"])
+  const goal = toNonEmptyText(meta["child_goal"])
+  if (source === undefined) return {}
+  return { source, provider: toNonEmptyText(meta["provider"]) ?? "", ...(goal === undefined ? {} : { goal }) }
+}
+
 /** Opens an agent scope. `root` is the root agent that it works for. */
 export const openAgentScope = (
   { options }: State,
@@ -93,7 +101,7 @@ export const openAgentScope = (
       steps: [],
       model: undefined,
       tools: [],
-      extra: continues === undefined ? {} : { continues }
+      extra: { ...readStartFacts(meta), ...(continues === undefined ? {} : { continues }) }
     },
     inputs: Inputs.make(),
     byId: new Map(),

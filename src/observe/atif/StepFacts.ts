@@ -2,7 +2,7 @@
 import type * as Schema from "effect/Schema"
 import type { Attempt, Call, Child, Run } from "../RunTree.ts"
 import type { Extra } from "./Draft.ts"
-import { toJson, toMetrics } from "./RunContent.ts"
+import { readFinishReason, toJson, toMetrics } from "./RunContent.ts"
 
 /** Formats a time in epoch milliseconds as ISO 8601, or returns `undefined` if the time is unknown. */
 export const formatTime = (at: number | undefined): string | undefined =>
@@ -19,19 +19,28 @@ export const describeFailure = ({ end, endedAt, start: { route }, startedAt }: A
 })
 
 /** Returns the provider, the times and the finish reason of the attempt that produced the answer of a step. */
-export const buildAttemptExtra = ({ end, endedAt, start: { route }, startedAt }: Attempt): Extra => ({
-  ...(end?.finishReason === undefined ? {} : { finish_reason: end.finishReason }),
-  provider: route.provider,
-  ...(endedAt === undefined
-    ? {}
-    : {
-        invocation: {
-          start_timestamp: startedAt / 1000,
-          end_timestamp: endedAt / 1000,
-          ...(end?.firstPartAt === undefined ? {} : { first_part_timestamp: end.firstPartAt / 1000 })
-        }
-      })
-})
+export const buildAttemptExtra = (attempt: Attempt): Extra => {
+  const {
+    end,
+    endedAt,
+    start: { route },
+    startedAt
+  } = attempt
+  const finish = readFinishReason(attempt)
+  return {
+    ...(finish === null ? {} : { finish_reason: finish }),
+    provider: route.provider,
+    ...(endedAt === undefined
+      ? {}
+      : {
+          invocation: {
+            start_timestamp: startedAt / 1000,
+            end_timestamp: endedAt / 1000,
+            ...(end?.firstPartAt === undefined ? {} : { first_part_timestamp: end.firstPartAt / 1000 })
+          }
+        })
+  }
+}
 
 const describeChange = ({ added, after, before, by, diff, path, removed }: Call["changes"][number]) => ({
   path,

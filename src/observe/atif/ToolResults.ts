@@ -26,7 +26,9 @@ export const applyStoredResult = ({ byId }: AgentScope, { metadata }: MarkEvent)
   const callId = toNonEmptyText(metadata?.["tool_call_id"])
   const step = callId === undefined ? undefined : byId.get(callId)?.at(-1)?.step
   const result = step?.results.findLast((one) => one.callId === callId)
-  if (result !== undefined) result.content = toNonEmptyText(metadata?.["content"]) ?? ""
+  if (result === undefined) return
+  result.content = toNonEmptyText(metadata?.["content"]) ?? ""
+  result.extra = { ...result.extra, ...Message.readImages(metadata) }
 }
 
 /** Processes the start of a call. */
@@ -106,7 +108,8 @@ export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void 
     ...result.extra,
     ...(status === undefined || status === "ok" ? {} : { status, ...(error === undefined ? {} : { error }) }),
     ...(duration === undefined ? {} : { duration_ms: duration }),
-    ...(tool.approval === undefined ? {} : { approval: tool.approval })
+    ...(tool.approval === undefined ? {} : { approval: tool.approval }),
+    ...Message.readImages(event.metadata)
   }
   place.call.extra["invocation"] = describeInvocation(
     tool.start,

@@ -22,7 +22,15 @@ import type * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../base/domain/Json.ts"
 import * as MessageText from "../atif/Message.ts"
-import { type Answer, readMessageAnswer, toContent, toJson, toMetrics, renderToolResult } from "../atif/RunContent.ts"
+import {
+  type Answer,
+  readMessageAnswer,
+  toContent,
+  toJson,
+  toMetrics,
+  readFinishReason,
+  renderToolResult
+} from "../atif/RunContent.ts"
 import { toArguments } from "../atif/Value.ts"
 import type { Attempt, Request } from "../RunTree.ts"
 
@@ -145,17 +153,6 @@ export const toUsage = (attempt: Attempt): Schema.Json => {
     ...(written === undefined ? {} : { cache_creation_input_tokens: written }),
     ...(cost === undefined ? {} : { cost_usd: cost })
   }
-}
-
-const finishReasons: Readonly<Record<string, string>> = {
-  "tool-calls": "tool_calls",
-  "content-filter": "content_filter"
-}
-
-/** Returns the finish reason under its name in chat completions. */
-export const readFinishReason = ({ end }: Attempt): string | null => {
-  const reason = end?.finishReason
-  return reason === undefined ? null : (finishReasons[reason] ?? reason)
 }
 
 /** Returns true if an answer contains text or calls, as readers require. */

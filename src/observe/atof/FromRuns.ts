@@ -14,6 +14,9 @@
  * - The metadata of an attempt of a side task (a title, a summary) has `side_task`; the attempt is not a step of the
  *   agent and has a separate place (`SideScopes`). `message_refs` lists the messages of a request by their position in
  *   the session, so that a reader can identify the new messages.
+ * - `images` in the metadata of a message's mark, and of a call's end, describes its images: media type, size in bytes,
+ *   digest, and the path of the file relative to the stream if the ATIF exporter writes one. No event contains their
+ *   bytes.
  * - Marks record moments. Their facts are in `metadata` and their `data` is null, so that converters do not treat them
  *   as steps.
  *
@@ -26,6 +29,7 @@
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
  */
 import type * as Record from "../../base/domain/RecordEvent.ts"
+import { omitPicture, type Pictures } from "../atif/RunContent.ts"
 import type { Event } from "../Atof.ts"
 import * as EntryOrder from "../EntryOrder.ts"
 import * as AgentScopes from "./AgentScopes.ts"
@@ -58,9 +62,9 @@ const addEntry = (stream: RunScopes.StreamState, entry: Record.Entry): ReadonlyA
   return AgentScopes.takeEvents(scopes)
 }
 
-/** Creates an empty stream. */
-export const make = (agent: AgentScopes.Agent): Stream => {
-  const stream = RunScopes.make(agent)
+/** Creates an empty stream. `pictures` returns the paths of image files. By default, no image has a file. */
+export const make = (agent: AgentScopes.Agent, pictures: Pictures = omitPicture): Stream => {
+  const stream = RunScopes.make(agent, pictures)
   const { readers, scopes, tree } = stream
   const isOpen = (sessionId: string): boolean => AgentScopes.findSession(scopes, sessionId) !== undefined
   return {
@@ -82,8 +86,12 @@ export const make = (agent: AgentScopes.Agent): Stream => {
 }
 
 /** Converts stored entries to events. */
-export const toEvents = (entries: Iterable<Record.Entry>, agent: AgentScopes.Agent): ReadonlyArray<Event> => {
-  const stream = make(agent)
+export const toEvents = (
+  entries: Iterable<Record.Entry>,
+  agent: AgentScopes.Agent,
+  pictures: Pictures = omitPicture
+): ReadonlyArray<Event> => {
+  const stream = make(agent, pictures)
   const events: Array<Event> = []
   for (const entry of EntryOrder.sortEntries(entries)) for (const event of stream.add(entry)) events.push(event)
   events.push(...stream.close())

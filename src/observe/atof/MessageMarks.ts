@@ -7,7 +7,14 @@
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Record from "../../base/domain/RecordEvent.ts"
 import * as MessageText from "../atif/Message.ts"
-import { readMessageAnswer, readPartsAnswer, renderToolResult, toContent, toJson } from "../atif/RunContent.ts"
+import {
+  describeImages,
+  readMessageAnswer,
+  readPartsAnswer,
+  renderToolResult,
+  toContent,
+  toJson
+} from "../atif/RunContent.ts"
 import type * as RunTree from "../RunTree.ts"
 import * as AgentScopes from "./AgentScopes.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
@@ -70,7 +77,8 @@ const markForeignResults = (
         origin,
         role: "tool",
         tool_call_id: part.id,
-        content: MessageText.toPlainText(renderToolResult(part))
+        content: MessageText.toPlainText(renderToolResult(part)),
+        ...describeImages(part.modelOutput ?? [], stream.pictures)
       }
     })
   }
@@ -82,7 +90,7 @@ export const handleMessage = (stream: StreamState, run: RunTree.Run, at: number,
   if (message === undefined || position === undefined) return
   if (message.role === "assistant") return markStoredAnswer(stream, run, at, event)
   if (message.role === "tool") return markForeignResults(stream, run, at, message, event)
-  const facts = { ...collectRunFacts(run), position }
+  const facts = { ...collectRunFacts(run), position, ...describeImages(message.content, stream.pictures) }
   const content = toJson(toContent(message.content))
   const isPrompt = origin === "user" && !run.messages.some((one) => one.origin === "user" && one.message !== message)
   AgentScopes.mark(

@@ -8,7 +8,7 @@ import type * as Record from "../../base/domain/RecordEvent.ts"
 import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import { observerVersion } from "../../base/domain/Version.ts"
 import * as ToolOutcome from "../../hooks/ToolOutcome.ts"
-import { toJson } from "../atif/RunContent.ts"
+import { readFinishReason, toJson } from "../atif/RunContent.ts"
 import type * as RunTree from "../RunTree.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
 
@@ -74,7 +74,7 @@ export const collectAttemptFacts = (attempt: RunTree.Attempt): Facts => {
 /** Returns the outcome of an attempt. */
 export const collectEndFacts = (attempt: RunTree.Attempt): Facts => {
   const { end } = attempt
-  const finish = ChatCompletion.readFinishReason(attempt)
+  const finish = readFinishReason(attempt)
   const reason = end?.status === "answered" ? undefined : end?.status === "failed" ? end.failure?.reason : "interrupted"
   const spent = ChatCompletion.toUsage(attempt)
   return {
@@ -125,6 +125,12 @@ export const collectCallEndFacts = ({ end, run }: RunTree.Call, output: string |
   }
 }
 
+/** Returns the source and the route of a session, as its scope has them. */
+export const collectStartFacts = ({ start }: RunTree.Run): Facts =>
+  start === undefined
+    ? {}
+    : { platform: start.platform, source: start.source, provider: start.provider, model: start.model }
+
 /** Returns the outcome of a run. */
 export const collectRunEndFacts = (run: RunTree.Run): Facts => {
   const exit = run.end?.exit
@@ -132,6 +138,7 @@ export const collectRunEndFacts = (run: RunTree.Run): Facts => {
     completed: isCompletedExit(exit),
     interrupted: exit === "interrupted" || exit === "interrupted_by_user" || exit === undefined,
     ...(exit === undefined ? {} : { reason: exit }),
+    ...(run.end?.failure === undefined ? {} : { error: toJson(run.end.failure) }),
     ...(run.start === undefined ? {} : { model: run.start.model })
   }
 }

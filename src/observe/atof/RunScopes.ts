@@ -6,7 +6,7 @@
 import { observerVersion } from "../../base/domain/Version.ts"
 import * as CopiedSteps from "../atif/CopiedSteps.ts"
 import * as MessageText from "../atif/Message.ts"
-import { readCallResult, readPartsAnswer, toJson } from "../atif/RunContent.ts"
+import { describeImages, type Pictures, readCallResult, readPartsAnswer, toJson } from "../atif/RunContent.ts"
 import type { ScopeEvent } from "../Atof.ts"
 import * as RunTree from "../RunTree.ts"
 import * as AgentScopes from "./AgentScopes.ts"
@@ -22,6 +22,7 @@ import {
   collectEndFacts,
   collectRunEndFacts,
   collectRunFacts,
+  collectStartFacts,
   isMarked,
   markNames,
   toWireFields
@@ -31,6 +32,8 @@ type Facts = ChatCompletion.Facts
 
 /** State of a stream. */
 export interface StreamState {
+  /** Returns the path of the file of an image, relative to the stream, if there is such a file. */
+  readonly pictures: Pictures
   readonly tree: RunTree.Tree
   readonly scopes: AgentScopes.ScopesState
   /** Tool scopes by call, including calls that have ended. */
@@ -42,7 +45,8 @@ export interface StreamState {
 }
 
 /** Creates the state of a stream without events. */
-export const make = (agent: AgentScopes.Agent): StreamState => ({
+export const make = (agent: AgentScopes.Agent, pictures: Pictures): StreamState => ({
+  pictures,
   tree: RunTree.make(),
   scopes: AgentScopes.make(agent),
   callScopes: new WeakMap(),
@@ -82,6 +86,7 @@ const openChild = (stream: StreamState, run: RunTree.Run, child: RunTree.Child):
       scope: scope?.uuid ?? null,
       version: getVersion(run),
       metadata: {
+        ...collectStartFacts(run),
         ...collectChildFacts({ ...child, end: undefined }),
         nemo_relay_scope_role: "subagent",
         ...(child.call === undefined ? {} : { parent_tool_call_id: child.call.id })
@@ -106,9 +111,7 @@ export const getSession = (stream: StreamState, run: RunTree.Run): AgentScopes.S
         version: getVersion(run),
         metadata: {
           telemetry_schema_version: observerVersion,
-          ...(run.start === undefined
-            ? {}
-            : { platform: run.start.platform, provider: run.start.provider, model: run.start.model }),
+          ...collectStartFacts(run),
           ...describeResumption(stream, run.sessionId)
         },
         data: { session_id: run.sessionId }
@@ -275,7 +278,11 @@ const closeCall = (stream: StreamState, call: RunTree.Call, at: number): void =>
     category_profile: open.category_profile ?? null,
     // The scope began with the arguments for which approval was requested, but middleware may have changed them
     // afterwards.
-    facts: { ...collectCallEndFacts(call, output), ...(isChanged ? { args: reached } : {}) }
+    facts: {
+      ...collectCallEndFacts(call, output),
+      ...(isChanged ? { args: reached } : {}),
+      ...describeImages(call.result?.modelOutput ?? [], stream.pictures)
+    }
   })
 }
 

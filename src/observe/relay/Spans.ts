@@ -119,21 +119,28 @@ const readCallKey = (facts: Readonly<Record<string, unknown>>): string =>
 
 /**
  * Adds a mark with the result that the session stored, if it differs from the result of the call that the library
- * executed.
+ * executed, or if it has images.
  */
 const markStoredResult = (player: Player, agent: Agent, { data, metadata }: Atof.ScopeEvent): void => {
   const facts = metadata ?? {}
   const key = readCallKey(facts)
   const result = player.results.get(key)
   player.results.delete(key)
-  if (typeof data !== "string" || result === undefined || result.toWellFormed() === data.toWellFormed()) return
-  const { session_id, tool_call_id, turn_id } = facts
+  const { images, session_id, tool_call_id, turn_id } = facts
+  const isSame = result === undefined || (typeof data === "string" && result.toWellFormed() === data.toWellFormed())
+  if (typeof data !== "string" || (isSame && images === undefined)) return
   player.library.withScopeStack(agent.stack, () =>
     player.library.event(
       "hermes.result.stored",
       agent.handle,
       null,
-      { session_id: session_id ?? null, turn_id: turn_id ?? null, tool_call_id: tool_call_id ?? null, content: data },
+      {
+        session_id: session_id ?? null,
+        turn_id: turn_id ?? null,
+        tool_call_id: tool_call_id ?? null,
+        content: data,
+        ...(images === undefined ? {} : { images })
+      },
       null
     )
   )

@@ -62,6 +62,10 @@ export const printJson = (text: string): Effect.Effect<void, never, Output> =>
     answer.terminal ? out(SafeText.escapeJson(text)) : Effect.sync(() => answer.write(text))
   )
 
+/** Prints a document to stdout: on a terminal without control sequences, otherwise unchanged, as in a file. */
+export const printDocument = (text: string): Effect.Effect<void, never, Output> =>
+  Output.use(({ out, streams: { answer } }) => (answer.terminal ? out(text) : Effect.sync(() => answer.write(text))))
+
 /** Renders rows of cells as lines, with each column as wide as its widest cell. */
 export const renderTable = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const measureColumn = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))

@@ -26,7 +26,7 @@ import { provide } from "./CommandSettings.ts"
 import { type Failure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as OutputFile from "./OutputFile.ts"
-import { printLine, renderTable } from "./ProgramOutput.ts"
+import { printDocument, printLine, renderTable } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as SessionDocument from "./render/SessionDocument.ts"
 import * as ToolText from "./render/ToolText.ts"
@@ -266,7 +266,7 @@ const exportCommand = Command.make(
             forReading
           )
         : yield* withStoredSession(session, (one) => exportSessions([one]), forReading)
-    if (output === undefined) return yield* printLine(String(content).trimEnd())
+    if (output === undefined) return yield* printDocument(String(content))
     yield* OutputFile.write(output, content)
     yield* printLine(`${count === 1 ? "1 session is" : `${count} sessions are`} in ${output}`)
   }, Effect.provide(Home.layer))

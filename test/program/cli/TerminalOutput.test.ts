@@ -1,9 +1,16 @@
 // What reaches stdout and stderr, and what happens when they cannot be written, in runs of the real program.
 import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
-import { existsSync, statSync } from "node:fs"
+import * as Prompt from "effect/ai/Prompt"
+import { existsSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { SessionId } from "../../../src/base/domain/Ids.ts"
+import { SessionStore } from "../../../src/index.ts"
+import * as ProgramOutput from "../../../src/program/cli/ProgramOutput.ts"
 import * as SafeText from "../../../src/program/cli/render/SafeText.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
+import { capture } from "./capture.ts"
 import { machine, program, run, sessionIdOf } from "../../support/hermes.ts"
 
 /** OSC 52 (clipboard), clear screen, a title, a C1 control, a bidirectional override. */
@@ -37,6 +44,58 @@ describe("text of a model on stdout and stderr", () => {
         assert.notMatch(stdout + stderr, drives, args.join(" "))
       }
       assert.include((yield* hermes(["sessions", "show", id])).stdout, clean)
+    })
+  )
+
+  it.live("an exported document has every character in a pipe as in a file", () =>
+    Effect.gen(function* () {
+      const { at, hermes, put } = yield* machine
+      put("turns.yaml", script(hostile))
+      const { stderr } = yield* hermes(["-Q", "-q", "go", "--script", "turns.yaml"])
+      for (const format of ["md", "html"]) {
+        const args = ["sessions", "export", "--session-id", sessionIdOf(stderr), "--format", format]
+        assert.strictEqual((yield* hermes([...args, "-o", "out"])).code, 0)
+        const { code, stdout } = yield* hermes(args)
+        assert.strictEqual(code, 0)
+        assert.strictEqual(stdout, readFileSync(at("out"), "utf8"), format)
+        assert.include(stdout, hostile, format)
+      }
+    })
+  )
+
+  it.live("an exported document has no secret that sequences separate", () =>
+    Effect.gen(function* () {
+      const { hermes, home } = yield* machine
+      const id = SessionId.make("separated")
+      const text = "the key is sk-proj-Ab3dEf6hIj9k\u001b[31mLm2nOp5qRs8tUv1wXy4z, keep it"
+      yield* Effect.provide(
+        SessionStore.SessionStore.use((store) =>
+          Effect.andThen(
+            store.create({ id, source: "cli", provider: "p", model: "m", systemPrompt: "", cwd: "/" }),
+            store.append(id, [Prompt.userMessage({ content: [Prompt.textPart({ text })] })])
+          )
+        ),
+        SessionStore.layerSqlite({ path: join(home, "state.db") })
+      )
+      for (const format of ["md", "html"]) {
+        const { stdout } = yield* hermes(["sessions", "export", "--session-id", id, "--format", format])
+        assert.include(stdout, "the key is", format)
+        assert.notInclude(stdout, "Ab3dEf6hIj9k", format)
+        assert.notInclude(stdout, "Lm2nOp5qRs8tUv1wXy4z", format)
+      }
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("a document on a terminal is written without what drives it", () =>
+    Effect.gen(function* () {
+      const { output, stdout } = capture()
+      const onTerminal = {
+        ...output,
+        out: (text: string) => output.out(`safe: ${text}`),
+        streams: { ...output.streams, answer: { ...output.streams.answer, terminal: true } }
+      }
+      yield* Effect.provideService(ProgramOutput.printDocument("text\n"), ProgramOutput.Output, onTerminal)
+      assert.strictEqual(stdout(), "safe: text\n")
     })
   )
 

@@ -1,7 +1,8 @@
 /**
  * Renders a stored conversation as a Markdown document, or as an HTML page without scripts and network requests.
  *
- * Secrets and control sequences are removed from all text.
+ * Secrets are removed from all text. All other characters are preserved, also those that a terminal may not receive:
+ * `ProgramOutput.printDocument` shows a document there.
  *
  * Source: `hermes-product.md` §1.7 (`export --format md|html`).
  */
@@ -36,9 +37,17 @@ const speakers: Readonly<Record<Prompt.Message["role"], string>> = {
   tool: "Tool"
 }
 
-const formatReadable = (value: unknown): string => (typeof value === "string" ? value : SafeText.toJson(value, 2))
+const formatReadable = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
 
-const cleanText = (text: string): string => Redaction.redactText(SafeText.toPlainText(text))
+/** Redacts text. Only text in which control sequences separate the characters of a secret loses its sequences. */
+const cleanText = (text: string): string => {
+  const whole = Redaction.redactText(text)
+  const safe = Redaction.redactText(SafeText.toPlainText(text))
+  return SafeText.toPlainText(whole) === safe ? whole : safe
+}
+
+/** Reduces text to one line. */
+const toLine = (text: string): string => text.replace(/\s+/gu, " ").trim()
 
 const toBlocks = (part: Prompt.Part): ReadonlyArray<Block> => {
   switch (part.type) {
@@ -77,7 +86,7 @@ const toSections = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Sect
     return blocks.length === 0 ? [] : [{ speaker: speakers[role], blocks }]
   })
 
-const formatTitle = ({ id, title }: Session): string => cleanText(SafeText.toLine(title ?? `Session ${id}`))
+const formatTitle = ({ id, title }: Session): string => cleanText(toLine(title ?? `Session ${id}`))
 
 const listFacts = (session: Session): ReadonlyArray<readonly [string, string]> =>
   [
@@ -88,7 +97,7 @@ const listFacts = (session: Session): ReadonlyArray<readonly [string, string]> =
     ["Directory", session.cwd ?? "unknown"],
     ["Ended", session.endReason ?? "not ended"],
     ["Tokens", `${Usage.countTotalTokens(session.usage)}`]
-  ].map(([name = "", value = ""]) => [name, cleanText(SafeText.toLine(value))] as const)
+  ].map(([name = "", value = ""]) => [name, cleanText(toLine(value))] as const)
 
 const fenceText = (text: string): string => {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/gu), ([run]) => run.length))
