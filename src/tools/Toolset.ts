@@ -300,7 +300,7 @@ export const inEnvironment = <E, R>(
   })
 })
 
-/** Returns the reasons to ask about a call of the named tool, besides those of the tool itself. */
+/** Returns reasons to ask about a call of the named tool, in addition to the reasons of the tool itself. */
 type FindConcerns = (tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
 
 /**
