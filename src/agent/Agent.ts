@@ -248,11 +248,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       yield* services.store.dropped?.((ids) => ids.forEach(noteRemoval)) ?? Effect.void
 
       /** Records the end of a session. The end of a session that is not stored any more is only told to listeners. */
-      const recordEnd = (
-        sessionId: Ids.SessionId,
-        last: LastRun | undefined,
-        reason: string
-      ): Effect.Effect<void> => {
+      const recordEnd = (sessionId: Ids.SessionId, last: LastRun | undefined, reason: string): Effect.Effect<void> => {
         const { record } = services
         const write = last?.isStored === false ? record?.announce : record?.append
         return write === undefined || last === undefined

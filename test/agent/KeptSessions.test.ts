@@ -57,9 +57,7 @@ describe("a runtime", () => {
       )
       const ran = yield* Effect.scoped(
         Effect.gen(function* () {
-          const context = yield* Layer.build(
-            Runtime.layer({ store: SessionStore.layerMemoryWith({ unnamed: 0 }) })
-          )
+          const context = yield* Layer.build(Runtime.layer({ store: SessionStore.layerMemoryWith({ unnamed: 0 }) }))
           return yield* Effect.gen(function* () {
             yield* record
             const agent = yield* Agent.Agent

@@ -259,10 +259,7 @@ describe("the one error", () => {
     const first = { provider: "anthropic", model: "claude-sonnet-4-6", apiKey: "k" }
     for (const [second, message] of [
       [{ provider: "openai", model: "gpt-5" }, /^model\[1\]: no API key for openai\. Set model\[1\]\.apiKey$/u],
-      [
-        first,
-        /^model\[1\] repeats model\[0\], anthropic \(claude-sonnet-4-6\), with the same key\. Remove it$/u
-      ]
+      [first, /^model\[1\] repeats model\[0\], anthropic \(claude-sonnet-4-6\), with the same key\. Remove it$/u]
     ] as const) {
       await using hermes = createHermes({ model: [first, second] })
       const error: unknown = await hermes.run("Go.").catch((given: unknown) => given)

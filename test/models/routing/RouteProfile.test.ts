@@ -170,7 +170,8 @@ describe("facts", () => {
           chain: [{ route: S.route("a") }],
           profiles: {
             get: () => Effect.succeed({}),
-            add: (_, facts) => Effect.sync(() => void added.push(...Object.keys(facts).filter((one) => one !== "usage")))
+            add: (_, facts) =>
+              Effect.sync(() => void added.push(...Object.keys(facts).filter((one) => one !== "usage")))
           },
           open: (one) =>
             Effect.map(open(one), (provider) => ({
