@@ -2,5 +2,5 @@
 // @ts-check
 import "./require-node.js"
 
-const main = import.meta.url.endsWith("/src/bin.js") ? "./main.ts" : "./program/main.js"
+const main = import.meta.url.endsWith("/src/bin.js") ? "./main.ts" : "./hermes/main.js"
 await import(main)

@@ -37,7 +37,7 @@ const reason =
     ? "docker does not answer"
     : found.includes(undefined)
       ? "a program of the base is missing"
-      : existsSync(join(root, "dist/program/main.js"))
+      : existsSync(join(root, "dist/hermes/main.js"))
         ? undefined
         : "the package is not built: npm run build"
 

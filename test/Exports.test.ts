@@ -167,3 +167,15 @@ describe("modules have a bound of", () => {
     })
   }
 })
+
+describe("the build", () => {
+  it("writes the bundle of the program beside the modules of the library, not over them", () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+      readonly scripts: { readonly build: string }
+    }
+    const [, folder = ""] = /test\/program\.ts dist\/(\w+)/u.exec(scripts.build) ?? []
+    assert.isNotEmpty(folder)
+    assert.notInclude(readdirSync(src), folder)
+    assert.include(readFileSync(join(src, "bin.js"), "utf8"), `./${folder}/main.js`)
+  })
+})

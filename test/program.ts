@@ -138,7 +138,7 @@ const notices = (chunks: ReadonlyArray<OutputChunk>): string => {
 }
 
 const [directory, ...scripts] = process.argv.slice(2)
-if (directory === undefined) throw new Error("Give the directory to write to: node test/program.ts dist/program")
+if (directory === undefined) throw new Error("Give the directory to write to: node test/program.ts dist/hermes")
 const unfinished = `${directory}.${process.pid}`
 const groups = await groupsOf()
 const bundle = await rolldown({
