@@ -103,7 +103,7 @@ export const applyPartialAnswer = (agent: AgentScope, event: MarkEvent): void =>
   agent.failures = agent.failures.with(index, { ...failure, partial })
 }
 
-/** Returns true for an attempt of a side task (a title, a summary) that has no trajectory of its own. */
+/** Returns true for an attempt of a side task (a title, a summary) that has no separate trajectory. */
 const isSideTask = ({ draft }: AgentScope, event: ScopeEvent): boolean =>
   toNonEmptyText(event.metadata?.["side_task"]) !== undefined && draft.extra["side_task"] === undefined
 

@@ -5,7 +5,7 @@
  * **Details**
  *
  * - A side task that a tool call requested is an agent scope below that call, as a child is. Readers convert it to a
- *   trajectory of its own. Its attempts are the model calls in that scope.
+ *   separate trajectory. Its attempts are the model calls in that scope.
  * - Any other side task (a title, a summary) has a mark for the start of each attempt and one for its end, with request
  *   and answer in the metadata. Readers skip marks without data.
  *

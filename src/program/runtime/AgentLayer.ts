@@ -168,8 +168,8 @@ export const makeAgentLayer = <Self, E, R, Needs>(
   )
 
 /**
- * Gives the log entries of a runtime that is built a logger name (`hermes-effect`), and writes them to standard error if
- * the application has no logger.
+ * Annotates the log entries that a runtime writes while it is built with `hermes-effect`, and writes them to standard
+ * error if the application has no logger.
  */
 export const buildLogs = Layer.merge(
   Layer.succeed(Logger.LogToStderr, true),
@@ -183,8 +183,8 @@ export const buildLogs = Layer.merge(
 )
 
 /**
- * Number of ended sessions without a name in the default store of a runtime, so that the session of a result can be read
- * and continued.
+ * Number of ended sessions without a name that the default store of a runtime retains, so that the session of a result
+ * can be read and continued.
  */
 const retainedSessions = 100
 
