@@ -38,7 +38,7 @@ const guides = [
 describe("documentation", () => {
   it("has a guide for each subject, in the guides' index, in the site and in its contents, with an example that runs", () => {
     const index = linksOf(pages.find(({ path }) => path === "guides/index")?.markdown ?? "")
-    const contents = renderSite(pages).get("guides/index.html") ?? ""
+    const contents = renderSite({ pages }).get("guides/index.html") ?? ""
     const missing = guides.flatMap((name) => {
       const page = pages.find(({ source }) => source === `scratchpad/guides/${name}.md`)
       return [
@@ -127,7 +127,7 @@ describe("documentation", () => {
   })
 
   it("is a site whose links stay inside, found by words and by llms.txt", () => {
-    const files = renderSite(pages)
+    const files = renderSite({ pages })
     const wrong = Array.from(files)
       .filter(([path]) => path.endsWith(".html"))
       .flatMap(([path, html]) =>
@@ -152,5 +152,14 @@ describe("documentation", () => {
     assert.match(files.get("reference/hermes-effect-promise.html") ?? "", /id="createhermes"[\s\S]*?<p>[A-Z]/i)
     assert.notMatch(files.get("reference/Cluster.html") ?? "", /<\/h2>\s*<pre/)
     assert.notInclude(files.get("index.html"), "<!-- ")
+    assert.include(files.get("guides/first-agent.html"), '<span class="kwd">import</span>')
+    assert.notInclude(files.get("index.html"), "versions.js")
+  })
+
+  it("of a release offers the other versions", () => {
+    const files = renderSite({ pages, version: "1.2.3" })
+    assert.include(files.get("index.html"), '<script src="../versions.js">')
+    assert.include(files.get("guides/index.html"), '<script src="../../versions.js">')
+    assert.include(files.get("index.html"), 'data-version="1.2.3"')
   })
 })

@@ -14,21 +14,25 @@ const fields = (value: unknown): Fields => (isFields(value) ? value : {})
 const list = (value: unknown): ReadonlyArray<Fields> => (Array.isArray(value) ? value.filter(isFields) : [])
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
 
+/** Form of a declaration: on one line, or as its source has it, with the comments of members. */
+type Layout = "line" | "source"
+
 interface Module {
   readonly path: string
   readonly code: string
   readonly body: ReadonlyArray<Fields>
+  readonly layout: Layout
 }
 
-const parsed = new Map<string, Module>()
-const parse = (path: string): Module => {
-  const known = parsed.get(path)
+const parsed = { line: new Map<string, Module>(), source: new Map<string, Module>() }
+const parse = (path: string, layout: Layout = "line"): Module => {
+  const known = parsed[layout].get(path)
   if (known !== undefined) return known
   const code = readFileSync(path, "utf8")
   const { program } = parseSync(path, code)
   // The syntax tree is looked at by the names of its members.
-  const made = { path, code, body: list(program.body as unknown) }
-  parsed.set(path, made)
+  const made: Module = { path, code, layout, body: list(program.body as unknown) }
+  parsed[layout].set(path, made)
   return made
 }
 
@@ -41,13 +45,15 @@ const without = (code: string): string =>
     .replaceAll(/\s+/g, " ")
     .trim()
 
-const sliceOf = ({ code }: Module, node: unknown): string => {
-  const { end, start } = fields(node)
-  return typeof start === "number" && typeof end === "number" ? without(code.slice(start, end)) : ""
+const within = ({ code, layout }: Module, from: unknown, to: unknown): string => {
+  if (typeof from !== "number" || typeof to !== "number") return ""
+  return layout === "line" ? without(code.slice(from, to)) : code.slice(from, to).trim()
 }
 
-const within = (module: Module, from: unknown, to: unknown): string =>
-  typeof from === "number" && typeof to === "number" ? without(module.code.slice(from, to)) : ""
+const sliceOf = (module: Module, node: unknown): string => {
+  const { end, start } = fields(node)
+  return within(module, start, end)
+}
 
 const functions = new Set(["ArrowFunctionExpression", "FunctionExpression", "FunctionDeclaration", "TSDeclareFunction"])
 
@@ -63,14 +69,22 @@ const signature = (module: Module, node: unknown): string => {
   return ""
 }
 
-const membersOf = (module: Module, body: unknown): string =>
-  list(fields(body)["body"])
-    .flatMap((member) => {
-      const key = fields(member["key"])
-      if (member["accessibility"] === "private" || key["type"] === "PrivateIdentifier") return []
-      const value = fields(member["value"])
-      const isMethod = functions.has(text(value["type"]))
-      return [
+/** The public members of a class: on one line, or one after another with their comments. */
+const membersOf = (module: Module, body: unknown): string => {
+  const members = memberLines(module, body)
+  if (module.layout === "line") return `{ ${members.join("; ")} }`
+  return members.length === 0 ? "{}" : `{\n${members.map((line) => `  ${line}`).join("\n")}\n}`
+}
+
+const memberLines = (module: Module, body: unknown): ReadonlyArray<string> =>
+  list(fields(body)["body"]).flatMap((member) => {
+    const key = fields(member["key"])
+    if (member["accessibility"] === "private" || key["type"] === "PrivateIdentifier") return []
+    const value = fields(member["value"])
+    const isMethod = functions.has(text(value["type"]))
+    const doc = module.layout === "source" ? docBefore(module, member).trim() : ""
+    return [
+      (doc === "" ? "" : `/** ${doc.replaceAll(/\s*\n\s*\* ?/g, " ")} */\n  `) +
         within(
           module,
           member["start"],
@@ -80,9 +94,8 @@ const membersOf = (module: Module, body: unknown): string =>
               ? fields(member["typeAnnotation"])["end"]
               : key["end"]
         )
-      ]
-    })
-    .join("; ")
+    ]
+  })
 
 const declared = (module: Module, declaration: Fields): ReadonlyArray<readonly [name: string, line: string]> => {
   const name = text(fields(declaration["id"])["name"])
@@ -101,7 +114,7 @@ const declared = (module: Module, declaration: Fields): ReadonlyArray<readonly [
       return [
         [
           name,
-          `${within(module, declaration["start"], fields(declaration["body"])["start"])} { ${membersOf(module, declaration["body"])} }`
+          `${within(module, declaration["start"], fields(declaration["body"])["start"])} ${membersOf(module, declaration["body"])}`
         ]
       ]
     case "FunctionDeclaration":
@@ -115,20 +128,20 @@ const declared = (module: Module, declaration: Fields): ReadonlyArray<readonly [
 const isVariables = (node: Fields): boolean => node["type"] === "VariableDeclaration"
 
 /** The exports of a module, with those that it passes on from others. */
-const exportsOf = (path: string): ReadonlyArray<readonly [name: string, line: string]> => {
-  const module = parse(path)
+const exportsOf = (path: string, layout: Layout = "line"): ReadonlyArray<readonly [name: string, line: string]> => {
+  const module = parse(path, layout)
   const at = (specifier: unknown) => resolve(dirname(path), text(specifier))
   return module.body.flatMap((node): ReadonlyArray<readonly [name: string, line: string]> => {
     const source = text(fields(node["source"])["value"])
     if (node["type"] === "ExportAllDeclaration" && node["exported"] === null)
-      return source.startsWith(".") ? exportsOf(at(source)) : [[source, `export * from "${source}"`]]
+      return source.startsWith(".") ? exportsOf(at(source), layout) : [[source, `export * from "${source}"`]]
     if (node["type"] !== "ExportNamedDeclaration") return []
     if (isFields(node["declaration"])) return declared(module, node["declaration"])
     return list(node["specifiers"]).map((one) => {
       const local = text(fields(one["local"])["name"])
       const name = text(fields(one["exported"])["name"])
       const own = module.body.flatMap((other) => (isVariables(other) ? declared(module, other) : []))
-      const candidates = source === "" ? own : source.startsWith(".") ? exportsOf(at(source)) : []
+      const candidates = source === "" ? own : source.startsWith(".") ? exportsOf(at(source), layout) : []
       const found = candidates.find(([own]) => own === local)?.[1]
       return [
         name,
@@ -170,6 +183,23 @@ export const surface = (): string => {
         `### ${Array.from(names).join(", ")}\n\n${relative(src, path)}\n\n\`\`\`ts\n${lines(exportsOf(path))}\n\`\`\`\n`
     )
   return `# Public surface\n\nWritten by \`npm run api\` from the sources, and compared by the tests: a change here is a change for applications.\n\n${parts.join("\n")}\n# Modules\n\n${each.join("\n")}`
+}
+
+/** An export of a module as a reference shows it. */
+export interface Export {
+  readonly name: string
+  /** Its declarations as the sources have them, without bodies of functions. */
+  readonly declaration: string
+}
+
+/** The exports of a module by name. A value and a type with one name are one export. */
+export const readExports = (path: string): ReadonlyArray<Export> => {
+  const found = new Map<string, string>()
+  for (const [name, declaration] of exportsOf(path, "source"))
+    found.set(name, found.has(name) ? `${found.get(name)}\n\n${declaration}` : declaration)
+  return Array.from(found, ([name, declaration]) => ({ name, declaration })).toSorted((a, b) =>
+    a.name < b.name ? -1 : a.name > b.name ? 1 : 0
+  )
 }
 
 /** The doc comment before a node; empty where there is none. */

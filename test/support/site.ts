@@ -3,8 +3,9 @@
 import { Marked, type Tokens } from "marked"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, dirname, join, posix, relative } from "node:path"
-import { docsOf, surface } from "./api.ts"
+import { docsOf, readExports, surface } from "./api.ts"
 import { entries } from "./entries.ts"
+import { escapeHtml, highlightHtml, highlightStyle } from "./highlight.ts"
 import { root, src } from "./sources.ts"
 import { wings } from "./wings.ts"
 
@@ -40,47 +41,35 @@ const prose = (comment: string): string =>
 
 const moduleComment = (text: string): string => prose(/^\/\*\*((?:(?!\*\/)[\s\S])*)\*\//.exec(text)?.[1] ?? "")
 
-/** The name of a line of the public surface: of what it exports, and of its declaration where that has another one. */
-const nameOf = (line: string): string =>
-  /^(?:\w+: )?(?:const|class|interface|type|function|enum) (\w+)/.exec(line)?.[1] ?? /^(\w+)/.exec(line)?.[1] ?? line
-
-/** Sections of exports, one for each line of the public surface. */
-const exportsOf = (path: string, lines: string): string => {
-  const docs = docsOf(join(src, path))
-  return lines
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => {
-      const alias = /^(\w+): /.exec(line)?.[1]
-      const name = alias ?? nameOf(line)
-      return `## ${name}\n\n${prose(docs.get(name) ?? "")}\n\n\`\`\`text\n${line.length > 600 ? `${line.slice(0, 600)} …` : line}\n\`\`\`\n`
-    })
+/** A section for each export: its comment and its declaration. */
+const renderExports = (file: string): string => {
+  const path = join(src, file)
+  const docs = docsOf(path)
+  return readExports(path)
+    .map(
+      ({ declaration, name }) => `## ${name}\n\n${prose(docs.get(name) ?? "")}\n\n\`\`\`ts\n${declaration}\n\`\`\`\n`
+    )
     .join("\n")
 }
 
-/** Page of what a file exports. */
-const referencePage = (title: string, path: string, file: string, lines: string): Page => ({
+/** Page of the exports of a file. */
+const referencePage = (title: string, path: string, file: string): Page => ({
   section: "Reference",
   title,
   path: `reference/${path}`,
   source: `src/${file}`,
-  markdown: `# ${title}\n\n\`src/${file}\`\n\n${moduleComment(readFileSync(join(src, file), "utf8"))}\n\n${exportsOf(file, lines)}`
+  markdown: `# ${title}\n\n\`src/${file}\`\n\n${moduleComment(readFileSync(join(src, file), "utf8"))}\n\n${renderExports(file)}`
 })
 
 /** Reference of the modules, and of the entries that export something besides modules. */
 const reference = (): ReadonlyArray<Page> => {
   const text = surface()
-  const modules = Array.from(
-    text.matchAll(/^### (.+)\n\n(.+)\n\n```ts\n([\s\S]*?)\n```$/gm),
-    ([, names = "", file = "", lines = ""]) => referencePage(names, names.split(", ")[0] ?? names, file, lines)
+  const modules = Array.from(text.matchAll(/^### (.+)\n\n(.+)\n\n```ts$/gm), ([, names = "", file = ""]) =>
+    referencePage(names, names.split(", ")[0] ?? names, file)
   )
   const ofEntries = entries().flatMap(({ source, specifier }) => {
-    const lines = new RegExp(`^## ${specifier}\n(?:(?!^#)[\\s\\S])*?\`\`\`ts\n([\\s\\S]*?)\n\`\`\`$`, "m").exec(
-      text
-    )?.[1]
-    return lines === undefined
-      ? []
-      : [referencePage(specifier, specifier.replaceAll("/", "-"), relative(src, source), lines)]
+    const hasOwn = new RegExp(`^## ${specifier}\n(?:(?!^#)[\\s\\S])*?\`\`\`ts$`, "m").test(text)
+    return hasOwn ? [referencePage(specifier, specifier.replaceAll("/", "-"), relative(src, source))] : []
   })
   return [...ofEntries, ...modules.toSorted((a, b) => (a.title < b.title ? -1 : 1))]
 }
@@ -131,9 +120,6 @@ export const sitePages = (): ReadonlyArray<Page> => [
   ...reference()
 ]
 
-const escaped = (text: string): string =>
-  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
-
 /** The anchor of a heading, as GitHub names it. */
 export const slug = (heading: string): string =>
   heading
@@ -161,8 +147,9 @@ main{padding:1rem 1rem 6rem;overflow-wrap:anywhere}td,th{overflow-wrap:normal}td
 pre{padding:.8rem;overflow:auto}pre code{background:none}code{padding:.1em .25em}pre code{padding:0}
 table{border-collapse:collapse;display:block;overflow:auto}td,th{border:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top}
 input{width:100%;box-sizing:border-box;font:inherit;padding:.3rem}a{color:light-dark(#2460c8,#8ab4f8)}
-nav a{text-decoration:none}nav a[aria-current]{font-weight:600;color:inherit}code.language-text{white-space:pre-wrap;overflow-wrap:anywhere}
-@media(max-width:55rem){body{display:block}nav{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line)}}`
+select{font:inherit;margin:0 0 .5rem}nav a{text-decoration:none}nav a[aria-current]{font-weight:600;color:inherit}code.language-text{white-space:pre-wrap;overflow-wrap:anywhere}
+@media(max-width:55rem){body{display:block}nav{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line)}}
+${highlightStyle}`
 
 /**
  * Closes the contents on a narrow screen, where they stand above the page. Finds pages by words; the index is loaded
@@ -177,15 +164,42 @@ list.replaceChildren(...items);if(words.length>0&&items.length===0)list.textCont
 field.addEventListener("input",()=>{if(window.pages)return show();if(document.querySelector("#index"))return
 const s=document.createElement("script");s.id="index";s.src=base+"search.js";s.onload=show;document.head.append(s)})`
 
+/** Offers the released versions of the page. `versions.js` is beside the folders of all versions. */
+const versionsScript = `const chosen=document.querySelector("#versions"),page=location.pathname.split("/").slice(-document.body.dataset.base.split("/").length).join("/")
+for(const version of window.versions??[])chosen.append(new Option(version,version,false,version===chosen.dataset.version))
+chosen.addEventListener("change",()=>{location.href=base+"../"+chosen.value+"/"+page})`
+
+/** Options of {@link renderSite}. */
+export interface SiteOptions {
+  readonly pages?: ReadonlyArray<Page> | undefined
+  /** Version of a released site, which is in a folder of that name beside the other versions. */
+  readonly version?: string | undefined
+}
+
+/** Index of all pages with their summaries for language models. `linkOf` returns the path of a page. */
+export const renderLlms = (pages: ReadonlyArray<Page>, linkOf: (page: Page) => string): string => {
+  const { description, name }: { readonly name: string; readonly description: string } = JSON.parse(
+    read("package.json")
+  )
+  const list = (section: Page["section"]) =>
+    pages
+      .filter((one) => one.section === section)
+      .map((one) => {
+        const text = one.section === "Tours" ? "" : summary(one.markdown)
+        return `- [${one.title}](${linkOf(one)})${text === "" ? "" : `: ${text}`}`
+      })
+      .join("\n")
+  const sections = (["Start", "Guides", "Tours", "Reference"] as const).map((one) => `## ${one}\n\n${list(one)}\n\n`)
+  return `# ${name}\n\n> ${description}\n\n${sections.join("")}## Optional\n\n${list("Architecture")}\n`
+}
+
 /**
  * The files of the site by their paths: a page of HTML and one of Markdown for each, the index of the search,
  * `llms.txt`.
  */
-export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMap<string, string> => {
+export const renderSite = ({ pages = sitePages(), version }: SiteOptions = {}): ReadonlyMap<string, string> => {
   const bySource = new Map(pages.map((one) => [one.source, one] as const))
-  const { description, name }: { readonly name: string; readonly description: string } = JSON.parse(
-    read("package.json")
-  )
+  const { name }: { readonly name: string } = JSON.parse(read("package.json"))
 
   /** The page that a link of another one means; undefined where no page shows that file. */
   const linked = (from: Page, target: string): Page | undefined => {
@@ -198,13 +212,17 @@ export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMa
     const marked = new Marked({
       renderer: {
         // Texts such as <provider> are meant as they stand; comments mark the files of examples.
-        html: ({ text }: Tokens.HTML | Tokens.Tag) => (text.trimStart().startsWith("<!--") ? "" : escaped(text)),
+        html: ({ text }: Tokens.HTML | Tokens.Tag) => (text.trimStart().startsWith("<!--") ? "" : escapeHtml(text)),
         heading({ depth, text, tokens }: Tokens.Heading) {
           return `<h${depth} id="${slug(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
         },
+        code({ lang = "", text }: Tokens.Code) {
+          const language = lang.split(" ")[0] ?? ""
+          return `<pre><code class="language-${escapeHtml(language)}">${highlightHtml(text, language)}</code></pre>\n`
+        },
         link({ href, tokens }: Tokens.Link) {
           const text = this.parser.parseInline(tokens)
-          if (/^(?:https?:|mailto:|#)/.test(href)) return `<a href="${escaped(href)}">${text}</a>`
+          if (/^(?:https?:|mailto:|#)/.test(href)) return `<a href="${escapeHtml(href)}">${text}</a>`
           const [path = "", anchor] = href.split("#")
           const found = linked(from, path)
           return found === undefined
@@ -221,16 +239,24 @@ export const renderSite = (pages: ReadonlyArray<Page> = sitePages()): ReadonlyMa
             .filter((one) => one.section === section)
             .map(
               (one) =>
-                `<li><a href="${up}${one.path}.html"${one === from ? ' aria-current="page"' : ""}>${escaped(one.title)}</a></li>`
+                `<li><a href="${up}${one.path}.html"${one === from ? ' aria-current="page"' : ""}>${escapeHtml(one.title)}</a></li>`
             )
             .join("")}</ul></details>`
       )
       .join("\n")
+    const versions =
+      version === undefined
+        ? ""
+        : `<select id="versions" data-version="${escapeHtml(version)}" aria-label="Version"></select>`
+    const scripts =
+      version === undefined
+        ? `<script>${script}</script>`
+        : `<script src="${up}../versions.js"></script><script>${script}\n${versionsScript}</script>`
     return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(from.title)} · ${name}</title><style>${style}</style></head>
-<body data-base="${up}"><nav><input type="search" placeholder="Search" aria-label="Search"><ul id="found"></ul>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(from.title)} · ${name}</title><style>${style}</style></head>
+<body data-base="${up}"><nav>${versions}<input type="search" placeholder="Search" aria-label="Search"><ul id="found"></ul>
 ${contents}</nav><main>
-${marked.parse(from.markdown, { async: false })}</main><script>${script}</script></body></html>
+${marked.parse(from.markdown, { async: false })}</main>${scripts}</body></html>
 `
   }
 
@@ -240,14 +266,6 @@ ${marked.parse(from.markdown, { async: false })}</main><script>${script}</script
     path: one.path,
     text: one.markdown.toLowerCase().replaceAll(/\s+/g, " ")
   }))
-  const lines = (section: Page["section"]) =>
-    pages
-      .filter((one) => one.section === section)
-      .map((one) => {
-        const text = one.section === "Tours" ? "" : summary(one.markdown)
-        return `- [${one.title}](${one.path}.md)${text === "" ? "" : `: ${text}`}`
-      })
-      .join("\n")
   return new Map([
     ...pages.flatMap(
       (one) =>
@@ -257,11 +275,6 @@ ${marked.parse(from.markdown, { async: false })}</main><script>${script}</script
         ] as const
     ),
     ["search.js", `window.pages=${JSON.stringify(index).replaceAll("<", "\\u003c")}\n`] as const,
-    [
-      "llms.txt",
-      `# ${name}\n\n> ${description}\n\n## Start\n\n${lines("Start")}\n\n## Guides\n\n${lines("Guides")}\n\n## Tours\n\n${lines("Tours")}\n\n## Reference\n\n${lines(
-        "Reference"
-      )}\n\n## Optional\n\n${lines("Architecture")}\n`
-    ] as const
+    ["llms.txt", renderLlms(pages, ({ path }) => `${path}.md`)] as const
   ])
 }
