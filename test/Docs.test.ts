@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { dirname, join, posix } from "node:path"
 import { findNearestPath, getRootShape, findShapeOfPath } from "../src/base/config/internal/Tree.ts"
 import { root } from "./support/sources.ts"
-import { renderSite, sitePages, slug } from "./support/site.ts"
+import { readImages, renderSite, sitePages, slug } from "./support/site.ts"
 
 const pages = sitePages()
 
@@ -154,6 +154,15 @@ describe("documentation", () => {
     assert.notInclude(files.get("index.html"), "<!-- ")
     assert.include(files.get("guides/first-agent.html"), '<span class="kwd">import</span>')
     assert.notInclude(files.get("index.html"), "versions.js")
+    const pictures = Array.from(
+      (files.get("index.html") ?? "").matchAll(/<img src="([^"]+)" alt="[^"]+"/g),
+      ([, src = ""]) => src
+    )
+    assert.isAbove(pictures.length, 1)
+    assert.deepStrictEqual(
+      pictures.filter((path) => !readImages().has(path)),
+      []
+    )
   })
 
   it("of a release offers the other versions", () => {

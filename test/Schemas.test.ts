@@ -38,9 +38,11 @@ const loaded = (file: unknown) =>
     })
   )
 
-const samples = Array.from(
-  readFileSync(join(root, "README.md"), "utf8").matchAll(/```yaml\n([\s\S]*?)```/g),
-  ([, yaml = ""]) => yaml
+const samples = ["README", "scratchpad/guides/configuration", "scratchpad/guides/permissions"].flatMap((page) =>
+  Array.from(
+    readFileSync(join(root, `${page}.md`), "utf8").matchAll(/```yaml\n([\s\S]*?)```/g),
+    ([, yaml = ""]) => yaml
+  )
 )
 
 const taken = [

@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { parseArgs } from "node:util"
 import { renderPackageDocs } from "./support/packageDocs.ts"
-import { renderSite } from "./support/site.ts"
+import { readImages, renderSite } from "./support/site.ts"
 import { renderVersions } from "./support/siteVersions.ts"
 
 const { positionals, values } = parseArgs({
@@ -16,7 +16,7 @@ const { positionals, values } = parseArgs({
 const [directory] = positionals
 if (directory === undefined) throw new Error("Give the directory to write to: node test/docs.ts dist/site")
 
-const writeAll = (to: string, files: ReadonlyMap<string, string>): void => {
+const writeAll = (to: string, files: ReadonlyMap<string, string | Uint8Array>): void => {
   for (const [path, text] of files) {
     mkdirSync(dirname(join(to, path)), { recursive: true })
     writeFileSync(join(to, path), text)
@@ -31,5 +31,6 @@ if (values.package === true) {
   const own = join(directory, values.version ?? "")
   rmSync(own, { recursive: true, force: true })
   writeAll(own, renderSite({ version: values.version }))
+  writeAll(own, readImages())
   if (values.version !== undefined) writeAll(directory, renderVersions(readdirSync(directory)))
 }

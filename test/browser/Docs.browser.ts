@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { pathToFileURL } from "node:url"
 import type { Browser } from "playwright-core"
-import { renderSite } from "../support/site.ts"
+import { readImages, renderSite } from "../support/site.ts"
 import * as Browsers from "./browser.ts"
 
 let browser: Browser
@@ -14,7 +14,7 @@ let folder = ""
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "hermes-docs-"))
-  for (const [path, text] of renderSite()) {
+  for (const [path, text] of [...renderSite(), ...readImages()]) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)
   }

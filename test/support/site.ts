@@ -147,7 +147,7 @@ main{padding:1rem 1rem 6rem;overflow-wrap:anywhere}td,th{overflow-wrap:normal}td
 pre{padding:.8rem;overflow:auto}pre code{background:none}code{padding:.1em .25em}pre code{padding:0}
 table{border-collapse:collapse;display:block;overflow:auto}td,th{border:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top}
 input{width:100%;box-sizing:border-box;font:inherit;padding:.3rem}a{color:light-dark(#2460c8,#8ab4f8)}
-select{font:inherit;margin:0 0 .5rem}nav a{text-decoration:none}nav a[aria-current]{font-weight:600;color:inherit}code.language-text{white-space:pre-wrap;overflow-wrap:anywhere}
+img{max-width:100%;height:auto}select{font:inherit;margin:0 0 .5rem}nav a{text-decoration:none}nav a[aria-current]{font-weight:600;color:inherit}code.language-text{white-space:pre-wrap;overflow-wrap:anywhere}
 @media(max-width:55rem){body{display:block}nav{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line)}}
 ${highlightStyle}`
 
@@ -174,6 +174,12 @@ export interface SiteOptions {
   readonly pages?: ReadonlyArray<Page> | undefined
   /** Version of a released site, which is in a folder of that name beside the other versions. */
   readonly version?: string | undefined
+}
+
+/** The pictures of all pages by their paths in the site. */
+export const readImages = (): ReadonlyMap<string, Uint8Array> => {
+  const folder = join(root, "scratchpad/guides/images")
+  return new Map(readdirSync(folder).map((name) => [`images/${name}`, readFileSync(join(folder, name))] as const))
 }
 
 /** Index of all pages with their summaries for language models. `linkOf` returns the path of a page. */
@@ -216,6 +222,8 @@ export const renderSite = ({ pages = sitePages(), version }: SiteOptions = {}): 
         heading({ depth, text, tokens }: Tokens.Heading) {
           return `<h${depth} id="${slug(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
         },
+        image: ({ href, text }: Tokens.Image) =>
+          `<img src="${up}images/${escapeHtml(basename(href))}" alt="${escapeHtml(text)}">`,
         code({ lang = "", text }: Tokens.Code) {
           const language = lang.split(" ")[0] ?? ""
           return `<pre><code class="language-${escapeHtml(language)}">${highlightHtml(text, language)}</code></pre>\n`
