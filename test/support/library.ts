@@ -81,7 +81,7 @@ const parts = [
   },
   {
     name: "clients",
-    modules: ["ai-sdk", "cluster", "effect-ai", "promise", "server"].map((name) => `kit/entry/${name}`),
+    modules: ["ai-sdk", "cluster", "effect-ai", "promise", "server", "workflow"].map((name) => `kit/entry/${name}`),
     sharedOnly: true
   }
 ]

@@ -26,14 +26,14 @@ import { SessionId } from "../../base/domain/Ids.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
 import { Agent } from "../../agent/Agent.ts"
 import { waitForSession } from "../../agent/BusySession.ts"
-import type { RunOptions } from "../../agent/RunInput.ts"
+import type { RunOptions, StartOptions } from "../../agent/RunInput.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { Outcome } from "./Runs.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
 
 /** Input of a run that may have been started before. */
-export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCalls" | "onInterrupt"> {
+export interface Input extends Omit<StartOptions, "sessionId" | "goesOn" | "openCalls" | "onInterrupt"> {
   readonly sessionId: string
   /** Number of messages in the session before the run. */
   readonly firstPosition: number

@@ -19,6 +19,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import * as Json from "../../base/domain/Json.ts"
+import type * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as SqlFailure from "../../base/platform/SqlFailure.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
 import { ClusterDatabase, openRunsIndex, buildRunTables, stallColumns } from "./ClusterDatabase.ts"
@@ -250,6 +251,24 @@ const formatChannelName = (schema: string): string => `hermes_work_${schema}`.sl
 /** Schedule for listening again after the connection of the listener broke. */
 const listenAgain = Schedule.spaced("1 second")
 
+/** Runs `then` whenever a channel is notified, and after each time that the connection was lost. */
+export const listenOn = (
+  sql: PostgresClient.Client,
+  channel: string,
+  then: Effect.Effect<void>
+): Effect.Effect<never> => {
+  const listened = Effect.scoped(
+    Effect.flatMap(sql.listen(channel), (news) =>
+      // All notifications that arrived meanwhile are handled together.
+      Effect.forever(Effect.andThen(Queue.takeAll(news), then))
+    )
+  ).pipe(Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)))
+  return listened.pipe(
+    Effect.andThen(Effect.schedule(Effect.andThen(then, listened), listenAgain)),
+    Effect.andThen(Effect.never)
+  )
+}
+
 /** Stores the runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
   Runs,
@@ -260,23 +279,13 @@ export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.ef
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
       announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
-      listen: (then) => {
-        const listened = Effect.scoped(
-          Effect.flatMap(sql.listen(formatChannelName(schema)), (news) =>
-            // All notifications that arrived meanwhile are handled together.
-            Effect.forever(Effect.andThen(Queue.takeAll(news), then))
-          )
-        ).pipe(Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)))
-        return listened.pipe(
-          Effect.andThen(Effect.schedule(Effect.andThen(then, listened), listenAgain)),
-          Effect.andThen(Effect.never)
-        )
-      }
+      listen: (then) => listenOn(sql, formatChannelName(schema), then)
     })
   })
 )
 
-const toClusterErrorAt =
+/** Converts a failure of the SQLite file at `path`. */
+export const toClusterErrorAt =
   (path: string) =>
   (error: SqlError): ClusterError =>
     new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
