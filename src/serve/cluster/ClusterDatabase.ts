@@ -51,6 +51,10 @@ export const stallColumns = [
 /** The index that finds the oldest unfinished runs, shared with SQLite. */
 export const openRunsIndex = "CREATE INDEX IF NOT EXISTS runs_open ON runs (made) WHERE state <> 'done'"
 
+/** The index that finds the next turn of a session, shared with SQLite. */
+export const openTurnsIndex =
+  "CREATE INDEX IF NOT EXISTS runs_open_turns ON runs (session_id, made) WHERE state <> 'done'"
+
 /** Migration statements, one list for each version of the tables. A released list must never be changed. */
 const steps: ReadonlyArray<ReadonlyArray<string>> = [
   [
@@ -85,7 +89,8 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
     "CREATE INDEX runs_ended ON runs (ended_at) WHERE state = 'done'"
   ],
   [openRunsIndex],
-  stallColumns
+  stallColumns,
+  [openTurnsIndex]
 ]
 
 /**

@@ -8,6 +8,11 @@
  * remain in the database and move to another runner with their shard. If a runner dies, another runner restarts its
  * run, and the handler continues from the state in the store ({@link "./DurableRun.ts"}). The outcome of a run is
  * written once.
+ *
+ * Turns of one session are chained: a turn that is behind another one suspends its workflow on a durable deferred, and
+ * the end of each run completes the deferred of the first turn that is left. A waiting turn has no fiber, no place in a
+ * runner, and makes no statements. The end and the wake-up are part of the workflow of the ended run, so they are
+ * repeated if its runner dies between them.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -24,6 +29,7 @@ import * as EntityId from "effect/cluster/EntityId"
 import { Sharding } from "effect/cluster/Sharding"
 import * as Activity from "effect/workflow/Activity"
 import * as DurableClock from "effect/workflow/DurableClock"
+import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
@@ -142,8 +148,6 @@ const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outc
   return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
 }
 
-/** Schedule for checking if an earlier turn of the session has ended, without a time limit. */
-const turnChecks = Schedule.spaced("500 millis")
 /** Schedule for checking if the attempts of a worker that closes have ended. Its scope bounds the wait. */
 const endChecks = Schedule.spaced("100 millis")
 
@@ -164,11 +168,6 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
       const attempt: WorkerService["attempt"] = (request) =>
         Effect.gen(function* () {
           attempts.add(request.id)
-          // Turns of one session run in the order of their submission.
-          yield* Effect.repeat(runs.isBehind(request.id, request.sessionId), {
-            while: (isBehind) => isBehind,
-            schedule: turnChecks
-          })
           return yield* permits.withPermit(
             Effect.suspend(() =>
               isClosed
@@ -213,11 +212,38 @@ const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
   )
 }
 
+/** Completed when no earlier run of the session is left. */
+const turn = DurableDeferred.make("turn")
+
+/** Waits until the earlier runs of the session are over: turns of one session run in the order of their submission. */
+const waitForTurn = Effect.fnUntraced(function* ({ id, sessionId }: Request) {
+  const runs = yield* Runs
+  if (yield* runs.isBehind(id, sessionId)) yield* DurableDeferred.await(turn)
+})
+
+/**
+ * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn that
+ * was submitted meanwhile either sees the end or is found.
+ */
+const endRun = Effect.fnUntraced(function* (id: string, outcome: Outcome) {
+  const runs = yield* Runs
+  yield* runs.finish(id, outcome)
+  const next = yield* runs.findNextTurn(id)
+  if (next === undefined) return
+  const engine = yield* WorkflowEngine
+  yield* engine.deferredDone(turn, {
+    workflowName: RunWorkflow._tag,
+    executionId: yield* computeExecutionId(next),
+    deferredName: turn.name,
+    exit: Exit.void
+  })
+  yield* runs.announce
+})
+
 /** Executes the workflow on this runner. */
 export const layer = RunWorkflow.toLayer(
   Effect.fnUntraced(function* (request) {
     const { attempt } = yield* Worker
-    const runs = yield* Runs
     const attempts = Effect.gen(function* () {
       for (let number = 0; ; number++) {
         const outcome: Outcome = yield* Activity.make({
@@ -230,13 +256,14 @@ export const layer = RunWorkflow.toLayer(
       }
     })
     // A run that is already over retains its outcome.
-    yield* attempts.pipe(
-      Effect.flatMap((outcome) => runs.finish(request.id, outcome)),
+    yield* waitForTurn(request).pipe(
+      Effect.andThen(attempts),
+      Effect.flatMap((outcome) => endRun(request.id, outcome)),
       // The engine reports a suspension, and the move to another runner, as interrupts.
       Effect.catchCause((cause) =>
         Cause.hasInterrupts(cause)
           ? Effect.failCause(cause)
-          : Effect.catch(runs.finish(request.id, makeBrokenOutcome(cause)), () => Effect.failCause(cause))
+          : Effect.catch(endRun(request.id, makeBrokenOutcome(cause)), () => Effect.failCause(cause))
       ),
       Effect.orDie
     )
@@ -267,7 +294,9 @@ interface IdleRun {
  * `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`; `test/serve/cluster/Suspension.test.ts` shows
  * it).
  *
- * If an unfinished run has no attempt here for two checks, the state of its workflow is read, and again at the fourth
+ * Only the first unfinished run of each session is examined; the others wait for their turn.
+ *
+ * If such a run has no attempt here for two checks, the state of its workflow is read, and again at the fourth
  * check, the eighth, and so on. A suspended workflow is resumed. If the workflow is complete, it could not write the
  * outcome of the run. The run then fails with the reason, so that the next turn of its session can begin. A workflow
  * without a reply is left unchanged.
@@ -285,14 +314,15 @@ export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | Wo
         if (answered === undefined) return
         if (answered._tag === "Suspended") return yield* RunWorkflow.resume(execution)
         const { exit } = answered
-        yield* runs.finish(
+        yield* endRun(
           id,
           Exit.isFailure(exit)
             ? makeBrokenOutcome(exit.cause)
             : makeFailedOutcome("the run ended, but its outcome was lost", true)
         )
       },
-      Effect.provideService(WorkflowEngine, engine)
+      Effect.provideService(WorkflowEngine, engine),
+      Effect.provideService(Runs, runs)
     )
     const look = Effect.gen(function* () {
       const found = new Map<string, IdleRun>()

@@ -22,7 +22,7 @@ import * as Json from "../../base/domain/Json.ts"
 import type * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as SqlFailure from "../../base/platform/SqlFailure.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
-import { ClusterDatabase, openRunsIndex, buildRunTables, stallColumns } from "./ClusterDatabase.ts"
+import { ClusterDatabase, openRunsIndex, openTurnsIndex, buildRunTables, stallColumns } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** A submitted run. */
@@ -105,7 +105,12 @@ export interface Service {
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
   /** Returns true if an earlier run of the session is not over. */
   readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
-  /** Returns the ids of at most `most` unfinished runs, the oldest first. */
+  /** Returns the id of the first unfinished run in the session of a run, if any. */
+  readonly findNextTurn: (id: string) => Effect.Effect<string | undefined, ClusterError>
+  /**
+   * Returns the ids of at most `most` unfinished runs that do not wait for an earlier run of their session, the oldest
+   * first.
+   */
   readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */
@@ -181,7 +186,7 @@ const makeQueries = ({
   listed,
   run,
   sql
-}: RunsPlace): RunsPart<"counts" | "failures" | "isBehind" | "open" | "outcomes"> => ({
+}: RunsPlace): RunsPart<"counts" | "failures" | "findNextTurn" | "isBehind" | "open" | "outcomes"> => ({
   outcomes: (ids) =>
     ids.length === 0
       ? Effect.succeed(new Map())
@@ -207,9 +212,20 @@ const makeQueries = ({
           AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
       (rows) => rows.length > 0
     ),
+  findNextTurn: (id) =>
+    Effect.map(
+      run(sql<{ readonly id: string }>`
+        SELECT id FROM runs WHERE session_id = (SELECT session_id FROM runs WHERE id = ${id}) AND state <> 'done'
+        ORDER BY made LIMIT 1`),
+      ([row]) => row?.id
+    ),
   open: (most) =>
     Effect.map(
-      run(sql<{ readonly id: string }>`SELECT id FROM runs WHERE state <> 'done' ORDER BY made LIMIT ${most}`),
+      run(sql<{ readonly id: string }>`
+        SELECT id FROM runs WHERE state <> 'done' AND NOT EXISTS (
+          SELECT 1 FROM runs AS earlier
+          WHERE earlier.session_id = runs.session_id AND earlier.state <> 'done' AND earlier.made < runs.made)
+        ORDER BY made LIMIT ${most}`),
       (rows) => rows.map(({ id }) => id)
     ),
   counts: Effect.map(
@@ -313,6 +329,7 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
             for (const statement of buildRunTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
           }
           yield* sql.unsafe(openRunsIndex).unprepared
+          yield* sql.unsafe(openTurnsIndex).unprepared
           const columns = yield* sql<{ readonly name: string }>`SELECT name FROM pragma_table_info('runs')`
           if (!columns.some(({ name }) => name === "stalls")) {
             for (const statement of stallColumns) yield* sql.unsafe(statement).unprepared
