@@ -16,6 +16,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -33,6 +34,7 @@ import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
+import { Inbox } from "./Inbox.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Runs } from "./Runs.ts"
 
 /** The workflow of a run. Each id has one execution. */
@@ -51,6 +53,8 @@ export const computeExecutionId = (id: string): Effect.Effect<string> =>
 export interface Work extends Request {
   readonly firstPosition: number
   readonly starts: number
+  /** Completes when the run is cancelled. The handler then has ten seconds to end. */
+  readonly cancelled?: Effect.Effect<void> | undefined
 }
 
 /** Executes the requests of one kind. Failures are returned as outcomes. */
@@ -99,11 +103,18 @@ const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
   isPassing
 })
 
+/** Outcome of a run that was cancelled. */
+export const cancelledOutcome: Outcome = { status: "failed", message: "the run was cancelled", isPassing: false }
+
+/** Time that a cancelled run has to end, before it is interrupted. */
+const cancellationGrace = "10 seconds"
+
 /** Makes one attempt of a run: asks for admission, records the start in the database, and runs the handler. */
 const runAttempt = Effect.fnUntraced(function* (
   { admit, handlers, messages, runner }: WorkerOptions,
   runs: Runs["Service"],
-  request: Request
+  request: Request,
+  cancelled: Effect.Effect<void>
 ): Effect.fn.Return<Outcome, { readonly message: string }> {
   const { id, kind, sessionId } = request
   const handler = handlers[kind]
@@ -118,7 +129,10 @@ const runAttempt = Effect.fnUntraced(function* (
       false
     )
   }
-  const outcome = yield* handler({ ...request, ...started })
+  const outcome = yield* Effect.raceFirst(
+    handler({ ...request, ...started, cancelled }),
+    cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
+  )
   if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
   return outcome
 })
@@ -152,7 +166,7 @@ const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outc
 const endChecks = Schedule.spaced("100 millis")
 
 /** Provides the worker of a runner. */
-export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
+export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Inbox | Runs | Sharding> =>
   Layer.effect(
     Worker,
     Effect.gen(function* () {
@@ -160,20 +174,43 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
       const sharding = yield* Sharding
       const level = yield* References.MinimumLogLevel
       const permits = yield* Semaphore.make(options.concurrency)
-      const attempts = new Set<string>()
+      const inbox = yield* Inbox
+      /** Runs with an attempt that is active or waits for its start, each with its cancellation. */
+      const attempts = new Map<string, { readonly sessionId: string; readonly cancelled: Deferred.Deferred<void> }>()
+      /** Takes the cancellations of a session: the ends are stored, then running attempts are stopped. */
+      const takeCancellations = Effect.fnUntraced(function* (sessionId: string) {
+        const ids = yield* inbox.take(sessionId, "cancel", (messages) =>
+          Effect.forEach(messages, ({ body }) => Effect.as(runs.finish(body, cancelledOutcome), body))
+        )
+        for (const id of ids ?? []) {
+          const active = attempts.get(id)
+          if (active !== undefined) yield* Deferred.succeed(active.cancelled, undefined)
+        }
+      })
+      const readInbox = Effect.gen(function* () {
+        const sessions = new Set(Array.from(attempts.values(), ({ sessionId }) => sessionId))
+        for (const sessionId of yield* inbox.listPending(Array.from(sessions), "cancel"))
+          yield* takeCancellations(sessionId)
+      }).pipe(Effect.catch(({ message }) => Effect.logWarning(message)))
+      yield* Effect.forkScoped(inbox.listen(readInbox))
       let running = 0
       let isClosed = false
       const changeRunningCount = (change: number) => Effect.sync(() => options.report((running += change)))
 
       const attempt: WorkerService["attempt"] = (request) =>
         Effect.gen(function* () {
-          attempts.add(request.id)
+          const cancelled = yield* Deferred.make<void>()
+          attempts.set(request.id, { sessionId: request.sessionId, cancelled })
           return yield* permits.withPermit(
             Effect.suspend(() =>
               isClosed
                 ? leaveToNextOwner(sharding)
                 : Effect.ensuring(
-                    Effect.andThen(changeRunningCount(1), runAttempt(options, runs, request)),
+                    changeRunningCount(1).pipe(
+                      // A cancellation may have been sent to a runner that died.
+                      Effect.andThen(takeCancellations(request.sessionId)),
+                      Effect.andThen(runAttempt(options, runs, request, Deferred.await(cancelled)))
+                    ),
                     changeRunningCount(-1)
                   )
             )
@@ -221,6 +258,18 @@ const waitForTurn = Effect.fnUntraced(function* ({ id, sessionId }: Request) {
   if (yield* runs.isBehind(id, sessionId)) yield* DurableDeferred.await(turn)
 })
 
+/** Wakes the workflow of a run that waits for its turn. */
+export const wakeTurn = Effect.fnUntraced(function* (id: string) {
+  const engine = yield* WorkflowEngine
+  yield* engine.deferredDone(turn, {
+    workflowName: RunWorkflow._tag,
+    executionId: yield* computeExecutionId(id),
+    deferredName: turn.name,
+    exit: Exit.void
+  })
+  yield* (yield* Runs).announce
+})
+
 /**
  * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn that
  * was submitted meanwhile either sees the end or is found.
@@ -229,15 +278,7 @@ const endRun = Effect.fnUntraced(function* (id: string, outcome: Outcome) {
   const runs = yield* Runs
   yield* runs.finish(id, outcome)
   const next = yield* runs.findNextTurn(id)
-  if (next === undefined) return
-  const engine = yield* WorkflowEngine
-  yield* engine.deferredDone(turn, {
-    workflowName: RunWorkflow._tag,
-    executionId: yield* computeExecutionId(next),
-    deferredName: turn.name,
-    exit: Exit.void
-  })
-  yield* runs.announce
+  if (next !== undefined) yield* wakeTurn(next)
 })
 
 /** Executes the workflow on this runner. */
