@@ -4,8 +4,8 @@
  * **Details**
  *
  * A message is a row. Its sender notifies the runners, and the runner that works on the session takes it. Messages of a
- * session are taken in the order in which they were sent. Each is taken once: the row is removed in the transaction that
- * stores its effect. If the runner dies before, the next owner of the session takes the message when it starts.
+ * session are taken in the order in which they were sent. Each is taken once: the row is removed in the transaction
+ * that stores its effect. If the runner dies before, the next owner of the session takes the message when it starts.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -82,7 +82,8 @@ const make = ({ listed, listen, notify, run, sql, transaction }: InboxPlace): Se
       ? Effect.succeed([])
       : Effect.map(
           run(sql<{ readonly id: string }>`
-            SELECT DISTINCT session_id AS id FROM inbox WHERE kind = ${kind} AND session_id IN (${listed(sessionIds)})`),
+            SELECT DISTINCT session_id AS id FROM inbox
+            WHERE kind = ${kind} AND session_id IN (${listed(sessionIds)})`),
           (rows) => rows.map(({ id }) => id)
         ),
   listen

@@ -271,8 +271,8 @@ export const wakeTurn = Effect.fnUntraced(function* (id: string) {
 })
 
 /**
- * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn that
- * was submitted meanwhile either sees the end or is found.
+ * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn
+ * that was submitted meanwhile either sees the end or is found.
  */
 const endRun = Effect.fnUntraced(function* (id: string, outcome: Outcome) {
   const runs = yield* Runs

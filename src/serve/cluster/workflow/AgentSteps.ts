@@ -52,7 +52,7 @@ export type AgentRunOptions = Pick<
 
 /** Options of {@link agent}. `Self` is the key of the agent. */
 export interface AgentOptions<State, A, Self = Agent> {
-  /** Agent that runs. Defaults to the one of the runtime. */
+  /** Agent that runs. Defaults to the agent of the runtime. */
   readonly agent?: Context.Key<Self, AgentService> | undefined
   readonly prompt: RunOptions["prompt"] | ((state: NoInfer<State>) => RunOptions["prompt"])
   /** Schema of the value in which the run ends. Without it, the value is the text of the answer. */
@@ -167,7 +167,7 @@ export const agent =
             const earlier = continues === undefined ? undefined : place.sessions.get(continues)
             const sessionId = earlier ?? makeSessionId(place, name)
             const text = yield* computeValue(toPath(place, name), () =>
-              // The values of the state are those of the steps before, whose types the block lists.
+              // The state has the values of the earlier steps, with the types of the block.
               typeof prompt === "function" ? prompt(state as State) : prompt
             )
             const value = yield* runAgent(place, {
@@ -259,7 +259,7 @@ export const handoff =
             const sessionId = makeSessionId(place, name)
             let current: Names = first
             let asked = yield* computeValue(path, () =>
-              // The values of the state are those of the steps before, whose types the block lists.
+              // The state has the values of the earlier steps, with the types of the block.
               typeof prompt === "function" ? prompt(state as State) : prompt
             )
             for (let hop = 0; hop <= limit; hop++) {

@@ -1,6 +1,6 @@
 /**
- * The workflow of `effect/workflow` behind a definition. Its tag is made of the name and the version, so that executions
- * of an earlier version continue with their own definition.
+ * The workflow of `effect/workflow` behind a definition. Its tag is made of the name and the version, so that
+ * executions of an earlier version continue with their own definition.
  */
 import * as Schema from "effect/Schema"
 import * as Workflow from "effect/workflow/Workflow"

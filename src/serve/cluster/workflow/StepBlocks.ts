@@ -123,7 +123,7 @@ export const forEach =
         blocks: [{ label: "each", nodes }],
         run: (state, place) =>
           Effect.flatMap(
-            // The values of the state are those of the steps before, whose types the block lists.
+            // The state has the values of the earlier steps, with the types of the block.
             computeValue(toPath(place, name), () => items(state as StepState as State)),
             (list) =>
               Effect.forEach(
@@ -136,7 +136,7 @@ export const forEach =
     )
   }
 
-/** Adds a choice between named cases. The choice is stored; the value is that of the chosen case. */
+/** Adds a choice between named cases. The choice is stored; the value is the value of the chosen case. */
 export const branch =
   <const Name extends string, State extends object, Built extends Bodies<NoInfer<State>>>(
     name: Exclude<Name, keyof State>,
@@ -168,7 +168,7 @@ export const branch =
               name,
               kind: "branch",
               output: Schema.String,
-              // The values of the state are those of the steps before, whose types the block lists.
+              // The state has the values of the earlier steps, with the types of the block.
               execute: () => Effect.sync(() => on(state as StepState as State)),
               describe: (label) => label
             })
@@ -179,7 +179,7 @@ export const branch =
     )
   }
 
-/** Adds steps that run if a condition holds. Otherwise the value is that of `otherwise`, or `undefined`. */
+/** Adds steps that run if a condition holds. Otherwise the value is the value of `otherwise`, or `undefined`. */
 export const when =
   <const Name extends string, State extends object, A, E = never, R = never, B = undefined, E2 = never, R2 = never>(
     name: Exclude<Name, keyof State>,
@@ -209,7 +209,7 @@ export const when =
               name,
               kind: "branch",
               output: Schema.Boolean,
-              // The values of the state are those of the steps before, whose types the block lists.
+              // The state has the values of the earlier steps, with the types of the block.
               execute: () => Effect.sync(() => options.if(state as StepState as State)),
               describe: (isTrue) => (isTrue ? "yes" : "no")
             }),
@@ -221,7 +221,7 @@ export const when =
 
 /**
  * Adds steps that repeat until a condition holds. They see the value of the last round as `current`, and the number of
- * this round, counted from 1, as `round`. The value is that of the last round. Fails with `StepLimitReached` after
+ * this round, counted from 1, as `round`. The value is the value of the last round. Fails with `StepLimitReached` after
  * `limit` rounds.
  */
 export const loop =
@@ -251,7 +251,7 @@ export const loop =
         run: (state, place) =>
           Effect.gen(function* () {
             const path = toPath(place, name)
-            // The values of the state are those of the steps before, whose types the block lists.
+            // The state has the values of the earlier steps, with the types of the block.
             let current: unknown = yield* computeValue(path, () => initial(state as StepState as State))
             for (let round = 1; round <= limit; round++) {
               const value = yield* runInner(nodes, { ...state, current, round }, place, name, `#${round}`)

@@ -50,8 +50,8 @@ export const checkShape = ({ name, steps, version }: WorkflowShape): void => {
   const check = (one: string, subject: string): void => {
     if (!namePattern.test(one)) {
       throw new Error(
-        `workflow ${name}: the name of ${subject} is ${JSON.stringify(one)}: use at most 64 letters, digits, _ and -, ` +
-          "with a letter first"
+        `workflow ${name}: the name of ${subject} is ${JSON.stringify(one)}: use at most 64 letters, ` +
+          "digits, _ and -, with a letter first"
       )
     }
   }

@@ -141,7 +141,8 @@ export const answer = Effect.fnUntraced(function* ({
       "unknown",
       execution === undefined
         ? `there is no execution ${id}: list the open questions`
-        : `execution ${id} has not asked "${question}": ${open.length === 0 ? "no question is open" : `open: ${open.join(", ")}`}`
+        : `execution ${id} has not asked "${question}": ` +
+            (open.length === 0 ? "no question is open" : `open: ${open.join(", ")}`)
     )
   }
   if (execution.state !== "running") {

@@ -198,7 +198,7 @@ export const step =
             kind: "step",
             output,
             error,
-            // The values of the state are those of the steps before, whose types the block lists.
+            // The state has the values of the earlier steps, with the types of the block.
             execute: (call) => run(state as State, call)
           })
           return retry === undefined ? work : retryStored(work, toPath(place, name), retry)
@@ -224,7 +224,7 @@ export const question =
         schemas: [answer],
         run: (state, place) =>
           Effect.flatMap(
-            // The values of the state are those of the steps before, whose types the block lists.
+            // The state has the values of the earlier steps, with the types of the block.
             computeValue(toPath(place, name), () => (typeof prompt === "string" ? prompt : prompt(state as State))),
             (text) => StepQuestions.ask(place, { name, prompt: text, schema: answer })
           )
@@ -253,7 +253,7 @@ export const sleep =
               execute: () => Effect.orDie(store.beginStep(place.execution, { ...entry, state: "waiting" }))
             })
             const time = yield* computeValue(path, () =>
-              // The values of the state are those of the steps before, whose types the block lists.
+              // The state has the values of the earlier steps, with the types of the block.
               typeof duration === "function" ? duration(state as State) : duration
             )
             yield* pause(path, time)
@@ -271,7 +271,7 @@ export const result =
       makeNode<never, never>({
         name: "result",
         kind: "result",
-        // The values of the state are those of the steps before, whose types the block lists.
+        // The state has the values of the earlier steps, with the types of the block.
         run: (state, place) => computeValue(toPath(place, "result"), () => compute(state as State))
       })
     )
@@ -302,7 +302,7 @@ export const child =
             const path = toPath(place, name)
             const store = yield* WorkflowStore
             const id = `${place.execution}/${path}`
-            // The values of the state are those of the steps before, whose types the block lists.
+            // The state has the values of the earlier steps, with the types of the block.
             const value = yield* computeValue(path, () => input(state as State))
             yield* runStored(place, {
               name: `${name} started`,

@@ -12,7 +12,7 @@ import { makeTypedWorkflow } from "./EngineWorkflow.ts"
 import type { StepServices } from "./StepExecution.ts"
 import { type AnyWorkflow, listNodes, runNodes, type StepFailure, type Workflow } from "./StepNodes.ts"
 import { WorkflowChanged } from "./WorkflowError.ts"
-import { WorkflowStore } from "./WorkflowStore.ts"
+import { type Service, WorkflowStore } from "./WorkflowStore.ts"
 
 const makeOutcomeSchema = ({ failureSchema, outputSchema }: AnyWorkflow) =>
   Schema.fromJsonString(
@@ -36,11 +36,17 @@ export const decodeOutcome = <Input, Output, E>(
     (exit) => exit as Exit.Exit<Output, E | StepFailure>
   )
 
-/** Executions whose code runs in this process, by id. */
-const active = new Set<string>()
+/** Executions whose code runs in this process, by their store. */
+const activeByStore = new WeakMap<Service, Set<string>>()
 
-/** Returns true if the code of an execution runs in this process. */
-export const isActive = (id: string): boolean => active.has(id)
+const listActive = (store: Service): Set<string> => {
+  const known = activeByStore.get(store) ?? new Set<string>()
+  activeByStore.set(store, known)
+  return known
+}
+
+/** Returns true if the code of an execution in a store runs in this process. */
+export const isActive = (store: Service, id: string): boolean => listActive(store).has(id)
 
 /** Registers one definition with the engine. */
 const registerWorkflow = <R>(workflow: AnyWorkflow<R>) => {
@@ -56,6 +62,7 @@ const registerWorkflow = <R>(workflow: AnyWorkflow<R>) => {
     ({ id, input }) =>
       Effect.gen(function* () {
         const store = yield* WorkflowStore
+        const active = listActive(store)
         active.add(id)
         return yield* runNodes(nodes, { input }, { execution: id, prefix: "", sessions: new Map() }).pipe(
           Effect.onExit((exit) => {
@@ -80,12 +87,13 @@ const listWithChildren = <R>(workflows: ReadonlyArray<AnyWorkflow<R>>): Readonly
     const known = found.get(workflow.tag)
     if (known !== undefined && known.digest !== workflow.digest) {
       throw new Error(
-        `two workflows are ${workflow.name}, version ${workflow.version}, and differ: increase the version of the new one`
+        `two workflows are ${workflow.name}, version ${workflow.version}, and differ: ` +
+          "increase the version of the new one"
       )
     }
     if (known !== undefined) return
     found.set(workflow.tag, workflow)
-    // The services of a child are a part of those of its parent.
+    // The type of the parent lists the services of its children.
     for (const node of listNodes(workflow.nodes)) (node.children as ReadonlyArray<AnyWorkflow<R>>).forEach(visit)
   }
   workflows.forEach(visit)

@@ -35,7 +35,7 @@ import { makeEngineWorkflow } from "./EngineWorkflow.ts"
 import * as WorkflowExecution from "./WorkflowExecution.ts"
 import { createTables, type Execution, makeInDatabase, WorkflowStore } from "./WorkflowStore.ts"
 
-/** Prefix of the engine's tables, which are separate from those of submitted runs. */
+/** Prefix of the engine's tables, which are separate from the tables of submitted runs. */
 const prefix = "workflow"
 
 /** Makes the settings of the shards. Their intervals are so short that a dead process is noticed within seconds. */
@@ -91,7 +91,7 @@ const resumption: Layer.Layer<never, never, Sharding | WorkflowEngine | Workflow
       const found = new Map<string, number>()
       const due: Array<readonly [Execution, string]> = []
       for (const execution of yield* store.list({ state: "running" })) {
-        if (WorkflowExecution.isActive(execution.id)) continue
+        if (WorkflowExecution.isActive(store, execution.id)) continue
         const executionId = yield* makeEngineWorkflow(execution).executionId({ id: execution.id, input: null })
         if (!sharding.hasShardId(sharding.getShardId(EntityId.make(executionId), "default"))) continue
         const count = (idle.get(execution.id) ?? 0) + 1
@@ -160,8 +160,9 @@ const removeDead = Layer.effectDiscard(
     const look = Effect.gen(function* () {
       for (const [{ address }] of yield* runners.getRunners) {
         const number = Number.parseInt(address.host.slice(address.host.lastIndexOf("-") + 1), 36)
-        const [row] = yield* run(sql<{ readonly isAlive: boolean }>`
-          SELECT ${PostgresLeases.isProcessAlive(sql, sql.literal(String(number)), sql`clock_timestamp() - make_interval(secs => 5)`)} AS "isAlive"`)
+        const seen = sql`clock_timestamp() - make_interval(secs => 5)`
+        const isAlive = PostgresLeases.isProcessAlive(sql, sql.literal(String(number)), seen)
+        const [row] = yield* run(sql<{ readonly isAlive: boolean }>`SELECT ${isAlive} AS "isAlive"`)
         if (row?.isAlive === false) yield* runners.unregister(address)
       }
     })

@@ -255,11 +255,9 @@ export const waitForQuestion = (
           return yield* makeNotFound(id, `execution ${id} is ${state} without an open question`)
         return question
       })
-      while (true) {
-        const question = yield* look
-        if (question !== undefined) return question
-        yield* Effect.sleep("100 millis")
-      }
+      const found = yield* Effect.repeat(look, { until: (question) => question !== undefined, schedule: looks })
+      // The repetition ends with a question alone.
+      return found === undefined ? yield* Effect.never : found
     })
   )
 

@@ -346,7 +346,8 @@ const makeQuestions = ({
   sql
 }: WorkflowPlace): Pick<Service, "ask" | "closeQuestion" | "openQuestions" | "question"> => {
   const columns = sql.literal(
-    'q.execution, q.question, q.round, q.prompt, q.schema_json AS "schema", q.is_answered AS "isAnswered", q.asked_at AS "askedAt"'
+    'q.execution, q.question, q.round, q.prompt, q.schema_json AS "schema", ' +
+      'q.is_answered AS "isAnswered", q.asked_at AS "askedAt"'
   )
   return {
     ask: ({ execution, prompt, question, round, schema }) =>
