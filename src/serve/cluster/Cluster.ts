@@ -216,11 +216,11 @@ export const submit = (request: Request): Effect.Effect<Outcome | undefined, Clu
   Cluster.use((cluster) => cluster.submit(request))
 
 /** Cancels a run. Returns false if the run is over. See {@link Service.cancel}. */
-export const cancel = (id: string): Effect.Effect<boolean, ClusterError, Cluster> =>
+const cancelRun = (id: string): Effect.Effect<boolean, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.cancel(id))
 
 /** Starts a failed run again, and returns the id of the new run. See {@link Service.retry}. */
-export const retry = (id: string): Effect.Effect<string, ClusterError, Cluster> =>
+const retryRun = (id: string): Effect.Effect<string, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.retry(id))
 
 /** Schedule for reading the outcomes of runs, without a time limit. */
@@ -248,7 +248,7 @@ export const waitForOutcomes = Effect.fnUntraced(function* (
  * Follows a run that any runner executes, from the run record: returns its entries as they are written, each with its
  * sequence number, and ends with the run. `after` is the last number that the caller has read.
  */
-export const watch = (
+const watchRun = (
   id: string,
   { after = 0 }: { readonly after?: number | undefined } = {}
 ): Stream.Stream<NumberedEntry, ClusterError | SessionStoreError, Cluster | SessionActivity | SessionStore> =>
@@ -281,3 +281,5 @@ export const watch = (
       return Stream.flatMap(Stream.fromEffectRepeat(next), (entries) => Stream.fromIterable(entries))
     })
   )
+
+export { cancelRun as cancel, retryRun as retry, watchRun as watch }

@@ -58,7 +58,7 @@ interface InboxPlace extends Pick<RunsPlace, "listed" | "listen" | "run" | "sql"
   readonly notify: Effect.Effect<void>
 }
 
-const make = ({ listed, listen, notify, run, sql, transaction }: InboxPlace): Service => ({
+const makeInbox = ({ listed, listen, notify, run, sql, transaction }: InboxPlace): Service => ({
   send: ({ body, kind, sessionId }) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       Effect.andThen(
@@ -96,7 +96,7 @@ export const layerPostgres: Layer.Layer<Inbox, never, ClusterDatabase> = Layer.e
   Inbox,
   Effect.gen(function* () {
     const { run, schema, sql } = yield* ClusterDatabase
-    return make({
+    return makeInbox({
       sql,
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
@@ -114,7 +114,7 @@ export const layerSqlite = (path: string): Layer.Layer<Inbox, never, SqlClient.S
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const news = yield* PubSub.sliding<void>(1)
-      return make({
+      return makeInbox({
         sql,
         run: runSqlite(path),
         listed: (texts) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`,

@@ -50,7 +50,7 @@ export type AgentRunOptions = Pick<
   | "tools"
 >
 
-/** Options of {@link agent}. `Self` is the key of the agent. */
+/** Options of {@link addAgent}. `Self` is the key of the agent. */
 export interface AgentOptions<State, A, Self = Agent> {
   /** Agent that runs. Defaults to the agent of the runtime. */
   readonly agent?: Context.Key<Self, AgentService> | undefined
@@ -94,7 +94,7 @@ const runAgent = <A, Self>(
 ): Effect.Effect<A, StepFailed, AgentNeeds | Self | StepServices> =>
   Effect.gen(function* () {
     const path = toPath(place, name)
-    const fail = (reason: string, message: string) =>
+    const makeFailure = (reason: string, message: string) =>
       new StepFailed({ step: path, reason, message: `step ${path}: ${message}` })
     const firstPosition = isContinued
       ? yield* runStored(place, {
@@ -102,12 +102,13 @@ const runAgent = <A, Self>(
           kind,
           isInner: true,
           output: Schema.Int,
-          execute: () => Effect.mapError(countMessages(sessionId), (error) => fail(error._tag, describeError(error)))
+          execute: () =>
+            Effect.mapError(countMessages(sessionId), (error) => makeFailure(error._tag, describeError(error)))
         })
       : 0
     const format = yield* Effect.mapError(
       isTyped ? AnswerFormat.resolveOutput(output) : Effect.succeed(undefined),
-      (error) => fail(error._tag, describeError(error))
+      (error) => makeFailure(error._tag, describeError(error))
     )
     const work = Effect.gen(function* () {
       const done = yield* DurableRun.run({
@@ -122,14 +123,16 @@ const runAgent = <A, Self>(
         // Without a schema of the caller, the value is the text.
         return isCompletedExit(done.exit)
           ? (done.text as A)
-          : yield* fail(done.exit, `the run of the agent ended early (${done.exit})`)
+          : yield* makeFailure(done.exit, `the run of the agent ended early (${done.exit})`)
       }
       const json = AnswerFormat.findJson(done.text)
       return yield* Effect.mapError(
         json === undefined ? Effect.fail("the answer is not JSON") : format.decode(JSON.parse(json)),
-        (problem) => fail("InvalidOutput", problem)
+        (problem) => makeFailure("InvalidOutput", problem)
       )
-    }).pipe(Effect.mapError((error) => (error instanceof StepFailed ? error : fail(error._tag, describeError(error)))))
+    }).pipe(
+      Effect.mapError((error) => (error instanceof StepFailed ? error : makeFailure(error._tag, describeError(error))))
+    )
     const stored = runStored(place, {
       name,
       kind,
@@ -145,7 +148,7 @@ const makeSessionId = (place: Place, name: string): string =>
   `workflow-${Digest.toHex(place.execution, 10)}-${toPath(place, name).replaceAll(/[^\w-]+/gu, "-")}`
 
 /** Adds a run of an agent. Its value is the text of the answer, or the value of `output`. */
-export const agent =
+export const addAgent =
   <const Name extends string, State extends object, A = string, Self = Agent>(
     name: Exclude<Name, keyof State>,
     options: AgentOptions<State, A, Self>
@@ -204,7 +207,7 @@ export interface HandoffAnswer<Names extends string, A> {
   readonly answer: A
 }
 
-/** Options of {@link handoff}. */
+/** Options of {@link addHandoff}. */
 export interface HandoffOptions<State, Names extends string, A> {
   readonly agents: Readonly<Record<Names, HandoffAgent<NoInfer<Names>>>>
   /** Agent that reads the prompt. */
@@ -231,7 +234,7 @@ const makeHopSchema = <A>(output: ValueSchema<A>, targets: ReadonlyArray<string>
  * Adds a conversation that starts with one agent and may be handed to others, each with its own instructions and tools.
  * All of them work in one session, so that each reads what the others said. Every change of the agent is stored.
  */
-export const handoff =
+export const addHandoff =
   <const Name extends string, State extends object, const Names extends string, A = string>(
     name: Exclude<Name, keyof State>,
     { agents, first, limit = defaultHandoffs, output, prompt, retry }: HandoffOptions<State, Names, A>

@@ -56,7 +56,7 @@ export interface Concurrency {
  * Adds branches that run at the same time. The value has the value of each branch by its name. The first failure of a
  * branch interrupts the others.
  */
-export const all =
+export const addBranches =
   <const Name extends string, State extends object, Built extends Bodies<NoInfer<State>>>(
     name: Exclude<Name, keyof State>,
     branches: Built,
@@ -99,7 +99,7 @@ export const all =
  * Adds steps that run once for each item of a list. They see it as `item`, and its position as `index`. The value is
  * the list of their values, in the order of the items. The first failure interrupts the others.
  */
-export const forEach =
+export const addForEach =
   <const Name extends string, State extends object, Item, A, E = never, R = never>(
     name: Exclude<Name, keyof State>,
     {
@@ -137,7 +137,7 @@ export const forEach =
   }
 
 /** Adds a choice between named cases. The choice is stored; the value is the value of the chosen case. */
-export const branch =
+export const addChoice =
   <const Name extends string, State extends object, Built extends Bodies<NoInfer<State>>>(
     name: Exclude<Name, keyof State>,
     { cases, on }: { readonly cases: Built; readonly on: (state: NoInfer<State>) => NoInfer<keyof Built & string> }
@@ -180,7 +180,7 @@ export const branch =
   }
 
 /** Adds steps that run if a condition holds. Otherwise the value is the value of `otherwise`, or `undefined`. */
-export const when =
+export const addCondition =
   <const Name extends string, State extends object, A, E = never, R = never, B = undefined, E2 = never, R2 = never>(
     name: Exclude<Name, keyof State>,
     options: {
@@ -224,7 +224,7 @@ export const when =
  * this round, counted from 1, as `round`. The value is the value of the last round. Fails with `StepLimitReached` after
  * `limit` rounds.
  */
-export const loop =
+export const addLoop =
   <const Name extends string, State extends object, A, E = never, R = never>(
     name: Exclude<Name, keyof State>,
     {

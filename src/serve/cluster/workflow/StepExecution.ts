@@ -124,7 +124,7 @@ export const runStored = <A, E, R>(
 }
 
 /** Waits inside a workflow. A pause of more than two seconds survives the process to the second. */
-export const pause = (path: string, duration: Duration.Input): Effect.Effect<void, never, StepServices> =>
+export const waitFor = (path: string, duration: Duration.Input): Effect.Effect<void, never, StepServices> =>
   DurableClock.sleep({ name: path, duration, inMemoryThreshold: "2 seconds" })
 
 /** Repeats failed work by a schedule. The pauses are durable, and each attempt is stored. */
@@ -135,7 +135,7 @@ export const retryStored = <A, E, R>(
 ): Effect.Effect<A, E, R | StepServices> =>
   Effect.gen(function* () {
     const advance = yield* Schedule.toStep(schedule)
-    const attempt = (number: number): Effect.Effect<A, E, R | StepServices> =>
+    const runAttempt = (number: number): Effect.Effect<A, E, R | StepServices> =>
       Effect.catch(Effect.provideService(work, Activity.CurrentAttempt, number), (failure) =>
         Effect.gen(function* () {
           const delay = yield* Effect.map(
@@ -143,9 +143,9 @@ export const retryStored = <A, E, R>(
             ([, duration]) => duration
           ).pipe(Pull.catchDone(() => Effect.succeed(undefined)))
           if (delay === undefined) return yield* Effect.fail(failure)
-          yield* pause(`${path} retry ${number}`, delay)
-          return yield* attempt(number + 1)
+          yield* waitFor(`${path} retry ${number}`, delay)
+          return yield* runAttempt(number + 1)
         })
       )
-    return yield* attempt(1)
+    return yield* runAttempt(1)
   })

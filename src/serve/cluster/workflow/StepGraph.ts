@@ -47,7 +47,7 @@ export const listSteps = (steps: ReadonlyArray<StepShape>): ReadonlyArray<StepSh
 
 /** Throws with one line if the definition of a workflow is not valid: a name is malformed, or two steps share one. */
 export const checkShape = ({ name, steps, version }: WorkflowShape): void => {
-  const check = (one: string, subject: string): void => {
+  const checkName = (one: string, subject: string): void => {
     if (!namePattern.test(one)) {
       throw new Error(
         `workflow ${name}: the name of ${subject} is ${JSON.stringify(one)}: use at most 64 letters, ` +
@@ -55,12 +55,12 @@ export const checkShape = ({ name, steps, version }: WorkflowShape): void => {
       )
     }
   }
-  check(name, "the workflow")
+  checkName(name, "the workflow")
   if (!Number.isSafeInteger(version) || version < 1)
     throw new Error(`workflow ${name}: version is ${version}: use a whole number from 1`)
   const known = new Set<string>()
   for (const step of listSteps(steps)) {
-    check(step.name, "a step")
+    checkName(step.name, "a step")
     if (known.has(step.name))
       throw new Error(`workflow ${name}: two steps have the name "${step.name}": give each step a name of its own`)
     known.add(step.name)
@@ -99,7 +99,7 @@ type Ends = ReadonlyArray<readonly [node: string, label: string]>
  */
 export const toMermaid = (shape: WorkflowShape, entries: ReadonlyArray<StepEntry> = []): string => {
   const lines = ["flowchart TD", "  begin([begin])"]
-  const connect = (from: Ends, to: string): void => {
+  const drawArrows = (from: Ends, to: string): void => {
     for (const [node, label] of from) lines.push(`  ${node} -->${label === "" ? "" : `|${escapeLabel(label)}|`} ${to}`)
   }
   const drawStep = (before: Ends, { branches, detail, kind, name }: StepShape): Ends => {
@@ -109,14 +109,14 @@ export const toMermaid = (shape: WorkflowShape, entries: ReadonlyArray<StepEntry
     lines.push(`  ${node}${open}"${escapeLabel(label)}"${close}`)
     const state = summarizeState(entries.filter((entry) => entry.name === name))
     if (state !== undefined) lines.push(`  class ${node} ${state}`)
-    connect(before, node)
+    drawArrows(before, node)
     if (branches.length === 0) return [[node, ""]]
     const ends = branches.map(({ label, steps }) => steps.reduce<Ends>(drawStep, [[node, label]]))
     if (kind === "branch" || kind === "all") return ends.flat()
-    for (const end of ends) connect(end, node)
+    for (const end of ends) drawArrows(end, node)
     return [[node, ""]]
   }
-  connect(shape.steps.reduce<Ends>(drawStep, [["begin", ""]]), "done([done])")
+  drawArrows(shape.steps.reduce<Ends>(drawStep, [["begin", ""]]), "done([done])")
   if (entries.length > 0) {
     lines.push(
       "  classDef done fill:#d5f0d5",

@@ -37,7 +37,7 @@ export interface AskedQuestion<A> {
 }
 
 /** Asks a question, and suspends the execution until it is answered. */
-export const ask = <A>(
+export const askQuestion = <A>(
   place: Place,
   { name, prompt, schema }: AskedQuestion<A>
 ): Effect.Effect<A, StepFailed, StepServices> =>
@@ -124,20 +124,20 @@ export interface GivenAnswer {
 }
 
 /** Answers a question of any execution in the store. Each question takes one answer. */
-export const answer = Effect.fnUntraced(function* ({
+export const giveAnswer = Effect.fnUntraced(function* ({
   answer,
   id,
   question
 }: GivenAnswer): Effect.fn.Return<void, AnswerRefused | ClusterError, WorkflowEngine | WorkflowStore> {
   const store = yield* WorkflowStore
   const engine = yield* WorkflowEngine
-  const refuse = (reason: AnswerRefused["reason"], message: string) =>
+  const makeRefusal = (reason: AnswerRefused["reason"], message: string) =>
     new AnswerRefused({ id, question, reason, message })
   const execution = yield* store.get(id)
   const asked = yield* store.question(id, question)
   if (execution === undefined || asked === undefined) {
     const open = (yield* store.openQuestions(id)).map((one) => one.question)
-    return yield* refuse(
+    return yield* makeRefusal(
       "unknown",
       execution === undefined
         ? `there is no execution ${id}: list the open questions`
@@ -146,13 +146,16 @@ export const answer = Effect.fnUntraced(function* ({
     )
   }
   if (execution.state !== "running") {
-    return yield* refuse("late", `execution ${id} is ${execution.state}: its question "${question}" takes no answer`)
+    return yield* makeRefusal(
+      "late",
+      `execution ${id} is ${execution.state}: its question "${question}" takes no answer`
+    )
   }
-  const answered = refuse("answered", `question "${question}" of execution ${id} was answered before`)
+  const answered = makeRefusal("answered", `question "${question}" of execution ${id} was answered before`)
   if (asked.isAnswered) return yield* answered
   const problem = yield* describeProblem(asked.schema, answer)
   if (problem !== undefined)
-    return yield* refuse("invalid", `the answer to "${question}" has another form than its schema: ${problem}`)
+    return yield* makeRefusal("invalid", `the answer to "${question}" has another form than its schema: ${problem}`)
   const workflow = makeEngineWorkflow(execution)
   const executionId = yield* workflow.executionId({ id, input: null })
   const deferred = makeDeferred(question, asked.round)

@@ -59,7 +59,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { WorkflowEngine, WorkflowInstance } from "effect/workflow/WorkflowEngine"
 import { makeTypedWorkflow, toTag } from "./EngineWorkflow.ts"
-import { computeValue, pause, retryStored, runStored, toPath } from "./StepExecution.ts"
+import { computeValue, retryStored, runStored, toPath, waitFor } from "./StepExecution.ts"
 import type { StepCall, ValueSchema } from "./StepExecution.ts"
 import * as StepGraph from "./StepGraph.ts"
 import {
@@ -80,16 +80,22 @@ import { StepFailed, StepLimitReached } from "./WorkflowError.ts"
 import { WorkflowStore } from "./WorkflowStore.ts"
 
 export {
-  agent,
+  addAgent as agent,
   type AgentNeeds,
   type AgentOptions,
   type AgentRunOptions,
-  handoff,
+  addHandoff as handoff,
   type HandoffAgent,
   type HandoffAnswer,
   type HandoffOptions
 } from "./AgentSteps.ts"
-export { all, branch, forEach, loop, when } from "./StepBlocks.ts"
+export {
+  addBranches as all,
+  addChoice as branch,
+  addForEach as forEach,
+  addLoop as loop,
+  addCondition as when
+} from "./StepBlocks.ts"
 export type { StepCall, ValueSchema } from "./StepExecution.ts"
 export type { StepBranch, StepKind, StepShape, WorkflowShape } from "./StepGraph.ts"
 export type {
@@ -157,16 +163,16 @@ const toJsonSchema = (schema: ValueSchema<unknown>): unknown => {
 }
 
 /** Returns the graph of a workflow as data. */
-export const describe = ({ name, nodes, version }: AnyWorkflow): StepGraph.WorkflowShape => ({
+const describeWorkflow = ({ name, nodes, version }: AnyWorkflow): StepGraph.WorkflowShape => ({
   name,
   version,
   steps: toShapes(nodes)
 })
 
 /** Returns the graph of a workflow as Mermaid text. */
-export const toMermaid = (workflow: AnyWorkflow): string => StepGraph.toMermaid(describe(workflow))
+export const toMermaid = (workflow: AnyWorkflow): string => StepGraph.toMermaid(describeWorkflow(workflow))
 
-/** Work of a {@link step}. */
+/** Work of a {@link addStep}. */
 export interface StepOptions<State, A, E, R> {
   readonly output: ValueSchema<A>
   /** Schema of the failures of `run`. Without it, `run` cannot fail. */
@@ -177,7 +183,7 @@ export interface StepOptions<State, A, E, R> {
 }
 
 /** Adds an effect as a step. Its value is stored once. A failure, after the repetitions, ends the execution. */
-export const step =
+const addStep =
   <const Name extends string, State extends object, A, E = never, R = never>(
     name: Exclude<Name, keyof State>,
     { error, output, retry, run }: StepOptions<State, A, E, R>
@@ -207,7 +213,7 @@ export const step =
     )
 
 /** Adds a question. The execution waits, without a place in a process, until any process answers it by id. */
-export const question =
+const addQuestion =
   <const Name extends string, State extends object, A>(
     name: Exclude<Name, keyof State>,
     {
@@ -226,13 +232,13 @@ export const question =
           Effect.flatMap(
             // The state has the values of the earlier steps, with the types of the block.
             computeValue(toPath(place, name), () => (typeof prompt === "string" ? prompt : prompt(state as State))),
-            (text) => StepQuestions.ask(place, { name, prompt: text, schema: answer })
+            (text) => StepQuestions.askQuestion(place, { name, prompt: text, schema: answer })
           )
       })
     )
 
 /** Adds a pause. It ends at its time even if the process is replaced meanwhile. It has no value. */
-export const sleep =
+const addPause =
   <State extends object>(name: string, duration: Duration.Input | ((state: NoInfer<State>) => Duration.Input)) =>
   <Last, E, R>(self: Block<State, Last, E, R>): Block<State, Last, E, R> =>
     appendNode<State, Last, E, R>(
@@ -256,14 +262,14 @@ export const sleep =
               // The state has the values of the earlier steps, with the types of the block.
               typeof duration === "function" ? duration(state as State) : duration
             )
-            yield* pause(path, time)
+            yield* waitFor(path, time)
             yield* Effect.orDie(store.endStep(place.execution, path, "done"))
           })
       })
     )
 
 /** Replaces the last value of a block by a function of its state. It is not a step and is not stored. */
-export const result =
+const setResult =
   <State extends object, A>(compute: (state: NoInfer<State>) => A) =>
   <Last, E, R>(self: Block<State, Last, E, R>): Block<State, A, E, R> =>
     appendNode<State, A, E, R>(
@@ -280,7 +286,7 @@ export const result =
  * Adds another workflow as a step. It runs as an execution under the id of this one and the name of the step, and its
  * failures are failures of this workflow.
  */
-export const child =
+const addChildWorkflow =
   <const Name extends string, State extends object, Input, Output, E, R>(
     name: Exclude<Name, keyof State>,
     {
@@ -339,3 +345,12 @@ export const child =
           })
       })
     )
+
+export {
+  addChildWorkflow as child,
+  addPause as sleep,
+  addQuestion as question,
+  addStep as step,
+  describeWorkflow as describe,
+  setResult as result
+}

@@ -83,7 +83,7 @@ const registerWorkflow = <R>(workflow: AnyWorkflow<R>) => {
 /** Lists workflows with those that their steps start, each once. */
 const listWithChildren = <R>(workflows: ReadonlyArray<AnyWorkflow<R>>): ReadonlyArray<AnyWorkflow<R>> => {
   const found = new Map<string, AnyWorkflow<R>>()
-  const visit = (workflow: AnyWorkflow<R>): void => {
+  const addWorkflow = (workflow: AnyWorkflow<R>): void => {
     const known = found.get(workflow.tag)
     if (known !== undefined && known.digest !== workflow.digest) {
       throw new Error(
@@ -94,9 +94,9 @@ const listWithChildren = <R>(workflows: ReadonlyArray<AnyWorkflow<R>>): Readonly
     if (known !== undefined) return
     found.set(workflow.tag, workflow)
     // The type of the parent lists the services of its children.
-    for (const node of listNodes(workflow.nodes)) (node.children as ReadonlyArray<AnyWorkflow<R>>).forEach(visit)
+    for (const node of listNodes(workflow.nodes)) (node.children as ReadonlyArray<AnyWorkflow<R>>).forEach(addWorkflow)
   }
-  workflows.forEach(visit)
+  workflows.forEach(addWorkflow)
   return Array.from(found.values())
 }
 

@@ -200,7 +200,7 @@ export interface StartOptions<Input> {
  * Starts an execution, and returns when it is stored. An id that was started before is not started again, whatever its
  * input is.
  */
-export const start = <Input, Output, E, R>(
+const startExecution = <Input, Output, E, R>(
   workflow: Workflow<Input, Output, E, R>,
   { id, input }: StartOptions<NoInfer<Input>>
 ): Effect.Effect<void, ClusterError | ExecutionNotFound, WorkflowRuns> =>
@@ -219,7 +219,7 @@ export const start = <Input, Output, E, R>(
 const looks = Schedule.spaced("100 millis")
 
 /** Waits until an execution is over, and returns its value or fails with its failure. */
-export const wait = <Input, Output, E, R>(
+const waitForEnd = <Input, Output, E, R>(
   workflow: Workflow<Input, Output, E, R>,
   id: string
 ): Effect.Effect<Output, ClusterError | E | ExecutionCancelled | ExecutionNotFound | StepFailure, WorkflowRuns> =>
@@ -265,12 +265,12 @@ export const waitForQuestion = (
  * Answers a question from any process. Each question takes one answer: a late, second or malformed one fails with
  * `AnswerRefused`.
  */
-export const answer = (
+const answerQuestion = (
   given: StepQuestions.GivenAnswer
-): Effect.Effect<void, AnswerRefused | ClusterError, WorkflowRuns> => withServices(StepQuestions.answer(given))
+): Effect.Effect<void, AnswerRefused | ClusterError, WorkflowRuns> => withServices(StepQuestions.giveAnswer(given))
 
 /** Cancels an execution and interrupts its running steps. Returns false if it was over. */
-export const cancel = (id: string): Effect.Effect<boolean, ClusterError | ExecutionNotFound, WorkflowRuns> =>
+const cancelExecution = (id: string): Effect.Effect<boolean, ClusterError | ExecutionNotFound, WorkflowRuns> =>
   withServices(
     Effect.gen(function* () {
       const store = yield* WorkflowStore.WorkflowStore
@@ -285,7 +285,7 @@ export const cancel = (id: string): Effect.Effect<boolean, ClusterError | Execut
   )
 
 /** Returns the state of an execution with its steps. */
-export const view = (id: string): Effect.Effect<ExecutionView, ClusterError | ExecutionNotFound, WorkflowRuns> =>
+const viewExecution = (id: string): Effect.Effect<ExecutionView, ClusterError | ExecutionNotFound, WorkflowRuns> =>
   withServices(
     Effect.gen(function* () {
       const store = yield* WorkflowStore.WorkflowStore
@@ -294,7 +294,7 @@ export const view = (id: string): Effect.Effect<ExecutionView, ClusterError | Ex
   )
 
 /** Lists executions, the oldest first. */
-export const list = (
+const listExecutions = (
   filter: WorkflowStore.ExecutionFilter = {}
 ): Effect.Effect<ReadonlyArray<WorkflowStore.Execution>, ClusterError, WorkflowRuns> =>
   WorkflowRuns.use(({ store }) => store.list(filter))
@@ -302,3 +302,12 @@ export const list = (
 /** Returns the graph of a workflow as Mermaid text, coloured by the states of the steps in an execution. */
 export const toMermaid = (workflow: AnyWorkflow, { steps }: Pick<ExecutionView, "steps">): string =>
   StepGraph.toMermaid({ name: workflow.name, version: workflow.version, steps: toShapes(workflow.nodes) }, steps)
+
+export {
+  answerQuestion as answer,
+  cancelExecution as cancel,
+  listExecutions as list,
+  startExecution as start,
+  viewExecution as view,
+  waitForEnd as wait
+}

@@ -276,7 +276,7 @@ const makeExecutions = ({ run, sql }: WorkflowPlace): Pick<Service, "add" | "fin
   const columns = sql.literal(
     'id, workflow, version, digest, state, outcome, started_at AS "startedAt", ended_at AS "endedAt"'
   )
-  const get = (id: string) =>
+  const getExecution = (id: string) =>
     Effect.map(run(sql<Columns<Execution>>`SELECT ${columns} FROM workflow_executions WHERE id = ${id}`), ([row]) =>
       row === undefined ? undefined : toExecution(row)
     )
@@ -290,7 +290,7 @@ const makeExecutions = ({ run, sql }: WorkflowPlace): Pick<Service, "add" | "fin
           ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING ${columns}`)
         return row === undefined ? yield* Effect.die(new Error(`the execution ${id} was not stored`)) : toExecution(row)
       }),
-    get,
+    get: getExecution,
     list: ({ most = defaultMost, state, workflow }) =>
       Effect.map(
         run(sql<Columns<Execution>>`
