@@ -215,11 +215,9 @@ export const makeTurnRequest = ({
 export const submit = (request: Request): Effect.Effect<Outcome | undefined, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.submit(request))
 
-/** Cancels a run. Returns false if the run is over. See {@link Service.cancel}. */
 const cancelRun = (id: string): Effect.Effect<boolean, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.cancel(id))
 
-/** Starts a failed run again, and returns the id of the new run. See {@link Service.retry}. */
 const retryRun = (id: string): Effect.Effect<string, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.retry(id))
 
@@ -244,10 +242,6 @@ export const waitForOutcomes = Effect.fnUntraced(function* (
   return found
 })
 
-/**
- * Follows a run that any runner executes, from the run record: returns its entries as they are written, each with its
- * sequence number, and ends with the run. `after` is the last number that the caller has read.
- */
 const watchRun = (
   id: string,
   { after = 0 }: { readonly after?: number | undefined } = {}
@@ -282,4 +276,14 @@ const watchRun = (
     })
   )
 
-export { cancelRun as cancel, retryRun as retry, watchRun as watch }
+/** Cancels a run. Returns false if the run is over. See {@link Service.cancel}. */
+export const cancel = cancelRun
+
+/** Starts a failed run again, and returns the id of the new run. See {@link Service.retry}. */
+export const retry = retryRun
+
+/**
+ * Follows a run that any runner executes, from the run record: returns its entries as they are written, each with its
+ * sequence number, and ends with the run. `after` is the last number that the caller has read.
+ */
+export const watch = watchRun

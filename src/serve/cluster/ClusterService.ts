@@ -61,20 +61,20 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
         }),
         retry: Effect.fnUntraced(function* (id) {
           const run = yield* runs.find(id)
-          const refuse = (message: string) => Effect.fail(new ClusterError({ message }))
-          if (run === undefined) return yield* refuse(`there is no run ${id}: check its id`)
+          const makeRefusal = (message: string) => Effect.fail(new ClusterError({ message }))
+          if (run === undefined) return yield* makeRefusal(`there is no run ${id}: check its id`)
           const known = run.retriedAs === undefined ? undefined : yield* runs.find(run.retriedAs)
-          if (known?.state === "done") return yield* refuse(`run ${id} was started again before, as ${known.id}`)
+          if (known?.state === "done") return yield* makeRefusal(`run ${id} was started again before, as ${known.id}`)
           if (run.outcome?.status !== "failed")
-            return yield* refuse(
+            return yield* makeRefusal(
               `run ${id} is ${run.state === "done" ? "finished" : run.state}: only a failed run starts again`
             )
           const request = yield* Effect.provideContext(readRequest(id), services)
-          if (request === undefined) return yield* refuse(`the content of run ${id} was removed: submit it again`)
+          if (request === undefined) return yield* makeRefusal(`the content of run ${id} was removed: submit it again`)
           const again = { ...request, id: known?.id ?? makeRetryId(id) }
           // A process that died here left the new run without its workflow.
           if (known === undefined && !(yield* runs.addRetry(id, again)))
-            return yield* refuse(`run ${id} was started again by another process`)
+            return yield* makeRefusal(`run ${id} was started again by another process`)
           yield* startWorkflow(again)
           return again.id
         }),

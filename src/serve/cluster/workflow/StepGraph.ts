@@ -42,7 +42,7 @@ export interface WorkflowShape {
 const namePattern = /^[A-Za-z][\w-]{0,63}$/u
 
 /** Lists all steps, with those inside other steps. */
-export const listSteps = (steps: ReadonlyArray<StepShape>): ReadonlyArray<StepShape> =>
+const listSteps = (steps: ReadonlyArray<StepShape>): ReadonlyArray<StepShape> =>
   steps.flatMap((step) => [step, ...step.branches.flatMap((branch) => listSteps(branch.steps))])
 
 /** Throws with one line if the definition of a workflow is not valid: a name is malformed, or two steps share one. */

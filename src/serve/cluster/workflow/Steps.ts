@@ -120,11 +120,7 @@ export interface Definition<Input, Output, E, R> {
   readonly steps: Body<{ readonly input: Input }, NoInfer<Output>, E, R>
 }
 
-/**
- * Makes a workflow. Throws with one line if a name is malformed or two steps have the same name, also in different
- * blocks.
- */
-export const make = <Input, Output, E = never, R = never>(
+const makeWorkflow = <Input, Output, E = never, R = never>(
   name: string,
   { input, output, steps, version }: Definition<Input, Output, E, R>
 ): Workflow<Input, Output, E, R> => {
@@ -162,7 +158,6 @@ const toJsonSchema = (schema: ValueSchema<unknown>): unknown => {
   }
 }
 
-/** Returns the graph of a workflow as data. */
 const describeWorkflow = ({ name, nodes, version }: AnyWorkflow): StepGraph.WorkflowShape => ({
   name,
   version,
@@ -182,7 +177,6 @@ export interface StepOptions<State, A, E, R> {
   readonly retry?: Schedule.Schedule<unknown, NoInfer<E> | StepFailed> | undefined
 }
 
-/** Adds an effect as a step. Its value is stored once. A failure, after the repetitions, ends the execution. */
 const addStep =
   <const Name extends string, State extends object, A, E = never, R = never>(
     name: Exclude<Name, keyof State>,
@@ -212,7 +206,6 @@ const addStep =
       })
     )
 
-/** Adds a question. The execution waits, without a place in a process, until any process answers it by id. */
 const addQuestion =
   <const Name extends string, State extends object, A>(
     name: Exclude<Name, keyof State>,
@@ -237,7 +230,6 @@ const addQuestion =
       })
     )
 
-/** Adds a pause. It ends at its time even if the process is replaced meanwhile. It has no value. */
 const addPause =
   <State extends object>(name: string, duration: Duration.Input | ((state: NoInfer<State>) => Duration.Input)) =>
   <Last, E, R>(self: Block<State, Last, E, R>): Block<State, Last, E, R> =>
@@ -268,7 +260,6 @@ const addPause =
       })
     )
 
-/** Replaces the last value of a block by a function of its state. It is not a step and is not stored. */
 const setResult =
   <State extends object, A>(compute: (state: NoInfer<State>) => A) =>
   <Last, E, R>(self: Block<State, Last, E, R>): Block<State, A, E, R> =>
@@ -282,10 +273,6 @@ const setResult =
       })
     )
 
-/**
- * Adds another workflow as a step. It runs as an execution under the id of this one and the name of the step, and its
- * failures are failures of this workflow.
- */
 const addChildWorkflow =
   <const Name extends string, State extends object, Input, Output, E, R>(
     name: Exclude<Name, keyof State>,
@@ -346,11 +333,29 @@ const addChildWorkflow =
       })
     )
 
-export {
-  addChildWorkflow as child,
-  addPause as sleep,
-  addQuestion as question,
-  addStep as step,
-  describeWorkflow as describe,
-  setResult as result
-}
+/**
+ * Adds another workflow as a step. It runs as an execution under the id of this one and the name of the step, and its
+ * failures are failures of this workflow.
+ */
+export const child = addChildWorkflow
+
+/** Adds a pause. It ends at its time even if the process is replaced meanwhile. It has no value. */
+export const sleep = addPause
+
+/** Adds a question. The execution waits, without a place in a process, until any process answers it by id. */
+export const question = addQuestion
+
+/** Adds an effect as a step. Its value is stored once. A failure, after the repetitions, ends the execution. */
+export const step = addStep
+
+/** Returns the graph of a workflow as data. */
+export const describe = describeWorkflow
+
+/** Replaces the last value of a block by a function of its state. It is not a step and is not stored. */
+export const result = setResult
+
+/**
+ * Makes a workflow. Throws with one line if a name is malformed or two steps have the same name, also in different
+ * blocks.
+ */
+export const make = makeWorkflow

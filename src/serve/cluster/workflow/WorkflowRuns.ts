@@ -196,10 +196,6 @@ export interface StartOptions<Input> {
   readonly input: Input
 }
 
-/**
- * Starts an execution, and returns when it is stored. An id that was started before is not started again, whatever its
- * input is.
- */
 const startExecution = <Input, Output, E, R>(
   workflow: Workflow<Input, Output, E, R>,
   { id, input }: StartOptions<NoInfer<Input>>
@@ -218,7 +214,6 @@ const startExecution = <Input, Output, E, R>(
 /** Schedule for reading the end of an execution, without a time limit. */
 const looks = Schedule.spaced("100 millis")
 
-/** Waits until an execution is over, and returns its value or fails with its failure. */
 const waitForEnd = <Input, Output, E, R>(
   workflow: Workflow<Input, Output, E, R>,
   id: string
@@ -261,15 +256,10 @@ export const waitForQuestion = (
     })
   )
 
-/**
- * Answers a question from any process. Each question takes one answer: a late, second or malformed one fails with
- * `AnswerRefused`.
- */
 const answerQuestion = (
   given: StepQuestions.GivenAnswer
 ): Effect.Effect<void, AnswerRefused | ClusterError, WorkflowRuns> => withServices(StepQuestions.giveAnswer(given))
 
-/** Cancels an execution and interrupts its running steps. Returns false if it was over. */
 const cancelExecution = (id: string): Effect.Effect<boolean, ClusterError | ExecutionNotFound, WorkflowRuns> =>
   withServices(
     Effect.gen(function* () {
@@ -284,7 +274,6 @@ const cancelExecution = (id: string): Effect.Effect<boolean, ClusterError | Exec
     })
   )
 
-/** Returns the state of an execution with its steps. */
 const viewExecution = (id: string): Effect.Effect<ExecutionView, ClusterError | ExecutionNotFound, WorkflowRuns> =>
   withServices(
     Effect.gen(function* () {
@@ -293,7 +282,6 @@ const viewExecution = (id: string): Effect.Effect<ExecutionView, ClusterError | 
     })
   )
 
-/** Lists executions, the oldest first. */
 const listExecutions = (
   filter: WorkflowStore.ExecutionFilter = {}
 ): Effect.Effect<ReadonlyArray<WorkflowStore.Execution>, ClusterError, WorkflowRuns> =>
@@ -303,11 +291,26 @@ const listExecutions = (
 export const toMermaid = (workflow: AnyWorkflow, { steps }: Pick<ExecutionView, "steps">): string =>
   StepGraph.toMermaid({ name: workflow.name, version: workflow.version, steps: toShapes(workflow.nodes) }, steps)
 
-export {
-  answerQuestion as answer,
-  cancelExecution as cancel,
-  listExecutions as list,
-  startExecution as start,
-  viewExecution as view,
-  waitForEnd as wait
-}
+/**
+ * Answers a question from any process. Each question takes one answer: a late, second or malformed one fails with
+ * `AnswerRefused`.
+ */
+export const answer = answerQuestion
+
+/** Cancels an execution and interrupts its running steps. Returns false if it was over. */
+export const cancel = cancelExecution
+
+/** Lists executions, the oldest first. */
+export const list = listExecutions
+
+/**
+ * Starts an execution, and returns when it is stored. An id that was started before is not started again, whatever its
+ * input is.
+ */
+export const start = startExecution
+
+/** Returns the state of an execution with its steps. */
+export const view = viewExecution
+
+/** Waits until an execution is over, and returns its value or fails with its failure. */
+export const wait = waitForEnd
