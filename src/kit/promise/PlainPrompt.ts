@@ -242,9 +242,12 @@ const toMessage = (message: unknown, at: string, calls: Map<string, string>): Pr
   }
 }
 
-/** Converts the earlier conversation of a run. */
-export const toHistory = (messages: ReadonlyArray<PlainMessage | Prompt.Message>): ReadonlyArray<Prompt.Message> => {
+/** Converts the earlier conversation of a run. `at` is the name of the option. */
+export const toHistory = (
+  messages: ReadonlyArray<PlainMessage | Prompt.Message>,
+  at: string
+): ReadonlyArray<Prompt.Message> => {
   /** Names of the called tools, by the id of their call. */
   const calls = new Map<string, string>()
-  return Array.from(messages, (message, index) => toMessage(message, `history[${index}]`, calls))
+  return Array.from(messages, (message, index) => toMessage(message, `${at}[${index}]`, calls))
 }
