@@ -65,14 +65,7 @@ import { listToolsets, selectOwnTools, toDelegation } from "./PlainAgents.ts"
 import { type ContextOption, readRunValue, toRunContext } from "./PlainContext.ts"
 import { toHooks, toHookSettings } from "./PlainListeners.ts"
 import { toMiddleware } from "./PlainMiddleware.ts"
-import {
-  type HermesModel,
-  type HermesModelName,
-  isProvider,
-  nameModelOptions,
-  toRoute,
-  toRoutes
-} from "./PlainModels.ts"
+import { isProvider, nameModelOptions, toRoutes } from "./PlainModels.ts"
 import { type PlainOutput, toOutput } from "./PlainOutput.ts"
 import { toFallbackPolicy, toRetryPolicy } from "./PlainPolicies.ts"
 import type { HermesMcp } from "./PlainServers.ts"
@@ -289,10 +282,7 @@ const toParts = ({
   const toolsets = tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)]))
   return {
     ...settings,
-    delegation: toDelegation(agents, delegation, (one, at) =>
-      // The options were checked.
-      toRoute(one as HermesModelName | HermesModel, at)
-    ),
+    delegation: toDelegation(agents, delegation),
     tools: [...toolsets, ...listToolsets(agents, toolsets)],
     hooks: toHooks(on),
     middleware: toMiddleware(middleware),

@@ -35,9 +35,6 @@ import type { HermesTool } from "./StandardTool.ts"
 /** Services that the built-in toolsets need, which every runtime provides. */
 export type BuiltinNeeds = NeedsOf<typeof FileTools.toolset | typeof TerminalTools.toolset | typeof Todo.toolset>
 
-/** A sub-agent of a runtime. */
-type OneAgent<Context> = HermesAgent<HermesModelName | HermesModel, Context>
-
 /**
  * Options of a runtime. `Context` is the part of a run's `context` that its functions read, and `Schema` is the output
  * of its runs.
@@ -61,7 +58,7 @@ export interface HermesOptions<Context = unknown, Schema extends PlainOutput = P
    */
   readonly tools?: ReadonlyArray<HermesTool<Context> | HermesMcp | Toolset.Toolset<never, BuiltinNeeds>> | undefined
   /** Sub-agents, to which the model sends tasks. */
-  readonly agents?: ReadonlyArray<OneAgent<Context>> | undefined
+  readonly agents?: ReadonlyArray<HermesAgent<Context>> | undefined
   /** Limits and permissions of all sub-agents. */
   readonly delegation?: HermesDelegation | undefined
   /** Schema of the value in which each run ends, unless the run names another one. */

@@ -20,17 +20,17 @@
  */
 import type { AgentSettings, DelegationSettings, SubAgent } from "../../agent/RunInput.ts"
 import * as Json from "../../base/domain/Json.ts"
-import type { Route } from "../../base/domain/Route.ts"
 import * as SubAgents from "../../tools/builtin/SubAgents.ts"
 import type { Selection } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
-import * as Options from "./PlainOptions.ts"
 import { type HermesMiddleware, middlewareCheck, toMiddleware } from "./PlainMiddleware.ts"
+import { type HermesModel, type HermesModelName, modelCheck, toRoute } from "./PlainModels.ts"
+import * as Options from "./PlainOptions.ts"
 import { type PlainOutput, toOutput } from "./PlainOutput.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** A sub-agent. Absent options default to the options of the runtime, except its instructions and its output. */
-export interface HermesAgent<Model = unknown, Context = unknown> extends Pick<
+export interface HermesAgent<Context = unknown> extends Pick<
   AgentSettings,
   "identity" | "instructions" | "maxIterations" | "maxOutputTokens" | "reasoningEffort" | "stopTools" | "temperature"
 > {
@@ -38,7 +38,7 @@ export interface HermesAgent<Model = unknown, Context = unknown> extends Pick<
   /** Tells the model when to use the sub-agent. */
   readonly description?: string | undefined
   /** Model of the sub-agent. Default: the model of the run that calls it. */
-  readonly model?: Model | undefined
+  readonly model?: HermesModelName | HermesModel | undefined
   /** Names of tools of the runtime, and tools that only this sub-agent has. Default: the tools of the runtime. */
   readonly tools?: ReadonlyArray<string | HermesTool<Context>> | undefined
   /** Schema of its report. */
@@ -53,11 +53,10 @@ export interface HermesDelegation extends Omit<DelegationSettings, "agents" | "c
   readonly timeout?: number | undefined
 }
 
-type AnyAgent = HermesAgent<unknown, never>
+type AnyAgent = HermesAgent<never>
 
 const toSubAgent = (
   { description: _, maxIterations, middleware, model, name, output, tools, ...settings }: AnyAgent,
-  toRoute: (model: unknown, at: string) => Route,
   at: string
 ): SubAgent => ({
   name,
@@ -71,12 +70,11 @@ const toSubAgent = (
 /** Converts sub-agents and the limits of delegation to settings of the agent. */
 export const toDelegation = (
   agents: ReadonlyArray<AnyAgent>,
-  { timeout, ...limits }: HermesDelegation,
-  toRoute: (model: unknown, at: string) => Route
+  { timeout, ...limits }: HermesDelegation
 ): DelegationSettings => ({
   ...limits,
   ...(timeout === undefined ? {} : { childTimeoutMillis: timeout * 1_000 }),
-  agents: agents.map((one, index) => toSubAgent(one, toRoute, `agents[${index}]`))
+  agents: agents.map((one, index) => toSubAgent(one, `agents[${index}]`))
 })
 
 const listOwnTools = (agents: ReadonlyArray<AnyAgent>): ReadonlyArray<Toolset.Toolset> => {
@@ -118,7 +116,7 @@ const checkTools: Options.Check = (value, at) =>
 const agentOptions: Options.Checks<AnyAgent> = {
   name: Options.makeKindCheck("a name", (name) => typeof name === "string" && name.trim() !== ""),
   description: Options.text,
-  model: Options.skipCheck,
+  model: modelCheck,
   tools: checkTools,
   output: Options.skipCheck,
   middleware: middlewareCheck,

@@ -7,6 +7,7 @@ import * as Json from "../../base/domain/Json.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
 import { type ModelRoute, resolveChain } from "../../models/routing/EmbeddedRoutes.ts"
+import { HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 import { type HermesRetry, retryCheck, toRetryPolicy } from "./PlainPolicies.ts"
 
@@ -69,8 +70,10 @@ export const toRoutes = (model: HermesModels): ReadonlyArray<ModelRoute> =>
 
 /** Converts one model to the route of a run or of a sub-agent. Throws a `ConfigError` that names the option. */
 export const toRoute = (model: HermesModelName | HermesModel, at: string): Route => {
-  const chain = Result.mapError(resolveChain(toRoutes(model)), (error) => nameModelOptions(error, model, at))
-  return Result.getOrThrow(chain)[0].route
+  const chain = resolveChain(toRoutes(model))
+  if (Result.isSuccess(chain)) return chain.success[0].route
+  const { message } = nameModelOptions(chain.failure, model, at)
+  throw new HermesError("ConfigError", message, { cause: chain.failure })
 }
 
 const modelOptions: Options.Checks<HermesModel> = {
