@@ -66,6 +66,7 @@ import { type ContextOption, readRunValue, toRunContext } from "./PlainContext.t
 import { toHooks, toHookSettings } from "./PlainListeners.ts"
 import { toMiddleware } from "./PlainMiddleware.ts"
 import { isProvider, nameModelOptions, toRoutes } from "./PlainModels.ts"
+import * as Options from "./PlainOptions.ts"
 import { type PlainOutput, toOutput } from "./PlainOutput.ts"
 import { toFallbackPolicy, toRetryPolicy } from "./PlainPolicies.ts"
 import type { HermesMcp } from "./PlainServers.ts"
@@ -163,6 +164,24 @@ const quiet = Layer.succeed(Logger.LogToStderr, true)
 /** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => makeHermes(layer, undefined)
 
+const callOptions: Options.Checks<CallOptions<unknown>> = {
+  context: Options.skipCheck,
+  cwd: Options.text,
+  sessionId: Options.name
+}
+const checkCall = Options.makeMembersCheck("option of a call", callOptions)
+
+const compactOptions: Options.Checks<CompactOptions> = { focus: Options.text, keepExchanges: Options.count }
+const checkCompaction = Options.makeMembersCheck("option of a compaction", compactOptions)
+
+const endOptions: Options.Checks<Agent.SessionEnd> = {
+  reason: Options.makeChoiceCheck(["shutdown", "session_boundary", "new_session", "session_expired", "compression"]),
+  next: Options.text
+}
+const checkEnd = Options.makeMembersCheck("option of an end", endOptions, ["reason"])
+
+const checkListing = Options.makeMembersCheck("option of a list", { limit: Options.count })
+
 /** Creates a runtime. `own` is the selection of tools for runs that make none. */
 const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | undefined): Hermes => {
   const runtime = ManagedRuntime.make(Layer.provideMerge(layer, quiet))
@@ -204,26 +223,39 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
         signal
       })
     },
-    callTool: (name: string, args: unknown, { context, ...options }: CallOptions<unknown> = {}) =>
-      runToEnd(
-        Agent.Agent.use((agent) =>
-          agent.callTool({
-            ...options,
-            name,
-            args,
-            ...(context === undefined ? {} : { context: toRunContext(context) })
-          })
-        )
-      ),
-    compactSession: (sessionId: string, options: CompactOptions = {}) =>
-      runToEnd(Agent.Agent.use((agent) => agent.compact({ ...options, sessionId }))),
-    endSession: (sessionId: string, end: Agent.SessionEnd) =>
-      runToEnd(Agent.Agent.use((agent) => agent.finalize(sessionId, end))),
-    stop: async (sessionId: string) =>
-      !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
-    listSessions: (options: { readonly limit?: number | undefined } = {}) => runToEnd(listSessions(options.limit)),
-    readSession: (sessionId: string) => runToEnd(readSession(sessionId)),
-    deleteSession: (sessionId: string) => runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId))),
+    callTool: async (name: string, args: unknown, options: CallOptions<unknown> = {}) => {
+      Options.requireArgument(name, Options.text, "name")
+      Options.requireArgument(options, checkCall, "options")
+      const { context, ...rest } = options
+      const run = context === undefined ? {} : { context: toRunContext(context) }
+      return await runToEnd(Agent.Agent.use((agent) => agent.callTool({ ...rest, name, args, ...run })))
+    },
+    stop: async (sessionId: string) => {
+      Options.requireArgument(sessionId, Options.name, "sessionId")
+      return !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId))))
+    },
+    compactSession: async (sessionId: string, options: CompactOptions = {}) => {
+      Options.requireArgument(sessionId, Options.name, "sessionId")
+      Options.requireArgument(options, checkCompaction, "options")
+      return await runToEnd(Agent.Agent.use((agent) => agent.compact({ ...options, sessionId })))
+    },
+    endSession: async (sessionId: string, end: Agent.SessionEnd) => {
+      Options.requireArgument(sessionId, Options.name, "sessionId")
+      Options.requireArgument(end, checkEnd, "end")
+      return await runToEnd(Agent.Agent.use((agent) => agent.finalize(sessionId, end)))
+    },
+    listSessions: async (options: { readonly limit?: number | undefined } = {}) => {
+      Options.requireArgument(options, checkListing, "options")
+      return await runToEnd(listSessions(options.limit))
+    },
+    readSession: async (sessionId: string) => {
+      Options.requireArgument(sessionId, Options.name, "sessionId")
+      return await runToEnd(readSession(sessionId))
+    },
+    deleteSession: async (sessionId: string) => {
+      Options.requireArgument(sessionId, Options.name, "sessionId")
+      return await runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId)))
+    },
     dispose,
     [Symbol.asyncDispose]: dispose
   }
@@ -299,7 +331,11 @@ const toParts = ({
 /** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */
 export const createHermes = <Context = unknown, Output extends PlainOutput = PlainOutput>(
   options: HermesOptions<Context, Output>
-): Hermes<Context, Output> => {
+): Hermes<Context, Output> =>
+  // A runtime whose functions read a context is only run with one, by its type.
+  Options.readPlainly("ConfigError", "the options", () => makeFromOptions(options)) as Hermes<Context, Output>
+
+const makeFromOptions = <Context, Output extends PlainOutput>(options: HermesOptions<Context, Output>): Hermes => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
   checkOptions(options)
@@ -318,6 +354,5 @@ export const createHermes = <Context = unknown, Output extends PlainOutput = Pla
       Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
     )
   }
-  // A runtime whose functions read a context is only run with one, by its type.
-  return makeHermes(makeRuntime(), own) as Hermes<Context, Output>
+  return makeHermes(makeRuntime(), own)
 }

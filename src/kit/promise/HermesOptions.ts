@@ -203,7 +203,7 @@ export const runtimeOptions: Options.Checks<HermesOptions> = {
   on: listenersCheck,
   hookLimits: hookLimitsCheck,
   approve: Options.callback,
-  hosts: Options.list,
+  hosts: Options.names,
   store: Options.makeKindCheck(
     '"memory", "none", { sqlite: path } or { postgres: url }',
     (store) =>
@@ -212,7 +212,10 @@ export const runtimeOptions: Options.Checks<HermesOptions> = {
       (Json.isFields(store) && (typeof store["sqlite"] === "string" || typeof store["postgres"] === "string"))
   ),
   middleware: middlewareCheck,
-  plugins: Options.list,
+  plugins: Options.makeKindCheck(
+    "a list of plugins",
+    (plugins) => Array.isArray(plugins) && Array.from(plugins).every((one) => Json.isFields(one) && "name" in one)
+  ),
   environment: Options.makeKindCheck("a layer, such as Sandbox.layer({ … })", Layer.isLayer),
   platform: Options.text,
   toolUseEnforcement: Options.makeKindCheck(
@@ -233,9 +236,24 @@ export const runtimeOptions: Options.Checks<HermesOptions> = {
   maxIterations: Options.count,
   maxOutputTokens: Options.count,
   reasoningEffort: Options.effort,
-  stopTools: Options.list,
+  stopTools: Options.names,
   temperature: Options.number
 }
+
+const expectedSession: Options.Checks<NonNullable<RunInput["expectedSession"]>> = {
+  sessionId: Options.name,
+  messages: Options.amount
+}
+
+const selection: Options.Checks<Selection> = {
+  toolset: Options.callback,
+  tool: Options.callback,
+  ofRunAlone: Options.callback,
+  refusal: Options.callback
+}
+const checkFunctions = Options.makeMembersCheck("function of a selection", selection)
+
+const checkSelection: Options.Check = (value, at) => (Array.isArray(value) ? Options.names : checkFunctions)(value, at)
 
 /** Checks of all options of a run. */
 export const runOptions: Options.Checks<HermesInput> = {
@@ -243,9 +261,9 @@ export const runOptions: Options.Checks<HermesInput> = {
     "a text, or a list of parts",
     (prompt) => typeof prompt === "string" || Array.isArray(prompt)
   ),
-  sessionId: Options.text,
+  sessionId: Options.name,
   goesOn: Options.flag,
-  expectedSession: Options.fields,
+  expectedSession: Options.makeMembersCheck("member", expectedSession, ["sessionId", "messages"]),
   openCalls: Options.makeChoiceCheck(["close", "run"]),
   onInterrupt: Options.makeChoiceCheck(["close", "leave"]),
   source: Options.text,
@@ -258,14 +276,11 @@ export const runOptions: Options.Checks<HermesInput> = {
   systemPrompt: Options.text,
   ephemeralSystemPrompt: Options.text,
   cwd: Options.text,
-  tools: Options.makeKindCheck(
-    "a list of names, or a selection by functions",
-    (tools) => Json.isFields(tools) || (Array.isArray(tools) && tools.every((name) => typeof name === "string"))
-  ),
+  tools: checkSelection,
   hasUnreadMessage: Options.callback,
   onUsageAfter: Options.callback,
   seed: Options.number,
-  stopTools: Options.list,
+  stopTools: Options.names,
   maxIterations: Options.count,
   budget,
   reasoningEffort: Options.effort,

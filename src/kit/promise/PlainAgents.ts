@@ -125,7 +125,7 @@ const agentOptions: Options.Checks<AnyAgent> = {
   maxIterations: Options.count,
   maxOutputTokens: Options.count,
   reasoningEffort: Options.effort,
-  stopTools: Options.list,
+  stopTools: Options.names,
   temperature: Options.number
 }
 

@@ -3,6 +3,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { ConfigError } from "../../base/domain/AgentError.ts"
+import { Configurable } from "../../base/domain/ApiMode.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
@@ -78,13 +79,13 @@ export const toRoute = (model: HermesModelName | HermesModel, at: string): Route
 
 const modelOptions: Options.Checks<HermesModel> = {
   provider: Options.text,
-  model: Options.text,
+  model: Options.makeKindCheck("a text", (model) => typeof model === "string" && model.trim() !== ""),
   apiKey: Options.makeKindCheck(
     "a key, or a list of keys",
     (key) => typeof key === "string" || (Array.isArray(key) && key.every((one) => typeof one === "string"))
   ),
   baseUrl: Options.text,
-  apiMode: Options.text,
+  apiMode: Options.makeChoiceCheck(Configurable.literals),
   headers: Options.fields,
   abilities: Options.fields,
   retry: retryCheck
@@ -100,7 +101,7 @@ const expectedModel =
 /** Check for the option `model` of a runtime. */
 export const modelsCheck: Options.Check = (value, at) => {
   if (value === "offline" || isModelName(value) || Layer.isLayer(value)) return []
-  const models: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
+  const models: ReadonlyArray<unknown> = Array.isArray(value) ? Array.from(value) : [value]
   if (models.length === 0 || !models.every(Json.isFields)) return [`${at}: expected ${expectedModel}`]
   return models.flatMap((one, index) => oneModel(one, Array.isArray(value) ? `${at}[${index}]` : at))
 }

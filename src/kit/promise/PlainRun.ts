@@ -11,6 +11,7 @@ import { HermesError } from "./HermesError.ts"
 import { checkInput, type HermesInput } from "./HermesOptions.ts"
 import { toRunContext } from "./PlainContext.ts"
 import { toRoute } from "./PlainModels.ts"
+import * as Options from "./PlainOptions.ts"
 import { toOutput } from "./PlainOutput.ts"
 import { toRetryPolicy } from "./PlainPolicies.ts"
 import { toHistory, toPrompt } from "./PlainPrompt.ts"
@@ -33,9 +34,12 @@ const callInOrder =
     })
 
 /** Reads the input of a run. Throws an `InvalidInput` or a `ConfigError` that names each mistake. */
-export const planRun = (input: string | HermesInput): PlannedRun => {
-  if (typeof input === "string")
-    return { options: { prompt: input }, tools: undefined, context: undefined, retry: undefined, signal: undefined }
+export const planRun = (input: string | HermesInput): PlannedRun =>
+  typeof input === "string"
+    ? { options: { prompt: input }, tools: undefined, context: undefined, retry: undefined, signal: undefined }
+    : Options.readPlainly("InvalidInput", "the input of the run", () => readInput(input))
+
+const readInput = (input: HermesInput): PlannedRun => {
   // A program without type checks may omit the prompt.
   if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt)))
     throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")

@@ -80,7 +80,7 @@ export interface HermesTool<in Context = unknown> {
 type NamedTool = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
 
 const makeToolError = (name: string, problem: string, cause?: unknown): HermesError =>
-  new HermesError("ConfigError", `tool "${name}": ${problem}`, { cause })
+  new HermesError("ConfigError", `tool ${Options.quote(name)}: ${problem}`, { cause })
 
 const wanted = "give the JSON Schema of an object as parameters"
 
@@ -153,6 +153,10 @@ const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
  * API does not accept its name.
  */
 export const tool = <Input extends StandardSchemaV1, Context = unknown>(
+  options: ToolOptions<Input, Context>
+): HermesTool<Context> => Options.readPlainly("ConfigError", "the options of a tool", () => makeTool(options))
+
+const makeTool = <Input extends StandardSchemaV1, Context>(
   options: ToolOptions<Input, Context>
 ): HermesTool<Context> => {
   if (!Json.isFields(options))
