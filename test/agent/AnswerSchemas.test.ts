@@ -80,7 +80,8 @@ describe("a schema that no model can be asked for", () => {
   ]
   for (const [title, output, expected] of cases) {
     // Hostile on purpose.
-    it(title, async () => assert.strictEqual(await refusalOf(output as PlainOutput), `ConfigError: ${expected}`))
+    it(`with ${title} is refused`, async () =>
+      assert.strictEqual(await refusalOf(output as PlainOutput), `ConfigError: ${expected}`))
   }
 
   it("may have properties with the names of keywords, data of any form, and 100 kB", () => {
@@ -88,6 +89,17 @@ describe("a schema that no model can be asked for", () => {
     const schema = { type: "object", description: "x".repeat(100_000), properties, enum: [{ type: 7 }] }
     assert.notStrictEqual(JsonSchemaFormat.readJsonSchema({ ...schema, enum: undefined })._tag, "Failure")
   })
+})
+
+describe("a history", () => {
+  it.effect("that has no messages in it is an invalid input with the place", () =>
+    Effect.gen(function* () {
+      for (const wrong of ["text", [null], [{ role: "bot", content: "x" }], [{ role: "user", content: [1] }]]) {
+        const error = yield* Effect.flip(Agent.run({ prompt: "x", history: wrong as never }))
+        assert.strictEqual(error.message, "history[0] is not a message: make it by Prompt.userMessage and its siblings")
+      }
+    }).pipe(Effect.provide(Runtime.layer()))
+  )
 })
 
 describe("a session id", () => {

@@ -91,6 +91,14 @@ export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOut
     input: RunArgument<Schema, Context>
   ) => AsyncIterableIterator<HermesEvent<Schema>>
   /**
+   * Runs many inputs, `concurrency` of them at a time (default: 4). Resolves with the result or the error of each, in the
+   * form of `Promise.allSettled`. After `dispose` all remaining inputs have the error `Disposed`.
+   */
+  readonly runAll: <Schema extends PlainOutput = Output>(
+    inputs: Iterable<RunArgument<Schema, Context>>,
+    options?: { readonly concurrency?: number | undefined }
+  ) => Promise<ReadonlyArray<PromiseSettledResult<HermesResult<Schema>>>>
+  /**
    * Calls a tool outside of a run, with the hooks, middleware and approvals of a call by a model. A call that cannot be
    * made resolves with a failed output.
    */
@@ -164,6 +172,30 @@ const quiet = Layer.succeed(Logger.LogToStderr, true)
 /** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => makeHermes(layer, undefined)
 
+interface BatchOptions {
+  readonly concurrency?: number | undefined
+}
+
+const checkBatch = Options.makeMembersCheck("option of a batch", { concurrency: Options.count })
+
+/** Applies a function to each item, some at a time, and collects the results in the order of the items. */
+const settleAll = async <Item, A>(
+  items: Iterable<Item>,
+  concurrency: number,
+  apply: (item: Item) => Promise<A>
+): Promise<ReadonlyArray<PromiseSettledResult<A>>> => {
+  const results: Array<PromiseSettledResult<A>> = []
+  const queue = Array.from(items).entries()
+  const workThrough = async (): Promise<void> => {
+    for (const [index, item] of queue) {
+      const [result] = await Promise.allSettled([apply(item)])
+      results[index] = result
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, workThrough))
+  return results
+}
+
 const callOptions: Options.Checks<CallOptions<unknown>> = {
   context: Options.skipCheck,
   cwd: Options.text,
@@ -204,10 +236,15 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
     for (const letGo of open) letGo()
     return runtime.dispose()
   }
+  const startRun = async (input: string | HermesInput) => {
+    const run = PlainRun.planRun(input)
+    return await runToEnd(PlainRun.perform(run, own), run.signal)
+  }
   const hermes = {
-    run: async (input: string | HermesInput) => {
-      const run = PlainRun.planRun(input)
-      return await runToEnd(PlainRun.perform(run, own), run.signal)
+    run: startRun,
+    runAll: async (inputs: Iterable<string | HermesInput>, options: BatchOptions = {}) => {
+      Options.requireArgument(options, checkBatch, "options")
+      return await settleAll(inputs, options.concurrency ?? 4, startRun)
     },
     stream: (input: string | HermesInput) => {
       const run = PlainRun.planRun(input)
