@@ -18,6 +18,9 @@ import { createService } from "../scratchpad/apps/service.ts"
 import { answer, createDesk } from "../scratchpad/apps/support-desk.ts"
 import { root } from "./support/sources.ts"
 
+// A warning of the model would be written to the console.
+Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false })
+
 /** A model that plays turns; `calls` are the requests that it got. */
 const play = (turns: ReadonlyArray<Scripted.Turn>) => {
   const { inspection, provider } = Effect.runSync(Scripted.make(turns))

@@ -1,9 +1,9 @@
 // A coding agent: it reads and writes files of a project, and asks before it runs a dangerous command.
-import { createHermes, type HermesOptions } from "../../src/kit/entry/promise.ts"
+import { createHermes, type ModelChoice } from "../../src/kit/entry/promise.ts"
 import { FileTools, TerminalTools } from "../../src/index.ts"
 
 export const change = async (
-  model: HermesOptions["model"],
+  model: ModelChoice,
   cwd: string,
   task: string,
   confirm: (question: string) => Promise<boolean>

@@ -1,16 +1,11 @@
 // An editor with two sub-agents, one of which searches.
-import { createHermes, type HermesOptions, tool } from "../../src/kit/entry/promise.ts"
+import { createHermes, type ModelChoice, tool } from "../../src/kit/entry/promise.ts"
 import * as z from "zod"
 
-export const write = async (
-  model: HermesOptions["model"],
-  subject: string,
-  find: (words: string) => Promise<string>
-) => {
+export const write = async (model: ModelChoice, subject: string, find: (words: string) => Promise<string>) => {
   const search = tool({
     name: "search",
     description: "Finds facts",
-    readonly: true,
     input: z.object({ words: z.string() }),
     execute: ({ words }) => find(words)
   })

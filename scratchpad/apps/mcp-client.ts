@@ -1,7 +1,7 @@
 // A client of an MCP server: its tools are the tools of the agent.
-import { createHermes, type HermesOptions, mcp } from "../../src/kit/entry/promise.ts"
+import { createHermes, type ModelChoice, mcp } from "../../src/kit/entry/promise.ts"
 
-export const ask = async (model: HermesOptions["model"], script: string, question: string) => {
+export const ask = async (model: ModelChoice, script: string, question: string) => {
   await using hermes = createHermes({
     model,
     tools: [mcp("shop", { command: process.execPath, args: [script], trust: "full" })]

@@ -4,7 +4,9 @@ import { StdioServerTransport } from "@modelcontextprotocol/server/stdio"
 import * as z from "zod"
 
 const server = new McpServer({ name: "shop", version: "1.0.0" })
-server.registerTool("price", { description: "Price of an item", inputSchema: z.object({ item: z.string() }) }, ({ item }) => ({
-  content: [{ type: "text", text: `${item} costs 3 crowns` }]
-}))
+server.registerTool(
+  "price",
+  { description: "Price of an item", inputSchema: z.object({ item: z.string() }) },
+  ({ item }) => ({ content: [{ type: "text", text: `${item} costs 3 crowns` }] })
+)
 await server.connect(new StdioServerTransport())

@@ -1,24 +1,18 @@
 // Research: an agent that searches, and an answer that names its sources.
-import { createHermes, type HermesOptions, tool } from "../../src/kit/entry/promise.ts"
+import { createHermes, type ModelChoice, tool } from "../../src/kit/entry/promise.ts"
 import * as z from "zod"
 
-export const research = async (
-  model: HermesOptions["model"],
-  question: string,
-  find: (words: string) => Promise<ReadonlyArray<{ url: string; text: string }>>
-) => {
+export const research = async (model: ModelChoice, question: string, find: (words: string) => Promise<object>) => {
+  const search = tool({
+    name: "search",
+    description: "Finds pages",
+    input: z.object({ words: z.string() }),
+    execute: ({ words }) => find(words)
+  })
   await using hermes = createHermes({
     model,
     instructions: "Search before you answer. Name the page of each fact.",
-    tools: [
-      tool({
-        name: "search",
-        description: "Finds pages",
-        readonly: true,
-        input: z.object({ words: z.string() }),
-        execute: ({ words }) => find(words)
-      })
-    ],
+    tools: [search],
     output: z.object({ answer: z.string(), sources: z.array(z.url()) }),
     maxIterations: 10
   })

@@ -1,7 +1,7 @@
 // A service that keeps its conversations in a file, limits the model calls of a user, and ends cleanly.
-import { createHermes, HermesError, type HermesOptions } from "../../src/kit/entry/promise.ts"
+import { createHermes, HermesError, type ModelChoice } from "../../src/kit/entry/promise.ts"
 
-export const createService = (model: HermesOptions["model"], sqlite: string, limit: number) => {
+export const createService = (model: ModelChoice, sqlite: string, limit: number) => {
   const calls = new Map<string, number>()
   const hermes = createHermes<{ readonly user: string }>({
     model,

@@ -1,16 +1,15 @@
 // A support desk: an answer of a fixed form, with the orders of the customer who asks.
-import { createHermes, type HermesOptions, tool, type ToolCall } from "../../src/kit/entry/promise.ts"
+import { createHermes, type ModelChoice, tool, type ToolCall } from "../../src/kit/entry/promise.ts"
 import * as z from "zod"
 
 const orders = tool({
   name: "orders",
   description: "Orders of the customer",
-  readonly: true,
   input: z.object({}),
   execute: (_, { context }: ToolCall<{ readonly customer: string }>) => [{ id: 7, of: context.customer, state: "lost" }]
 })
 
-export const createDesk = (model: HermesOptions["model"]) =>
+export const createDesk = (model: ModelChoice) =>
   createHermes({
     model,
     instructions: "Answer customers of a shop.",

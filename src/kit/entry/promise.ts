@@ -6,7 +6,7 @@ export { type HermesTool, tool, type ToolCall, type ToolOptions } from "../promi
 export { type HermesAgent, type HermesDelegation } from "../promise/PlainAgents.ts"
 export { type RunScope } from "../promise/PlainContext.ts"
 export { type HookLimits, type Listeners } from "../promise/PlainListeners.ts"
-export { type HermesModel, type HermesModelName } from "../promise/PlainModels.ts"
+export { type HermesModel, type HermesModelName, type ModelChoice } from "../promise/PlainModels.ts"
 export { type HermesMiddleware } from "../promise/PlainMiddleware.ts"
 export { type PartialValueOf, type PlainOutput, type ValueOf } from "../promise/PlainOutput.ts"
 export { type HermesFallback, type HermesRetry, type ModelFailure } from "../promise/PlainPolicies.ts"

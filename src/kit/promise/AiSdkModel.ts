@@ -15,8 +15,8 @@
  * messages of the prompt are used, and a warning names the session of the run (see `AiSdkSession`). System messages
  * follow the agent's own instructions, for this run only. An aborted call interrupts the run.
  *
- * A call that asks for an object (`Output.object`) is a run with an output: its answer is checked and corrected, and its
- * text is streamed when it is accepted; see `AiSdkOutput`. An answer that never fits rejects with `InvalidOutput`.
+ * A call that asks for an object (`Output.object`) is a run with an output: its answer is checked and corrected, and
+ * its text is streamed when it is accepted; see `AiSdkOutput`. An answer that never fits rejects with `InvalidOutput`.
  *
  * **Gotchas**
  *

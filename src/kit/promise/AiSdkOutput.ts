@@ -26,7 +26,7 @@ export const findOutput = (format: ResponseFormat): DescribedSchema | undefined 
   const schema = findSchema(format)
   if (schema === undefined) return undefined
   const read = JsonSchemaFormat.readJsonSchema(schema)
-  const validate = async (json: unknown): Promise<StandardSchemaV1.Result<unknown>> => {
+  const validateJson = async (json: unknown): Promise<StandardSchemaV1.Result<unknown>> => {
     if (Result.isFailure(read)) return { value: json }
     const { decode, unwrap } = read.success
     const wrapped = unwrap === undefined ? json : { value: json }
@@ -37,8 +37,15 @@ export const findOutput = (format: ResponseFormat): DescribedSchema | undefined 
       })
     )
   }
-  const describe = () => schema
-  return { "~standard": { version: 1, vendor: "ai-sdk", validate, jsonSchema: { input: describe, output: describe } } }
+  const getSchema = () => schema
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "ai-sdk",
+      validate: validateJson,
+      jsonSchema: { input: getSchema, output: getSchema }
+    }
+  }
 }
 
 /** Lists a warning if the runtime cannot check the schema of a call. */

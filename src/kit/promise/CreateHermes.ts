@@ -91,8 +91,8 @@ export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOut
     input: RunArgument<Schema, Context>
   ) => AsyncIterableIterator<HermesEvent<Schema>>
   /**
-   * Runs many inputs, `concurrency` of them at a time (default: 4). Resolves with the result or the error of each, in the
-   * form of `Promise.allSettled`. After `dispose` all remaining inputs have the error `Disposed`.
+   * Runs many inputs, `concurrency` of them at a time (default: 4). Resolves with the result or the error of each, in
+   * the form of `Promise.allSettled`. After `dispose` all remaining inputs have the error `Disposed`.
    */
   readonly runAll: <Schema extends PlainOutput = Output>(
     inputs: Iterable<RunArgument<Schema, Context>>,
@@ -214,6 +214,42 @@ const checkEnd = Options.makeMembersCheck("option of an end", endOptions, ["reas
 
 const checkListing = Options.makeMembersCheck("option of a list", { limit: Options.count })
 
+/** Runs an effect with the services of a runtime, and rejects with its failure. */
+type RunToEnd = <A>(effect: Effect.Effect<A, unknown, Agent.Agent>) => Promise<A>
+
+/** Creates the methods that are not runs. */
+const makeMethods = (runToEnd: RunToEnd) => ({
+  callTool: async (name: string, args: unknown, options: CallOptions<unknown> = {}) => {
+    Options.requireArgument(name, Options.text, "name")
+    Options.requireArgument(options, checkCall, "options")
+    const { context, ...rest } = options
+    const run = context === undefined ? {} : { context: toRunContext(context) }
+    return await runToEnd(Agent.Agent.use((agent) => agent.callTool({ ...rest, name, args, ...run })))
+  },
+  compactSession: async (sessionId: string, options: CompactOptions = {}) => {
+    Options.requireArgument(sessionId, Options.name, "sessionId")
+    Options.requireArgument(options, checkCompaction, "options")
+    return await runToEnd(Agent.Agent.use((agent) => agent.compact({ ...options, sessionId })))
+  },
+  endSession: async (sessionId: string, end: Agent.SessionEnd) => {
+    Options.requireArgument(sessionId, Options.name, "sessionId")
+    Options.requireArgument(end, checkEnd, "end")
+    return await runToEnd(Agent.Agent.use((agent) => agent.finalize(sessionId, end)))
+  },
+  listSessions: async (options: { readonly limit?: number | undefined } = {}) => {
+    Options.requireArgument(options, checkListing, "options")
+    return await runToEnd(listSessions(options.limit))
+  },
+  readSession: async (sessionId: string) => {
+    Options.requireArgument(sessionId, Options.name, "sessionId")
+    return await runToEnd(readSession(sessionId))
+  },
+  deleteSession: async (sessionId: string) => {
+    Options.requireArgument(sessionId, Options.name, "sessionId")
+    return await runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId)))
+  }
+})
+
 /** Creates a runtime. `own` is the selection of tools for runs that make none. */
 const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | undefined): Hermes => {
   const runtime = ManagedRuntime.make(Layer.provideMerge(layer, quiet))
@@ -236,15 +272,15 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
     for (const letGo of open) letGo()
     return runtime.dispose()
   }
-  const startRun = async (input: string | HermesInput) => {
+  const runInput = async (input: string | HermesInput) => {
     const run = PlainRun.planRun(input)
-    return await runToEnd(PlainRun.perform(run, own), run.signal)
+    return await runToEnd(PlainRun.startRun(run, own), run.signal)
   }
   const hermes = {
-    run: startRun,
+    run: runInput,
     runAll: async (inputs: Iterable<string | HermesInput>, options: BatchOptions = {}) => {
       Options.requireArgument(options, checkBatch, "options")
-      return await settleAll(inputs, options.concurrency ?? 4, startRun)
+      return await settleAll(inputs, options.concurrency ?? 4, runInput)
     },
     stream: (input: string | HermesInput) => {
       const run = PlainRun.planRun(input)
@@ -254,44 +290,16 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
           if (isDisposed) throw makeDisposedError()
           const onEvent = options.onEvent === undefined ? offer : combineListeners(options.onEvent, offer)
           const streamed = { ...options, streaming: options.streaming ?? true, onEvent }
-          return runtime.runFork(PlainRun.perform({ ...run, options: streamed }, own))
+          return runtime.runFork(PlainRun.startRun({ ...run, options: streamed }, own))
         },
         open,
         signal
       })
     },
-    callTool: async (name: string, args: unknown, options: CallOptions<unknown> = {}) => {
-      Options.requireArgument(name, Options.text, "name")
-      Options.requireArgument(options, checkCall, "options")
-      const { context, ...rest } = options
-      const run = context === undefined ? {} : { context: toRunContext(context) }
-      return await runToEnd(Agent.Agent.use((agent) => agent.callTool({ ...rest, name, args, ...run })))
-    },
+    ...makeMethods(runToEnd),
     stop: async (sessionId: string) => {
       Options.requireArgument(sessionId, Options.name, "sessionId")
       return !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId))))
-    },
-    compactSession: async (sessionId: string, options: CompactOptions = {}) => {
-      Options.requireArgument(sessionId, Options.name, "sessionId")
-      Options.requireArgument(options, checkCompaction, "options")
-      return await runToEnd(Agent.Agent.use((agent) => agent.compact({ ...options, sessionId })))
-    },
-    endSession: async (sessionId: string, end: Agent.SessionEnd) => {
-      Options.requireArgument(sessionId, Options.name, "sessionId")
-      Options.requireArgument(end, checkEnd, "end")
-      return await runToEnd(Agent.Agent.use((agent) => agent.finalize(sessionId, end)))
-    },
-    listSessions: async (options: { readonly limit?: number | undefined } = {}) => {
-      Options.requireArgument(options, checkListing, "options")
-      return await runToEnd(listSessions(options.limit))
-    },
-    readSession: async (sessionId: string) => {
-      Options.requireArgument(sessionId, Options.name, "sessionId")
-      return await runToEnd(readSession(sessionId))
-    },
-    deleteSession: async (sessionId: string) => {
-      Options.requireArgument(sessionId, Options.name, "sessionId")
-      return await runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId)))
     },
     dispose,
     [Symbol.asyncDispose]: dispose

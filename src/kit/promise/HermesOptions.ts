@@ -11,7 +11,6 @@ import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent, RunResult, UsageReported, ValueDelta } from "../../base/domain/RunEvent.ts"
 import type { Platform } from "../../base/platform/ChildProcesses.ts"
-import type { Provider } from "../../models/provider/Provider.ts"
 import type * as CommandEnvironment from "../../places/CommandEnvironment.ts"
 import type { Question } from "../../tools/approval/Question.ts"
 import type * as FileTools from "../../tools/builtin/FileTools.ts"
@@ -24,7 +23,7 @@ import { agentsCheck, delegationCheck, type HermesAgent, type HermesDelegation }
 import type { ContextOption, RunScope } from "./PlainContext.ts"
 import { type HookLimits, hookLimitsCheck, type Listeners, listenersCheck } from "./PlainListeners.ts"
 import { type HermesMiddleware, middlewareCheck } from "./PlainMiddleware.ts"
-import { type HermesModel, type HermesModelName, type HermesModels, modelCheck, modelsCheck } from "./PlainModels.ts"
+import { type HermesModel, type HermesModelName, modelCheck, type ModelChoice, modelsCheck } from "./PlainModels.ts"
 import * as Options from "./PlainOptions.ts"
 import type { PartialValueOf, PlainOutput, ValueOf } from "./PlainOutput.ts"
 import { fallbackCheck, type HermesFallback, type HermesRetry, retryCheck } from "./PlainPolicies.ts"
@@ -43,12 +42,8 @@ export interface HermesOptions<Context = unknown, Schema extends PlainOutput = P
   AgentSettings,
   "delegation" | "output" | "prefill" | "tools"
 > {
-  /**
-   * Models in order of preference: the first is called first, and the others are fallbacks if it cannot answer.
-   * `offline` is the built-in stand-in, which uses no network. `provider/model` is a model that needs no key. A
-   * layer is a custom provider, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
-   */
-  readonly model: "offline" | HermesModels | Layer.Layer<Provider>
+  /** Models in order of preference. */
+  readonly model: ModelChoice
   /** Repeats failed calls. Default: three attempts with waits of 5 and 10 seconds. */
   readonly retry?: HermesRetry | undefined
   /** Leaves a model for the next one of `model`, and returns to the first. */
@@ -190,8 +185,7 @@ const reviews: Options.Checks<NonNullable<HermesOptions["reviews"]>> = {
   skillSteps: Options.amount
 }
 
-/** Checks of all options of a runtime. */
-export const runtimeOptions: Options.Checks<HermesOptions> = {
+const runtimeOptions: Options.Checks<HermesOptions> = {
   model: modelsCheck,
   retry: retryCheck,
   fallback: fallbackCheck,
@@ -255,8 +249,7 @@ const checkFunctions = Options.makeMembersCheck("function of a selection", selec
 
 const checkSelection: Options.Check = (value, at) => (Array.isArray(value) ? Options.names : checkFunctions)(value, at)
 
-/** Checks of all options of a run. */
-export const runOptions: Options.Checks<HermesInput> = {
+const runOptions: Options.Checks<HermesInput> = {
   prompt: Options.makeKindCheck(
     "a text, or a list of parts",
     (prompt) => typeof prompt === "string" || Array.isArray(prompt)

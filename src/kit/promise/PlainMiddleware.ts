@@ -5,8 +5,9 @@
  *
  * A function receives one frozen object with the contract's field names, as a function of a plugin does, and the
  * `context` of the run in its second argument. A request function returns nothing or `{ request }` (`{ args }`); an
- * execution function calls `next_call` and returns its answer. A function declares no failures: one that throws before its call is skipped with a warning, an error named
- * `ExecutionBlocked` refuses the call, and an error thrown after a failed call replaces that failure.
+ * execution function calls `next_call` and returns its answer. A function declares no failures: one that throws before
+ * its call is skipped with a warning, an error named `ExecutionBlocked` refuses the call, and an error thrown after a
+ * failed call replaces that failure.
  *
  * **Example** (Counting model calls)
  *

@@ -28,6 +28,13 @@ export interface HermesModel extends Omit<ModelRoute, "apiKey" | "retry"> {
 /** One model, or several in order of preference. */
 export type HermesModels = HermesModelName | HermesModel | ReadonlyArray<HermesModel>
 
+/**
+ * The models of a runtime in order of preference: the first is called first, and the others are fallbacks if it cannot
+ * answer. `offline` is the built-in stand-in, which uses no network. `provider/model` is a model that needs no key. A
+ * layer is a custom provider, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
+ */
+export type ModelChoice = "offline" | HermesModels | Layer.Layer<Provider>
+
 const toRedactedKeys = (
   key: string | ReadonlyArray<string>
 ): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
@@ -37,8 +44,7 @@ const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is Reado
   Array.isArray(model)
 
 /** Tests whether the option `model` is a custom provider. */
-export const isProvider = (model: HermesModels | Layer.Layer<Provider>): model is Layer.Layer<Provider> =>
-  Layer.isLayer(model)
+export const isProvider = (model: ModelChoice): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
 /** Names the options of `createHermes` in an error about the routes of its models. */
 export const nameModelOptions = ({ message, path }: ConfigError, model: HermesModels, at = "model"): ConfigError => {

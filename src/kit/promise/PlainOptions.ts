@@ -89,7 +89,7 @@ export const makeMembersCheck =
 const longestQuote = 80
 
 /** Quotes a value of a program in an error. */
-export const quote = (value: unknown): string => {
+export const quoteValue = (value: unknown): string => {
   if (typeof value === "symbol" || typeof value === "function") return typeof value
   return TextCut.shorten(JSON.stringify(Json.toPlainData(value)) ?? "undefined", longestQuote)
 }

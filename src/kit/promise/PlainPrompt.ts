@@ -145,7 +145,7 @@ const userPartTypes = ["text", "image", "file"]
 const describeUnknown = (value: unknown, known: ReadonlyArray<string>): string => {
   const nearest = typeof value === "string" ? findNearest(value, known) : undefined
   const expected = nearest === undefined ? `expected ${known.join(", ")}` : `did you mean ${nearest}?`
-  return `there is no ${value === undefined ? "type" : Options.quote(value)} here: ${expected}`
+  return `there is no ${value === undefined ? "type" : Options.quoteValue(value)} here: ${expected}`
 }
 
 const toUserPart = (part: unknown, at: string): Prompt.UserMessagePart => {
@@ -202,7 +202,8 @@ const toResultPart = (part: unknown, at: string, calls: Map<string, string>): Pr
     throw makeInputError(at, 'expected { type: "tool-result", toolCallId, output }')
   const id = requireText(part["toolCallId"], `${at}.toolCallId`)
   const name = calls.get(id)
-  if (name === undefined) throw makeInputError(`${at}.toolCallId`, `no earlier message has a call ${Options.quote(id)}`)
+  const problem = `no earlier message has a call ${Options.quoteValue(id)}`
+  if (name === undefined) throw makeInputError(`${at}.toolCallId`, problem)
   return Prompt.toolResultPart({ id, name, ...readResult(part["output"]), providerExecuted: false })
 }
 

@@ -80,7 +80,7 @@ const readSelection = (tools: HermesInput["tools"]): Effect.Effect<Selection | u
 }
 
 /** Runs the agent. `own` is the selection of tools for runs that make none. */
-export const perform = ({ context, options, retry, tools }: PlannedRun, own: Selection | undefined) =>
+export const startRun = ({ context, options, retry, tools }: PlannedRun, own: Selection | undefined) =>
   Effect.flatMap(readSelection(tools ?? own), (selection) => {
     const run = Agent.run({
       ...options,

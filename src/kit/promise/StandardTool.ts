@@ -42,7 +42,7 @@ import { readRunValue } from "./PlainContext.ts"
 import * as Options from "./PlainOptions.ts"
 import { findJsonSchema, isStandardSchema, readCheckResult } from "./StandardJson.ts"
 
-/** Facts of one call, in addition to its arguments. `Context` is the part of the run's `context` that the tool reads. */
+/** Facts of one call beside its arguments. `Context` is the part of the run's `context` that the tool reads. */
 export interface ToolCall<Context = unknown> {
   readonly sessionId: string
   readonly turnId: string
@@ -80,7 +80,7 @@ export interface HermesTool<in Context = unknown> {
 type NamedTool = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
 
 const makeToolError = (name: string, problem: string, cause?: unknown): HermesError =>
-  new HermesError("ConfigError", `tool ${Options.quote(name)}: ${problem}`, { cause })
+  new HermesError("ConfigError", `tool ${Options.quoteValue(name)}: ${problem}`, { cause })
 
 const wanted = "give the JSON Schema of an object as parameters"
 
