@@ -180,6 +180,20 @@ const resultLimits: Options.Checks<NonNullable<HermesOptions["resultLimits"]>> =
   perTurn: Options.count
 }
 
+const thresholds: Options.Checks<NonNullable<HermesOptions["loopGuard"]>["warnAfter"]> = {
+  exactFailure: Options.count,
+  sameToolFailure: Options.count,
+  noProgress: Options.count
+}
+const checkThresholds = Options.makeMembersCheck("threshold", thresholds, Object.keys(thresholds))
+
+const loopGuard: Options.Checks<NonNullable<HermesOptions["loopGuard"]>> = {
+  warnings: Options.flag,
+  hardStop: Options.flag,
+  warnAfter: checkThresholds,
+  hardStopAfter: checkThresholds
+}
+
 const reviews: Options.Checks<NonNullable<HermesOptions["reviews"]>> = {
   memoryTurns: Options.amount,
   skillSteps: Options.amount
@@ -220,7 +234,7 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   promptCacheRoutes: Options.makeChoiceCheck(["known", "always"]),
   keepTurnContext: Options.flag,
   passSessionId: Options.flag,
-  loopGuard: Options.fields,
+  loopGuard: Options.makeMembersCheck("setting", loopGuard, Object.keys(loopGuard)),
   resultLimits: Options.makeMembersCheck("limit", resultLimits, ["perResult", "perTurn"]),
   reviews: Options.makeMembersCheck("interval", reviews),
   budget,
