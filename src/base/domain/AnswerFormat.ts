@@ -112,10 +112,12 @@ const moveReferences = (schema: unknown): unknown => {
 }
 
 /** Keywords of which a schema has at least one, unless it allows any value. */
-const stating: ReadonlySet<string> = new Set([
-  ...["type", "properties", "patternProperties", "additionalProperties", "required", "items", "prefixItems"],
-  ...["enum", "const", "anyOf", "oneOf", "allOf", "not", "$ref", "pattern", "minimum", "maximum"]
-])
+const stating: ReadonlySet<string> = new Set(
+  (
+    "type properties patternProperties additionalProperties required items prefixItems " +
+    "enum const anyOf oneOf allOf not $ref pattern minimum maximum"
+  ).split(" ")
+)
 
 /**
  * Makes the form of answers of a JSON Schema. `decode` decodes the value without its wrapper. Throws for a schema that
