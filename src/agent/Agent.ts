@@ -31,7 +31,13 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { AgentError, ConfigError, SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
+import {
+  type AgentError,
+  type ConfigError,
+  InvalidInput,
+  type SessionBusy,
+  type SessionStoreError
+} from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { RunRecorder } from "../base/domain/RunRecorder.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
@@ -312,6 +318,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 
       /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
       const ownSession = Effect.fnUntraced(function* (asked: string | undefined) {
+        if (asked === "")
+          return yield* new InvalidInput({ message: "the session id is empty: leave it out, or name one" })
         const stopped = Deferred.makeUnsafe<void, SessionBusy>()
         const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
           const { lost } = yield* services.store.acquire(id)

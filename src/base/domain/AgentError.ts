@@ -113,8 +113,14 @@ export class InvalidOutput extends Schema.TaggedError<InvalidOutput>("hermes-eff
 }) {
   override get message(): string {
     return this.exit === "text_response"
-      ? `the answer does not fit the output schema: ${this.problem}. Simplify the schema, or use another model`
+      ? `the answer does not fit the output schema${this.describeCorrections()}: ${this.problem}. ` +
+          "Simplify the schema, or use another model"
       : `the run ended early (${this.exit}) without a value of the output schema: ${this.problem}`
+  }
+
+  private describeCorrections(): string {
+    if (this.corrections === 0) return ""
+    return this.corrections === 1 ? " after a correction" : ` after ${this.corrections} corrections`
   }
 }
 

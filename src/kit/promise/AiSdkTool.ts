@@ -32,6 +32,7 @@ import * as Schema from "effect/Schema"
 import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import type { Hermes } from "./CreateHermes.ts"
 import type { HermesInput } from "./HermesOptions.ts"
+import type { ContextOption } from "./PlainContext.ts"
 
 /** Input schema of the tool. */
 const Task = Schema.Struct({
@@ -60,7 +61,14 @@ export interface AgentTool {
 }
 
 /** Converts an agent to a tool for `generateText`, `streamText` and agents of the AI SDK. */
-export const agentTool = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool => ({
+export const agentTool = <Context = unknown>(
+  hermes: Hermes<Context>,
+  { description, ...run }: AgentToolOptions & ContextOption<Context>
+): AgentTool =>
+  // The context that the agent requires is in the options.
+  makeTool(hermes as Hermes, { description, ...run })
+
+const makeTool = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool => ({
   description,
   inputSchema,
   execute: async ({ task }, { abortSignal }) => {

@@ -4,7 +4,7 @@ import * as EffectSchema from "effect/Schema"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as z from "zod"
 import type { RunEvent, RunResult } from "../../../src/base/domain/RunEvent.ts"
-import { createHermes, HermesError, tool } from "../../../src/kit/entry/promise.ts"
+import { createHermes, HermesError, tool, type ToolCall } from "../../../src/kit/entry/promise.ts"
 import * as FileTools from "../../../src/tools/builtin/FileTools.ts"
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -74,3 +74,29 @@ if (error instanceof HermesError) {
   if (error.tag === "Disposed" || error._tag === "Aborted") same<typeof error.message, string>(true)
   same<typeof error.reason, string | undefined>(true)
 }
+
+// A context is required by the functions that read it.
+const whoami = tool({
+  name: "whoami",
+  description: "Who",
+  input: z.object({}),
+  execute: (_, { context }: ToolCall<{ readonly user: string }>) => context.user
+})
+const desk = createHermes({ model: "offline", tools: [whoami, weather] })
+void desk.run({ prompt: "Who?", context: { user: "Ann" } })
+// @ts-expect-error the context is missing
+void desk.run({ prompt: "Who?" })
+// @ts-expect-error a text has no context
+void desk.run("Who?")
+// @ts-expect-error the user is a text
+void desk.run({ prompt: "Who?", context: { user: 1 } })
+createHermes<{ readonly user: string; readonly tenant: number }>({
+  model: "offline",
+  tools: [whoami],
+  on: { post_tool_call: (_, { context }) => same<typeof context.tenant, number>(true) },
+  approve: (_, { context }) => context.tenant === 1,
+  middleware: { tool_execution: ({ next_call }, { context }) => (context.user === "" ? undefined : next_call()) }
+})
+const counted = createHermes({ model: "offline", output: z.object({ n: z.number() }) })
+const { value } = await counted.run("How many?")
+same<typeof value, { n: number }>(true)
