@@ -18,7 +18,6 @@ import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../../agent/RunInput.ts"
 import type { AgentError } from "../../../base/domain/AgentError.ts"
-import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import type { RunResult } from "../../../base/domain/RunEvent.ts"
 import { Secrets } from "../../../base/domain/Secrets.ts"
@@ -29,7 +28,8 @@ import { type Selection, ToolRegistry } from "../../../tools/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as AnswerPieces from "./AnswerPieces.ts"
 import * as ClientTools from "./ClientTools.ts"
-import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
+import { type RequestedForm, requireForm } from "./RequestedForm.ts"
+import { type ExchangeSession, type ServedTurn, toStoreError } from "./ServedSessions.ts"
 
 /** A request to the agent. */
 export interface Request {
@@ -42,19 +42,19 @@ export interface Request {
   /** Conversation before the prompt, for clients that store the messages themselves. */
   readonly history: ReadonlyArray<Prompt.Message>
   readonly prompt: RunInput["prompt"] | undefined
-  /** Results of the caller's tools by call id. A request has either results or a prompt. */
-  readonly results: ReadonlyMap<string, string>
+  /**
+   * Results of the caller's tools by call id. A prompt beside them follows the results in the turn that waits for them.
+   */
+  readonly results: ReadonlyMap<string, ClientTools.ClientResult>
   readonly tools: ReadonlyArray<ClientTools.ClientTool>
-  /** Form of the answer, which is then JSON. */
-  readonly output: AnswerFormat<unknown> | undefined
+  readonly form: RequestedForm | undefined
   readonly model: string | undefined
 }
 
 /** An answer in progress. */
 export interface Exchange {
   readonly sessionId: string
-  /** Number of messages in the session before this turn. */
-  readonly position: number
+  readonly turn: ServedTurn
   readonly pieces: Stream.Stream<AnswerPieces.Piece, ApiError.ApiError>
 }
 
@@ -91,12 +91,12 @@ const toFinishReason = (
 /** Offers the tools of a request to the next turn. */
 const offerTools = Effect.fnUntraced(function* (
   { calls, id, input, scope }: ExchangeSession,
-  { output, system, tools }: Request,
+  { form, system, tools }: Request,
   chosen: Selection
 ) {
   const registry = yield* ToolRegistry
   input.system = system
-  input.output = output
+  input.output = form?.format
   const offered = JSON.stringify(tools)
   if (offered === input.offered) return
   if (input.toolScope !== undefined) yield* Scope.close(input.toolScope, Exit.void)
@@ -171,29 +171,38 @@ const leaveExchange = (exchange: OpenExchange): Effect.Effect<void> =>
     return Effect.andThen(Effect.exit(stopped), releaseSession(exchange))
   })
 
-/**
- * Sends the prompt of a request, or the results of its calls. Returns the position in the session at which the turn
- * begins.
- */
+/** Supplies results to the turn that waits for them. A prompt beside them reaches the model after them. */
+const continueTurn = Effect.fnUntraced(function* (exchange: OpenExchange): Effect.fn.Return<void, ApiError.ApiError> {
+  const { request, session } = exchange
+  const { calls, live, turn } = session
+  yield* requireForm(request.form, turn.format)
+  session.turn = { ...turn, continuations: turn.continuations + 1 }
+  if (request.prompt !== undefined) {
+    // Sent first, because a message is delivered with the next result.
+    const sent = yield* live.send({ prompt: request.prompt, busy: "steer" })
+    if (sent._tag !== "Steering") exchange.message = sent.message.id
+  }
+  for (const [call, result] of request.results) yield* calls.answer(call, result)
+  if (request.prompt !== undefined) yield* calls.abandon
+})
+
+/** Sends the prompt of a request, or the results of its calls. */
 const sendRequest = Effect.fnUntraced(function* (
   exchange: OpenExchange
-): Effect.fn.Return<number, ApiError.ApiError, ToolRegistry> {
+): Effect.fn.Return<void, ApiError.ApiError, ToolRegistry> {
   const { options, request, session } = exchange
   const { calls, live } = session
-  if (request.results.size > 0) {
-    for (const [call, output] of request.results) yield* calls.answer(call, output)
-    return 0
-  }
+  if (request.results.size > 0) return yield* continueTurn(exchange)
   yield* calls.abandon
   yield* offerTools(session, request, options.tools)
   yield* live.setRoute(options.route)
   const position = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? 0
+  session.turn = { position, continuations: 0, format: request.form?.format }
   yield* Effect.uninterruptible(
     Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => {
       exchange.message = sent.message.id
     })
   )
-  return position
 })
 
 const endAnswer = Effect.fnUntraced(function* (
@@ -273,11 +282,11 @@ export const begin = Effect.fnUntraced(function* (
     () => leave
   )
   const reader = yield* live.subscribe()
-  const position = yield* sendRequest(exchange)
+  yield* sendRequest(exchange)
   const answer = AnswerPieces.make(exchange.message, {
     turn: (yield* live.state).turn,
     model: options.model,
-    isHeld: request.output !== undefined,
+    isHeld: session.turn.format !== undefined,
     secrets: yield* Secrets
   })
   const next = takePieces(exchange, answer, reader)
@@ -286,5 +295,5 @@ export const begin = Effect.fnUntraced(function* (
     (): Effect.Effect<readonly [ReadonlyArray<AnswerPieces.Piece>, undefined] | undefined, ApiError.ApiError> =>
       exchange.isEnded ? Effect.undefined : Effect.map(next, (found) => [found, undefined] as const)
   ).pipe(Stream.flattenIterable, Stream.ensuring(leave))
-  return { sessionId: id, position, pieces }
+  return { sessionId: id, turn: session.turn, pieces }
 })

@@ -83,7 +83,7 @@ const makeResponseHandler = (readBody: BodyReader) =>
       return yield* ApiError.make(404, "response_not_found", `There is no response "${given}".`)
     const exchange = yield* (yield* AgentSessions).exchange(yield* OpenAiMessages.readResponseRequest(body, previous))
     const frame = {
-      id: OpenAiAnswers.formatResponseId(exchange.sessionId, exchange.position),
+      id: OpenAiAnswers.formatResponseId(exchange.sessionId, exchange.turn),
       created: yield* secondsNow,
       model: readModel(body)
     }

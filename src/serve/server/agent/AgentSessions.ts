@@ -191,6 +191,23 @@ const findWaitingSession = Effect.fnUntraced(function* (
   )
 })
 
+/**
+ * Moves results into the history if a message follows them and no call waits for them, because the conversation has
+ * continued without them.
+ */
+const settleResults = ({ served }: SessionContext, request: AgentExchange.Request): AgentExchange.Request => {
+  const { prompt, results } = request
+  if (prompt === undefined || results.size === 0) return request
+  const waiting = new Set(
+    served
+      .waitingFor(results)
+      ?.calls.waiting()
+      .map(({ id }) => id)
+  )
+  const isWaiting = typeof prompt === "string" && Array.from(results.keys()).every((id) => waiting.has(id))
+  return isWaiting ? request : { ...request, results: new Map() }
+}
+
 /** Chooses the session of a request: the session that it names or continues, otherwise a new session. */
 const chooseSession = Effect.fnUntraced(function* (
   context: SessionContext,
@@ -234,7 +251,8 @@ export const make = Effect.fnUntraced(function* (
   const known = KnownConversations.make()
   const context: SessionContext = { options, agent: yield* Agent, router, store: yield* SessionStore, served, known }
   return {
-    exchange: Effect.fnUntraced(function* (request) {
+    exchange: Effect.fnUntraced(function* (given) {
+      const request = settleResults(context, given)
       const route = yield* chooseRoute(models, request.model)
       const { model } = yield* router.primary
       const remember = (said: string, { id, messageCount }: Session): void => {

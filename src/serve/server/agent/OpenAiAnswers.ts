@@ -115,12 +115,16 @@ export const streamCompletion = (
 
 const prefix = "resp_"
 
-/** Returns the id of a response, made from its session and the position of its turn. */
-export const formatResponseId = (session: string, position: number): string => `${prefix}${session}.${position}`
+/**
+ * Returns the id of a response, made from its session and the position of its turn. Responses that continue a turn with
+ * results of tools are numbered.
+ */
+export const formatResponseId = (session: string, { continuations, position }: Exchange["turn"]): string =>
+  `${prefix}${session}.${position}${continuations === 0 ? "" : `-${continuations}`}`
 
 /** Reads the id of a response. Returns `undefined` for other text. */
 export const readResponseId = (id: string): { readonly session: string; readonly position: number } | undefined => {
-  const [, session, position] = /^resp_(.+)\.(\d+)$/u.exec(id) ?? []
+  const [, session, position] = /^resp_(.+)\.(\d+)(?:-\d+)?$/u.exec(id) ?? []
   return session === undefined ? undefined : { session, position: Number(position) }
 }
 

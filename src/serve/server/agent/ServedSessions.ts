@@ -70,6 +70,15 @@ export interface ServedSession {
   readonly calls: ClientTools.ClientCalls
 }
 
+/** The turn of a session that the last request began. */
+export interface ServedTurn {
+  /** Number of messages in the session before the turn. */
+  readonly position: number
+  /** Number of requests with results that continued the turn. */
+  readonly continuations: number
+  readonly format: AnswerFormat<unknown> | undefined
+}
+
 /** An open session, with the state that all of its exchanges share. */
 export interface ExchangeSession extends ServedSession {
   readonly scope: Scope.Scope
@@ -80,6 +89,7 @@ export interface ExchangeSession extends ServedSession {
     toolScope: Scope.Closeable | undefined
     offered: string
   }
+  turn: ServedTurn
   /** True while an exchange is in progress. A session has at most one exchange at a time. */
   isBusy: boolean
   usedAt: number
@@ -106,7 +116,7 @@ export interface ServedSessions {
   /** Returns the newest stored session of the conversation with the given id. */
   readonly stored: (id: string) => Effect.Effect<Session, ApiError.ApiError>
   /** Returns the open session that waits for a result of one of these calls. */
-  readonly waitingFor: (calls: ReadonlyMap<string, string>) => ExchangeSession | undefined
+  readonly waitingFor: (calls: ReadonlyMap<string, unknown>) => ExchangeSession | undefined
   readonly close: (id: string) => Effect.Effect<boolean>
   readonly counts: () => Counts
   /** Ends the event stream of each session as soon as the session is idle, because the server is ending. */
@@ -295,6 +305,7 @@ const makeSession = Effect.fnUntraced(function* (
     calls: ClientTools.make(id, secrets),
     scope,
     input,
+    turn: { position: 0, continuations: 0, format: undefined },
     isBusy: false,
     usedAt: now,
     freed: Effect.asVoid(Queue.offer(freed, undefined))
