@@ -1,12 +1,13 @@
 /**
- * The HTTP API of an agent: chat completions and responses in the OpenAI format, sessions with their events, and health
- * checks.
+ * The HTTP API of an agent: chat completions and responses in the OpenAI format, messages in Anthropic's format, sessions
+ * with their events, and health checks.
  *
  * **Details**
  *
  * The OpenAI endpoints work with any OpenAI client: `model` is `hermes` or one of `/v1/models`. Calls of tools that the
  * caller defined are returned to the caller; the agent's own tools run on the server. Sampling parameters are accepted
- * but have no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields`.
+ * but have no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields` and
+ * `AnthropicFields`.
  * `/v1/sessions` adds live events, approvals and steering. The header `x-hermes-session-id`, `previous_response_id`, or
  * the messages of a request determine the session that the request continues. `/openapi.json` describes all endpoints
  * except `/mcp`, which uses another protocol: it offers the agent as a tool over MCP.
@@ -118,6 +119,31 @@ const openai = HttpApiGroup.make("openai").add(
   })
 )
 
+/** A request to the messages API. */
+const MessageRequest = Schema.StructWithRest(
+  Schema.Struct({
+    messages: Schema.Array(Fields),
+    model: Schema.optionalKey(Schema.String),
+    stream: Schema.optionalKey(Schema.Boolean),
+    tools: Schema.optionalKey(Schema.Array(Fields))
+  }),
+  [Fields]
+)
+
+/** Endpoints for messages in the form of Anthropic's API. */
+const anthropic = HttpApiGroup.make("anthropic").add(
+  HttpApiEndpoint.post("messages", "/v1/messages", {
+    payload: MessageRequest,
+    success: [Fields, EventStream],
+    error: errors
+  }),
+  HttpApiEndpoint.post("countTokens", "/v1/messages/count_tokens", {
+    payload: MessageRequest,
+    success: Schema.Struct({ input_tokens: Schema.Int }),
+    error: errors
+  })
+)
+
 /** Endpoints for sessions, their messages and their events. */
 const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.get("list", "/v1/sessions", {
@@ -174,4 +200,6 @@ const life = HttpApiGroup.make("life").add(
 )
 
 /** Definition of the whole API. */
-export const api = HttpApi.make("hermes").add(life, openai, sessions).annotate(OpenApi.Transform, describeKeys)
+export const api = HttpApi.make("hermes")
+  .add(life, openai, anthropic, sessions)
+  .annotate(OpenApi.Transform, describeKeys)

@@ -80,7 +80,8 @@ const findTurnEnd = (history: ReadonlyArray<Prompt.Message>, position: number): 
   return next === -1 ? history.length : next
 }
 
-const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Prompt.Message> =>
+/** Converts a prompt to messages. */
+export const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Prompt.Message> =>
   prompt === undefined
     ? []
     : [Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })]
