@@ -4,8 +4,11 @@
  *
  * Source: Anthropic API reference, errors.
  */
+import * as Schema from "effect/Schema"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as ApiError from "./ApiError.ts"
+import { statuses } from "./OpenAiShapes.ts"
 
 const types: Readonly<Record<number, string>> = {
   401: "authentication_error",
@@ -17,9 +20,19 @@ const types: Readonly<Record<number, string>> = {
   504: "timeout_error"
 }
 
+/** Body of an error response. */
+export const ErrorBody = Schema.Struct({
+  type: Schema.Literal("error"),
+  error: ApiError.ErrorBody.fields.error,
+  request_id: Schema.Null
+})
+
+/** Error responses of the endpoints of this API. */
+export const errors = statuses.map((status) => ErrorBody.pipe(HttpApiSchema.status(status)))
+
 /** Returns the body of an error response. */
-export const toBody = (error: ApiError.ApiError) => ({
-  type: "error" as const,
+export const toBody = (error: ApiError.ApiError): typeof ErrorBody.Type => ({
+  type: "error",
   error: {
     ...ApiError.toBody(error).error,
     type: types[error.status] ?? (error.status >= 500 ? "api_error" : "invalid_request_error")

@@ -28,8 +28,8 @@ import { type Selection, ToolRegistry } from "../../../tools/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as AnswerPieces from "./AnswerPieces.ts"
 import * as ClientTools from "./ClientTools.ts"
-import { type RequestedForm, requireForm } from "./RequestedForm.ts"
-import { type ExchangeSession, type ServedTurn, toStoreError } from "./ServedSessions.ts"
+import { type RequestedForm, requireForm, type ServedTurn } from "./RequestedForm.ts"
+import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
 
 /** A request to the agent. */
 export interface Request {
@@ -48,6 +48,8 @@ export interface Request {
   readonly results: ReadonlyMap<string, ClientTools.ClientResult>
   readonly tools: ReadonlyArray<ClientTools.ClientTool>
   readonly form: RequestedForm | undefined
+  /** False if the conversation must not be stored beyond the answer. */
+  readonly isStored: boolean
   readonly model: string | undefined
 }
 
@@ -175,8 +177,9 @@ const leaveExchange = (exchange: OpenExchange): Effect.Effect<void> =>
 const continueTurn = Effect.fnUntraced(function* (exchange: OpenExchange): Effect.fn.Return<void, ApiError.ApiError> {
   const { request, session } = exchange
   const { calls, live, turn } = session
-  yield* requireForm(request.form, turn.format)
-  session.turn = { ...turn, continuations: turn.continuations + 1 }
+  yield* requireForm(request.form, turn)
+  const begin = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? turn.position
+  session.turn = { ...turn, begin, continuations: turn.continuations + 1 }
   if (request.prompt !== undefined) {
     // Sent first, because a message is delivered with the next result.
     const sent = yield* live.send({ prompt: request.prompt, busy: "steer" })
@@ -197,7 +200,7 @@ const sendRequest = Effect.fnUntraced(function* (
   yield* offerTools(session, request, options.tools)
   yield* live.setRoute(options.route)
   const position = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? 0
-  session.turn = { position, continuations: 0, format: request.form?.format }
+  session.turn = { position, begin: position, continuations: 0, format: request.form?.format }
   yield* Effect.uninterruptible(
     Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => {
       exchange.message = sent.message.id
@@ -213,13 +216,16 @@ const endAnswer = Effect.fnUntraced(function* (
   const { options, request, session } = exchange
   const rest = answer.end()
   const waiting = finish === "tool_calls" ? session.calls.waiting() : []
+  const left = yield* Effect.mapError(session.live.known, toStoreError)
   // Only a client that does not name its session sends the whole conversation.
-  if (waiting.length === 0 && request.session === undefined) {
-    const left = yield* Effect.mapError(session.live.known, toStoreError)
-    if (left !== undefined) options.remember(answer.said(), left)
-  }
+  if (waiting.length === 0 && request.session === undefined && request.isStored && left !== undefined)
+    options.remember(answer.said(), left)
   yield* releaseSession(exchange)
-  return [...rest, { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model() } }]
+  const stored = left === undefined ? undefined : { id: left.id, messages: left.messageCount }
+  return [
+    ...rest,
+    { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model(), stored } }
+  ]
 })
 
 const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, event: HostEvent): Pieces => {

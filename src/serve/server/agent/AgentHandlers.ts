@@ -37,9 +37,11 @@ import { api, sessionHeader } from "./AgentApi.ts"
 import type { Exchange } from "./AgentExchange.ts"
 import { AgentSessions } from "./AgentSessions.ts"
 import * as AnthropicAnswers from "./AnthropicAnswers.ts"
+import * as ConversationHandlers from "./ConversationHandlers.ts"
 import * as MessagesHandlers from "./MessagesHandlers.ts"
 import * as OpenAiAnswers from "./OpenAiAnswers.ts"
 import * as OpenAiMessages from "./OpenAiMessages.ts"
+import * as ResponseHandlers from "./ResponseHandlers.ts"
 import * as SessionHandlers from "./SessionHandlers.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -74,29 +76,6 @@ const makeChatHandler = (readBody: BodyReader) =>
       ),
       makeHeaders(exchange)
     )
-  })
-
-const makeResponseHandler = (readBody: BodyReader) =>
-  Effect.fnUntraced(function* (request: Request) {
-    const body = yield* readBody(request)
-    const given = Json.readString(body["previous_response_id"])
-    const previous = given === undefined ? undefined : OpenAiAnswers.readResponseId(given)
-    if (given !== undefined && previous === undefined)
-      return yield* ApiError.make(404, "response_not_found", `There is no response "${given}".`)
-    const exchange = yield* (yield* AgentSessions).exchange(yield* OpenAiMessages.readResponseRequest(body, previous))
-    const frame = {
-      id: OpenAiAnswers.formatResponseId(exchange.sessionId, exchange.turn),
-      created: yield* secondsNow,
-      model: readModel(body)
-    }
-    const repeated = {
-      instructions: Json.readString(body["instructions"]) ?? null,
-      previous_response_id: given ?? null,
-      metadata: body["metadata"] ?? {}
-    }
-    if (body["stream"] !== true)
-      return makeJsonResponse(yield* OpenAiAnswers.makeResponse(frame, repeated, exchange), 200, makeHeaders(exchange))
-    return makeEventStream(OpenAiAnswers.streamResponse(frame, repeated, exchange), makeHeaders(exchange))
   })
 
 /** Renders the metrics of the server in the Prometheus text format. */
@@ -166,9 +145,15 @@ const makeHandlers = (readBody: BodyReader) => {
       .handleRaw("models", ({ request }) => respondToFailure(listModels(request)))
       .handleRaw("model", ({ params, request }) => respondToFailure(findModel(request, params.id)))
       .handleRaw("chat", ({ request }) => respondToFailure(makeChatHandler(readBody)(request)))
-      .handleRaw("respond", ({ request }) => respondToFailure(makeResponseHandler(readBody)(request)))
   )
-  return Layer.mergeAll(life, openai, MessagesHandlers.layer(readBody), SessionHandlers.layer(readBody))
+  return Layer.mergeAll(
+    life,
+    openai,
+    ResponseHandlers.layer(readBody),
+    ConversationHandlers.layer(readBody),
+    MessagesHandlers.layer(readBody),
+    SessionHandlers.layer(readBody)
+  )
 }
 
 /** Values that are needed to answer the requests of a client. */

@@ -214,6 +214,7 @@ export const readMessagesRequest = Effect.fnUntraced(function* (
     session,
     tools,
     form: yield* readAnswerForm(body),
+    isStored: true,
     model: Json.readString(body["model"]),
     showsThinking:
       (thinking["type"] === "enabled" || thinking["type"] === "adaptive") && thinking["display"] !== "omitted"

@@ -22,7 +22,8 @@ import {
   requireDistinct,
   splitConversation,
   toAddressPart,
-  toDataPart
+  toDataPart,
+  toHistory
 } from "./CallerItems.ts"
 import type { ClientTool } from "./ClientTools.ts"
 import * as OpenAiFields from "./OpenAiFields.ts"
@@ -183,17 +184,22 @@ export const readChatRequest = Effect.fnUntraced(function* (
       Json.readFields(Json.readFields(body["response_format"])["json_schema"])["schema"],
       "response_format.json_schema.schema"
     ),
+    isStored: body["store"] !== false,
     model: Json.readString(body["model"])
   }
 })
 
+/** Reads items of a conversation as messages. */
+export const readItems = (given: ReadonlyArray<unknown>): Parsed<ReadonlyArray<Prompt.Message>> =>
+  Effect.map(Effect.forEach(given, toResponseItems), (items) => toHistory(items.flat()))
+
 /**
  * Reads a request for a response. `previous` contains the session and the position to which `previous_response_id`
- * refers.
+ * refers, or the session of `conversation`. References to items are already resolved.
  */
 export const readResponseRequest = Effect.fnUntraced(function* (
   body: Json.Fields,
-  previous: { readonly session: string; readonly position: number } | undefined
+  previous: { readonly session: string; readonly position?: number } | undefined
 ): Effect.fn.Return<Request, ApiError.ApiError> {
   yield* OpenAiFields.admitFields(body, OpenAiFields.responseFields)
   const { input, instructions } = body
@@ -210,6 +216,7 @@ export const readResponseRequest = Effect.fnUntraced(function* (
     session: previous?.session,
     position: previous?.position,
     tools: yield* readTools(body),
+    isStored: body["store"] !== false,
     form: yield* readForm("text.format", format, Json.readFields(format)["schema"], "text.format.schema"),
     model: Json.readString(body["model"])
   }

@@ -19,6 +19,17 @@ export interface RequestedForm {
   readonly format: AnswerFormat.AnswerFormat<unknown>
 }
 
+/** The turn of a session that the last request began. */
+export interface ServedTurn {
+  /** Number of messages in the session before the turn. */
+  readonly position: number
+  /** Number of messages in the session before the last request of the turn. */
+  readonly begin: number
+  /** Number of requests with results that continued the turn. */
+  readonly continuations: number
+  readonly format: AnswerFormat.AnswerFormat<unknown> | undefined
+}
+
 /** Reads the form of an answer. A schema that cannot be used is refused with the name `schemaField`. */
 export const readForm = (
   field: string,
@@ -50,7 +61,7 @@ export const readForm = (
 /** Refuses a form that the turn did not begin with. */
 export const requireForm = (
   form: RequestedForm | undefined,
-  begun: AnswerFormat.AnswerFormat<unknown> | undefined
+  { format: begun }: ServedTurn
 ): Effect.Effect<void, ApiError.ApiError> =>
   form === undefined || JSON.stringify(form.format.schema) === JSON.stringify(begun?.schema)
     ? Effect.void
