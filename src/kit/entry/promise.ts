@@ -16,3 +16,4 @@ export { type PlainData, type PlainMessage, type PlainPart, type PlainPrompt } f
 export { type HermesMcp, mcp } from "../promise/PlainServers.ts"
 export { type ExecutionCall, type HermesMiddleware } from "../promise/PlainMiddleware.ts"
 export { type HermesSession } from "../promise/PlainSessions.ts"
+export { type McpHandler, mcpHandler, type McpServerOptions, serveMcp } from "../promise/PlainServer.ts"

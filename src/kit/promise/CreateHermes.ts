@@ -140,8 +140,10 @@ const toRoutes = (model: HermesModelName | HermesModel | ReadonlyArray<HermesMod
     apiKey === undefined ? nameProvider(route) : { ...nameProvider(route), apiKey: toRedactedKeys(apiKey) }
   )
 
-const toToolset = (one: HermesTool | Toolset.Toolset<never, BuiltinNeeds>): Toolset.Toolset<never, BuiltinNeeds> =>
-  "toolset" in one ? one.toolset : one
+/** Returns the toolset of a tool. */
+export const toToolset = (
+  one: HermesTool | Toolset.Toolset<never, BuiltinNeeds>
+): Toolset.Toolset<never, BuiltinNeeds> => ("toolset" in one ? one.toolset : one)
 
 const makeStore = (store: HermesOptions["store"]) => {
   if (store === undefined) return SessionStore.layerMemoryWith({ unnamed: 0 })
@@ -204,7 +206,8 @@ const combineListeners =
     Effect.andThen(first(events), second(events))
 
 /** Writes warnings to standard error, because standard output belongs to the application. */
-const quiet = Layer.succeed(Logger.LogToStderr, true)
+/** Sends the log to standard error. */
+export const quiet = Layer.succeed(Logger.LogToStderr, true)
 
 /** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
