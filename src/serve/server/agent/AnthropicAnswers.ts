@@ -69,7 +69,7 @@ const toBlocks = (pieces: ReadonlyArray<Piece>, { showsThinking }: MessageFrame)
     else blocks.push({ kind: piece._tag, text: piece.text })
   }
   return blocks.map(({ kind, text }) =>
-    kind === "Text" ? { type: "text", text, citations: null } : { type: "thinking", thinking: text, signature }
+    kind === "Text" ? { type: "text", text } : { type: "thinking", thinking: text, signature }
   )
 }
 

@@ -68,6 +68,8 @@ export const requestFields: Fields = {
       ? undefined
       : "The owner of the server connects MCP servers. Leave it out.",
   context_management: never("The agent bounds its context itself. Leave it out."),
+  "thread.type": allow('Use "create" or "continue".', "create", "continue"),
+  "thread.previous_message_id": checkText,
   speed: allow(leaveOut, "standard"),
   max_tokens: isAny,
   temperature: isAny,

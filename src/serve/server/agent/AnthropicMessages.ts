@@ -27,6 +27,7 @@ import {
   toDataPart
 } from "./CallerItems.ts"
 import type { ClientTool } from "./ClientTools.ts"
+import { readMessageId } from "./OpenAiAnswers.ts"
 import { readForm, type RequestedForm } from "./RequestedForm.ts"
 
 const refuse = (place: string, problem: string): Effect.Effect<never, ApiError.ApiError> =>
@@ -187,6 +188,16 @@ const readAnswerForm = (body: Json.Fields): Parsed<RequestedForm | undefined> =>
   return readForm(field, given, Json.readFields(given)["schema"], `${field}.schema`)
 }
 
+/** Finds the message that a request continues, whose id names a session and a turn. */
+const readThread = ({ thread }: Json.Fields): Parsed<Pick<Request, "position" | "session"> | undefined> => {
+  const { previous_message_id: given, type } = Json.readFields(thread)
+  if (type !== "continue") return Effect.undefined
+  const previous = readMessageId(Json.readString(given) ?? "")
+  return previous === undefined
+    ? refuse("thread.previous_message_id", "there is no such message.")
+    : Effect.succeed(previous)
+}
+
 /** A request, with the parts of the answer that it asks for. */
 export interface MessagesRequest extends Request {
   /** True if the caller reads the agent's reasoning. */
@@ -212,6 +223,7 @@ export const readMessagesRequest = Effect.fnUntraced(function* (
   return {
     ...(yield* splitConversation([{ role: "system", text: instructions }, ...said])),
     session,
+    ...(yield* readThread(body)),
     tools,
     form: yield* readAnswerForm(body),
     isStored: true,

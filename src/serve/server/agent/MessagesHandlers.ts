@@ -7,7 +7,6 @@ import * as Effect from "effect/Effect"
 import type * as HttpServerRequest from "effect/http/HttpServerRequest"
 import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import * as Ids from "../../../base/domain/Ids.ts"
 import * as Json from "../../../base/domain/Json.ts"
 import { estimateTokens } from "../../../models/routing/CallTokens.ts"
 import * as AnthropicError from "../AnthropicError.ts"
@@ -17,6 +16,7 @@ import { api, sessionHeader } from "./AgentApi.ts"
 import { AgentSessions, toUserMessages } from "./AgentSessions.ts"
 import * as AnthropicAnswers from "./AnthropicAnswers.ts"
 import * as AnthropicMessages from "./AnthropicMessages.ts"
+import { formatMessageId } from "./OpenAiAnswers.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -45,7 +45,7 @@ const answerMessage = Effect.fnUntraced(function* (readBody: BodyReader, request
   const { exchange } = yield* AgentSessions
   const begun = yield* exchange(wanted)
   const frame = {
-    id: `msg_${yield* Ids.makeHex(24)}`,
+    id: formatMessageId(begun.sessionId, begun.turn),
     model: Json.readString(body["model"]) ?? "hermes",
     showsThinking: wanted.showsThinking
   }

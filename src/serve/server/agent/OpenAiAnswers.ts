@@ -129,6 +129,14 @@ export const readResponseId = (id: string): { readonly session: string; readonly
   return session === undefined ? undefined : { session, position: Number(position) }
 }
 
+/** Returns the id of a message of Anthropic's API, which continues as a response does. */
+export const formatMessageId = (session: string, turn: Exchange["turn"]): string =>
+  `msg_${formatResponseId(session, turn)}`
+
+/** Reads the id of a message of Anthropic's API. Returns `undefined` for other text. */
+export const readMessageId = (id: string): ReturnType<typeof readResponseId> =>
+  id.startsWith("msg_") ? readResponseId(id.slice("msg_".length)) : undefined
+
 const toResponseUsage = (usage: Usage.Usage) => ({
   input_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
   input_tokens_details: { cached_tokens: usage.cacheReadTokens },
