@@ -1,7 +1,10 @@
 // Clients of others against `hermes serve`: the SDKs of OpenAI and Anthropic, LangChain, OpenAI's agents, the AI SDK 5,
 // 6 and 7 with their providers, and the requests of Open WebUI.
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
 import { apiKey, serve } from "./served.ts"
 
 // The packages are installed for this folder alone, so that their types are not known to the checks of the project.
@@ -25,8 +28,15 @@ const plays = {
 
 type Served = Effect.Success<ReturnType<typeof serve>>
 
+/** The server, which all clients share. */
+class Server extends Context.Service<Server, Served>()("test/Server") {}
+
+const runtime = ManagedRuntime.make(Layer.effect(Server, serve(plays)))
+beforeAll(() => runtime.runPromise(Effect.asVoid(Server)))
+afterAll(() => runtime.dispose())
+
 const served = (name: string, use: (served: Served) => Promise<void>) =>
-  it.live(name, () => Effect.flatMap(serve(plays), (one) => Effect.promise(() => use(one))))
+  it.live(name, () => Effect.promise(async () => use(await runtime.runPromise(Server))))
 
 const png = "iVBORw0KGgo="
 const image = `data:image/png;base64,${png}`
