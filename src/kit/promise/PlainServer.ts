@@ -27,7 +27,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Runtime from "../../program/Runtime.ts"
-import * as McpServer from "../../serve/server/McpServer.ts"
+import * as ToolServer from "../../serve/server/ToolServer.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
 import { quiet, toToolset } from "./CreateHermes.ts"
 import { fromCause } from "./HermesError.ts"
@@ -35,7 +35,7 @@ import type { BuiltinNeeds } from "./HermesOptions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** Options of an MCP server. */
-export interface McpServerOptions extends Omit<McpServer.Options, "tools"> {
+export interface McpServerOptions extends Omit<ToolServer.Options, "tools"> {
   /** Tools created from functions (`tool`), and toolsets of the package. */
   readonly tools: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>>
 }
@@ -63,7 +63,7 @@ const runToEnd = async <A>(effect: Effect.Effect<A, unknown>, signal?: AbortSign
  */
 export const serveMcp = (options: McpServerOptions): Promise<void> => {
   const { tools: _, ...more } = options
-  return runToEnd(Effect.provide(McpServer.serveStdio(more), makeRuntime(options)))
+  return runToEnd(Effect.provide(ToolServer.serveStdio(more), makeRuntime(options)))
 }
 
 /** Makes a handler of web requests that serves tools to MCP clients over streamable HTTP. */
@@ -71,7 +71,7 @@ export const mcpHandler = async (options: McpServerOptions): Promise<McpHandler>
   const { tools: _, ...more } = options
   const scope = await Effect.runPromise(Scope.make())
   const handler = Effect.flatMap(Layer.build(makeRuntime(options)), (context) =>
-    Effect.provide(McpServer.makeHandler(more), context)
+    Effect.provide(ToolServer.makeHandler(more), context)
   )
   return {
     fetch: await runToEnd(Scope.provide(handler, scope)),

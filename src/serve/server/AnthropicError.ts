@@ -1,6 +1,6 @@
 /**
- * Errors of the server in the format of Anthropic's API: `{ "type": "error", "error": { "type", "message" } }`. The code
- * and the refused field are added, as in {@link ApiError.toBody}.
+ * Errors of the server in the format of Anthropic's API: `{ "type": "error", "error": { "type", "message" } }`. The
+ * code and the refused field are added, as in {@link ApiError.toBody}.
  *
  * Source: Anthropic API reference, errors.
  */
@@ -21,7 +21,7 @@ const types: Readonly<Record<number, string>> = {
 }
 
 /** Body of an error response. */
-export const ErrorBody = Schema.Struct({
+const ErrorBody = Schema.Struct({
   type: Schema.Literal("error"),
   error: ApiError.ErrorBody.fields.error,
   request_id: Schema.Null

@@ -26,7 +26,7 @@ export interface OfferedTool {
   readonly description: string
   readonly parameters: Readonly<Record<string, unknown>>
   readonly readOnly: boolean
-  /** What the tool states about itself. By default, a tool that is not read-only counts as destructive. */
+  /** Hints of the tool about its effects. By default, a tool that is not read-only counts as destructive. */
   readonly annotations?: ListToolsResult["tools"][number]["annotations"]
   /** JSON Schema of the object that the tool returns, if it always returns one. */
   readonly outputSchema?: Readonly<Record<string, unknown>> | undefined

@@ -1,6 +1,6 @@
 /**
- * The HTTP API of an agent: chat completions and responses in the OpenAI format, messages in Anthropic's format, sessions
- * with their events, and health checks.
+ * The HTTP API of an agent: chat completions and responses in the OpenAI format, messages in Anthropic's format,
+ * sessions with their events, and health checks.
  *
  * **Details**
  *

@@ -149,9 +149,9 @@ const makeHandlers = (readBody: BodyReader) => {
   return Layer.mergeAll(
     life,
     openai,
-    ResponseHandlers.layer(readBody),
-    ConversationHandlers.layer(readBody),
-    MessagesHandlers.layer(readBody),
+    ResponseHandlers.makeResponseHandlers(readBody),
+    ConversationHandlers.makeConversationHandlers(readBody),
+    MessagesHandlers.makeMessageHandlers(readBody),
     SessionHandlers.layer(readBody)
   )
 }

@@ -285,7 +285,7 @@ export const make = Effect.fnUntraced(function* (
         Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })
       )
     }, Effect.provideContext(services)),
-    conversations: StoredConversations.make({
+    conversations: StoredConversations.makeStoredConversations({
       served,
       store: context.store,
       create: (history) => createSession(context, history)

@@ -23,12 +23,12 @@ const isAny: Check = () => undefined
 
 const leaveOut = "Leave it out."
 
-const never =
+const refuseAll =
   (advice: string): Check =>
   () =>
     advice
 
-const allow =
+const allowValues =
   (advice: string, ...values: ReadonlyArray<unknown>): Check =>
   (value) =>
     values.includes(value) ? undefined : advice
@@ -42,35 +42,38 @@ export const requestFields: Fields = {
   model: checkText,
   messages: checkList,
   system: isAny,
-  stream: allow("Expected true or false.", true, false),
+  stream: allowValues("Expected true or false.", true, false),
   tools: checkList,
-  "tool_choice.type": allow(
+  "tool_choice.type": allowValues(
     'The agent chooses its tools: use "auto", or "none" for no tools of yours.',
     "auto",
     "none"
   ),
-  "tool_choice.disable_parallel_tool_use": allow("The agent may call several tools at once. Leave it out.", false),
-  "thinking.type": allow('Use "enabled", "adaptive" or "disabled".', "enabled", "adaptive", "disabled"),
+  "tool_choice.disable_parallel_tool_use": allowValues(
+    "The agent may call several tools at once. Leave it out.",
+    false
+  ),
+  "thinking.type": allowValues('Use "enabled", "adaptive" or "disabled".', "enabled", "adaptive", "disabled"),
   "thinking.budget_tokens": isAny,
-  "thinking.display": allow('Use "summarized" or "omitted".', "summarized", "omitted"),
+  "thinking.display": allowValues('Use "summarized" or "omitted".', "summarized", "omitted"),
   "output_config.format": (value) =>
     Json.readFields(value)["type"] === "json_schema" ? undefined : 'Use the type "json_schema".',
-  "output_config.effort": never(
+  "output_config.effort": refuseAll(
     "The agent has its own reasoning effort, which the owner of the server sets. Leave it out."
   ),
   output_format: (value) =>
     Json.readFields(value)["type"] === "json_schema" ? undefined : 'Use the type "json_schema".',
   stop_sequences: (value) =>
     Array.isArray(value) && value.length === 0 ? undefined : "An agent ends by itself. Leave it out.",
-  container: never("The agent has its own tools. Leave it out."),
+  container: refuseAll("The agent has its own tools. Leave it out."),
   mcp_servers: (value) =>
     Array.isArray(value) && value.length === 0
       ? undefined
       : "The owner of the server connects MCP servers. Leave it out.",
-  context_management: never("The agent bounds its context itself. Leave it out."),
-  "thread.type": allow('Use "create" or "continue".', "create", "continue"),
+  context_management: refuseAll("The agent bounds its context itself. Leave it out."),
+  "thread.type": allowValues('Use "create" or "continue".', "create", "continue"),
   "thread.previous_message_id": checkText,
-  speed: allow(leaveOut, "standard"),
+  speed: allowValues(leaveOut, "standard"),
   max_tokens: isAny,
   temperature: isAny,
   top_p: isAny,
@@ -83,7 +86,7 @@ export const requestFields: Fields = {
 
 /** Fields of a tool. */
 export const toolFields: Fields = {
-  type: allow('Only tools of the type "custom" can be brought; the agent has its own tools.', "custom"),
+  type: allowValues('Only tools of the type "custom" can be brought; the agent has its own tools.', "custom"),
   name: isAny,
   description: checkText,
   input_schema: (value) => (Json.isFields(value) ? undefined : "Expected a JSON Schema."),
@@ -91,7 +94,7 @@ export const toolFields: Fields = {
   input_examples: isAny,
   eager_input_streaming: isAny,
   cache_control: isAny,
-  defer_loading: allow("Every tool is offered at once. Leave it out.", false),
+  defer_loading: allowValues("Every tool is offered at once. Leave it out.", false),
   allowed_callers: (value) =>
     Array.isArray(value) && value.every((one) => one === "direct")
       ? undefined
@@ -103,12 +106,12 @@ export const documentFields: Fields = {
   type: isAny,
   source: isAny,
   title: checkText,
-  context: never("Send it as a text."),
+  context: refuseAll("Send it as a text."),
   cache_control: isAny,
-  "citations.enabled": allow("There are no citations. Leave it out.", false)
+  "citations.enabled": allowValues("There are no citations. Leave it out.", false)
 }
 
-/** Lists the fields of a body that are present, those of objects with a checked field under their whole name. */
+/** Lists the fields of a body that are present, with fields of checked objects under their whole name. */
 const listFields = (body: Json.Fields, fields: Fields): ReadonlyArray<readonly [name: string, value: unknown]> =>
   Object.entries(body).flatMap(([name, value]): ReadonlyArray<readonly [string, unknown]> => {
     const isNested = Object.keys(fields).some((key) => key.startsWith(`${name}.`)) && Json.isFields(value)
@@ -119,7 +122,7 @@ const listFields = (body: Json.Fields, fields: Fields): ReadonlyArray<readonly [
 export const admitFields = (body: Json.Fields, fields: Fields, place = ""): Effect.Effect<void, ApiError.ApiError> => {
   for (const [name, value] of listFields(body, fields)) {
     if (value === undefined || value === null) continue
-    const check = Object.hasOwn(fields, name) ? fields[name] : never("There is no such field here. Leave it out.")
+    const check = Object.hasOwn(fields, name) ? fields[name] : refuseAll("There is no such field here. Leave it out.")
     const advice = check?.(value)
     if (advice === undefined) continue
     return Effect.fail(

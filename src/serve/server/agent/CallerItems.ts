@@ -1,6 +1,6 @@
 /**
- * The conversation of a request, independent of the API: what callers said, their calls and results, and their split
- * into history, prompt and results. Pure.
+ * The conversation of a request, independent of the API: the words of the caller, calls and results, and their
+ * split into history, prompt and results. Pure.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

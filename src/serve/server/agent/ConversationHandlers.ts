@@ -98,7 +98,7 @@ const refuseRemoval = (id: string) =>
   )
 
 /** Handlers of the endpoint group `conversations`. */
-export const layer = (readBody: BodyReader) =>
+export const makeConversationHandlers = (readBody: BodyReader) =>
   HttpApiBuilder.group(api, "conversations", (group) =>
     group
       .handleRaw("createConversation", ({ request }) => respondToFailure(createConversation(readBody, request)))

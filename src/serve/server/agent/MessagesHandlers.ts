@@ -15,7 +15,7 @@ import { type BodyReader, makeEventStream, makeJsonResponse } from "../ServedRou
 import { api, sessionHeader } from "./AgentApi.ts"
 import { AgentSessions, toUserMessages } from "./AgentSessions.ts"
 import * as AnthropicAnswers from "./AnthropicAnswers.ts"
-import * as AnthropicMessages from "./AnthropicMessages.ts"
+import * as AnthropicRequests from "./AnthropicRequests.ts"
 import { formatMessageId } from "./OpenAiAnswers.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -30,14 +30,14 @@ const readRequest = Effect.fnUntraced(function* (
   readBody: BodyReader,
   request: Request
 ): Effect.fn.Return<
-  { readonly body: Json.Fields; readonly wanted: AnthropicMessages.MessagesRequest },
+  { readonly body: Json.Fields; readonly wanted: AnthropicRequests.MessagesRequest },
   ApiError.ApiError
 > {
   const given = request.headers["anthropic-version"] ?? firstVersion
   if (!/^\d{4}-\d{2}-\d{2}$/u.test(given) || given < firstVersion)
     return yield* ApiError.refuseField("anthropic-version", `anthropic-version is ${firstVersion} or a later one.`)
   const body = yield* readBody(request)
-  return { body, wanted: yield* AnthropicMessages.readMessagesRequest(body, request.headers[sessionHeader]) }
+  return { body, wanted: yield* AnthropicRequests.readMessagesRequest(body, request.headers[sessionHeader]) }
 })
 
 const answerMessage = Effect.fnUntraced(function* (readBody: BodyReader, request: Request) {
@@ -73,7 +73,7 @@ const respondToFailure = <R>(
   Effect.catch(work, (error) => Effect.succeed(AnthropicError.respondTo(url, error)))
 
 /** Handlers of the endpoint group `anthropic`. */
-export const layer = (readBody: BodyReader) =>
+export const makeMessageHandlers = (readBody: BodyReader) =>
   HttpApiBuilder.group(api, "anthropic", (group) =>
     group
       .handleRaw("messages", ({ request }) => respondToFailure(request, answerMessage(readBody, request)))

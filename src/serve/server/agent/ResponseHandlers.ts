@@ -85,9 +85,9 @@ const createResponse = Effect.fnUntraced(function* (readBody: BodyReader, reques
       Effect.sync(() => {
         if (piece._tag !== "Ended" || !repeated.store) return
         const { ending } = piece
-        const render = (text: string) =>
+        const renderText = (text: string) =>
           OpenAiAnswers.makeFinalResponse(frame, repeated, { text, reasoning: "", ending })
-        conversations.remember(frame.id, { begin: turn.begin, ending, render })
+        conversations.remember(frame.id, { begin: turn.begin, ending, render: renderText })
       })
     )
   }
@@ -138,7 +138,7 @@ const listInput = Effect.fnUntraced(function* (id: string, query: Readonly<Recor
 })
 
 /** Handlers of the endpoint group `responses`. */
-export const layer = (readBody: BodyReader) =>
+export const makeResponseHandlers = (readBody: BodyReader) =>
   HttpApiBuilder.group(api, "responses", (group) =>
     group
       .handleRaw("respond", ({ request }) => respondToFailure(createResponse(readBody, request)))

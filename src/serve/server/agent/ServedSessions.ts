@@ -355,6 +355,15 @@ const findStored = Effect.fnUntraced(function* (
   return isSeen ? found : yield* ApiError.make(404, "session_not_found", `There is no session "${id}".`)
 })
 
+const removeStored = Effect.fnUntraced(function* (pool: SessionPool, id: string) {
+  const { id: newest } = yield* findStored(pool, id)
+  const open = yield* findOpenPart(pool, newest)
+  if (open !== undefined) yield* pool.sessions.close(open.id)
+  yield* Effect.mapError((yield* Agent).deleteSession(newest), (error) =>
+    error._tag === "SessionBusy" ? ApiError.make(409, "session_busy", error.message) : toStoreError(error)
+  )
+})
+
 /**
  * Makes the operations on the sessions of a server. At first no session is open. All open sessions are closed with the
  * scope.
@@ -364,7 +373,6 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
   const source = SessionAudience.formatSource("api-server", options.client)
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
-  const agent = yield* Agent
   const sessions = yield* OpenSessions.make<ExchangeSession>()
   const sums: SessionSums = { turns: 0, usage: Usage.zero, isEnding: false }
   const pool: SessionPool = {
@@ -416,18 +424,7 @@ export const make = Effect.fnUntraced(function* (
     waitingFor: (results) => sessions.all().find(({ calls }) => calls.waiting().some(({ id }) => results.has(id))),
     close: sessions.close,
     discard: ({ id }) => void pool.discarded.add(id),
-    remove: Effect.fnUntraced(function* (id) {
-      const { id: newest } = yield* findStored(pool, id)
-      const open = yield* findOpenPart(pool, newest)
-      if (open !== undefined) yield* sessions.close(open.id)
-      yield* Effect.mapError(agent.deleteSession(newest), ({ _tag, message }) =>
-        ApiError.make(
-          _tag === "SessionBusy" ? 409 : 500,
-          _tag === "SessionBusy" ? "session_busy" : "store_failed",
-          message
-        )
-      )
-    }),
+    remove: (id) => Effect.provide(removeStored(pool, id), services),
     counts: () => ({
       open: sessions.all().length,
       turns: sums.turns,

@@ -79,86 +79,96 @@ const mostResponses = 4_096
 const makeMissing = (what: string, id: string): ApiError.ApiError =>
   ApiError.make(404, `${what}_not_found`, `There is no ${what} "${id}".`)
 
+/** Values that the operations share. */
+interface ConversationContext {
+  readonly served: ServedSessions
+  readonly store: SessionStore["Service"]
+  readonly known: ReadonlyMap<string, KnownResponse>
+}
+
+/** Reads the named session of a conversation, which may be an earlier one than the newest. */
+const readPart = Effect.fnUntraced(function* (
+  { served, store }: ConversationContext,
+  id: string
+): Effect.fn.Return<StoredMessages & { readonly newest: Session }, ApiError.ApiError> {
+  const newest = yield* served.stored(id)
+  const session = Option.getOrElse(
+    yield* Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
+    () => newest
+  )
+  return { newest, session, messages: yield* Effect.mapError(store.messages(session.id), toStoreError) }
+})
+
+const findResponse = Effect.fnUntraced(function* (
+  context: ConversationContext,
+  id: string
+): Effect.fn.Return<StoredResponse, ApiError.ApiError> {
+  const place = readResponseId(id)
+  if (place === undefined) return yield* makeMissing("response", id)
+  const found = context.known.get(id)
+  const { messages, newest, session } = yield* readPart(context, found?.ending.stored?.id ?? place.session).pipe(
+    Effect.mapError((error) => (error.status === 404 ? makeMissing("response", id) : error))
+  )
+  const begin = found?.begin ?? place.position
+  const end = found?.ending.stored?.messages ?? findTurnEnd(messages, begin)
+  const first = messages.findIndex(({ role }, index) => index >= begin && role === "assistant")
+  if (first === -1 || begin >= end) return yield* makeMissing("response", id)
+  return {
+    session,
+    known: found,
+    before: messages.slice(0, first),
+    text: StoredItems.joinAnswer(messages.slice(first, end)),
+    isWhole: newest.id === session.id && begin === 0 && end >= messages.length
+  }
+})
+
+const resolveItem = Effect.fnUntraced(function* (
+  context: ConversationContext,
+  id: string
+): Effect.fn.Return<ReadonlyArray<Json.Fields>, ApiError.ApiError> {
+  const place = StoredItems.readItemId(id)
+  switch (place?._tag) {
+    case undefined:
+      return yield* makeMissing("item", id)
+    case "Reasoning":
+      return []
+    case "Response": {
+      const { text } = yield* findResponse(context, place.response)
+      return [{ type: "message", role: "assistant", content: text }]
+    }
+    case "Message": {
+      const { messages, session } = yield* readPart(context, place.session)
+      const found = StoredItems.listItems(session.id, messages).find((item) => item["id"] === id)
+      return found === undefined ? yield* makeMissing("item", id) : [found]
+    }
+    case "Call": {
+      const { messages } = yield* readPart(context, place.session)
+      const call = messages.flatMap(Conversation.listToolCalls).findLast((one) => one.id === place.runCall)
+      if (call === undefined) return yield* makeMissing("item", id)
+      const { name, params } = call
+      return [{ type: "function_call", call_id: place.call, name, arguments: JSON.stringify(params) }]
+    }
+  }
+})
+
 /** Makes the operations on the sessions of a client. */
-export const make = ({
+export const makeStoredConversations = ({
   create,
   served,
   store
-}: {
-  readonly create: StoredConversations["create"]
-  readonly served: ServedSessions
-  readonly store: SessionStore["Service"]
-}): StoredConversations => {
+}: Pick<ConversationContext, "served" | "store"> & Pick<StoredConversations, "create">): StoredConversations => {
   const known = new Map<string, KnownResponse>()
-
-  /** Reads the named session of a conversation, which may be an earlier one than the newest. */
-  const readPart = Effect.fnUntraced(function* (
-    id: string
-  ): Effect.fn.Return<StoredMessages & { readonly newest: Session }, ApiError.ApiError> {
-    const newest = yield* served.stored(id)
-    const session = Option.getOrElse(
-      yield* Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
-      () => newest
-    )
-    return { newest, session, messages: yield* Effect.mapError(store.messages(session.id), toStoreError) }
-  })
-
-  const findResponse: StoredConversations["findResponse"] = Effect.fnUntraced(function* (id) {
-    const place = readResponseId(id)
-    if (place === undefined) return yield* makeMissing("response", id)
-    const found = known.get(id)
-    const { messages, newest, session } = yield* readPart(found?.ending.stored?.id ?? place.session).pipe(
-      Effect.mapError((error) => (error.status === 404 ? makeMissing("response", id) : error))
-    )
-    const begin = found?.begin ?? place.position
-    const end = found?.ending.stored?.messages ?? findTurnEnd(messages, begin)
-    const first = messages.findIndex(({ role }, index) => index >= begin && role === "assistant")
-    if (first === -1 || begin >= end) return yield* makeMissing("response", id)
-    return {
-      session,
-      known: found,
-      before: messages.slice(0, first),
-      text: StoredItems.joinAnswer(messages.slice(first, end)),
-      isWhole: newest.id === session.id && begin === 0 && end >= messages.length
-    }
-  })
-
-  const resolveItem: StoredConversations["resolveItem"] = Effect.fnUntraced(function* (id) {
-    const place = StoredItems.readItemId(id)
-    switch (place?._tag) {
-      case undefined:
-        return yield* makeMissing("item", id)
-      case "Reasoning":
-        return []
-      case "Response": {
-        const { text } = yield* findResponse(place.response)
-        return [{ type: "message", role: "assistant", content: text }]
-      }
-      case "Message": {
-        const { messages, session } = yield* readPart(place.session)
-        const found = StoredItems.listItems(session.id, messages).find((item) => item["id"] === id)
-        return found === undefined ? yield* makeMissing("item", id) : [found]
-      }
-      case "Call": {
-        const { messages } = yield* readPart(place.session)
-        const call = messages.flatMap(Conversation.listToolCalls).findLast((one) => one.id === place.runCall)
-        if (call === undefined) return yield* makeMissing("item", id)
-        const { name, params } = call
-        return [{ type: "function_call", call_id: place.call, name, arguments: JSON.stringify(params) }]
-      }
-    }
-  })
-
-  const read: StoredConversations["read"] = (id) =>
+  const context: ConversationContext = { served, store, known }
+  const readNewest: StoredConversations["read"] = (id) =>
     Effect.flatMap(served.stored(id), (session) =>
       Effect.map(Effect.mapError(store.messages(session.id), toStoreError), (messages) => ({ session, messages }))
     )
 
   return {
     create,
-    read,
+    read: readNewest,
     append: Effect.fnUntraced(function* (id, messages) {
-      const { session } = yield* read(id)
+      const { session } = yield* readNewest(id)
       yield* Effect.scoped(
         Effect.gen(function* () {
           // Fails while a run of any process works in the session.
@@ -170,7 +180,7 @@ export const make = ({
           error._tag === "SessionBusy" ? ApiError.make(409, "session_busy", error.message) : toStoreError(error)
         )
       )
-      return yield* read(session.id)
+      return yield* readNewest(session.id)
     }),
     remove: served.remove,
     remember: (id, response) => {
@@ -178,7 +188,7 @@ export const make = ({
       const oldest = known.keys().next()
       if (known.size > mostResponses && oldest.done !== true) known.delete(oldest.value)
     },
-    findResponse,
-    resolveItem
+    findResponse: (id) => findResponse(context, id),
+    resolveItem: (id) => resolveItem(context, id)
   }
 }

@@ -3,13 +3,13 @@
  *
  * **Details**
  *
- * The schemas of arguments and results, the names and the annotations are the ones of the toolsets. A result that is an
+ * The schemas of arguments and results, the names and the annotations come from the toolsets. A result that is an
  * object is also sent as structured content, and images of a result as images. A failure of a tool, typed or not, is a
  * result with `isError`. A call that the client cancels is interrupted; over HTTP, where requests are independent, a
  * client cancels by closing its request.
  *
- * Each call passes the hooks, middleware, guards and approvals of the runtime, as a call of a model does. No user can be
- * asked: calls that need an approval are denied, unless `unattended` says otherwise.
+ * Each call passes the hooks, middleware, guards and approvals of the runtime, as a call of a model does. No user can
+ * be asked: calls that need an approval are denied, unless `unattended` says otherwise.
  *
  * **Example** (A program that is an MCP server)
  *
@@ -19,7 +19,7 @@
  * import * as Tool from "effect/ai/Tool"
  * import * as Toolkit from "effect/ai/Toolkit"
  * import { Runtime, Toolset } from "hermes-effect"
- * import { McpServer } from "hermes-effect/server"
+ * import { ToolServer } from "hermes-effect/server"
  *
  * const Double = Tool.make("double", {
  *   description: "Doubles a number",
@@ -32,7 +32,7 @@
  * }))
  *
  * // The program ends with its input.
- * export const program = McpServer.serveStdio({ name: "maths" }).pipe(
+ * export const program = ToolServer.serveStdio({ name: "maths" }).pipe(
  *   Effect.provide(Runtime.layer({ tools: [maths] }))
  * )
  * ```
@@ -149,7 +149,10 @@ const offerTools = Effect.fnUntraced(function* (
 const readName = ({ name = "hermes", version: own = version }: Options): McpHost.ServerName => ({ name, version: own })
 
 /** Serves the tools over a pair of byte streams until the input ends, which interrupts running calls. */
-export const serve = <E>(wire: McpHost.Wire<E>, options: Options = {}): Effect.Effect<void, ConfigError | E, Needs> =>
+export const serveStreams = <E>(
+  wire: McpHost.Wire<E>,
+  options: Options = {}
+): Effect.Effect<void, ConfigError | E, Needs> =>
   Effect.flatMap(offerTools(options), (tools) => McpHost.serve(tools, wire, readName(options)))
 
 /**
@@ -164,7 +167,7 @@ export const serveStdio = (options: Options = {}): Effect.Effect<void, ConfigErr
       Stream.fromAsyncIterable(stdin as AsyncIterable<Uint8Array>, () => "closed" as const),
       () => new Uint8Array()
     )
-    return serve({ input, write: (text) => Effect.sync(() => void stdout.write(text)) }, options)
+    return serveStreams({ input, write: (text) => Effect.sync(() => void stdout.write(text)) }, options)
   })
 
 /**

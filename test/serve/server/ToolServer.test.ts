@@ -12,7 +12,7 @@ import { join } from "node:path"
 import * as z from "zod"
 import { mcpHandler, tool } from "../../../src/kit/entry/promise.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
-import * as McpServer from "../../../src/serve/server/McpServer.ts"
+import * as ToolServer from "../../../src/serve/server/ToolServer.ts"
 import * as Annotations from "../../../src/tools/Annotations.ts"
 import * as Toolset from "../../../src/tools/Toolset.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
@@ -84,10 +84,10 @@ const connect = async (handle: (request: Request) => Promise<Response>) => {
   return client
 }
 
-const withClient = (use: (client: Client) => Promise<void>, options: McpServer.Options = {}) =>
+const withClient = (use: (client: Client) => Promise<void>, options: ToolServer.Options = {}) =>
   Effect.gen(function* () {
     const context = yield* Layer.build(Runtime.layer({ tools: [toolset, pictures] }))
-    const handle = yield* Effect.provide(McpServer.makeHandler({ name: "world", ...options }), context)
+    const handle = yield* Effect.provide(ToolServer.makeHandler({ name: "world", ...options }), context)
     yield* Effect.promise(async () => {
       const client = await connect(handle)
       await use(client)

@@ -30,11 +30,11 @@ import type { ClientTool } from "./ClientTools.ts"
 import { readMessageId } from "./OpenAiAnswers.ts"
 import { readForm, type RequestedForm } from "./RequestedForm.ts"
 
-const refuse = (place: string, problem: string): Effect.Effect<never, ApiError.ApiError> =>
+const refusePlace = (place: string, problem: string): Effect.Effect<never, ApiError.ApiError> =>
   Effect.fail(ApiError.refuseField(place, `${place}: ${problem}`))
 
 const toText = (text: unknown, place: string): Parsed<Prompt.TextPart> =>
-  typeof text === "string" ? Effect.succeed(Prompt.textPart({ text })) : refuse(place, "expected a text.")
+  typeof text === "string" ? Effect.succeed(Prompt.textPart({ text })) : refusePlace(place, "expected a text.")
 
 const toImage = (source: Json.Fields, place: string): Parsed<Prompt.FilePart> => {
   switch (source["type"]) {
@@ -42,12 +42,12 @@ const toImage = (source: Json.Fields, place: string): Parsed<Prompt.FilePart> =>
       const type = Json.readString(source["media_type"]) ?? ""
       return /^image\/[\w.+-]+$/u.test(type)
         ? toDataPart(source["data"], type, `${place}.data`)
-        : refuse(`${place}.media_type`, "expected the type of an image, such as image/png.")
+        : refusePlace(`${place}.media_type`, "expected the type of an image, such as image/png.")
     }
     case "url":
       return toAddressPart(source["url"], "image/*", `${place}.url`)
     default:
-      return refuse(`${place}.type`, 'no files are stored. Use "base64" or "url".')
+      return refusePlace(`${place}.type`, 'no files are stored. Use "base64" or "url".')
   }
 }
 
@@ -70,7 +70,7 @@ const toDocument = (block: Json.Fields, place: string): Parsed<ReadonlyArray<Par
     case "content":
       return toParts(source["content"], `${at}.content`)
     default:
-      return refuse(`${at}.type`, 'no files are stored. Use "base64", "url", "text" or "content".')
+      return refusePlace(`${at}.type`, 'no files are stored. Use "base64", "url", "text" or "content".')
   }
 }
 
@@ -89,9 +89,9 @@ const toBlockParts = (block: unknown, place: string): Parsed<ReadonlyArray<Part>
           toDocument(fields, place)
         )
       default:
-        return refuse(
+        return refusePlace(
           `${place}.type`,
-          `blocks of the type "${Json.readWord(fields["type"])}" are not supported here. Send text, images or documents.`
+          `blocks of the type "${Json.readWord(fields["type"])}" are not supported here: send text, images, documents.`
         )
     }
   })
@@ -104,7 +104,7 @@ const toParts = (content: unknown, place: string): Parsed<ReadonlyArray<Part>> =
         Effect.forEach(content, (block, index) => toBlockParts(block, `${place}[${index}]`)),
         (parts) => parts.flat()
       )
-    : refuse(place, "expected a text or a list of blocks.")
+    : refusePlace(place, "expected a text or a list of blocks.")
 }
 
 const toUserItem = (block: unknown, place: string): Parsed<Item> => {
@@ -139,7 +139,7 @@ const toAssistantItems = (block: unknown, place: string): Parsed<ReadonlyArray<I
     case "redacted_thinking":
       return Effect.succeed([])
     default:
-      return refuse(
+      return refusePlace(
         `${place}.type`,
         `blocks of the type "${Json.readWord(fields["type"])}" are not supported in an answer.`
       )
@@ -150,7 +150,7 @@ const toItems = (message: unknown, index: number): Parsed<ReadonlyArray<Item>> =
   const { content, role } = Json.readFields(message)
   const place = `messages[${index}].content`
   const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content
-  if (!Array.isArray(blocks)) return refuse(place, "expected a text or a list of blocks.")
+  if (!Array.isArray(blocks)) return refusePlace(place, "expected a text or a list of blocks.")
   switch (role) {
     case "user":
       return Effect.forEach(blocks, (block, at) => toUserItem(block, `${place}[${at}]`))
@@ -162,7 +162,7 @@ const toItems = (message: unknown, index: number): Parsed<ReadonlyArray<Item>> =
     case "system":
       return Effect.map(toParts(blocks, place), (parts) => [{ role: "system", text: joinText(parts) }])
     default:
-      return refuse(`messages[${index}].role`, "use user or assistant.")
+      return refusePlace(`messages[${index}].role`, "use user or assistant.")
   }
 }
 
@@ -194,7 +194,7 @@ const readThread = ({ thread }: Json.Fields): Parsed<Pick<Request, "position" | 
   if (type !== "continue") return Effect.undefined
   const previous = readMessageId(Json.readString(given) ?? "")
   return previous === undefined
-    ? refuse("thread.previous_message_id", "there is no such message.")
+    ? refusePlace("thread.previous_message_id", "there is no such message.")
     : Effect.succeed(previous)
 }
 
@@ -212,7 +212,7 @@ export const readMessagesRequest = Effect.fnUntraced(function* (
   yield* AnthropicFields.admitFields(body, AnthropicFields.requestFields)
   const { messages } = body
   if (!Array.isArray(messages) || messages.length === 0)
-    return yield* refuse("messages", "expected a list of at least one message.")
+    return yield* refusePlace("messages", "expected a list of at least one message.")
   const said = (yield* Effect.forEach(messages, toItems)).flat()
   const instructions = joinText(yield* toParts(body["system"], "system"))
   const thinking = Json.readFields(body["thinking"])
