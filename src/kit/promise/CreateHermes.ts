@@ -143,7 +143,8 @@ type ToolOutcome = Effect.Success<ReturnType<Agent.Service["callTool"]>>
 /** Session in which a compacted conversation continues, and the sizes of the conversation. */
 type CompactionResult = Effect.Success<ReturnType<Agent.Service["compact"]>>
 
-const toToolset = (
+/** Returns the toolset of a tool. */
+export const toToolset = (
   one: HermesTool<never> | Toolset.Toolset<never, BuiltinNeeds>
 ): Toolset.Toolset<never, BuiltinNeeds> => ("toolset" in one ? one.toolset : one)
 
@@ -166,8 +167,8 @@ const combineListeners =
   (events) =>
     Effect.andThen(first(events), second(events))
 
-/** Writes warnings to standard error, because standard output belongs to the application. */
-const quiet = Layer.succeed(Logger.LogToStderr, true)
+/** Sends the log to standard error, because standard output belongs to the application. */
+export const quiet = Layer.succeed(Logger.LogToStderr, true)
 
 /** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => makeHermes(layer, undefined)
