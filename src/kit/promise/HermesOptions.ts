@@ -228,6 +228,7 @@ const runOptions: Options.Checks<HermesInput> = {
     "a schema",
     (output) => (typeof output === "object" && output !== null) || typeof output === "function"
   ),
+  tenant: Options.text,
   systemPrompt: Options.text,
   ephemeralSystemPrompt: Options.text,
   cwd: Options.text,
