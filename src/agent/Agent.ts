@@ -76,6 +76,7 @@ import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
 import type { AgentSettings, EventOf, OutputInput, ResultOf, RunInput, RunOptions, StartOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
+import * as Tenancy from "./Tenancy.ts"
 import * as SessionOpening from "./SessionOpening.ts"
 import * as StopTools from "./StopTools.ts"
 export type { AgentSettings, RunInput } from "./RunInput.ts"
@@ -374,6 +375,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 
       const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
       const surroundings = yield* Effect.context<never>()
+      const tenants = Option.getOrUndefined(yield* Effect.serviceOption(Tenancy.Tenants))
 
       /** Starts the due reviews of a run whose result was delivered. */
       const startDueReviews = (
@@ -445,7 +447,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             )
           })
         )
-        return AgentSpans.traceRun(own, name, input, lineage, Effect.provideService(conducted, Services, own))
+        const bounded = Tenancy.boundRun(tenants, input, Effect.provideService(conducted, Services, own))
+        return AgentSpans.traceRun(own, name, input, lineage, bounded)
       }
 
       /**

@@ -70,7 +70,7 @@ const parts = [
   {
     name: "library",
     modules: ["approvals", "config", "delegation", "environments", "jobs", "middleware", "plugins"]
-      .concat(["prompt", "routing", "sessions", "tools"])
+      .concat(["prompt", "routing", "sessions", "tenants", "tools"])
       .map((name) => `kit/entry/${name}`),
     sharedOnly: true
   },

@@ -280,6 +280,7 @@ const runOptions: Options.Checks<HermesInput> = {
   context: Options.skipCheck,
   retry: retryCheck,
   model: modelCheck,
+  tenant: Options.text,
   systemPrompt: Options.text,
   ephemeralSystemPrompt: Options.text,
   cwd: Options.text,

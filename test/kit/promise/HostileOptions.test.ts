@@ -102,6 +102,7 @@ const inputs: { readonly [Name in keyof HermesInput]-?: true } = {
   onInterrupt: true,
   source: true,
   platform: true,
+  tenant: true,
   systemPrompt: true,
   ephemeralSystemPrompt: true,
   cwd: true,

@@ -48,6 +48,7 @@ const ofRuntime: { readonly [Name in keyof RuntimeOptions]-?: Twin<HermesOptions
   stopTools: "stopTools",
   store: "store",
   temperature: "temperature",
+  tenants: { none: "limits come from the application's database: Tenants in a layer" },
   toolUseEnforcement: "toolUseEnforcement",
   tools: "tools"
 }
@@ -83,6 +84,7 @@ const ofRun: { readonly [Name in keyof RunOptions]-?: Twin<HermesInput> } = {
   stopTools: "stopTools",
   streaming: "streaming",
   systemPrompt: "systemPrompt",
+  tenant: "tenant",
   tools: "tools"
 }
 
