@@ -5,6 +5,7 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Argument from "effect/cli/Argument"
@@ -233,7 +234,8 @@ const makeArchive = (format: Format, sessions: ReadonlyArray<Session>) =>
 const exportCommand = Command.make(
   "export",
   {
-    session: Flags.makeText("session-id", "SESSION", "Only this session"),
+    session: Argument.optional(session),
+    sessionId: Flags.makeText("session-id", "SESSION", "The same as the argument"),
     source,
     limit: makeLimitFlag("all"),
     format: Flags.takeLast(
@@ -247,7 +249,8 @@ const exportCommand = Command.make(
       "o"
     )
   },
-  Effect.fn("hermes sessions export")(function* ({ format = "jsonl", output, session, ...flags }) {
+  Effect.fn("hermes sessions export")(function* ({ format = "jsonl", output, session: named, sessionId, ...flags }) {
+    const session = Option.getOrElse(named, () => sessionId)
     const filter = yield* checkFilter(flags)
     const isArchive = output !== undefined && SessionExport.isArchive(output)
     const exportSessions = Effect.fnUntraced(function* (
