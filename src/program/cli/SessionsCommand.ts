@@ -35,7 +35,8 @@ import * as Width from "./render/Width.ts"
 import * as Confirm from "./Confirm.ts"
 import * as SessionChanges from "./SessionChanges.ts"
 import * as SessionCare from "./SessionCare.ts"
-import { forReading, withStoredSession, findOtherFolder, readFolder, withStore } from "./SessionChoice.ts"
+import * as SessionList from "./SessionList.ts"
+import { forReading, withStoredSession, readFolder, withStore } from "./SessionChoice.ts"
 
 const session = Argument.String("session").pipe(
   Argument.withDescription("Session id, id prefix, title, or latest (of this folder)")
@@ -85,33 +86,42 @@ const findNewest = (filter: Filter) =>
     forReading
   )
 
-/** Returns a row of a list. For a session from another folder, the last column is that folder. */
-const toRow = (session: Session, other?: string): ReadonlyArray<string> => [
+/** Returns a row of a list. The last column is the folder and branch. */
+const toRow = ({ session, ...listed }: SessionList.ListedSession): ReadonlyArray<string> => [
   session.id,
   formatTime(session.startedAt),
   session.source,
   session.model,
   `${session.messageCount} messages`,
-  session.title ?? "",
-  ...(other === undefined ? [] : [other])
+  listed.topic,
+  SessionList.formatPlace(listed)
 ]
+
+/** Describes stored sessions for a table. */
+const describeFound = (sessions: ReadonlyArray<Session>) =>
+  Effect.flatMap(readFolder, (folder) =>
+    withStore<ReadonlyArray<SessionList.ListedSession>, SessionStoreError>(
+      SessionList.describeSessions(sessions, folder),
+      Effect.succeed([]),
+      forReading
+    )
+  )
 
 /** Prints the newest sessions. */
 const listNewest = Effect.fn("hermes sessions list")(function* ({
   json,
   ...flags
 }: Filter & { readonly json: boolean }) {
-  const sessions = yield* findNewest(yield* checkFilter(flags))
-  if (json) return yield* printLine(SafeText.toJson(sessions.map(SessionExport.toSummary), 2))
-  if (sessions.length === 0) return yield* printLine("There are no sessions yet")
+  const filter = yield* checkFilter(flags)
+  if (json) return yield* printLine(SafeText.toJson((yield* findNewest(filter)).map(SessionExport.toSummary), 2))
   const folder = yield* readFolder
-  yield* printLine(
-    renderTable(
-      yield* Effect.forEach(sessions, (session) =>
-        Effect.map(findOtherFolder(folder, session), (other) => toRow(session, other))
-      )
-    )
+  const sessions = yield* withStore<ReadonlyArray<SessionList.ListedSession>, SessionStoreError>(
+    Effect.flatMap(findSessions(filter, defaultLimit), (found) => SessionList.describeSessions(found, folder)),
+    Effect.succeed([]),
+    forReading
   )
+  if (sessions.length === 0) return yield* printLine("There are no sessions yet")
+  yield* printLine(renderTable(sessions.map(toRow)))
 }, Effect.provide(Home.layer))
 
 const list = Command.make("list", { source, limit, json }, listNewest).pipe(
@@ -304,7 +314,7 @@ const pruneCommand = Command.make(
       if (found.length === 0) return yield* printLine(`No ended session is older than ${days} days`)
       if (dryRun)
         return yield* printLine(
-          `${renderTable(found.map((session) => toRow(session)))}\n\n${formatCount(found.length)} would be removed`
+          `${renderTable((yield* describeFound(found)).map(toRow))}\n\n${formatCount(found.length)} would be removed`
         )
       if (
         !yes &&
