@@ -81,7 +81,7 @@ describe("Interactive session", () => {
       return session({}, ({ left, model, screen, type, until }) =>
         Effect.gen(function* () {
           yield* type("/compact\r")
-          yield* until("Nothing to compact: the conversation has 0 messages (about 0 tokens).")
+          yield* until("Nothing to compact: the first and the last messages are always kept")
           yield* type("hello\r")
           yield* until("You said: hello")
           yield* type("again\r")
@@ -103,7 +103,7 @@ describe("Interactive session", () => {
           yield* type("/expand nowhere\r")
           yield* until("No compacted message matches.")
           yield* type("/compact here 2\r")
-          yield* until("Nothing to compact: the conversation has 2 messages")
+          yield* until("Nothing to compact: the first and the last messages are always kept", 2)
           assert.deepStrictEqual(kept, [undefined, 2])
           yield* type("and now\r")
           yield* until("You said: and now")

@@ -181,7 +181,8 @@ const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function* (a
       dialog,
       SafeText.toLine(
         value.warning === undefined
-          ? `Nothing to compact: the conversation has ${formatSize(value.before)}.`
+          ? `Nothing to compact: the first and the last messages are always kept, and the conversation has only ` +
+              `${formatSize(value.before)}. /compact here 1 keeps the last exchange alone.`
           : `Not compacted: ${value.warning}`
       ),
       ""
