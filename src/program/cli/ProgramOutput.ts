@@ -20,7 +20,7 @@ export interface Service {
   readonly err: (text: string) => Effect.Effect<void>
   /** The same two streams without filtering, for a screen that draws on them and for a protocol. */
   readonly streams: Streams
-  /** Returns when nobody reads stdout any more; absent if the reader cannot leave. It is noticed by the next write. */
+  /** Returns when the reader of stdout is gone, which the next write notices. Absent if the reader cannot leave. */
   readonly readerGone?: Effect.Effect<void> | undefined
   readonly terminal: {
     /** True if stdin is interactive. */

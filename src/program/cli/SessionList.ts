@@ -48,7 +48,7 @@ const readFirstPrompt = ({ id }: Session): Effect.Effect<string | undefined, nev
   )
 
 /** Reads the branch of a repository from its `HEAD`; `undefined` without a repository or a branch. */
-export const readBranch = Effect.fnUntraced(function* (
+const readBranch = Effect.fnUntraced(function* (
   folder: string
 ): Effect.fn.Return<string | undefined, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* FileSystem.FileSystem

@@ -369,7 +369,7 @@ export const run = Effect.fnUntraced(function* (
     Effect.provide(isScripted ? Logger.layer([]) : makeLogLayer(view))
   )
 
-  /** Events are for a reader: a run whose reader is gone stops instead of working for nobody. */
+  /** Events are for a reader: a run stops when its reader is gone. */
   const watchedWork =
     flags.format === "stream-json" && output.readerGone !== undefined
       ? Effect.raceFirst(work, Effect.andThen(output.readerGone, Effect.interrupt))

@@ -137,7 +137,7 @@ export const explainExit = (commands: ReadonlyArray<SimpleCommand>, exit: Exit):
   if (exit.signal !== undefined) return `The command was ended by ${exit.signal}.`
   const own = commands.filter(({ depth, words }) => depth === 0 && extractProgram(words).length > 0)
   const last = own.at(-1)
-  // After `&&`, the code may be that of an earlier command; `!` inverts it.
+  // After `&&`, an earlier command may have set the code; `!` inverts it.
   if (last === undefined || last.words[0] === "!" || own.at(-2)?.terminator === "&&") return undefined
   const [program, ...args] = extractProgram(last.words)
   const name = program === "git" ? readGitProgram(args) : program
