@@ -151,7 +151,8 @@ describe("ExitMeaning", () => {
   for (const [command, code] of [
     ["grep x f", 1],
     ["cat f | grep x", 1],
-    ["cd a && /usr/bin/egrep x f", 1],
+    ["cd a; /usr/bin/egrep x f", 1],
+    ["git grep x", 1],
     ["LC_ALL=C rg x", 1],
     ["grep x $(ls)", 1],
     ["diff a b", 1],
@@ -179,6 +180,13 @@ describe("ExitMeaning", () => {
       ["grep x f; make", 1],
       ["echo $(grep x f)", 1],
       ["constructor", 1],
+      // The code may be that of `cd` or of the test.
+      ["cd a && grep x f", 1],
+      ["npm test && diff a b", 1],
+      ["! grep x f", 1],
+      ["git push", 1],
+      ["git diff", 1],
+      ["git commit -m x", 1],
       ["", 1]
     ] as const) {
       assert.isUndefined(of(command, code), `${command} ${code}`)

@@ -17,7 +17,8 @@
  *
  * A route is one value. A source that names another provider or address removes the values that weaker sources set for
  * the old one: key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak
- * OpenAI's protocol; it is used only if the provider is `auto`, `openai` or `custom`.
+ * OpenAI's protocol; it is used only if the provider is `auto`, `openai` or `custom`. Settings without a main model use
+ * the default model of a provider whose key is in the environment (`DefaultModel`).
  *
  * If a run of another `hermes` started this program, the limits of that run ({@link Inherited}) tighten the settings
  * from all sources.
@@ -37,6 +38,7 @@ import { registerSecrets, Secrets } from "../domain/Secrets.ts"
 import { findNearest } from "../domain/Similarity.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { HiddenVariables, type Variables as ProcessValues } from "../platform/ProcessVariables.ts"
+import * as DefaultModel from "./DefaultModel.ts"
 import * as DerivedSettings from "./DerivedSettings.ts"
 import { Environment, Home, make as makeEnvironment, readText } from "./Environment.ts"
 import * as InheritedLimits from "./InheritedLimits.ts"
@@ -389,12 +391,15 @@ export const resolve = ({
     const { missing, tree } = Tree.expand(file ?? {}, (name) => environment.process[name] ?? environment.file[name])
     const fromFile = SettingSources.readVariables(environment.file, "env-file")
     const fromProcess = SettingSources.readVariables(environment.process, "environment")
-    const layers = SettingSources.mergeLevels(tree, [
+    const levels = [
       fromFile.assignments,
       fromProcess.assignments,
       agent.flatMap(toAssignments),
       flags.flatMap(toAssignments)
-    ])
+    ]
+    const stated = SettingSources.mergeLevels(tree, levels)
+    const chosen = DefaultModel.chooseByKey(stated.tree, environment)
+    const layers = chosen.length === 0 ? stated : SettingSources.mergeLevels(tree, [...levels, chosen])
     const origins = SettingSources.collectOrigins(layers.assignments)
     const { remarks, settings, wrong } = checkSettings(layers.tree)
     const renderYamlLine = (path: Tree.Path, text: string) => ({

@@ -23,6 +23,8 @@ export interface Row {
   readonly aggregator?: boolean
   readonly families?: ReadonlyArray<string>
   readonly login?: boolean
+  /** Model that is used if the settings name no model, and the environment contains a key of the provider. */
+  readonly defaultModel?: string
 }
 
 /** The providers, in the order in which the environment is searched for a key if no provider is named. */
@@ -31,6 +33,7 @@ export const rows: Readonly<Record<string, Row>> = {
     displayName: "OpenRouter",
     baseUrl: "https://openrouter.ai/api/v1",
     keys: ["OPENROUTER_API_KEY"],
+    defaultModel: "anthropic/claude-sonnet-4.6",
     aggregator: true
   },
   nous: {
@@ -45,6 +48,7 @@ export const rows: Readonly<Record<string, Row>> = {
     displayName: "Anthropic",
     baseUrl: "https://api.anthropic.com",
     keys: ["ANTHROPIC_API_KEY", "ANTHROPIC_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+    defaultModel: "claude-sonnet-4-6",
     aliases: ["claude"],
     families: ["claude"]
   },
@@ -53,6 +57,7 @@ export const rows: Readonly<Record<string, Row>> = {
     baseUrl: "https://api.openai.com/v1",
     keys: ["OPENAI_API_KEY"],
     aliases: ["gpt", "chatgpt"],
+    defaultModel: "gpt-5.4",
     families: ["gpt-", "o1", "o3", "o4", "chatgpt-"]
   },
   "openai-codex": {
@@ -66,6 +71,7 @@ export const rows: Readonly<Record<string, Row>> = {
     displayName: "Google Gemini",
     baseUrl: "https://generativelanguage.googleapis.com/v1beta/openai",
     keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    defaultModel: "gemini-2.5-pro",
     aliases: ["google", "google-ai", "google-gemini", "google-ai-studio"],
     families: ["gemini", "gemma"]
   },
@@ -73,6 +79,7 @@ export const rows: Readonly<Record<string, Row>> = {
     displayName: "xAI",
     baseUrl: "https://api.x.ai/v1",
     keys: ["XAI_API_KEY"],
+    defaultModel: "grok-4",
     aliases: ["x-ai", "grok"],
     families: ["grok"]
   },
@@ -80,12 +87,14 @@ export const rows: Readonly<Record<string, Row>> = {
     displayName: "DeepSeek",
     baseUrl: "https://api.deepseek.com/v1",
     keys: ["DEEPSEEK_API_KEY"],
+    defaultModel: "deepseek-chat",
     families: ["deepseek"]
   },
   "kimi-coding": {
     displayName: "Kimi / Moonshot",
     baseUrl: "https://api.moonshot.ai/v1",
     keys: ["KIMI_API_KEY", "MOONSHOT_API_KEY"],
+    defaultModel: "kimi-k2.5",
     aliases: ["kimi", "moonshot", "moonshotai"],
     domains: ["api.kimi.com", "api.moonshot.cn"],
     families: ["kimi", "moonshot"]
@@ -94,6 +103,7 @@ export const rows: Readonly<Record<string, Row>> = {
     displayName: "Z.AI / GLM",
     baseUrl: "https://api.z.ai/api/paas/v4",
     keys: ["ZAI_API_KEY", "GLM_API_KEY", "Z_AI_API_KEY"],
+    defaultModel: "glm-4.7",
     aliases: ["glm", "z-ai", "z.ai", "zhipu"],
     domains: ["open.bigmodel.cn"],
     families: ["glm"]
@@ -121,6 +131,7 @@ export const rows: Readonly<Record<string, Row>> = {
     displayName: "Mistral",
     baseUrl: "https://api.mistral.ai/v1",
     keys: ["MISTRAL_API_KEY"],
+    defaultModel: "mistral-large-latest",
     aliases: ["mistralai"],
     families: ["mistral", "codestral", "magistral", "devstral"]
   },

@@ -40,10 +40,18 @@ export type BoundMember =
   | "maxTokens"
   | "contextLength"
   | "ollamaNumCtx"
+  | "price"
 
 const keys: ReadonlyArray<BoundMember> = ["apiKey", "keyEnv", "apiKeyEnv"]
 /** Members that apply only to one address. */
-export const ofAddress: ReadonlyArray<BoundMember> = [...keys, "apiMode", "maxTokens", "contextLength", "ollamaNumCtx"]
+export const ofAddress: ReadonlyArray<BoundMember> = [
+  ...keys,
+  "apiMode",
+  "maxTokens",
+  "contextLength",
+  "ollamaNumCtx",
+  "price"
+]
 const ofProvider: ReadonlyArray<BoundMember> = ["baseUrl", ...ofAddress]
 
 /** Keys in the file, by member. */
@@ -55,7 +63,8 @@ export const fileKeys: Readonly<Record<BoundMember, string>> = {
   apiMode: "api_mode",
   maxTokens: "max_tokens",
   contextLength: "context_length",
-  ollamaNumCtx: "ollama_num_ctx"
+  ollamaNumCtx: "ollama_num_ctx",
+  price: "price"
 }
 
 const readStated = (text: string | undefined): string | undefined => {

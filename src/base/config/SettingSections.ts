@@ -28,6 +28,21 @@ export const model = F.optionalSection({
   maxTokens: F.optional(F.positive),
   contextLength: F.optional(F.positive),
   ollamaNumCtx: F.optional(F.positive),
+  /**
+   * Prices of the main model in US dollars per million tokens, and per request. They override every other source.
+   * Tokens without a price make the cost of a call unknown.
+   */
+  price: F.optional(
+    F.section({
+      input: F.optional(F.number({ least: 0 })),
+      output: F.optional(F.number({ least: 0 })),
+      /** Input that is read from the prompt cache. */
+      cacheRead: F.optional(F.number({ least: 0 })),
+      /** Input that is written to the prompt cache. */
+      cacheWrite: F.optional(F.number({ least: 0 })),
+      request: F.optional(F.number({ least: 0 }))
+    })
+  ),
   streaming: F.withDefault(F.flag, true)
 })
 

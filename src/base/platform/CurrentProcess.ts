@@ -20,7 +20,13 @@ export const getProcessOwner = (): { readonly uid: number; readonly gid: number 
 export const operatingSystem: string = process.platform
 
 /** Returns the working directory of this process. */
-export const getWorkingDirectory = (): string => process.cwd()
+export const getWorkingDirectory = (): string => {
+  try {
+    return process.cwd()
+  } catch {
+    throw new Error("the working directory no longer exists: change to another folder and try again")
+  }
+}
 
 /** Returns the total memory for all processes, in bytes: the memory of the machine, or the limit of the container. */
 export const getMachineMemory = (): number => {

@@ -192,10 +192,16 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   const findWindow = (route: RouteIdentity): Effect.Effect<Window> =>
     Effect.map(resolveWindow(route), (window) => applyLearntWindow(route, window))
 
+  /** Returns the price that the user set for the main model, or `undefined`. */
+  const findConfiguredPrice = (route: RouteIdentity): Pricing.Pricing | undefined =>
+    ContextWindow.isMain(settings.model, route) ? Pricing.toConfiguredPrice(settings.model.price ?? {}) : undefined
+
   const findPrice = (
     route: RouteIdentity,
     listed: ModelLists.Listed | undefined
   ): Effect.Effect<Pricing.Pricing | undefined> => {
+    const own = findConfiguredPrice(route)
+    if (own !== undefined) return Effect.succeed(own)
     switch (Pricing.findBillingMode(route)) {
       case "official_docs_snapshot":
         return Effect.succeed(Pricing.findTabledPrice(route))
@@ -229,7 +235,8 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   const readTableFacts = (route: RouteIdentity): CallFacts => {
     const family = ModelTables.findFamily(route.model)
     const billing = Pricing.findBillingMode(route)
-    const price = billing === "official_docs_snapshot" ? Pricing.findTabledPrice(route) : undefined
+    const price =
+      findConfiguredPrice(route) ?? (billing === "official_docs_snapshot" ? Pricing.findTabledPrice(route) : undefined)
     return {
       window:
         family === undefined

@@ -5,6 +5,7 @@
  *
  * | route | billing |
  * | --- | --- |
+ * | the main model, if `model.price` is set | the price in the settings |
  * | ChatGPT's Codex backend, the offline model | included |
  * | OpenRouter, Nous Portal and endpoints that list prices | the price in their model list |
  * | Anthropic, OpenAI, Google, DeepSeek, MiniMax, Bedrock | the bundled table |
@@ -16,6 +17,7 @@
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as Option from "effect/Option"
+import type { Values } from "../../base/config/Settings.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import * as RouteDetection from "./RouteDetection.ts"
 import type { Listed } from "./catalogue/ModelLists.ts"
@@ -86,6 +88,27 @@ export const toListedPrice = (listed: Listed | undefined, url: string | undefine
       }
 }
 
+/** Returns the price that the user set for the main model, or `undefined`. */
+export const toConfiguredPrice = ({
+  cacheRead,
+  cacheWrite,
+  input,
+  output,
+  request
+}: NonNullable<Values["model"]["price"]>): Pricing | undefined =>
+  [cacheRead, cacheWrite, input, output, request].every((rate) => rate === undefined)
+    ? undefined
+    : {
+        input: parseDecimal(input),
+        output: parseDecimal(output),
+        cacheRead: parseDecimal(cacheRead),
+        cacheWrite: parseDecimal(cacheWrite),
+        request: parseDecimal(request),
+        source: "user_override",
+        url: undefined,
+        version: undefined
+      }
+
 const tabled = new Set(["anthropic", "openai", "google", "gemini", "deepseek", "minimax", "minimax-cn", "bedrock"])
 const isTabled = (provider: string): boolean => tabled.has(provider)
 
@@ -141,7 +164,7 @@ const unreconciled = "an estimate by the list of prices, until the provider's ow
  * estimated (`hermes-llm.md` §12.4).
  */
 export const estimateCost = (usage: Usage, pricing: Pricing | undefined, billing: BillingMode): Cost => {
-  if (billing === "subscription_included") return included
+  if (billing === "subscription_included" && pricing?.source !== "user_override") return included
   if (pricing === undefined) return makeUnknown("no price for this model")
   const buckets = [
     ["input", "input", usage.inputTokens, pricing.input],

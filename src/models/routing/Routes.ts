@@ -6,7 +6,8 @@
  *
  * If an address is set but no provider, the provider that owns the host is used, otherwise `custom`. If a model is set
  * but neither provider nor address, a provider with a key is chosen. If neither provider, model nor address is set, the
- * route is the offline model: the presence of a key in the environment does not mean that the user agreed to its use.
+ * route is the offline model. The settings of a program name the model of a key in the environment before that
+ * (`DefaultModel`).
  *
  * **Gotchas**
  *

@@ -49,10 +49,7 @@ const listAgents = Effect.fn("hermes agents list")(function* ({ json }: { readon
   )
 }, Effect.provide(AgentChoice.layer))
 
-const list = Command.make("list", { json }, listAgents).pipe(
-  Command.withAlias("ls"),
-  Command.withDescription("List named agent files")
-)
+const list = Command.make("list", { json }, listAgents).pipe(Command.withDescription("List named agent files"))
 
 /**
  * Checks the agent file with its middleware, tools and route as a run does. Prints one line for each agent in the file.

@@ -10,6 +10,8 @@
  * - `--resume` of `batch` has no value: a batch run is named by `--run-name`.
  * - `--provider` of `plugins new` has no value and is `--model-provider`: no model is called.
  * - `--safe-mode` implies `--ignore-user-config` and `--ignore-rules`.
+ * - Earlier names of commands are replaced: `batch` is `lab batch`, `plugins uninstall` is `plugins remove`, `ls` is
+ *   `list`.
  * - `hermes help COMMAND` is `hermes COMMAND --help`, and `hermes version` is `hermes --version`.
  *
  * Arguments after `--` are unchanged.
@@ -52,6 +54,49 @@ const switches: ReadonlySet<string> = new Set([
 ])
 const takesNext = (token: string): boolean =>
   token.startsWith("--") ? !token.includes("=") && !switches.has(token) : /^-[A-Za-z]*[mtrs]$/.test(token)
+
+/** Returns the position of the first operand, or the number of tokens. */
+const findOperand = (tokens: ReadonlyArray<string>): number => {
+  let index = 0
+  while (index < tokens.length) {
+    const token = tokens[index] ?? ""
+    if (!token.startsWith("-") || token === "-") return index
+    index += takesNext(token) ? 2 : 1
+  }
+  return tokens.length
+}
+
+/** Commands of `hermes lab` that are also accepted without `lab`. */
+export const researchNames = ["batch", "eval", "swe", "rl"] as const
+
+/** Earlier names of commands, with the words that replace them. */
+const renamedCommands: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+  ["cron add", ["cron", "create"]],
+  ["cron resnap", ["cron", "edit", "--current-model"]],
+  ["middleware explain", ["middleware"]],
+  ["middleware list", ["middleware", "--bundled"]],
+  ["plugins uninstall", ["plugins", "remove"]],
+  ["tools list", ["tools"]]
+])
+
+/** Earlier names of subcommands. `mcp` and the research commands never had them. */
+const renamedWords: ReadonlyMap<string, string> = new Map([
+  ["ls", "list"],
+  ["rm", "remove"]
+])
+
+/** Replaces an earlier name of a command by its current name. */
+const replaceOldNames = (tokens: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const at = findOperand(tokens)
+  const command = tokens[at]
+  if (command === undefined || !commands.includes(command)) return tokens
+  if (researchNames.some((name) => name === command)) return tokens.toSpliced(at, 0, "lab")
+  const word = tokens[at + 1] ?? ""
+  const whole = renamedCommands.get(`${command} ${word}`)
+  if (whole !== undefined) return tokens.toSpliced(at, 2, ...whole)
+  const renamed = renamedWords.get(word)
+  return renamed === undefined ? tokens : tokens.with(at + 1, renamed)
+}
 
 /** Makes the first operand the query if the operand cannot be a command and no query is given. */
 const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -112,7 +157,7 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
       out.push(...(named === "--safe-mode" ? ["--ignore-user-config", "--ignore-rules"] : []), named)
     }
   }
-  const asked = withPrompt(out)
+  const asked = withPrompt(replaceOldNames(out, commands))
   return end === -1 ? asked : [...asked, ...argv.slice(end)]
 }
 

@@ -71,11 +71,11 @@ const run = Command.make("run", runFlags, (flags) => Effect.flatMap(loadRuns, ({
   Command.withDescription("Run the agent on every row of a dataset; continue a run with --resume"),
   Command.withExamples([
     {
-      command: "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first",
+      command: "hermes lab batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first",
       description: "Begin a run"
     },
     {
-      command: "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first --resume",
+      command: "hermes lab batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first --resume",
       description: "Run missing and failed rows"
     }
   ])

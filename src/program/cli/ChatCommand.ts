@@ -22,6 +22,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Command from "effect/cli/Command"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as Offline from "../../models/provider/Offline.ts"
+import * as PathProblem from "../../base/domain/PathProblem.ts"
 import { Failure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { imageTypes } from "./interactive/Attachments.ts"
@@ -36,7 +37,7 @@ const describeError = (error: PlatformError): string => {
     case "PermissionDenied":
       return "permission denied"
     default:
-      return error.message
+      return PathProblem.describeReason(error)
   }
 }
 

@@ -63,8 +63,11 @@ const describeWrongValue = ({ expected, kind, option, value }: CliError.InvalidV
   return value === "" ? `${name} needs a value: ${wanted}` : `${name} "${value}" is invalid: expected ${wanted}`
 }
 
+/** Quotes a word for a POSIX shell. */
+const quoteWord = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+
 const describePromptHint = (text: string): string =>
-  `Unknown command "${text}". To send it as a prompt: hermes -q "${text}"`
+  `Unknown command ${JSON.stringify(text.split(" ", 1)[0])}. To send it as a prompt: hermes -q ${quoteWord(text)}`
 
 const describeUsageError = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string): string => {
   switch (error._tag) {
@@ -93,7 +96,8 @@ const describeUsageError = (error: CliError.NonShowHelpErrors, doc: HelpDoc, pat
 const formatUsageError = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
   doc: HelpDoc,
-  commandPath: ReadonlyArray<string>
+  commandPath: ReadonlyArray<string>,
+  argv: ReadonlyArray<string>
 ): string => {
   const path = commandPath.join(" ")
   const [first] = errors
@@ -101,7 +105,11 @@ const formatUsageError = (
     return first === undefined ? "" : ErrorLine.render(describeUsageError(first, doc, path))
   const commands = listCommandNames(doc)
   const suggestion = formatSuggestion(first.subcommand, commands)
-  if (suggestion === "" && path === "hermes") return ErrorLine.render(describePromptHint(first.subcommand))
+  const prompt = argv.slice(argv.indexOf(first.subcommand)).join(" ")
+  if (path === "hermes" && (suggestion === "" || argv.at(-1) !== first.subcommand)) {
+    const meant = suggestion === "" ? "" : ` (${suggestion})`
+    return ErrorLine.render(`${describePromptHint(prompt)}${meant}`)
+  }
   return [
     `Error: unknown command "${first.subcommand}" of ${path}`,
     suggestion === "" ? `The commands are ${commands.join(", ")}` : suggestion.replace("did", "Did"),
@@ -128,7 +136,8 @@ const config = CliConfig.make({ builtIns: [GlobalFlag.Help, versionFlag, GlobalF
 
 const makePresenter = (
   { err, out, streams }: Output["Service"],
-  { canColor }: TerminalCapabilities.TerminalCapabilities
+  { canColor }: TerminalCapabilities.TerminalCapabilities,
+  argv: ReadonlyArray<string>
 ): CliOutput.Presenter => ({
   present: (event) => {
     switch (event._tag) {
@@ -139,7 +148,7 @@ const makePresenter = (
       case "Version":
         return out(`${event.name} ${event.version}\n`)
       case "InvalidInvocation":
-        return err(formatUsageError(event.errors, event.helpDoc, event.commandPath))
+        return err(formatUsageError(event.errors, event.helpDoc, event.commandPath, argv))
     }
   }
 })
@@ -174,7 +183,7 @@ const runCommandLine = Effect.fnUntraced(function* (
   const words = ArgumentOrder.rewrite(given, commandNames)
   const own = Effect.flatMap(makeRootCommand(words), (command) => Command.runWith(command, { version })(words)).pipe(
     Effect.provideService(CliConfig.CliConfig, config),
-    Effect.provideService(CliOutput.Presenter, makePresenter(output, capabilities)),
+    Effect.provideService(CliOutput.Presenter, makePresenter(output, capabilities, argv)),
     Effect.as(0)
   )
   return yield* Effect.flatMap(runPluginCommand(given), (code) =>

@@ -15,6 +15,7 @@ import { Environment, Home, updateText } from "../../base/config/Environment.ts"
 import * as Yaml from "../../base/config/Yaml.ts"
 import { findPackageFile } from "../../base/platform/PluginModules.ts"
 import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
+import * as Permissions from "../../tools/approval/Permissions.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { makeWorkFailure, makeSilentFailure, makeUnknownNameFailure, unusable } from "./Failure.ts"
@@ -116,13 +117,13 @@ const checkSettings = <E extends { readonly message: string }, R>(
 ) =>
   Effect.matchEffect(loading, {
     onFailure: (error) => reportProblems(error.message.split("\n")),
-    onSuccess: ({ refusals, warnings }) =>
-      Effect.andThen(
-        printWarnings(warnings),
-        refusals.length > 0
-          ? reportProblems(refusals)
-          : printLine(warnings.length === 0 ? "The settings are valid" : "The settings can be used, with warnings")
-      )
+    onSuccess: Effect.fnUntraced(function* ({ refusals, settings, warnings }) {
+      yield* printWarnings(warnings)
+      const problems = [...refusals, ...(yield* Permissions.listProblems(settings.permissions))]
+      yield* problems.length > 0
+        ? reportProblems(problems)
+        : printLine(warnings.length === 0 ? "The settings are valid" : "The settings can be used, with warnings")
+    })
   })
 
 /** Opens a file in the user's editor, and waits until the editor exits. */

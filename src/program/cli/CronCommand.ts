@@ -90,10 +90,7 @@ const listJobs = Effect.fn("hermes cron list")(function* ({ all, json }: Flags.P
   yield* printLine(jobs.map(describeJob).join("\n"))
 }, Effect.provide(CommandSettings.surroundings))
 
-const list = Command.make("list", listFlags, listJobs).pipe(
-  Command.withAlias("ls"),
-  Command.withDescription("List jobs and their next runs")
-)
+const list = Command.make("list", listFlags, listJobs).pipe(Command.withDescription("List jobs and their next runs"))
 
 const readDraft = Effect.fnUntraced(function* (given: Flags.Parsed<typeof draft>) {
   const paths = yield* Path.Path
@@ -160,21 +157,40 @@ const create = Command.make(
     yield* printLine(`created ${formatNextRun(job)}`)
     yield* mentionTicker
   }, CommandSettings.provide)
-).pipe(
-  Command.withAlias("add"),
-  Command.withDescription("Create a job; --model, --provider and --toolsets are stored with it")
-)
+).pipe(Command.withDescription("Create a job; --model, --provider and --toolsets are stored with it"))
+
+/** Stores the provider and model in the current settings with one job, or with all jobs. */
+const updateModel = Effect.fnUntraced(function* (reference: string | undefined) {
+  const model = JobDraft.readCurrentModel(yield* Settings, yield* Environment)
+  const changed = yield* withJobs((jobs) =>
+    reference === undefined
+      ? Effect.flatMap(jobs.list, ({ jobs: all }) => Effect.forEach(all, ({ id }) => jobs.update(id, { model })))
+      : Effect.map(jobs.update(reference, { model }), (one) => [one])
+  )
+  const name = model.model ?? "the configured model"
+  yield* printLine(
+    `${changed.length === 1 ? "1 job uses" : `${changed.length} jobs use`} ` +
+      `${name}${model.provider === undefined ? "" : ` of ${model.provider}`}`
+  )
+})
 
 const edit = Command.make(
   "edit",
   {
-    job,
+    job: Argument.optional(job),
+    currentModel: Flags.makeSwitch(
+      "current-model",
+      "Store the current provider and model with the job; without a job, with all jobs"
+    ),
     schedule: Flags.makeText("schedule", "WHEN", "New schedule"),
     prompt: Flags.makeText("prompt", "TEXT", "New prompt"),
     ...draft
   },
-  Effect.fn("hermes cron edit")(function* ({ job: reference, prompt, schedule, ...given }) {
+  Effect.fn("hermes cron edit")(function* ({ currentModel, job, prompt, schedule, ...given }) {
     yield* outsideOfJobs
+    const reference = Option.getOrUndefined(job)
+    if (currentModel) return yield* updateModel(reference)
+    if (reference === undefined) return yield* makeUsageFailure("<job> is missing: run `hermes cron edit --help`")
     const shared = yield* hermes
     const isModelGiven = shared.model !== undefined || shared.provider !== undefined || shared.baseUrl !== undefined
     const model = isModelGiven ? JobDraft.readCurrentModel(yield* Settings, yield* Environment) : undefined
@@ -208,28 +224,7 @@ const remove = Command.make(
     const { id, name } = yield* withJobs((jobs) => jobs.remove(job))
     yield* printLine(`removed ${id} ${name}`)
   }, Effect.provide(CommandSettings.surroundings))
-).pipe(Command.withAlias("rm"), Command.withDescription("Remove a job; its result files are kept"))
-
-/** Updates jobs to the provider and model in the current settings. */
-const resnap = Command.make(
-  "resnap",
-  { job: Argument.optional(job) },
-  Effect.fn("hermes cron resnap")(function* ({ job }) {
-    const model = JobDraft.readCurrentModel(yield* Settings, yield* Environment)
-    const changed = yield* withJobs((jobs) =>
-      Option.match(job, {
-        onSome: (reference) => Effect.map(jobs.update(reference, { model }), (one) => [one]),
-        onNone: () =>
-          Effect.flatMap(jobs.list, ({ jobs: all }) => Effect.forEach(all, ({ id }) => jobs.update(id, { model })))
-      })
-    )
-    const name = model.model ?? "the configured model"
-    yield* printLine(
-      `${changed.length === 1 ? "1 job uses" : `${changed.length} jobs use`} ` +
-        `${name}${model.provider === undefined ? "" : ` of ${model.provider}`}`
-    )
-  }, CommandSettings.provide)
-).pipe(Command.withDescription("Store the current provider and model with a job, or with all jobs"))
+).pipe(Command.withDescription("Remove a job; its result files are kept"))
 
 /** Prints whether a scheduler is running, and the next job. */
 const status = Command.make(
@@ -291,5 +286,5 @@ const serve = Command.make("serve", scenario, (flags) => Effect.flatMap(loadRuns
 
 /** Without a subcommand, lists the jobs. */
 export const command = Command.make("cron", listFlags, listJobs).pipe(
-  Command.withSubcommands([list, create, edit, pause, resume, remove, status, resnap, runNow, tick, serve])
+  Command.withSubcommands([list, create, edit, pause, resume, remove, status, runNow, tick, serve])
 )

@@ -26,6 +26,7 @@ import * as RoutedModelRouter from "../../models/routing/RoutedModelRouter.ts"
 import { noKey } from "../../models/routing/RouteKeys.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import * as ConfiguredEnvironment from "../../tools/ConfiguredEnvironment.ts"
+import * as Permissions from "../../tools/approval/Permissions.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -234,7 +235,9 @@ const settings = Effect.gen(function* () {
   }
   const { refusals, settings, warnings } = loaded.success
   const found = [
-    ...refusals.map((text) => problem("settings", text)),
+    ...[...refusals, ...(yield* Permissions.listProblems(settings.permissions))].map((text) =>
+      problem("settings", text)
+    ),
     ...warnings.map((text) => warning("settings", text))
   ]
   return {

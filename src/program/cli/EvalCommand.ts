@@ -47,9 +47,12 @@ const loadResults = Effect.promise(() => import("./EvalResults.ts"))
 const runCommand = Command.make("run", run, (flags) => Effect.flatMap(loadRuns, ({ run }) => run(flags))).pipe(
   Command.withDescription("Evaluate a configuration; the same command resumes it"),
   Command.withExamples([
-    { command: "hermes eval run questions.jsonl --scorer number", description: "One attempt at each row" },
-    { command: "hermes eval run tasks.jsonl --scorer judge --runs 5 --name base", description: "pass@k with a judge" },
-    { command: "hermes eval run q.jsonl --scorer exact --threshold 0.9", description: "Fail a CI job below 90 %" }
+    { command: "hermes lab eval run questions.jsonl --scorer number", description: "One attempt at each row" },
+    {
+      command: "hermes lab eval run tasks.jsonl --scorer judge --runs 5 --name base",
+      description: "pass@k with a judge"
+    },
+    { command: "hermes lab eval run q.jsonl --scorer exact --threshold 0.9", description: "Fail a CI job below 90 %" }
   ])
 )
 

@@ -6,6 +6,7 @@
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
+import { researchNames } from "./ArgumentOrder.ts"
 import * as Flags from "./Flags.ts"
 
 /**
@@ -39,77 +40,64 @@ const makeEntry = <const Name extends string, Input, ContextInput, E, R>(
       : Effect.succeed(Command.withDescription(Command.make(name), description))
 })
 
-const entries = [
-  makeEntry("chat", "Start a conversation, or send one prompt with --query", loadChat),
-  makeEntry(
-    "model",
-    "Show the configured model; on a terminal, choose, test and save another one",
-    () => import("./ModelCommand.ts")
-  ),
-  makeEntry(
-    "sessions",
-    "List, show, search, copy, export, import and remove sessions",
-    () => import("./SessionsCommand.ts")
-  ),
-  makeEntry(
-    "insights",
-    "Show the usage of recent sessions: models, tools, cost, errors",
-    () => import("./InsightsCommand.ts")
-  ),
-  makeEntry("prompt", "Show the system prompt and the size of its layers", () => import("./PromptCommand.ts")),
-  makeEntry("tools", "List toolsets and tools, and show which are selected", () => import("./ToolsCommand.ts")),
-  makeEntry("memory", "Show and edit the agent's memory across sessions", () => import("./MemoryCommand.ts")),
-  makeEntry(
-    "skills",
-    "List, show, install, check and remove skills; accept proposed ones",
-    () => import("./SkillsCommand.ts")
-  ),
-  makeEntry(
-    "plugins",
-    "List, enable, disable, install, update and remove plugins",
-    () => import("./PluginsCommand.ts")
-  ),
-  makeEntry(
-    "middleware",
-    "Show the order, sources and failure policy of the middleware",
-    () => import("./MiddlewareCommand.ts")
-  ),
-  makeEntry("agents", "List and check agent files", () => import("./AgentsCommand.ts")),
-  makeEntry("trust", "List, add and remove trusted folders", () => import("./TrustCommand.ts")),
+/** `hermes lab`: the commands for research. Each is also a command without `lab`, as in earlier versions. */
+const loadLab = async () => {
+  const [batch, evaluation, swe, rl] = await Promise.all([
+    import("./BatchCommand.ts"),
+    import("./EvalCommand.ts"),
+    import("./SweCommand.ts"),
+    import("./RlCommand.ts")
+  ])
+  return {
+    command: Command.make("lab").pipe(
+      Command.withSubcommands([
+        Command.withDescription(batch.command, "Run the agent on a dataset, and process the trajectories"),
+        Command.withDescription(evaluation.command, "Score a configuration on a dataset, and compare two results"),
+        Command.withDescription(swe.command, "Solve software engineering tasks, and score patches"),
+        Command.withDescription(rl.command, "Roll out environments for training, export episodes, train with an agent")
+      ])
+    )
+  }
+}
+
+const everyday = [
+  makeEntry("chat", "Start a conversation, or send one prompt (-q)", loadChat),
+  makeEntry("sessions", "List, show, search, export and remove sessions", () => import("./SessionsCommand.ts")),
+  makeEntry("model", "Show, choose, test and save the model", () => import("./ModelCommand.ts")),
+  makeEntry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
+  makeEntry("doctor", "Check the installation, and explain problems", () => import("./DoctorCommand.ts")),
+  makeEntry("memory", "Show and edit the memory across sessions", () => import("./MemoryCommand.ts")),
+  makeEntry("skills", "List, show, install, check and remove skills", () => import("./SkillsCommand.ts")),
   makeEntry(
     "permissions",
-    "List the rules for tool calls, and explain which rule decides",
+    "List the rules for tool calls; which rule decides",
     () => import("./PermissionsCommand.ts")
   ),
-  makeEntry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
-  makeEntry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
-  makeEntry("acp", "Serve editors over the Agent Client Protocol on stdin and stdout", () => import("./AcpCommand.ts")),
-  makeEntry(
-    "serve",
-    "Serve the agent over HTTP: OpenAI's APIs, sessions with events, MCP; or rollouts",
-    () => import("./ServeCommand.ts")
-  ),
-  makeEntry(
-    "rl",
-    "Roll out environments for training, export episodes, train with an agent",
-    () => import("./RlCommand.ts")
-  ),
-  makeEntry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts")),
-  makeEntry("batch", "Run the agent on a dataset, and process the trajectories", () => import("./BatchCommand.ts")),
-  makeEntry("eval", "Score a configuration on a dataset, and compare two results", () => import("./EvalCommand.ts")),
-  makeEntry("swe", "Solve software engineering tasks, and score patches", () => import("./SweCommand.ts")),
-  makeEntry(
-    "cluster",
-    "Run on several machines over one Postgres database: runner, status, drain, submit",
-    () => import("./ClusterCommand.ts")
-  ),
-  makeEntry("trace", "Convert, validate, summarise and view run traces", () => import("./TraceCommand.ts")),
-  makeEntry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
-  makeEntry("doctor", "Check the installation and explain how to fix problems", () => import("./DoctorCommand.ts"))
+  makeEntry("trust", "List, add and remove trusted folders", () => import("./TrustCommand.ts")),
+  makeEntry("insights", "Show recent usage: models, tools, cost, errors", () => import("./InsightsCommand.ts")),
+  makeEntry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts"))
 ] as const
 
+const programming = [
+  makeEntry("plugins", "List, enable, install, write and remove plugins", () => import("./PluginsCommand.ts")),
+  makeEntry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
+  makeEntry("agents", "List and check agent files", () => import("./AgentsCommand.ts")),
+  makeEntry("tools", "List toolsets and tools; enable and disable them", () => import("./ToolsCommand.ts")),
+  makeEntry("hooks", "List, test and revoke shell hooks; event schemas", () => import("./HooksCommand.ts")),
+  makeEntry("middleware", "Show middleware, its order and failure policy", () => import("./MiddlewareCommand.ts")),
+  makeEntry("prompt", "Show the system prompt and the size of its layers", () => import("./PromptCommand.ts")),
+  makeEntry("trace", "Convert, validate, summarise and view run traces", () => import("./TraceCommand.ts")),
+  makeEntry("serve", "Serve over HTTP: OpenAI's APIs, sessions, MCP", () => import("./ServeCommand.ts")),
+  makeEntry("acp", "Serve editors over the Agent Client Protocol", () => import("./AcpCommand.ts")),
+  makeEntry("cluster", "Run on several machines over one Postgres", () => import("./ClusterCommand.ts"))
+] as const
+
+const research = [makeEntry("lab", "batch, eval, swe, rl: datasets, scores, training", loadLab)] as const
+
+const entries = [...everyday, ...programming, ...research] as const
+
 /** Names of the commands. */
-export const commandNames: ReadonlyArray<string> = entries.map(({ name }) => name)
+export const commandNames: ReadonlyArray<string> = [...entries.map(({ name }) => name), ...researchNames]
 
 /**
  * Creates the command `hermes` for a command line, and loads the commands that it names. Shell completions are
@@ -117,11 +105,22 @@ export const commandNames: ReadonlyArray<string> = entries.map(({ name }) => nam
  */
 export const makeRootCommand = (argv: ReadonlyArray<string>) => {
   const all = argv.some((token) => token.startsWith("--completions"))
-  return Effect.map(Effect.all(entries.map(({ make, name }) => make(all || argv.includes(name)))), (commands) =>
-    hermes.pipe(
-      Command.withHandler((flags) => Effect.flatMap(Effect.promise(loadChat), ({ runChat }) => runChat(flags))),
-      Command.withSubcommands(commands),
-      Command.provideSync(References.MinimumLogLevel, ({ verbose }) => (verbose ? "Debug" : "Warn"))
-    )
+  const isNamed = (name: string): boolean => all || argv.includes(name)
+  return Effect.map(
+    Effect.all([
+      Effect.all(everyday.map(({ make, name }) => make(isNamed(name)))),
+      Effect.all(programming.map(({ make, name }) => make(isNamed(name)))),
+      Effect.all(research.map(({ make, name }) => make(isNamed(name))))
+    ]),
+    ([everyday, programming, research]) =>
+      hermes.pipe(
+        Command.withHandler((flags) => Effect.flatMap(Effect.promise(loadChat), ({ runChat }) => runChat(flags))),
+        Command.withSubcommands([
+          { group: "EVERYDAY", commands: everyday },
+          { group: "FOR PROGRAMMERS", commands: programming },
+          { group: "FOR RESEARCH", commands: research }
+        ]),
+        Command.provideSync(References.MinimumLogLevel, ({ verbose }) => (verbose ? "Debug" : "Warn"))
+      )
   )
 }

@@ -79,7 +79,6 @@ const listHooks = Effect.fn("hermes hooks list")(function* ({ json }: { readonly
 }, Effect.provide(surroundings))
 
 const list = Command.make("list", { json }, listHooks).pipe(
-  Command.withAlias("ls"),
   Command.withDescription("List shell hooks and their consent")
 )
 

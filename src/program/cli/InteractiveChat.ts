@@ -56,7 +56,7 @@ import * as Theme from "./render/Theme.ts"
 import * as ModelChoices from "./ModelChoices.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
-import { askForSession } from "./SessionQuestion.ts"
+import { askForOtherFolder, askForSession } from "./SessionQuestion.ts"
 
 /** Time limit of a plugin command. */
 const deadline = Duration.seconds(30)
@@ -293,8 +293,9 @@ export const run = Effect.fnUntraced(function* (flags: RunOptions.ChatFlags) {
     }
     yield* askForFolder
     const fresh = yield* Ids.makeSessionId
-    const session = yield* Effect.catchTag(SessionChoice.choose(flags, fresh), "SessionNotFound", (error) =>
-      askForSession(error, fresh)
+    const session = yield* SessionChoice.choose(flags, fresh).pipe(
+      Effect.flatMap((chosen) => askForOtherFolder(chosen, fresh)),
+      Effect.catchTag("SessionNotFound", (error) => askForSession(error, fresh))
     )
     yield* SessionChoice.mentionFolder(session.known)
     yield* RunOptions.mentionKept(flags, session.known)

@@ -1,5 +1,5 @@
 /**
- * `hermes middleware explain`: shows the order, sources and failure policy of the middleware of the current
+ * `hermes middleware`: shows the order, sources and failure policy of the middleware of the current
  * configuration, and their health in recent runs.
  */
 import * as Effect from "effect/Effect"
@@ -53,14 +53,16 @@ const describeRetries = ({ agent: { apiMaxRetries } }: Values): Effect.Effect<st
 const flags = {
   agent: Flags.makeText("agent", "FILE", "Include the middleware of an agent file"),
   json: Flags.makeSwitch("json", "Print JSON"),
-  picture: Flags.makeSwitch("picture", "Draw a diagram of a run and its middleware")
+  picture: Flags.makeSwitch("picture", "Draw a diagram of a run and its middleware"),
+  bundled: Flags.makeSwitch("bundled", "List the bundled middleware for middlewares in config.yaml")
 }
 
-const explain = Command.make(
-  "explain",
+export const command = Command.make(
+  "middleware",
   flags,
-  Effect.fn("hermes middleware explain")(
-    function* ({ agent, json, picture }) {
+  Effect.fn("hermes middleware")(
+    function* ({ agent, bundled, json, picture }) {
+      if (bundled) return yield* printLine(BuiltinMiddleware.names.join("\n"))
       if (json && picture) return yield* makeUsageFailure("--json and --picture cannot be combined")
       const settings = yield* Settings
       const outline = StackOutline.make(
@@ -89,10 +91,4 @@ const explain = Command.make(
     Effect.provide(FolderTrust.layer),
     CommandSettings.provide
   )
-).pipe(Command.withDescription("Show order, sources and failure policy of the middleware"))
-
-const list = Command.make("list", {}, () => printLine(BuiltinMiddleware.names.join("\n"))).pipe(
-  Command.withDescription("List the bundled middleware for middlewares in config.yaml")
 )
-
-export const command = Command.make("middleware").pipe(Command.withSubcommands([explain, list]))

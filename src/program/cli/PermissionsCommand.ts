@@ -203,7 +203,6 @@ const call = Argument.String("call").pipe(
 export const command = Command.make("permissions", { json }, listRules).pipe(
   Command.withSubcommands([
     Command.make("list", { json }, listRules).pipe(
-      Command.withAlias("ls"),
       Command.withDescription("List the rules with their files and lines")
     ),
     Command.make("test", { call, json }, testCall).pipe(

@@ -148,10 +148,7 @@ const listPlugins = Effect.fn("hermes plugins list")(function* (listing: Listing
     : printLine(renderTable(rows.map((row) => [...toColumns(row), ...toHealthColumns(row)])))
 }, Effect.provide(surroundings))
 
-const list = Command.make("list", listFlags, listPlugins).pipe(
-  Command.withAlias("ls"),
-  Command.withDescription("List plugins and their state")
-)
+const list = Command.make("list", listFlags, listPlugins).pipe(Command.withDescription("List plugins and their state"))
 
 /** Prints the details of a plugin. */
 const info = Command.make(
@@ -381,18 +378,13 @@ const removePlugin = Effect.fn("hermes plugins remove")(function* ({ name }: { r
   yield* printLine(`removed ${candidate.key} (${directory})`)
 }, Effect.provide(surroundings))
 
-const description = "Remove a plugin from your plugins directory"
 const remove = Command.make("remove", { name }, removePlugin).pipe(
-  Command.withAlias("rm"),
-  Command.withDescription(description)
-)
-const uninstall = Command.make("uninstall", { name }, removePlugin).pipe(
-  Command.withDescription(`${description} (same as remove)`)
+  Command.withDescription("Remove a plugin from your plugins directory")
 )
 
 /** Without a subcommand, lists the plugins. */
 export const command = Command.make("plugins", listFlags, listPlugins).pipe(
-  Command.withSubcommands([list, info, enable, disable, install, create, check, test, update, remove, uninstall])
+  Command.withSubcommands([list, info, enable, disable, install, create, check, test, update, remove])
 )
 
 const category = "observability/"

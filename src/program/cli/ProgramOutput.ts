@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Paint from "./render/Paint.ts"
 import * as SafeText from "./render/SafeText.ts"
 import type { Streams } from "./render/Screen.ts"
+import * as Width from "./render/Width.ts"
 import * as Wrap from "./render/Wrap.ts"
 
 export interface Service {
@@ -19,6 +20,8 @@ export interface Service {
   readonly err: (text: string) => Effect.Effect<void>
   /** The same two streams without filtering, for a screen that draws on them and for a protocol. */
   readonly streams: Streams
+  /** Returns when the reader of stdout is gone, which the next write notices. Absent if the reader cannot leave. */
+  readonly readerGone?: Effect.Effect<void> | undefined
   readonly terminal: {
     /** True if stdin is interactive. */
     readonly input: boolean
@@ -68,12 +71,12 @@ export const printDocument = (text: string): Effect.Effect<void, never, Output> 
 
 /** Renders rows of cells as lines, with each column as wide as its widest cell. */
 export const renderTable = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
-  const measureColumn = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  const measureColumn = (column: number): number => Math.max(...rows.map((row) => Width.measure(row[column] ?? "")))
   const widths = rows[0]?.map((_, column) => measureColumn(column)) ?? []
   return rows
     .map((row) =>
       row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .map((cell, column) => Width.pad(cell, widths[column] ?? 0))
         .join("  ")
         .trimEnd()
     )

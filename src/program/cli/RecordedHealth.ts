@@ -5,6 +5,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
 import type { Home } from "../../base/config/Environment.ts"
 import type { MiddlewareHealth } from "../../base/domain/RecordEvent.ts"
@@ -26,7 +27,7 @@ const none: ReadonlyArray<MiddlewareHealth> = []
 export const readHealth: Effect.Effect<
   ReadonlyArray<MiddlewareHealth>,
   never,
-  FileSystem.FileSystem | Home
+  FileSystem.FileSystem | Home | Path.Path
 > = withStore(
   Effect.gen(function* () {
     const { read } = yield* RunRecord

@@ -43,11 +43,11 @@ const rollout = Command.make(
   Command.withDescription("Roll out an environment in groups and score every rollout"),
   Command.withExamples([
     {
-      command: "hermes rl rollout arithmetic --base-url http://127.0.0.1:8000/v1 -m Qwen/Qwen3-8B",
+      command: "hermes lab rl rollout arithmetic --base-url http://127.0.0.1:8000/v1 -m Qwen/Qwen3-8B",
       description: "Against a vLLM server"
     },
     {
-      command: "hermes rl rollout tasks.jsonl --atropos http://127.0.0.1:8000",
+      command: "hermes lab rl rollout tasks.jsonl --atropos http://127.0.0.1:8000",
       description: "For a trainer behind Atropos"
     }
   ])

@@ -17,10 +17,14 @@ import * as Flags from "./Flags.ts"
 import type * as ProgressDisplay from "./ProgressDisplay.ts"
 
 /** Creates the flags of a command that runs rows. `row` is the command's noun for a row. */
-export const makeFlags = (row: string, seed: string) => ({
-  rowTimeout: Flags.makeNumber("row-timeout", "SECONDS", `Time limit of one attempt at a ${row}`),
-  rowTokens: Flags.makeInteger("row-tokens", "N", `Token limit of a ${row}; no model call starts after it`),
-  rowCost: Flags.makeNumber("row-cost", "DOLLARS", `Cost limit of a ${row}`),
+export const makeFlags = (row: "attempt" | "row" | "task", seed: string) => ({
+  rowTimeout: Flags.makeNumber(
+    "row-timeout",
+    "SECONDS",
+    row === "attempt" ? "Time limit of one attempt" : `Time limit of one attempt at a ${row}`
+  ),
+  rowTokens: Flags.makeInteger("row-tokens", "N", `Token limit of each ${row}; no model call starts after it`),
+  rowCost: Flags.makeNumber("row-cost", "DOLLARS", `Cost limit of each ${row}`),
   maxCost: Flags.makeNumber("max-cost", "DOLLARS", `Cost limit of the run; stops ${row}s in flight`),
   maxTotalTokens: Flags.makeInteger("max-total-tokens", "N", "Token limit of the run"),
   maxTime: Flags.makeNumber("max-time", "SECONDS", "Time limit of the run"),

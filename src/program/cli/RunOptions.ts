@@ -8,6 +8,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { RunInput } from "../../agent/RunInput.ts"
+import * as DefaultModel from "../../base/config/DefaultModel.ts"
 import type { AgentFile } from "../../base/config/AgentFile.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import * as Offline from "../../models/provider/Offline.ts"
@@ -79,13 +80,16 @@ export type ChatFlags = Flags.Globals & Flags.Chat & { readonly agentFile?: Agen
 
 type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
 
-/** Prints a notice if no model is configured and the stand-in was not requested. */
-const mentionStandIn = Effect.fnUntraced(function* (
+/** Prints a notice if the settings do not select the model: a key in the environment, or nothing. */
+const mentionUnselectedModel = Effect.fnUntraced(function* (
   { script }: { readonly script?: string | undefined },
-  { model }: Values
+  settings: Values
 ) {
   const router = yield* ModelRouter
   const { provider } = yield* router.primary
+  const chosen = script === undefined ? DefaultModel.describeChoice(settings) : undefined
+  if (chosen !== undefined) return yield* printNote(`Note: ${chosen}`)
+  const { model } = settings
   const isMeant = script !== undefined || model.provider.toLowerCase() === provider || model.default === provider
   if (provider === Offline.route.provider && !isMeant) yield* printNote(`Note: ${Offline.notice}`)
 })
@@ -103,7 +107,7 @@ export const prepare = Effect.fnUntraced(function* (
         )
       : undefined
   const tools = own ?? (yield* selectTools(flags, settings))
-  yield* mentionStandIn(flags, settings)
+  yield* mentionUnselectedModel(flags, settings)
   return {
     tools,
     source: flags.source ?? (flags.oneshot ? "oneshot" : "cli"),

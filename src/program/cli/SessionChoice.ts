@@ -48,10 +48,10 @@ export const forReading = true
  * database is not created.
  */
 export const withStore = <A, E>(
-  work: Effect.Effect<A, E, StoreServices>,
+  work: Effect.Effect<A, E, StoreServices | FileSystem.FileSystem | Path.Path>,
   otherwise: Effect.Effect<A, E>,
   readOnly = false
-): Effect.Effect<A, E, FileSystem.FileSystem | Home> =>
+): Effect.Effect<A, E, FileSystem.FileSystem | Home | Path.Path> =>
   Effect.gen(function* () {
     const { database } = yield* Home
     const fs = yield* FileSystem.FileSystem

@@ -16,6 +16,7 @@ import * as Overview from "./interactive/Overview.ts"
 import { printNote } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as SessionChoice from "./SessionChoice.ts"
+import * as SessionList from "./SessionList.ts"
 
 /** Maximum number of sessions that are read to build the list. */
 const mostRead = 200
@@ -35,12 +36,37 @@ const readNewest = Effect.map(
   }
 )
 
-const formatTitle = (session: Session, now: number): string =>
-  [
-    SafeText.toLine(session.title ?? session.id),
-    session.cwd === undefined ? "no recorded folder" : SafeText.toLine(session.cwd),
+const formatTitle = (listed: SessionList.ListedSession, now: number): string => {
+  const { session, topic } = listed
+  const folder = session.cwd === undefined ? "no recorded folder" : SafeText.toLine(session.cwd)
+  return [
+    topic,
+    SessionList.formatPlace({ branch: listed.branch, otherFolder: folder }),
     Overview.formatAgo(now - (session.endedAt ?? session.startedAt))
   ].join(" · ")
+}
+
+/**
+ * Asks if a session of another folder is to be continued there, because its tools write to that folder. Returns a new
+ * session of this folder if the user declines. A terminal that cannot show the question shows a note instead.
+ */
+export const askForOtherFolder = Effect.fnUntraced(function* (chosen: SessionChoice.ChosenSession, fresh: SessionId) {
+  const { known } = chosen
+  const { process } = yield* Environment
+  if (known?.cwd === undefined || process["TERM"] === "dumb") return chosen
+  const other = yield* SessionChoice.findOtherFolder(yield* SessionChoice.readFolder, known)
+  if (other === undefined) return chosen
+  yield* printNote(`Session ${known.id} belongs to another folder: ${other}`)
+  const goesThere = yield* Prompt.Select({
+    message: "Go on with",
+    choices: [
+      { title: "a new session in this folder", value: false },
+      { title: `this session; its tools work in ${other}`, value: true }
+    ]
+  }).pipe(Effect.catchTag("QuitError", () => Effect.succeed(false)))
+  const newSession: SessionChoice.ChosenSession = { id: fresh, known: undefined }
+  return goesThere ? chosen : newSession
+})
 
 /**
  * Asks which session to continue if this folder has no sessions. `fresh` is the id of a new session. Cancelling the
@@ -49,8 +75,8 @@ const formatTitle = (session: Session, now: number): string =>
 export const askForSession = Effect.fnUntraced(function* (error: SessionNotFound, fresh: SessionId) {
   const { process } = yield* Environment
   if (error.folder === undefined || process["TERM"] === "dumb") return yield* error
-  const sessions = yield* SessionChoice.withStore<ReadonlyArray<Session>, SessionStoreError>(
-    readNewest,
+  const sessions = yield* SessionChoice.withStore<ReadonlyArray<SessionList.ListedSession>, SessionStoreError>(
+    Effect.flatMap(readNewest, (found) => SessionList.describeSessions(found, undefined)),
     Effect.succeed([]),
     SessionChoice.forReading
   )
@@ -62,7 +88,7 @@ export const askForSession = Effect.fnUntraced(function* (error: SessionNotFound
     // The default choice does not write to another folder.
     choices: [
       { title: "a new session in this folder", value: undefined },
-      ...sessions.map((session) => ({ title: formatTitle(session, now), value: session.id }))
+      ...sessions.map((listed) => ({ title: formatTitle(listed, now), value: listed.session.id }))
     ],
     maxPerPage: 8,
     filterPlaceholder: "type to search"

@@ -5,6 +5,7 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Argument from "effect/cli/Argument"
@@ -34,7 +35,8 @@ import * as Width from "./render/Width.ts"
 import * as Confirm from "./Confirm.ts"
 import * as SessionChanges from "./SessionChanges.ts"
 import * as SessionCare from "./SessionCare.ts"
-import { forReading, withStoredSession, findOtherFolder, readFolder, withStore } from "./SessionChoice.ts"
+import * as SessionList from "./SessionList.ts"
+import { forReading, withStoredSession, readFolder, withStore } from "./SessionChoice.ts"
 
 const session = Argument.String("session").pipe(
   Argument.withDescription("Session id, id prefix, title, or latest (of this folder)")
@@ -84,33 +86,42 @@ const findNewest = (filter: Filter) =>
     forReading
   )
 
-/** Returns a row of a list. For a session from another folder, the last column is that folder. */
-const toRow = (session: Session, other?: string): ReadonlyArray<string> => [
+/** Returns a row of a list. The last column is the folder and branch. */
+const toRow = ({ session, ...listed }: SessionList.ListedSession): ReadonlyArray<string> => [
   session.id,
   formatTime(session.startedAt),
   session.source,
   session.model,
   `${session.messageCount} messages`,
-  session.title ?? "",
-  ...(other === undefined ? [] : [other])
+  listed.topic,
+  SessionList.formatPlace(listed)
 ]
+
+/** Describes stored sessions for a table. */
+const describeFound = (sessions: ReadonlyArray<Session>) =>
+  Effect.flatMap(readFolder, (folder) =>
+    withStore<ReadonlyArray<SessionList.ListedSession>, SessionStoreError>(
+      SessionList.describeSessions(sessions, folder),
+      Effect.succeed([]),
+      forReading
+    )
+  )
 
 /** Prints the newest sessions. */
 const listNewest = Effect.fn("hermes sessions list")(function* ({
   json,
   ...flags
 }: Filter & { readonly json: boolean }) {
-  const sessions = yield* findNewest(yield* checkFilter(flags))
-  if (json) return yield* printLine(SafeText.toJson(sessions.map(SessionExport.toSummary), 2))
-  if (sessions.length === 0) return yield* printLine("There are no sessions yet")
+  const filter = yield* checkFilter(flags)
+  if (json) return yield* printLine(SafeText.toJson((yield* findNewest(filter)).map(SessionExport.toSummary), 2))
   const folder = yield* readFolder
-  yield* printLine(
-    renderTable(
-      yield* Effect.forEach(sessions, (session) =>
-        Effect.map(findOtherFolder(folder, session), (other) => toRow(session, other))
-      )
-    )
+  const sessions = yield* withStore<ReadonlyArray<SessionList.ListedSession>, SessionStoreError>(
+    Effect.flatMap(findSessions(filter, defaultLimit), (found) => SessionList.describeSessions(found, folder)),
+    Effect.succeed([]),
+    forReading
   )
+  if (sessions.length === 0) return yield* printLine("There are no sessions yet")
+  yield* printLine(renderTable(sessions.map(toRow)))
 }, Effect.provide(Home.layer))
 
 const list = Command.make("list", { source, limit, json }, listNewest).pipe(
@@ -233,7 +244,8 @@ const makeArchive = (format: Format, sessions: ReadonlyArray<Session>) =>
 const exportCommand = Command.make(
   "export",
   {
-    session: Flags.makeText("session-id", "SESSION", "Only this session"),
+    session: Argument.optional(session),
+    sessionId: Flags.makeText("session-id", "SESSION", "The same as the argument"),
     source,
     limit: makeLimitFlag("all"),
     format: Flags.takeLast(
@@ -247,7 +259,8 @@ const exportCommand = Command.make(
       "o"
     )
   },
-  Effect.fn("hermes sessions export")(function* ({ format = "jsonl", output, session, ...flags }) {
+  Effect.fn("hermes sessions export")(function* ({ format = "jsonl", output, session: named, sessionId, ...flags }) {
+    const session = Option.getOrElse(named, () => sessionId)
     const filter = yield* checkFilter(flags)
     const isArchive = output !== undefined && SessionExport.isArchive(output)
     const exportSessions = Effect.fnUntraced(function* (
@@ -301,7 +314,7 @@ const pruneCommand = Command.make(
       if (found.length === 0) return yield* printLine(`No ended session is older than ${days} days`)
       if (dryRun)
         return yield* printLine(
-          `${renderTable(found.map((session) => toRow(session)))}\n\n${formatCount(found.length)} would be removed`
+          `${renderTable((yield* describeFound(found)).map(toRow))}\n\n${formatCount(found.length)} would be removed`
         )
       if (
         !yes &&

@@ -150,14 +150,24 @@ interface EventSinks {
   readonly onUsageAfter: (events: ReadonlyArray<UsageReported>) => Effect.Effect<void>
 }
 
+const emptyAnswer: RunResult["exit"] = "empty_response_exhausted"
+
 /**
  * Returns the exit code of `-z`: `failed` for a completed run without text, and `unusable` for an incomplete run.
  * Higher codes are unchanged.
  */
-const toScriptCode = ({ error, exitCode, text }: View.RunSummary): number => {
+const toScriptCode = ({ error, exit, exitCode, text }: View.RunSummary): number => {
   if (exitCode > unusable) return exitCode
+  if (exit === emptyAnswer) return failed
   return error === undefined ? (text.trim() === "" ? failed : 0) : unusable
 }
+
+/** Returns the ending that `-z` reports: the placeholder of an empty answer is not an answer. */
+const toScriptEnding = (given: View.RunSummary): View.RunSummary => ({
+  ...given,
+  ...(given.exit === emptyAnswer ? { text: "" } : {}),
+  exitCode: toScriptCode(given)
+})
 
 /** One message, its session, and the schema of its answer. */
 interface Query {
@@ -359,9 +369,15 @@ export const run = Effect.fnUntraced(function* (
     Effect.provide(isScripted ? Logger.layer([]) : makeLogLayer(view))
   )
 
+  /** Events are for a reader: a run stops when its reader is gone. */
+  const watchedWork =
+    flags.format === "stream-json" && output.readerGone !== undefined
+      ? Effect.raceFirst(work, Effect.andThen(output.readerGone, Effect.interrupt))
+      : work
+
   const reportEnding = (given: View.RunSummary) =>
     Effect.gen(function* () {
-      const ending = isScripted ? { ...given, exitCode: toScriptCode(given) } : given
+      const ending = isScripted ? toScriptEnding(given) : given
       known.told = ending
       yield* beginView(flags.model ?? "")
       yield* view.end(ending)
@@ -393,7 +409,7 @@ export const run = Effect.fnUntraced(function* (
   const code = yield* Effect.scoped(
     Effect.andThen(
       output.onExit(endEarly),
-      Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), finishRun))
+      Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(watchedWork)), finishRun))
     )
   )
   return code === 0 ? undefined : yield* makeSilentFailure(code)

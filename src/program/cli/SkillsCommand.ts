@@ -89,10 +89,7 @@ const listSkills = Effect.fn("hermes skills list")(function* ({ json }: { readon
   if (waiting > 0) yield* printNote(`${waiting} proposed by reviews: see \`hermes skills proposed\``)
 }, CommandSettings.provide)
 
-const list = Command.make("list", { json }, listSkills).pipe(
-  Command.withAlias("ls"),
-  Command.withDescription("List skills and their state")
-)
+const list = Command.make("list", { json }, listSkills).pipe(Command.withDescription("List skills and their state"))
 
 /** Finds the skill with the given name. */
 const findSkill = Effect.fnUntraced(function* (skills: SkillStore.Service, name: string) {
@@ -335,7 +332,7 @@ const remove = Command.make(
       .pipe(Effect.catchTag("SkillRefused", ({ message }) => Effect.fail(makeWorkFailure(SafeText.toLine(message)))))
     yield* printLine(`removed ${path} (${directory})`)
   }, CommandSettings.provide)
-).pipe(Command.withAlias("rm"), Command.withDescription("Remove a skill from your skills directory"))
+).pipe(Command.withDescription("Remove a skill from your skills directory"))
 
 /** Describes a proposed change with a line and the new text. */
 const describeProposal = ({ change }: SkillProposals.Proposal): ReadonlyArray<string> => {

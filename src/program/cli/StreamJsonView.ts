@@ -20,6 +20,7 @@ import * as Cost from "../../base/domain/Cost.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
+import * as ToolView from "../../base/domain/ToolView.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import { makeStreamedText } from "../../serve/host/StreamedText.ts"
 import type * as ProgramOutput from "./ProgramOutput.ts"
@@ -39,6 +40,18 @@ const makeSubagentFact = (
   subtype: "start" | "progress" | "stop",
   { subagentId }: { readonly subagentId: string }
 ): Fact => ({ type: "subagent", subtype, subagent_id: subagentId })
+
+/** The result as a user reads it: the same view as on the terminal. */
+const toViewFact = ({ name, output, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>) => {
+  const { exitCode, kind, lines, note, omitted, outcome } = ToolView.presentResult(name, status, output)
+  return {
+    kind,
+    outcome,
+    ...(note === "" ? {} : { note }),
+    ...(exitCode === undefined ? {} : { exit_code: exitCode }),
+    ...(lines.length === 0 ? {} : { lines, omitted_lines: omitted })
+  }
+}
 
 const toTextFacts = (piece: string): ReadonlyArray<Fact> => (piece === "" ? [] : [{ type: "text", text: piece }])
 
@@ -73,7 +86,8 @@ export const make = ({ out }: ProgramOutput.Service): View => {
             tool_call_id: event.callId,
             output: cutOutput(event.output),
             duration_ms: Math.round(event.durationMillis),
-            is_error: event.status !== "ok"
+            is_error: event.status !== "ok",
+            view: toViewFact(event)
           }
         ]
       }

@@ -59,10 +59,13 @@ const runCommand = Command.make("run", run, (flags) => Effect.flatMap(loadRuns, 
   Command.withDescription("Solve tasks, and write patches, predictions and scores"),
   Command.withExamples([
     {
-      command: "hermes swe run --task 'Fix the bug' --cwd . --eval-command 'npm test'",
+      command: "hermes lab swe run --task 'Fix the bug' --cwd . --eval-command 'npm test'",
       description: "One task, on a copy"
     },
-    { command: "hermes swe run --prompts-file instances.jsonl --repos ~/clones", description: "SWE-bench instances" }
+    {
+      command: "hermes lab swe run --prompts-file instances.jsonl --repos ~/clones",
+      description: "SWE-bench instances"
+    }
   ])
 )
 

@@ -103,10 +103,6 @@ const listAll = Effect.fn("hermes tools")(function* ({
   )
 }, CommandSettings.provide)
 
-const list = Command.make("list", listFlags, listAll).pipe(
-  Command.withDescription("List toolsets and tools (same as without a command)")
-)
-
 /** Toolsets that were changed. */
 interface ToolsetChange {
   readonly toolset: ReadonlyArray<string>
@@ -212,4 +208,4 @@ const disable = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Disable toolsets"))
 
-export const command = Command.make("tools", listFlags, listAll).pipe(Command.withSubcommands([list, enable, disable]))
+export const command = Command.make("tools", listFlags, listAll).pipe(Command.withSubcommands([enable, disable]))

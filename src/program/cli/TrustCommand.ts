@@ -39,10 +39,7 @@ const listFolders = Effect.fn("hermes trust list")(function* ({ json }: { readon
   )
 }, Effect.provide(trustStore))
 
-const list = Command.make("list", { json }, listFolders).pipe(
-  Command.withAlias("ls"),
-  Command.withDescription("List trusted folders")
-)
+const list = Command.make("list", { json }, listFolders).pipe(Command.withDescription("List trusted folders"))
 
 const add = Command.make(
   "add",
@@ -65,7 +62,7 @@ const remove = Command.make(
       list: "hermes trust list"
     })
   }, Effect.provide(trustStore))
-).pipe(Command.withAlias("rm"), Command.withDescription("Forget a trusted folder"))
+).pipe(Command.withDescription("Forget a trusted folder"))
 
 /** Without a subcommand, lists the folders. */
 export const command = Command.make("trust", { json }, listFolders).pipe(Command.withSubcommands([list, add, remove]))

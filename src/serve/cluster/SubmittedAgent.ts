@@ -37,6 +37,7 @@ const keys: ReadonlyArray<string> = [
   ...["default", "provider", "base_url", "api_mode", "max_tokens", "context_length", "ollama_num_ctx", "streaming"].map(
     (key) => `model.${key}`
   ),
+  ...["input", "output", "cache_read", "cache_write", "request"].map((key) => `model.price.${key}`),
   ...[
     "api_max_retries",
     "reasoning_effort",

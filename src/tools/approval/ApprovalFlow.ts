@@ -49,6 +49,11 @@ export const renderGlobDenial = (glob: string): string =>
 export const renderRuleDenial = (rule: string, source: string): string =>
   `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
 
+/** Renders the message about a call that a rule of `permissions.deny` blocked because the rule cannot be parsed. */
+export const renderBrokenRuleDenial = (rule: string, source: string, problem: string): string =>
+  `BLOCKED: the rule ${rule} (${source}) cannot be read (${problem}), so only reading is allowed until it is ` +
+  `corrected. ${noWayAround}`
+
 /** Renders the message about a call that may change something while the agent plans. */
 export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): string =>
   `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. Do not look ` +

@@ -153,7 +153,13 @@ const findFixedRefusal = (
     policy.deny.length === 0 ? undefined : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
   if (glob !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderGlobDenial(glob))
   if (denied === undefined) return undefined
-  return makeRefusal("approval_denied", ApprovalFlow.renderRuleDenial(denied.text, denied.source))
+  const { problem, source, text: rule } = denied
+  return makeRefusal(
+    "approval_denied",
+    problem === undefined
+      ? ApprovalFlow.renderRuleDenial(rule, source)
+      : ApprovalFlow.renderBrokenRuleDenial(rule, source, problem)
+  )
 }
 
 const makePlanRefusal = (call: Call): Refusal =>

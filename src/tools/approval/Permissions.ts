@@ -387,6 +387,10 @@ export const fromSettings = (permissions: Settings["Service"]["permissions"]): E
     (rules): Service => ({ of: () => Effect.succeed(rules), real: Effect.succeed, home: undefined })
   )
 
+/** Returns a line for each rule of the settings that cannot be parsed. */
+export const listProblems = (permissions: Settings["Service"]["permissions"]): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.flatMap(fromSettings(permissions), (rules) => Effect.map(rules.of(undefined), ({ problems }) => problems))
+
 const mergeRuleSets = (sets: ReadonlyArray<RuleSet>): RuleSet => ({
   rules: sets.flatMap(({ rules }) => rules),
   problems: sets.flatMap(({ problems }) => problems)

@@ -80,6 +80,11 @@ security.write_safe_root                                     program/runtime/Set
 model.context_length                                         models/routing/ContextWindow.ts
 custom_providers.<>.models.<>.context_length                 models/routing/ContextWindow.ts
 model.ollama_num_ctx                                         models/routing/Catalogue.ts
+model.price.input                                            models/routing/Pricing.ts                toConfiguredPrice
+model.price.output                                           models/routing/Pricing.ts                toConfiguredPrice
+model.price.cache_read                                       models/routing/Pricing.ts                toConfiguredPrice
+model.price.cache_write                                      models/routing/Pricing.ts                toConfiguredPrice
+model.price.request                                          models/routing/Pricing.ts                toConfiguredPrice
 model.streaming                                              program/cli/RunOptions.ts
 display.streaming                                            program/cli/RunOptions.ts
 providers.<>.request_timeout_seconds                         models/routing/ConfiguredRoutes.ts

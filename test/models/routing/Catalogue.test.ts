@@ -139,6 +139,25 @@ describe("Catalogue", () => {
     })
   )
 
+  it.effect("the user's price is the main model's, also where another source has one or the use is included", () =>
+    Effect.gen(function* () {
+      const price = { input: 1.5, output: 2, request: 0.01 }
+      const used = { ...Usage.zero, inputTokens: 1_000_000, outputTokens: 500_000, requestCount: 1 }
+      const own = make({ settings: settings({ provider: "anthropic", default: "claude-opus-4.6", price }) })
+      const cost = yield* own.cost(route("anthropic", "claude-opus-4.6"), used)
+      assert.deepInclude(cost, { label: "~$2.51", source: "user_override", status: "estimated" })
+      assert.strictEqual((yield* own.known(route("anthropic", "claude-opus-4.6"))).cost(used).label, "~$2.51")
+      assert.strictEqual(
+        (yield* own.cost(route("anthropic", "claude-haiku-4.5"), used)).source,
+        "official_docs_snapshot"
+      )
+      const cached = yield* own.cost(route("anthropic", "claude-opus-4.6"), { ...used, cacheReadTokens: 5 })
+      assert.strictEqual(cached.status, "unknown")
+      const codex = make({ settings: settings({ provider: "openai-codex", default: "gpt-5", price }) })
+      assert.strictEqual((yield* codex.cost(route("openai-codex", "gpt-5"), used)).label, "~$2.51")
+    })
+  )
+
   it.effect("facts and price of a listed model are the list's, exactly", () =>
     Effect.gen(function* () {
       const catalogue = make({ lists: { at: () => Effect.succeed(ModelLists.readList(openRouterBody)) } })

@@ -26,9 +26,13 @@ describe("Argv", () => {
       words("--ignore-user-config --max-turns=3")
     ],
     ["those in values stay", words("--model=a_b"), words("--model=a_b")],
+    ["earlier names of commands are replaced", words("-m x plugins uninstall p"), words("-m x plugins remove p")],
+    ["and of subcommands", words("plugins ls --json"), words("plugins list --json")],
+    ["research has one word in front", words("-m x batch run -q"), words("-m x lab batch run -q")],
+    ["a prompt is no command", ["-q", "batch rm"], ["--query=batch rm"]],
     ["nothing behind -- is touched", ["chat", "--", "-q", "a_b", "--x_y"], ["chat", "--", "-q", "a_b", "--x_y"]]
   ]
   for (const [name, argv, expected] of cases) {
-    it(`${name}`, () => assert.deepStrictEqual(rewrite(argv, ["chat", "config"]), expected))
+    it(`${name}`, () => assert.deepStrictEqual(rewrite(argv, ["chat", "config", "plugins", "batch"]), expected))
   }
 })

@@ -112,7 +112,6 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   ],
   "plugins update": [{ args: "plugins update nope", line: plugin }],
   "plugins remove": [{ args: "plugins remove nope", line: plugin }],
-  "plugins uninstall": [{ args: "plugins uninstall nope", line: plugin }],
   "plugins install": [
     {
       args: "plugins install nope",
@@ -151,7 +150,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "cluster submit hello", line: noCluster }
   ],
   "permissions test": [{ args: "permissions test", line: "<call> is missing: run `hermes permissions test --help`" }],
-  "rl rollout": [
+  "lab rl rollout": [
     {
       args: "rl rollout nope",
       line: 'There is no environment "nope": `hermes rl environments` lists them; a dataset or a module is named by its path'
@@ -167,12 +166,12 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     },
     { args: `rl rollout arithmetic --script ${nowhere}`, line: `${nowhere}: no such file` }
   ],
-  "rl list": [{ args: "rl list --rollouts /nowhere", line: "/nowhere: no such directory" }],
-  "rl export": [
+  "lab rl list": [{ args: "rl list --rollouts /nowhere", line: "/nowhere: no such directory" }],
+  "lab rl export": [
     { args: "rl export --format nope", line: '--format "nope" is invalid: use groups, episodes or messages' },
     { args: "rl export --rollouts /nowhere", line: "/nowhere: no such directory" }
   ],
-  "rl train": [
+  "lab rl train": [
     {
       args: "rl train",
       line: "hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'"
@@ -189,7 +188,6 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "cron pause": [{ args: "cron pause nope", line: job }],
   "cron resume": [{ args: "cron resume nope", line: job }],
   "cron remove": [{ args: "cron remove nope", line: job }],
-  "cron resnap": [{ args: "cron resnap nope", line: job }],
   "cron run": [{ args: "cron run nope", line: job }],
   "cron create": [{ args: "cron create nope hi", line: /^"nope" cannot be read: 30m or in 2h \(once\), [^\n]+$/ }],
   "trace convert": [{ args: "trace convert nope", line: session }],
@@ -229,7 +227,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "trust remove": [
     { args: "trust remove nope", line: /^no trusted folder ".*\/nope": list them with `hermes trust list`$/ }
   ],
-  "batch run": [
+  "lab batch run": [
     {
       args: "batch run",
       line: "--dataset_file PATH, --batch_size N, --run_name NAME are missing: hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first"
@@ -251,32 +249,32 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
       line: 'there is no distribution "mixed_task": did you mean "mixed_tasks"?'
     }
   ],
-  "batch stats": [{ args: "batch stats nope", line: /^no batch run "nope"/ }],
-  "batch merge": [{ args: "batch merge nope", line: /^no batch run "nope"/ }],
-  "batch show": [{ args: "batch show nope 1", line: /^no batch run "nope"/ }],
-  "batch diff": [{ args: "batch diff nope other", line: /^no batch run "nope"/ }],
-  "batch compress": [
+  "lab batch stats": [{ args: "batch stats nope", line: /^no batch run "nope"/ }],
+  "lab batch merge": [{ args: "batch merge nope", line: /^no batch run "nope"/ }],
+  "lab batch show": [{ args: "batch show nope 1", line: /^no batch run "nope"/ }],
+  "lab batch diff": [{ args: "batch diff nope other", line: /^no batch run "nope"/ }],
+  "lab batch compress": [
     { args: "batch compress nope.jsonl --dry-run", line: "nope.jsonl cannot be read: no such file or directory" },
     {
       args: "batch compress nope.jsonl --sample-percent 0",
       line: "--sample-percent 0 is invalid: pass a number above 0, up to 100"
     }
   ],
-  "batch view": [{ args: "batch view nope", line: /^no batch run "nope"/ }],
-  "swe run": [
+  "lab batch view": [{ args: "batch view nope", line: /^no batch run "nope"/ }],
+  "lab swe run": [
     { args: "swe run", line: "pass the tasks with --prompts-file PATH, or one with --task TEXT" },
     { args: "swe run --prompts_file nope.jsonl", line: "dataset nope.jsonl cannot be read: no such file or directory" },
     { args: "swe run --task x --cwd nope --workers 0", line: "--workers 0 is too small: pass 1 or more" },
     { args: "swe run --task x --env modal", line: /^--env "modal" is invalid: expected [^\n]+$/ }
   ],
-  "swe evaluate": [
+  "lab swe evaluate": [
     { args: "swe evaluate", line: "pass the tasks with --prompts-file PATH" },
     {
       args: "swe evaluate --prompts_file nope.jsonl",
       line: "dataset nope.jsonl cannot be read: no such file or directory"
     }
   ],
-  "eval run": [
+  "lab eval run": [
     {
       args: "eval run nope.jsonl --scorer exact",
       line: "dataset nope.jsonl cannot be read: no such file or directory"
@@ -284,13 +282,13 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "eval run nope.jsonl --scorer exakt", line: 'unknown scorer "exakt": did you mean "exact"?' },
     { args: "eval run nope.jsonl", line: "pass a scorer with --scorer: exact, contains, regex, number, command, judge" }
   ],
-  "eval show": [
+  "lab eval show": [
     {
       args: "eval show nope",
       line: /^no results in [^\n]+nope: run `hermes eval run` first, or pass another directory$/
     }
   ],
-  "eval compare": [
+  "lab eval compare": [
     {
       args: "eval compare nope other",
       line: /^no results in [^\n]+nope: run `hermes eval run` first, or pass another directory$/
@@ -321,7 +319,6 @@ const withoutNames = [
   "prompt",
   "prompt size",
   "tools",
-  "tools list",
   "plugins",
   "plugins list",
   "memory",
@@ -331,8 +328,6 @@ const withoutNames = [
   "skills",
   "skills list",
   "middleware",
-  "middleware explain",
-  "middleware list",
   "agents",
   "agents list",
   "trust",
@@ -348,17 +343,18 @@ const withoutNames = [
   "cron status",
   "cron tick",
   "cron serve",
-  "batch",
+  "lab",
+  "lab batch",
   "cluster",
-  "eval",
+  "lab eval",
   "permissions",
   "permissions list",
-  "swe",
+  "lab swe",
   "trace",
   "trace serve",
-  "rl",
-  "rl environments",
-  "rl check",
+  "lab rl",
+  "lab rl environments",
+  "lab rl check",
   "config",
   "config show",
   "config edit",

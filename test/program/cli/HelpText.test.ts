@@ -21,11 +21,46 @@ describe("help", () => {
         []
       )
       assert.match(stdout, /(^|\n\n)USAGE\n/)
-      if (argv[0] === "--help")
+      if (argv[0] === "chat")
         assert.include(
           stdout.replaceAll(/\s+/g, " "),
           "Ignore config.yaml, plugins, shell hooks, MCP servers, SOUL.md, project files and memory"
         )
+    })
+  )
+
+  it.effect("that of the program fits on two screens, with the commands by use", () =>
+    Effect.gen(function* () {
+      const { stdout } = yield* cli("--help")
+      const lines = stdout.trimEnd().split("\n")
+      assert.isAtMost(lines.length, 2 * 24)
+      const headings = lines.filter((line) => /^[A-Z ]+$/.test(line))
+      assert.deepStrictEqual(headings, ["USAGE", "EVERYDAY", "FOR PROGRAMMERS", "FOR RESEARCH", "FLAGS"])
+      assert.notMatch(stdout, /^ {2}(?:batch|eval|swe|rl) /m)
+    })
+  )
+
+  it.effect("research is behind one word, and its commands work without it", () =>
+    Effect.gen(function* () {
+      const { stdout } = yield* cli("lab", "--help")
+      for (const name of ["batch", "eval", "swe", "rl"]) {
+        assert.match(stdout, new RegExp(`^ {2}${name} `, "m"))
+        assert.deepStrictEqual(yield* cli(name, "--help"), yield* cli("lab", name, "--help"))
+        assert.deepStrictEqual(yield* cli("help", name), yield* cli("lab", name, "--help"))
+      }
+    })
+  )
+
+  it.effect("several unknown words are suggested as one prompt, quoted for a shell", () =>
+    Effect.gen(function* () {
+      for (const [words, line] of [
+        [["fix", "the", "bug"], `Unknown command "fix". To send it as a prompt: hermes -q 'fix the bug'`],
+        [["fix", "it's"], `Unknown command "fix". To send it as a prompt: hermes -q 'fix it'\\''s'`],
+        [["chat", "fix", "$HOME"], `Unknown command "fix". To send it as a prompt: hermes -q 'fix $HOME'`]
+      ] as const) {
+        const { code, stderr } = yield* cli(...words)
+        assert.deepStrictEqual([code, stderr], [2, `Error: ${line}\n`])
+      }
     })
   )
 

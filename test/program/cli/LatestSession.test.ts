@@ -1,7 +1,7 @@
 // `hermes -c` and `--resume latest` go on in the folder that they are called in, and nowhere else unasked.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { mkdirSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { machine } from "../../support/hermes.ts"
 
@@ -39,6 +39,23 @@ describe("the latest session", () => {
       const named = yield* run(two, "--resume", first, "-q", "Reply exactly three")
       assert.strictEqual(named.code, 0, named.stderr)
       assert.include(named.stderr + named.stdout, "another folder")
+    })
+  )
+
+  it.live("is listed with its first prompt until it has a title, its folder and the branch", () =>
+    Effect.gen(function* () {
+      const { one, repository, run } = yield* setUp
+      writeFileSync(join(repository, ".git", "HEAD"), "ref: refs/heads/topic/x\n")
+      yield* run(one, "-Q", "Reply exactly one\nand nothing else")
+      const second = sessionOf((yield* run(repository, "-Q", "Reply exactly 二 to 漢字")).stderr)
+      const { stdout } = yield* run(one, "sessions", "list")
+      assert.match(stdout, / {2}Reply exactly 二 to 漢字 +\S+repository \(topic\/x\)\n/)
+      assert.match(stdout, / {2}Reply exactly one +this folder\n/)
+      yield* run(one, "sessions", "rename", second, "Two")
+      assert.match((yield* run(repository, "sessions")).stdout, / {2}Two +this folder \(topic\/x\)\n/)
+      const exported = yield* run(one, "sessions", "export", second)
+      assert.deepStrictEqual(exported.stdout, (yield* run(one, "sessions", "export", "--session-id", second)).stdout)
+      assert.lengthOf(exported.stdout.trim().split("\n"), 1)
     })
   )
 

@@ -18,6 +18,19 @@ const scene = Effect.gen(function* () {
 })
 
 describe("hermes permissions", () => {
+  it.live("a rule that cannot be read is an error of config check and doctor, as of permissions", () =>
+    Effect.gen(function* () {
+      const { file, run } = yield* scene
+      writeFileSync(file, 'permissions:\n  deny: ["terminal(rm"]\n')
+      const checked = yield* run("config", "check")
+      assert.strictEqual(checked.code, 2)
+      assert.match(checked.stderr, /^Error: permissions: permissions\.deny\[0\]: "terminal\(rm" is not a rule: /)
+      assert.match((yield* run("doctor")).stdout, /^✗ settings +permissions: permissions\.deny\[0\]: /m)
+      writeFileSync(file, 'permissions:\n  deny: ["terminal(rm:*)"]\n')
+      assert.deepInclude(yield* run("config", "check"), { code: 0, stdout: "The settings are valid\n" })
+    })
+  )
+
   it.live("lists rules with file and line, and explains which of them decides", () =>
     Effect.gen(function* () {
       const { file, run } = yield* scene

@@ -155,7 +155,7 @@ describe("a prompt as a word of the command line", () => {
       const { code, stderr } = yield* hermes(["hello"])
       assert.deepStrictEqual(
         [code, stderr],
-        [2, 'Error: Unknown command "hello". To send it as a prompt: hermes -q "hello"\n']
+        [2, "Error: Unknown command \"hello\". To send it as a prompt: hermes -q 'hello'\n"]
       )
     })
   )

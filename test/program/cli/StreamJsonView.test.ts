@@ -108,7 +108,8 @@ describe("StreamJsonView", () => {
           tool_call_id: "c1",
           output: "ok",
           duration_ms: 12,
-          is_error: false
+          is_error: false,
+          view: { kind: "text", outcome: "done" }
         },
         { type: "text", timestamp: 250, text: "Hi" },
         { type: "text", timestamp: 250, text: "\n there " },
@@ -175,7 +176,8 @@ describe("StreamJsonView", () => {
             tool_call_id: "c1",
             output: "blocked",
             duration_ms: 12,
-            is_error: true
+            is_error: true,
+            view: { kind: "text", outcome: "refused", note: "blocked" }
           }
         ]
       )

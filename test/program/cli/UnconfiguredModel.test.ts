@@ -50,17 +50,40 @@ describe("a program without a model", () => {
   }
 
   it.live(
-    "a key in the environment is named with the flags that use it, and is not used without them",
+    "a key that usually serves another purpose is named with the flags that use it, and is not used without them",
     () =>
       Effect.gen(function* () {
         const { hermes } = yield* machine
         const { code, stderr } = yield* hermes(["-Q", "-q", "What is 2+2?"], {
-          env: { ...unset, ANTHROPIC_API_KEY: "sk-ant-0123456789", OPENAI_API_KEY: "sk-0123456789" }
+          env: { ...unset, GITHUB_TOKEN: "ghp_0123456789", HF_TOKEN: "hf_0123456789" }
         })
         assert.strictEqual(code, 2)
-        assert.include(stderr, "; ANTHROPIC_API_KEY is set: --provider anthropic --model NAME; ")
-        assert.include(stderr, "; OPENAI_API_KEY is set: --provider openai --model NAME; ")
+        assert.include(stderr, "; GITHUB_TOKEN is set: --provider copilot --model NAME; ")
+        assert.include(stderr, "; HF_TOKEN is set: --provider huggingface --model NAME; ")
         assert.notInclude(stderr, "0123456789")
+      }),
+    30_000
+  )
+
+  it.live(
+    "a provider's key in the environment is enough: its default model is the main model",
+    () =>
+      Effect.gen(function* () {
+        const { hermes, keep } = yield* machine
+        const shown = (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) =>
+          Effect.map(hermes(["model", "--json", ...args], { env: { ...unset, ...env } }), ({ stderr, stdout }) => {
+            assert.match(stdout, /^\{/, stderr)
+            return JSON.parse(stdout) as unknown
+          })
+        const both = { ANTHROPIC_API_KEY: "sk-ant-0123456789", OPENAI_API_KEY: "sk-0123456789" }
+        assert.deepInclude(yield* shown(both), { provider: "anthropic", model: "claude-sonnet-4-6", key: "set" })
+        assert.deepInclude(yield* shown(both, "--model", "gpt-5"), { provider: "openai", model: "gpt-5" })
+        keep(".env", "DEEPSEEK_API_KEY=sk-0123456789\n")
+        assert.deepInclude(yield* shown({}), { provider: "deepseek", model: "deepseek-chat" })
+        keep("config.yaml", "model: { provider: offline }\n")
+        assert.deepInclude(yield* hermes(["model", "--json"], { env: both }), { code: 0 })
+        const configured = yield* hermes(["model", "--json"], { env: both })
+        assert.include(configured.stdout, '"provider": "offline"')
       }),
     30_000
   )

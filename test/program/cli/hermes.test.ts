@@ -142,7 +142,7 @@ describe("a conversation over several starts", () => {
         stdout: `${id} is now called Keys\n`
       })
       const list = yield* hermes(["sessions"])
-      assert.match(list.stdout, new RegExp(`^${id} .* demo +offline +2 messages +Keys\n$`))
+      assert.match(list.stdout, new RegExp(`^${id} .* demo +offline +2 messages +Keys +this folder\n$`))
       const shown = yield* hermes(["sessions", "show", "Keys"])
       assert.include(shown.stdout, "You: what is the key?")
       assert.include(shown.stdout, "Agent: the key is ")

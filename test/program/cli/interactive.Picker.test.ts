@@ -12,6 +12,7 @@ import * as FuzzyMatch from "../../../src/program/cli/interactive/FuzzyMatch.ts"
 import * as PromptLine from "../../../src/program/cli/interactive/PromptLine.ts"
 import * as Paint from "../../../src/program/cli/render/Paint.ts"
 import * as Width from "../../../src/program/cli/render/Width.ts"
+import type { SessionStore } from "../../../src/store/SessionStore.ts"
 import { SessionId } from "../../../src/base/domain/Ids.ts"
 import { session } from "../../support/interactiveSession.ts"
 import { markAsRepository, temporaryDirectory } from "../../support/temporaryDirectory.ts"
@@ -193,6 +194,50 @@ describe("lists in place of the prompt", () => {
         })
     )
   )
+
+  it.effect("/resume has the sessions of this folder, all with Ctrl+A, and asks before it changes the folder", () => {
+    const addSession = (store: SessionStore["Service"], id: string, prompt: string, cwd: string) =>
+      Effect.andThen(
+        store.create({
+          id: SessionId.make(id),
+          source: "cli",
+          provider: "fake",
+          model: "fake-1",
+          systemPrompt: "You are a test.",
+          cwd
+        }),
+        store.append(SessionId.make(id), [Prompt.userMessage({ content: [Prompt.textPart({ text: prompt })] })])
+      )
+    return session(
+      {
+        folder: { path: "/tmp", holds: (directory) => Effect.succeed(directory === "/tmp") },
+        prepare: (store) =>
+          Effect.andThen(
+            addSession(store, "20251231_120000_cccccc", "about the harbour", "/tmp"),
+            addSession(store, "20251231_120001_cccccc", "about the station", "/")
+          )
+      },
+      ({ screen, type, until }) =>
+        Effect.gen(function* () {
+          yield* type("/resume\r")
+          assert.include(yield* until("Ctrl+A all folders"), "❯ about the harbour")
+          assert.notInclude(screen(), "about the station")
+          yield* type("\u0001")
+          yield* until("Sessions of all folders")
+          yield* type("station\r")
+          yield* until("This session belongs to another folder: /")
+          yield* type(`${down}\r`)
+          yield* type("/sessions\r")
+          const narrow = yield* until("1 more in other folders: /sessions all")
+          assert.notInclude(narrow, "Resumed")
+          assert.include(narrow, "about the harbour")
+          yield* type("/resume 20251231_120001_cccccc\r")
+          yield* until("❯ Resume it")
+          yield* type("\r")
+          yield* until("It belongs to another folder (/).")
+        })
+    )
+  })
 
   it.effect("Ctrl+R finds what was sent before", () =>
     session({}, ({ model, type, until }) =>

@@ -81,7 +81,7 @@ describe("Interactive session", () => {
       return session({}, ({ left, model, screen, type, until }) =>
         Effect.gen(function* () {
           yield* type("/compact\r")
-          yield* until("Nothing to compact: the conversation has 0 messages (about 0 tokens).")
+          yield* until("Nothing to compact: the first and the last messages are always kept")
           yield* type("hello\r")
           yield* until("You said: hello")
           yield* type("again\r")
@@ -103,7 +103,7 @@ describe("Interactive session", () => {
           yield* type("/expand nowhere\r")
           yield* until("No compacted message matches.")
           yield* type("/compact here 2\r")
-          yield* until("Nothing to compact: the conversation has 2 messages")
+          yield* until("Nothing to compact: the first and the last messages are always kept", 2)
           assert.deepStrictEqual(kept, [undefined, 2])
           yield* type("and now\r")
           yield* until("You said: and now")
@@ -579,7 +579,7 @@ describe("Interactive session", () => {
     session({}, ({ model, screen, type, until }) =>
       Effect.gen(function* () {
         yield* type("ask me\r")
-        yield* until("? Which colour?\n  1 red\n  2 blue\n  1–2, or type your own answer\n›")
+        yield* until("? Which colour?\n  1 red\n  2 blue\n  ↑↓ and Enter, 1–2, or type your own answer\n›")
         yield* type("2\r")
         yield* until("Both slept well.")
         assert.include(screen(), "? Which colour?\n› blue\n")
@@ -595,11 +595,30 @@ describe("Interactive session", () => {
     session({}, ({ model, type, until }) =>
       Effect.gen(function* () {
         yield* type("wipe\r")
-        yield* until("? Allow this call? wipe {} (wipe may change or delete things)\n  1 Allow once")
+        yield* until("? Allow this call? (wipe may change or delete things)\n  │ wipe {}\n  1 Allow once")
         yield* until("4, y, n, or type a reason to refuse")
         yield* type(`${said}\r`)
         yield* until("Both slept well.")
         assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), result)
+      })
+    )
+  )
+
+  it.effect("arrow keys mark a choice and Enter takes it; Enter alone answers nothing", () =>
+    session({}, ({ model, screen, type, until }) =>
+      Effect.gen(function* () {
+        yield* type("wipe\r")
+        yield* until("  4 Deny")
+        yield* TestClock.adjust("1 second")
+        yield* type("\r")
+        yield* type("\u001b[B")
+        yield* until("❯ 1 Allow once")
+        yield* type("\u001b[A")
+        yield* until("❯ 4 Deny")
+        assert.notInclude(screen(), "⠋")
+        yield* type("\r")
+        yield* until("Both slept well.")
+        assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "the user denied this")
       })
     )
   )

@@ -120,7 +120,8 @@ describe("EventPrinter", () => {
         "Let me look.",
         "",
         "┊ ✓ terminal ls -la · 1.2 s",
-        "┊ ✓ terminal false · 1.2 s · exit 1",
+        "┊   a",
+        "┊ ✗ terminal false · 1.2 s · exit 1",
         "",
         "Done."
       ])
@@ -180,6 +181,8 @@ describe("EventPrinter", () => {
       assert.deepStrictEqual(yield* shown(events, { verbosity: () => "off" }), [])
       assert.deepStrictEqual(yield* shown(events, { verbosity: () => "new" }), [
         "┊ ✓ terminal a · 1.2 s",
+        "┊   x",
+        "┊   y",
         "┊ ✗ terminal c · 1.2 s · bad"
       ])
       const verbose = yield* shown(events, { verbosity: () => "verbose" })

@@ -47,6 +47,46 @@ describe("Screen", () => {
     assert.isTrue(terminal.cursor().visible)
   })
 
+  it("changes drawn lines into any others, whatever their styles and widths", () => {
+    const paint = Paint.make({ color: true, hyperlinks: false })
+    const words = ["one", "two", "漢字", "👩‍👩‍👧", "e\u0301", paint.text("red word", "red"), paint.text("⠙", "cyan"), "x"]
+    let seed = 7
+    const take = (most: number): number => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
+      return Math.floor((seed / 2_147_483_648) * most)
+    }
+    const makeLines = () =>
+      Array.from({ length: 1 + take(5) }, () =>
+        Array.from({ length: take(4) }, () => words[take(words.length)] ?? "").join(take(3) === 0 ? "" : " ")
+      )
+    const { screen, terminal } = onTerminal(60)
+    screen.print("text\n")
+    for (let round = 0; round < 400; round++) {
+      const next = makeLines()
+      const cursor = { row: take(next.length), column: take(5) }
+      screen.live(() => ({ lines: next, cursor }))
+      const fresh = onTerminal(60)
+      fresh.screen.print("text\n")
+      fresh.screen.live(() => ({ lines: next, cursor }))
+      assert.deepStrictEqual(terminal.lines(), fresh.terminal.lines(), `round ${round}`)
+      assert.deepStrictEqual(terminal.cursor(), fresh.terminal.cursor(), `round ${round}`)
+    }
+  })
+
+  it("writes of a growing line and a turning spinner what changed", () => {
+    const { screen, terminal } = onTerminal(80)
+    const paint = Paint.make({ color: true, hyperlinks: false })
+    const status = "a status line that stays as it is"
+    const draw = (text: string, frame: string): number => {
+      const before = terminal.written().length
+      screen.live(lines(text, `${paint.text(frame, "cyan")} ${paint.text("waiting for the model", "dim")}`, status))
+      return terminal.written().length - before
+    }
+    draw("lorem ipsum dolor sit amet", "⠋")
+    assert.isAtMost(draw("lorem ipsum dolor sit amet consectetur", "⠋"), 40)
+    assert.isAtMost(draw("lorem ipsum dolor sit amet consectetur", "⠙"), 40)
+  })
+
   it("writes nothing when nothing changed", () => {
     const { screen, terminal } = onTerminal(20)
     screen.live(lines("a"))

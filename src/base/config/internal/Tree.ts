@@ -9,7 +9,8 @@
  * or written as JSON; mappings are JSON. Text that cannot be converted remains a string, which the Schema rejects.
  *
  * References are expanded in parsed values, so that a variable cannot change the structure of the file. A string that
- * consists of one reference is converted to the expected type, like an environment variable. `$${` is a literal `${`.
+ * consists of one reference is converted to the expected type, like an environment variable. `$${` is a literal `${`, and
+ * `${NAME:-text}` is `text` if the variable is not set or empty.
  * References in shell commands are not expanded.
  */
 import * as Option from "effect/Option"
@@ -333,8 +334,9 @@ interface MissingReference {
   readonly reference: string
 }
 
-const reference = /\$?\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)\}/g
-const whole = /^\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)\}$/
+/** A reference to a variable, with the default value after `:-` for a variable that is not set or empty. */
+const reference = /\$?\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}/g
+const whole = /^\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}$/
 
 /** Replaces the references in a tree. Returns the new tree and the references that have no value. */
 export const expand = (
@@ -343,13 +345,16 @@ export const expand = (
 ): { readonly tree: unknown; readonly missing: ReadonlyArray<MissingReference> } => {
   const missing: Array<MissingReference> = []
 
+  const lookUpOr = (variable: string, otherwise: string | undefined): string | undefined =>
+    otherwise === undefined ? lookup(variable) : lookup(variable) || otherwise
+
   const expandText = (value: string, shape: Shape | undefined, path: Path): unknown => {
-    const only = whole.exec(value)?.[1]
-    const found = only === undefined ? undefined : lookup(only)
+    const [, only, otherwise] = whole.exec(value) ?? []
+    const found = only === undefined ? undefined : lookUpOr(only, otherwise)
     if (found !== undefined && shape !== undefined) return coerce(found, shape)
-    return value.replaceAll(reference, (match, variable: string) => {
+    return value.replaceAll(reference, (match, variable: string, otherwise: string | undefined) => {
       if (match.startsWith("$$")) return match.slice(1)
-      const found = lookup(variable)
+      const found = lookUpOr(variable, otherwise)
       if (found === undefined) missing.push({ path, variable, reference: match })
       return found ?? match
     })

@@ -104,7 +104,11 @@ const readReply = (question: OfferedQuestion, answer: string): Reply => {
 
 /** An approval as a question with choices, and the function that parses a reply. */
 export interface ApprovalText {
+  /** The question in one text, with the command. */
   readonly question: string
+  /** The question without the command, and the command for lines that belong to it alone. */
+  readonly title: string
+  readonly subject: string
   readonly choices: ReadonlyArray<string>
   readonly read: (answer: string) => Reply
 }
@@ -116,6 +120,8 @@ export const describeRequest = ({ command, tool }: Pick<Question, "command" | "t
 /** Creates the question, the choices and the parser of replies for an approval, as plain text. */
 export const toApprovalText = (question: Question): ApprovalText => ({
   question: `${describeRequest(question)} (${question.description})`,
+  title: `${question.tool === "terminal" ? "Run this command?" : "Allow this call?"} (${question.description})`,
+  subject: question.tool === "terminal" ? `$ ${question.command}` : question.command,
   choices: listOffers(question).map(({ label }) => label),
   read: (answer) => readReply(question, answer)
 })

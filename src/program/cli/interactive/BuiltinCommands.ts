@@ -16,7 +16,7 @@ import * as Exit from "effect/Exit"
 import * as SessionReports from "../../../serve/host/SessionReports.ts"
 import { SessionStore } from "../../../store/SessionStore.ts"
 import * as ErrorLine from "../ErrorLine.ts"
-import { findOtherFolder } from "../SessionChoice.ts"
+import * as SessionList from "../SessionList.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
@@ -108,17 +108,33 @@ const title = makeCommandAction(
   })
 )
 
+const describeStored = (dialog: Dialog, limit: number) =>
+  Effect.flatMap(
+    SessionStore.use((store) => store.list({ limit })),
+    (list) => SessionList.describeSessions(list, dialog.options.folder)
+  )
+
+/** Lists the sessions of this folder, or of all folders if the argument is `all` or this folder has no others. */
 const sessions = makeCommandAction(
-  Effect.fnUntraced(function* (_: string, dialog: Dialog) {
-    const list = yield* SessionStore.use((store) => store.list({ limit: listed }))
+  Effect.fnUntraced(function* (argument: string, dialog: Dialog) {
+    const all = yield* describeStored(dialog, listed)
+    const here = all.filter(({ otherFolder }) => otherFolder === undefined)
+    const isNarrow = argument.trim() !== "all" && here.length > 0
     const now = yield* Clock.currentTimeMillis
     const { session } = yield* dialog.live.state
-    const lines = Overview.renderSessions(list, session.id, now, dialog.screen.size().columns)
+    const { columns } = dialog.screen.size()
+    const lines = Overview.renderSessions(isNarrow ? here : all, session.id, now, columns)
+    const others = all.length - here.length
     printLines(
       dialog,
       ...(lines.length === 0
         ? ["No sessions yet."]
-        : [...lines, "", "Resume one with /resume and its id, id prefix or title."]),
+        : [
+            ...lines,
+            "",
+            ...(isNarrow && others > 0 ? [`${others} more in other folders: /sessions all`] : []),
+            "Resume one with /resume and its id, id prefix or title."
+          ]),
       ""
     )
   })
@@ -165,7 +181,8 @@ const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function* (a
       dialog,
       SafeText.toLine(
         value.warning === undefined
-          ? `Nothing to compact: the conversation has ${formatSize(value.before)}.`
+          ? `Nothing to compact: the first and the last messages are always kept, and the conversation has only ` +
+              `${formatSize(value.before)}. /compact here 1 keeps the last exchange alone.`
           : `Not compacted: ${value.warning}`
       ),
       ""
@@ -184,29 +201,40 @@ const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function* (a
 /** Maximum number of sessions offered in the picker. */
 const pickable = 200
 
+const toChoice = (listed: SessionList.ListedSession, now: number) => {
+  const { session, topic } = listed
+  return {
+    label: topic,
+    detail: [
+      Overview.formatAgo(now - (session.endedAt ?? session.startedAt)),
+      UsageText.formatQuantity(session.messageCount, "message"),
+      SessionList.formatPlace(listed),
+      ...(topic === session.id ? [] : [session.id])
+    ].join(", "),
+    value: session.id
+  }
+}
+
+/** Lets the user choose a session of this folder, or with Ctrl+A of all folders. */
 const pickSession = Effect.fnUntraced(function* (dialog: Dialog) {
-  const list = yield* SessionStore.use((store) => store.list({ limit: pickable }))
   const {
     session: { id }
   } = yield* dialog.live.state
   const now = yield* Clock.currentTimeMillis
-  const { folder } = dialog.options
-  const choices = yield* Effect.forEach(
-    list.filter((session) => session.id !== id),
-    (session) =>
-      Effect.map(folder === undefined ? Effect.undefined : findOtherFolder(folder, session), (other) => ({
-        label: SafeText.toLine(session.title ?? session.id),
-        detail: [
-          Overview.formatAgo(now - (session.endedAt ?? session.startedAt)),
-          UsageText.formatQuantity(session.messageCount, "message"),
-          ...(other === undefined ? [] : [other]),
-          ...(session.title === undefined ? [] : [session.id])
-        ].join(", "),
-        value: session.id
-      }))
-  )
-  if (choices.length === 0) return printLines(dialog, "No other session to resume.", "")
-  return yield* Picker.choose(dialog, { title: "Sessions", choices })
+  const all = (yield* describeStored(dialog, pickable)).filter(({ session }) => session.id !== id)
+  const here = all.filter(({ otherFolder }) => otherFolder === undefined)
+  if (all.length === 0) return printLines(dialog, "No other session to resume.", "")
+  const choices = all.map((one) => toChoice(one, now))
+  if (here.length === 0 || here.length === all.length)
+    return yield* Picker.choose(dialog, {
+      title: here.length === 0 ? "Sessions of other folders" : "Sessions",
+      choices
+    })
+  return yield* Picker.choose(dialog, {
+    title: "Sessions of this folder",
+    choices: here.map((one) => toChoice(one, now)),
+    wider: { title: "Sessions of all folders", choices }
+  })
 })
 
 const resume = makeCommandAction(

@@ -210,6 +210,7 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
     const question = findAskedQuestion(now)
     if (now - typedAt >= pauseMillis) burstAt = now
     typedAt = now
+    if (question !== undefined && Questions.moveMark(question, key)) return { action: { _tag: "None" }, question }
     const edited = question ?? dialog
     const { action, state } = Editor.apply(edited.editor, key, question === undefined ? options.history.entries() : [])
     edited.editor = state
@@ -226,7 +227,7 @@ const watchWork = Effect.fnUntraced(function* <A, E>(
       case "Submit":
         yield* question === undefined
           ? submitLine(PromptLine.toLine(action))
-          : answerQuestion(question, PromptLine.toLine(action).text)
+          : answerQuestion(question, Questions.readSubmitted(question, PromptLine.toLine(action).text))
         return undefined
       case "Escape":
         yield* stop

@@ -407,7 +407,7 @@ const openDialog = Effect.fnUntraced(function* (dialog: Dialog) {
   const { session } = options
   printLines(dialog, ...Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint }), "")
   if (session.known === undefined) return
-  yield* Effect.catch(SessionSwitch.resume(dialog, session.known.id), (error) =>
+  yield* Effect.catch(SessionSwitch.openSession(dialog, session.known.id), (error) =>
     Effect.sync(() => printError(dialog, error))
   )
 })

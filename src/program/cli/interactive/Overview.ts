@@ -6,6 +6,7 @@
 import type { ContextFill, ContextPart } from "../../../serve/host/ContextFill.ts"
 import type { RouteStatus } from "../../../models/routing/ModelRouter.ts"
 import type { Session } from "../../../store/SessionStore.ts"
+import { formatPlace, type ListedSession } from "../SessionList.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Attribute, Paint } from "../render/Paint.ts"
 import * as RouteText from "../render/RouteText.ts"
@@ -99,18 +100,18 @@ export const formatResumeLine = ({ id, title }: Session, exchanges: number, when
 
 /** Renders a list of sessions, newest first. */
 export const renderSessions = (
-  list: ReadonlyArray<Session>,
+  list: ReadonlyArray<ListedSession>,
   current: string,
   now: number,
   columns: number
 ): ReadonlyArray<string> =>
-  list.map((session) => {
+  list.map((listed) => {
+    const { session, topic } = listed
     const when = formatAgo(now - (session.endedAt ?? session.startedAt))
     const mark = session.id === current ? "*" : " "
-    const head =
-      `${mark} ${SafeText.toLine(session.id)}  ${Width.pad(when, 12)}  ` +
-      `${Width.pad(formatQuantity(session.messageCount, "message"), 12)}`
-    return Width.cut(`${head}  ${SafeText.toLine(session.title ?? "")}`.trimEnd(), columns - 1)
+    const head = `${mark} ${SafeText.toLine(session.id)}  ${Width.pad(when, 12)}`
+    const place = listed.otherFolder === undefined && listed.branch === undefined ? "" : `  ${formatPlace(listed)}`
+    return Width.cut(`${head}  ${topic}${place}`.trimEnd(), columns - 1)
   })
 
 /** Sign and colour of each kind of context in the grid. */

@@ -21,6 +21,8 @@ interface PickerOptions<A> {
   readonly choices: ReadonlyArray<PromptLine.Choice<A>>
   /** Converts text that matches no choice to an answer; `undefined` if only choices are accepted. */
   readonly ofWords?: ((words: string) => A) | undefined
+  /** More choices, which Ctrl+A shows instead. */
+  readonly wider?: { readonly title: string; readonly choices: ReadonlyArray<PromptLine.Choice<A>> } | undefined
   /** Row shown instead of the choices if no choice matches. */
   readonly nothing?: string | undefined
 }
@@ -41,14 +43,19 @@ export const choose = Effect.fnUntraced(function* <A>(
     choices,
     nothing = choices.length === 0 ? "The list is empty. Press Esc to go back." : "No match. Press Esc to go back.",
     ofWords,
-    title
+    title,
+    wider
   }: PickerOptions<A>
 ): Effect.fn.Return<A | undefined> {
   const { screen } = dialog
   const { asidePaint } = screen
   let query = Editor.empty
   let selected = 0
-  const listMatches = (): ReadonlyArray<PromptLine.Choice<A>> => rankChoices(choices, query.text)
+  let isWide = false
+  const listMatches = (): ReadonlyArray<PromptLine.Choice<A>> =>
+    rankChoices(isWide ? (wider?.choices ?? choices) : choices, query.text)
+  const formatTitle = (): string =>
+    wider === undefined ? title : isWide ? `${wider.title} · Ctrl+A fewer` : `${title} · Ctrl+A all folders`
   const show = Effect.sync(() =>
     screen.live((size) => {
       const rows = listMatches()
@@ -61,7 +68,7 @@ export const choose = Effect.fnUntraced(function* <A>(
         {
           prompt: PromptLine.renderMark(asidePaint),
           indent: 2,
-          below: [...listed, formatHint(title, size.columns, asidePaint)]
+          below: [...listed, formatHint(formatTitle(), size.columns, asidePaint)]
         },
         size
       )
@@ -74,7 +81,10 @@ export const choose = Effect.fnUntraced(function* <A>(
       const rows = listMatches()
       if (name === "down" || name === "ctrl-n") selected = Math.min(rows.length - 1, selected + 1)
       else if (name === "up" || name === "ctrl-p") selected = Math.max(0, selected - 1)
-      else if (name === "enter" || name === "tab") {
+      else if (name === "ctrl-a" && wider !== undefined) {
+        isWide = !isWide
+        selected = 0
+      } else if (name === "enter" || name === "tab") {
         const words = query.text.trim()
         const row = rows[selected]
         if (row !== undefined) return { chosen: row.value }

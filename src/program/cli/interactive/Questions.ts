@@ -18,6 +18,7 @@ import * as Wrap from "../render/Wrap.ts"
 import * as ApprovalQuestion from "./ApprovalQuestion.ts"
 import * as Dialog from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
+import type * as Keys from "./Keys.ts"
 
 /** An open question. */
 export interface Pending {
@@ -26,6 +27,10 @@ export interface Pending {
   readonly shown: Question
   /** Line below the choices that describes the possible input. */
   readonly hint: string
+  /** Command or call in question, without secrets. */
+  readonly subject: string | undefined
+  /** Position of the choice that the arrow keys marked; `undefined` before an arrow key is pressed. */
+  marked: number | undefined
   /** Time at which the question was first shown. */
   readonly shownAt: number
   /** Text typed as its answer. */
@@ -44,20 +49,24 @@ const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Eff
       id: open.id,
       shown: open.question,
       hint: formatHint(open.question),
+      subject: undefined,
+      marked: undefined,
       shownAt,
       editor: Editor.empty,
       parseAnswer: toAnswer
     }
   }
-  const { choices, question, read } = ApprovalQuestion.toApprovalText(open.question)
+  const { choices, read, subject, title } = ApprovalQuestion.toApprovalText(open.question)
   return {
     id: open.id,
     shown: {
-      question: redactText(question, secrets),
+      question: redactText(title, secrets),
       choices: choices.map((choice) => redactText(choice, secrets)),
       multiple: false
     },
-    hint: `${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
+    hint: `↑↓ and Enter, ${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
+    subject: redactText(subject, secrets),
+    marked: undefined,
     shownAt,
     editor: Editor.empty,
     parseAnswer: ([answer = ""]) => ({ _tag: "Approval", reply: read(answer) })
@@ -75,7 +84,8 @@ export const followQuestion = Effect.fnUntraced(function* (dialog: Dialog.Dialog
   const { screen } = dialog
   if (dialog.asked === undefined) return screen.refresh()
   const diff = first?._tag === "Approval" ? first.question.preview : undefined
-  dialog.feed.put({ _tag: "Question", text: dialog.asked.shown.question, diff })
+  const { shown, subject } = dialog.asked
+  dialog.feed.put({ _tag: "Question", text: shown.question, subject, diff })
   // Choices are live lines, which a linear terminal does not show, so they are printed.
   if (dialog.options.terminal.isLinear)
     for (const line of renderChoices(dialog.asked, screen.size().columns, screen.asidePaint))
@@ -88,7 +98,8 @@ const formatNumbers = (count: number): string => (count === 1 ? "1" : `1–${cou
 const formatHint = ({ choices, multiple }: Question): string =>
   choices.length === 0
     ? "Type your answer"
-    : `${formatNumbers(choices.length)}${multiple ? ", several separated by commas" : ""}, or type your own answer`
+    : `↑↓ and Enter, ${formatNumbers(choices.length)}${multiple ? ", several separated by commas" : ""}, ` +
+      "or type your own answer"
 
 /** Parses a typed line as an answer; returns `undefined` for an empty line. */
 export const readAnswer = ({ choices, multiple }: Question, line: string): ReadonlyArray<string> | undefined => {
@@ -116,10 +127,34 @@ const prefixLines = (
   return lines.map((line, index) => (index === 0 ? mark : " ".repeat(indent)) + line)
 }
 
+/**
+ * Moves the mark of the choices if an arrow key is pressed before anything is typed. Returns false for every other key.
+ * No choice is marked before that, so that Enter alone never answers a question.
+ */
+export const moveMark = (pending: Pending, key: Keys.Key): boolean => {
+  const name = key._tag === "Key" ? key.name : ""
+  const { length } = pending.shown.choices
+  if (length === 0 || pending.editor.text !== "" || (name !== "up" && name !== "down")) return false
+  const from = pending.marked ?? (name === "down" ? -1 : length)
+  pending.marked = (from + (name === "down" ? 1 : length - 1)) % length
+  return true
+}
+
+/** Returns the line that Enter submits: the typed text, or the number of the marked choice. */
+export const readSubmitted = ({ marked }: Pending, line: string): string =>
+  line.trim() === "" && marked !== undefined ? String(marked + 1) : line
+
 /** Renders the choices of a question and the hint below them. */
-export const renderChoices = ({ hint, shown }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
-  ...shown.choices.flatMap((choice, index) =>
-    prefixLines(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.toLine(choice), columns, paint)
-  ),
-  paint.text(`  ${hint}`, "dim")
+export const renderChoices = (
+  { editor, hint, marked, shown }: Pick<Pending, "editor" | "hint" | "marked" | "shown">,
+  columns: number,
+  paint: Paint
+): ReadonlyArray<string> => [
+  ...shown.choices.flatMap((choice, index) => {
+    const sign = index === marked && editor.text === "" ? paint.text("❯", "bold", "cyan") : " "
+    return prefixLines(`${sign} ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.toLine(choice), columns, paint)
+  }),
+  ...Wrap.wrapLines([{ text: hint, style: { attributes: ["dim"] } }], Math.max(8, columns - 3), paint).map(
+    (line) => `  ${line}`
+  )
 ]

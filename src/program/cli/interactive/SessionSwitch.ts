@@ -6,14 +6,32 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SessionBusy, SessionNotFound, SessionStoreError } from "../../../base/domain/AgentError.ts"
+import { type Session, SessionStore } from "../../../store/SessionStore.ts"
 import { findOtherFolder } from "../SessionChoice.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Dialogs from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
+import * as Picker from "./Picker.ts"
 import * as Recap from "./Recap.ts"
 
-/** Switches to the referenced session and shows its conversation. */
-export const resume = Effect.fnUntraced(function* (
+/** Asks before a session of another folder is resumed, because its tools work in that folder. */
+const confirmFolder = Effect.fnUntraced(function* (dialog: Dialog, session: Session): Effect.fn.Return<boolean> {
+  const { folder } = dialog.options
+  const current = (yield* dialog.live.state).session.cwd
+  const other = folder === undefined || session.cwd === current ? undefined : yield* findOtherFolder(folder, session)
+  if (other === undefined || dialog.options.terminal.isLinear) return true
+  const answer = yield* Picker.choose(dialog, {
+    title: `This session belongs to another folder: ${other}`,
+    choices: [
+      { label: "Resume it", detail: "its tools work in that folder", value: true },
+      { label: "Stay in this session", detail: "", value: false }
+    ]
+  })
+  return answer === true
+})
+
+/** Opens the referenced session and shows its conversation. */
+export const openSession = Effect.fnUntraced(function* (
   dialog: Dialog,
   reference: string
 ): Effect.fn.Return<void, SessionBusy | SessionNotFound | SessionStoreError> {
@@ -32,6 +50,15 @@ export const resume = Effect.fnUntraced(function* (
     ...(recap.length === 0 ? [] : ["", ...recap]),
     ""
   )
+})
+
+/** Switches to the referenced session, unless it belongs to another folder and the user declines. */
+export const resume = Effect.fnUntraced(function* (
+  dialog: Dialog,
+  reference: string
+): Effect.fn.Return<void, SessionBusy | SessionNotFound | SessionStoreError, SessionStore> {
+  const found = yield* SessionStore.use((store) => store.resolve(reference, dialog.options.folder))
+  if (yield* confirmFolder(dialog, found)) yield* openSession(dialog, reference)
 })
 
 /** Ends the last session: shows its summary and closes it. */

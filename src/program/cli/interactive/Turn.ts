@@ -97,9 +97,9 @@ const makeTurnBlocks = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
       screen.refresh()
     }),
     view: ({ columns }, now) => {
-      // While a question is open, the turn waits for the user and shows no model activity.
-      const shown = dialog.asked === undefined ? state : { ...state, activity: undefined }
-      const lines = BlockReducer.renderLive(shown, now, {
+      // Nothing stands between an open question and its choices.
+      if (dialog.asked !== undefined) return []
+      const lines = BlockReducer.renderLive(state, now, {
         columns,
         paint: screen.asidePaint,
         previewLength: display.toolPreviewLength,

@@ -68,6 +68,11 @@ export const make = (secrets: Registry): Streams => {
   const say = (text: string): void => {
     if (!stderr.destroyed && !broken.has("stderr")) writeAside(text, makeFailureHandler("stderr"))
   }
+  const readerGone = new Promise<void>((resolve) => {
+    stdout.on("error", (error) => {
+      if (isGone(error)) resolve()
+    })
+  })
   stdout.on("error", makeFailureHandler("stdout"))
   stderr.on("error", makeFailureHandler("stderr"))
   let screen: ((text: string) => void) | undefined
@@ -107,6 +112,7 @@ export const make = (secrets: Registry): Streams => {
           return { columns, rows }
         }
       },
+      readerGone: Effect.promise(() => readerGone),
       terminal: { input: standard.stdin.isTTY === true, piped: getStdinKind() },
       protect: guardStreams(2),
       masked: guardStreams(1),

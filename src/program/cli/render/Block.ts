@@ -83,6 +83,8 @@ export interface UsageBlock {
 export interface QuestionBlock {
   readonly _tag: "Question"
   readonly text: string
+  /** Command or call in question, which is shown whole in lines that belong to it alone. */
+  readonly subject?: string | undefined
   readonly diff: string | undefined
 }
 
@@ -133,7 +135,7 @@ export const measureWeight = (block: Block): number => {
     case "Todo":
       return block.items.reduce((sum, { content }) => sum + content.length, 100)
     case "Question":
-      return block.text.length + (block.diff?.length ?? 0)
+      return block.text.length + (block.subject?.length ?? 0) + (block.diff?.length ?? 0)
     case "Child":
     case "Usage":
       return 200

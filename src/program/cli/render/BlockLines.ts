@@ -82,14 +82,20 @@ const renderText = ({ text }: Block.TextBlock, { columns, make, markdown, paint 
 const renderReasoning = (
   { text }: Block.ReasoningBlock,
   detail: Block.Detail,
-  { columns, paint, showReasoning }: Look
+  { columns, paint, showReasoning, verbosity }: Look
 ): ReadonlyArray<string> => {
-  if (detail === "folded") {
-    const all = sanitiseText(text).trim().split("\n")
-    const first = Width.cut(SafeText.toLine(all[0] ?? ""), Math.max(1, columns - 2))
-    return [`${paint.text("┊", "dim")} ${paint.text(first, "dim")}`]
+  if (detail === "folded" || (detail === "part" && !showReasoning)) {
+    if (detail === "part" && verbosity === "off") return []
+    const all = sanitiseText(text)
+      .trim()
+      .split("\n")
+      .filter((line) => line.trim() !== "")
+    const more = all.length > 1 ? ` … (+${all.length - 1} ${all.length === 2 ? "line" : "lines"})` : ""
+    const mark = "thought: "
+    const room = Math.max(1, columns - 2 - mark.length - Width.measure(more))
+    const first = Width.cut(SafeText.toLine(all[0] ?? ""), room)
+    return [`${paint.text("┊", "dim")} ${paint.text(mark + first + more, "dim")}`]
   }
-  if (detail === "part" && !showReasoning) return []
   const renderer = RunText.makeReasoningText(paint, () => columns)
   return splitLines(renderer.push(Redaction.redactText(text)) + renderer.end())
 }
@@ -106,31 +112,32 @@ const renderOutput = ({ output, params }: Block.ToolBlock, { columns, paint }: L
 
 const renderTool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
   const { columns, paint, previewLength, verbosity } = look
+  const view = ToolText.viewResult(block.name, block.status, block.output)
   if (detail === "part") {
-    if (verbosity === "off" || (verbosity === "new" && !block.isFirst && block.status === "ok")) return []
+    if (verbosity === "off" || (verbosity === "new" && !block.isFirst && view.outcome === "done")) return []
   }
   const room = { columns, paint, previewLength }
   // The todo list is shown as a separate block after the call.
   const preview = block.name === "todo" && block.status === "ok" ? "" : ToolText.summariseParams(block.params)
-  const reason =
-    block.status === "error" || block.status === "blocked" ? ToolText.describeOutcome(block.status, block.output) : ""
+  const isReason = view.kind !== "command" && (view.outcome === "failed" || view.outcome === "refused")
+  const reason = isReason ? ToolText.describeOutcome(view) : ""
   const fits =
     reason === "" ||
     Width.measure(`┊ ✗ ${block.name} ${preview} · ${ToolText.formatDuration(block.durationMillis)} · ${reason}`) <=
       columns
   const [bar, said] = [
     `${paint.text("┊", "dim")}   `,
-    wrapIndented(reason, Math.max(8, columns - 4), paint, block.status === "error" ? "red" : "yellow")
+    wrapIndented(reason, Math.max(8, columns - 4), paint, view.outcome === "failed" ? "red" : "yellow")
   ]
   const first =
     fits || detail === "folded"
-      ? [ToolFeed.renderLine(block, preview, room)]
+      ? [ToolFeed.renderLine(block, view, preview, room)]
       : // A reason is not cut to a few words where lines are short.
-        [ToolFeed.renderLine(block, preview, room, ""), ...said.slice(0, reasonLines).map((line) => bar + line)]
+        [ToolFeed.renderLine(block, view, preview, room, ""), ...said.slice(0, reasonLines).map((line) => bar + line)]
   if (detail === "open") return [...first, ...renderOutput(block, look)]
-  return detail === "part" && verbosity === "verbose"
-    ? [...first, ...ToolFeed.renderDetails(block, block.params, room)]
-    : first
+  if (detail === "folded") return first
+  if (verbosity === "verbose") return [...first, ...ToolFeed.renderDetails(block, block.params, room)]
+  return view.kind === "command" ? [...first, ...ToolFeed.renderViewLines(view, room)] : first
 }
 
 const renderDiff = (
@@ -201,7 +208,7 @@ const renderNotice = (
 }
 
 const renderQuestion = (
-  { diff, text }: Block.QuestionBlock,
+  { diff, subject, text }: Block.QuestionBlock,
   detail: Block.Detail,
   { columns, paint }: Look
 ): ReadonlyArray<string> => {
@@ -212,7 +219,12 @@ const renderQuestion = (
     ...prefixLines(
       `${paint.text("?", "bold", "yellow")} `,
       wrapIndented(SafeText.sanitise(text).trim(), columns - 2, paint)
-    )
+    ),
+    ...(subject === undefined
+      ? []
+      : wrapIndented(SafeText.sanitise(subject).trimEnd(), Math.max(8, columns - 4), paint, "bold").map(
+          (line) => `  ${paint.text("│", "yellow")} ${line}`
+        ))
   ]
 }
 

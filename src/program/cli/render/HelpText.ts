@@ -1,6 +1,7 @@
 /** Layout of help text: rows of two columns and paragraphs, wrapped at words to the usual width of a terminal. */
 import * as CliOutput from "effect/cli/CliOutput"
 import type { HelpDoc } from "effect/cli/HelpDoc"
+import * as Option from "effect/Option"
 import * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
 
@@ -62,6 +63,42 @@ const fitHelp = (help: string): string => {
 const makeFormatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
   CliOutput.defaultFormatter({ colors, inheritedFlags: command === "chat" ? "full" : "summary", globalFlags: "none" })
 
+/** Flags that `hermes --help` describes. All flags are in the help of `chat`. */
+const usualFlags = ["query", "continue", "resume", "model", "provider", "mode", "quiet", "format"]
+
+/** Lines before the flags of `hermes --help`. */
+const usage = [
+  "USAGE",
+  "  hermes                        Start a conversation about this folder",
+  "  hermes -q 'Fix the bug'       Send one prompt, print the answer and exit",
+  "  hermes <command> [flags]      See hermes <command> --help"
+]
+
+/** Formats a flag with the first part of its description. */
+const formatFlag = ({ aliases, description, name }: HelpDoc["flags"][number]): string => {
+  const [text = ""] = Option.getOrElse(description, () => "").split(/[,;:(] ?/, 1)
+  return `  ${[...aliases, `--${name}`].join(", ").padEnd(15)} ${text.trim()}`
+}
+
+/** Renders the help of the program: the commands by use, and the usual flags. */
+const renderProgram = (doc: HelpDoc): string => {
+  const flags = [...doc.flags, ...(doc.inheritedFlags ?? [])]
+  const usual = usualFlags.flatMap((name) => flags.filter((flag) => flag.name === name))
+  return [
+    doc.description,
+    "",
+    ...usage,
+    ...(doc.subcommands ?? []).flatMap(({ commands, group }) => [
+      group ?? "COMMANDS",
+      ...commands.map(({ description, name }) => `  ${name.padEnd(12)} ${description}`)
+    ]),
+    "FLAGS",
+    ...usual.map(formatFlag),
+    "",
+    "All flags: hermes chat --help"
+  ].join("\n")
+}
+
 /** Renders the help of a command, or of the program if `command` is `undefined`. */
 export const render = (doc: HelpDoc, command: string | undefined, colors: boolean): string =>
-  fitHelp(makeFormatter(colors, command).formatHelpDoc(doc))
+  fitHelp(command === undefined ? renderProgram(doc) : makeFormatter(colors, command).formatHelpDoc(doc))

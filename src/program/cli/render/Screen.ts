@@ -14,6 +14,7 @@
  * Text must be sanitized (`SafeText`) before it is written. The only escape sequences allowed are the ones added by
  * `Paint`.
  */
+import * as LineChange from "./LineChange.ts"
 import * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
 
@@ -60,6 +61,9 @@ export const renderNothing: View = () => ({ lines: [] })
 const hideCursor = "\u001b[?25l"
 const showCursor = "\u001b[?25h"
 const clearBelow = "\u001b[J"
+/** Synchronised output (DEC 2026): the terminal shows a rewritten screen at once. Other terminals ignore it. */
+const beginUpdate = "\u001b[?2026h"
+const endUpdate = "\u001b[?2026l"
 
 const moveUp = (rows: number): string => (rows > 0 ? `\u001b[${rows}A` : "")
 const moveRight = (columns: number): string => (columns > 0 ? `\u001b[${columns}C` : "")
@@ -69,6 +73,8 @@ interface DrawnLines {
   readonly row: number
   readonly column: number
   readonly text: string
+  readonly lines: ReadonlyArray<string>
+  readonly size: Size
 }
 
 /** Position in the text on the terminal; see {@link Screen.takeBack}. */
@@ -219,7 +225,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     const at = cursor ?? { row: last, column: widths[last] ?? 0 }
     return {
       lines,
-      drawn: { widths, ...at, text: lines.join("\n") },
+      drawn: { widths, ...at, text: lines.join("\n"), lines, size: { columns, rows } },
       visible: cursor !== undefined || lines.length === 0
     }
   }
@@ -235,6 +241,21 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
       `\r${moveRight(next.column)}` +
       toggleCursor(visible)
     )
+  }
+
+  /** Draws only what changed; `undefined` if the positions of the drawn lines are not certain. */
+  const drawChanges = (before: DrawnLines, next: ReturnType<typeof layOut>): string | undefined => {
+    const { columns, rows } = next.drawn.size
+    const isCertain =
+      next.lines.length > 0 &&
+      next.lines.length < rows &&
+      before.size.columns === columns &&
+      before.size.rows === rows &&
+      [...before.widths, ...next.drawn.widths].every((width) => width < columns)
+    if (!isCertain) return undefined
+    drawn = next.drawn
+    lowest = Math.max(lowest, row + next.lines.length - (column > 0 ? 0 : 1))
+    return LineChange.changeLines(before, next.drawn) + toggleCursor(next.visible)
   }
 
   const writeTo = (sink: Sink, text: string): void => {
@@ -258,7 +279,9 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
       drawn === undefined
         ? next.lines.length === 0
         : drawn.text === next.drawn.text && drawn.row === next.drawn.row && drawn.column === next.drawn.column
-    if (!same) terminal?.write(eraseLive() + drawLines(next))
+    if (same) return
+    const changed = drawn === undefined ? undefined : drawChanges(drawn, next)
+    terminal?.write(changed ?? eraseLive() + drawLines(next))
   }
 
   /** Invalidates the positions of all marks. */
@@ -281,7 +304,8 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     const back = count - (column > 0 ? 1 : 0)
     returned = false
     column = measureAdvance(0, text, columns, false).column
-    terminal?.write(`${before}\r${moveUp(Math.min(back, rows))}${clearBelow}${text}${drawLines(layOut())}`)
+    const whole = `${before}\r${moveUp(Math.min(back, rows))}${clearBelow}${text}${drawLines(layOut())}`
+    terminal?.write(`${beginUpdate}${whole}${endUpdate}`)
   }
 
   return {

@@ -8,6 +8,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Redaction from "../../../base/domain/Redaction.ts"
+import * as ToolView from "../../../base/domain/ToolView.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import type { Session } from "../../../store/SessionStore.ts"
 import * as SafeText from "./SafeText.ts"
@@ -23,6 +24,8 @@ interface Block {
   /** Name of the tool; empty for text. */
   readonly name: string
   readonly text: string
+  /** Lines of a result that are shown without opening it. */
+  readonly shown?: ReadonlyArray<string>
 }
 
 interface Section {
@@ -49,6 +52,25 @@ const cleanText = (text: string): string => {
 /** Reduces text to one line. */
 const toLine = (text: string): string => text.replace(/\s+/gu, " ").trim()
 
+const presentPart = ({ isFailure, name, result }: Prompt.ToolResultPart): ToolView.ToolView =>
+  ToolView.presentResult(name, isFailure ? "error" : "ok", formatReadable(result))
+
+/** Returns the lines of a command or of an error that every view shows. */
+const listShownLines = (part: Prompt.ToolResultPart): ReadonlyArray<string> => {
+  const { lines, omitted } = presentPart(part)
+  if (lines.length === 0) return []
+  const before = omitted === 0 ? [] : [`… ${omitted} more ${omitted === 1 ? "line" : "lines"}`]
+  return cleanText([...before, ...lines].join("\n")).split("\n")
+}
+
+/** Formats the title of a result: the tool, and the outcome if it is not a plain success. */
+const formatResultTitle = (part: Prompt.ToolResultPart): string => {
+  const { name } = part
+  const { note, outcome } = presentPart(part)
+  const said = [...(outcome === "done" ? [] : [outcome]), ...(note === "" ? [] : [toLine(note)])]
+  return said.length === 0 ? name : `${name} (${said.join(", ")})`
+}
+
 const toBlocks = (part: Prompt.Part): ReadonlyArray<Block> => {
   switch (part.type) {
     case "text":
@@ -68,8 +90,9 @@ const toBlocks = (part: Prompt.Part): ReadonlyArray<Block> => {
       return [
         {
           kind: "result",
-          name: cleanText(`${part.name}${part.isFailure ? " (failed)" : ""}`),
-          text: cleanText(formatReadable(part.result))
+          name: cleanText(formatResultTitle(part)),
+          text: cleanText(formatReadable(part.result)),
+          shown: listShownLines(part)
         }
       ]
     default:
@@ -134,16 +157,18 @@ const signs: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">"
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/gu, (sign) => signs[sign] ?? sign)
 
-const renderHtmlBlock = ({ kind, name, text }: Block): string => {
-  if (kind === "text") return `<pre class="text">${escapeHtml(text)}</pre>`
+const renderHtmlBlock = ({ kind, name, shown = [], text }: Block): string => {
+  if (kind === "text") return `<pre class="text" dir="auto">${escapeHtml(text)}</pre>`
   const title = kind === "reasoning" ? "Reasoning" : `${kind === "call" ? "Call" : "Result"}: ${name}`
-  return `<details><summary>${escapeHtml(title)}</summary><pre>${escapeHtml(text)}</pre></details>`
+  const details = `<details><summary>${escapeHtml(title)}</summary><pre>${escapeHtml(text)}</pre></details>`
+  return shown.length === 0 ? details : `${details}<pre class="shown">${escapeHtml(shown.join("\n"))}</pre>`
 }
 
 const style = `:root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font: 14px/1.5 ui-monospace, monospace; margin: .25rem 0; }
 pre.text { font: inherit; }
+pre.shown { border-left: 2px solid #8888; padding-left: .75rem; opacity: .85; }
 section { border-left: 3px solid #8888; padding-left: 1rem; margin: 1.25rem 0; }
 section.You { border-color: #2a7; } section.Agent { border-color: #27a; }
 h3 { font-size: .85rem; margin: 0; opacity: .7; }

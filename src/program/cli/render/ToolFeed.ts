@@ -14,7 +14,8 @@
 import * as Option from "effect/Option"
 import * as Json from "../../../base/domain/Json.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
-import type { RunEvent, ToolStatus } from "../../../base/domain/RunEvent.ts"
+import type { RunEvent } from "../../../base/domain/RunEvent.ts"
+import type { ToolOutcome, ToolView } from "../../../base/domain/ToolView.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import type { Attribute, Paint } from "./Paint.ts"
 import * as SafeText from "./SafeText.ts"
@@ -43,11 +44,11 @@ const wide = 160
 /** Maximum number of characters of streamed arguments stored for a preview. */
 const keptInput = 4000
 
-const marks: Readonly<Record<ToolStatus, readonly [mark: string, attribute: Attribute]>> = {
-  ok: ["✓", "green"],
-  error: ["✗", "red"],
-  blocked: ["⊘", "yellow"],
-  cancelled: ["○", "dim"]
+const marks: Readonly<Record<ToolOutcome, readonly [mark: string, attribute: Attribute]>> = {
+  done: ["✓", "green"],
+  failed: ["✗", "red"],
+  refused: ["⊘", "yellow"],
+  stopped: ["○", "dim"]
 }
 
 /** A call whose arguments are being written by the model, or that is running. */
@@ -143,12 +144,13 @@ const renderBar = (paint: Paint): string => paint.text("┊", "dim")
 
 /** Renders a finished call in one line. */
 export const renderLine = (
-  event: Pick<EventOf<"ToolFinished">, "durationMillis" | "name" | "output" | "status">,
+  event: Pick<EventOf<"ToolFinished">, "durationMillis" | "name" | "status">,
+  view: ToolView,
   preview: string,
   { columns, paint, previewLength }: Room,
-  outcome = ToolText.describeOutcome(event.status, event.output)
+  outcome = ToolText.describeOutcome(view)
 ): string => {
-  const [mark, attribute] = marks[event.status]
+  const [mark, attribute] = marks[view.outcome]
   const room = Math.max(0, columns - Width.measure(`┊ ${mark} `))
   const name = Width.cut(formatName(event.name), room)
   const time =
@@ -159,8 +161,21 @@ export const renderLine = (
   const what = fitPreview(preview, columns - Width.measure(`┊ ${mark} ${name}${shownTime}${ending}`), previewLength)
   return `${renderBar(paint)} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(shownTime, "dim")}${paint.text(
     ending,
-    event.status === "ok" ? "yellow" : attribute
+    view.outcome === "done" ? "dim" : attribute
   )}`
+}
+
+/** Renders the lines that a view shows below the line of its call, cut to the width. */
+export const renderViewLines = (
+  { lines, omitted, outcome }: Pick<ToolView, "lines" | "omitted" | "outcome">,
+  { columns, paint }: Pick<Room, "columns" | "paint">
+): ReadonlyArray<string> => {
+  const bar = `${renderBar(paint)}   `
+  const more = omitted === 0 ? [] : [paint.text(`… ${omitted} more ${omitted === 1 ? "line" : "lines"}`, "dim")]
+  const room = Math.max(8, columns - 4)
+  return [...more, ...lines.map((line) => paint.text(Width.cut(line, room), outcome === "failed" ? "red" : "dim"))].map(
+    (line) => bar + line
+  )
 }
 
 /** Renders the beginning of a result below its call, up to a maximum number of lines. */
@@ -192,11 +207,13 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
     const isNew = !seen.has(event.name)
     seen.add(event.name)
     const shown = verbosity()
-    if (shown === "off" || (shown === "new" && !isNew && event.status === "ok")) return []
+    const view = ToolText.viewResult(event.name, event.status, event.output)
+    if (shown === "off" || (shown === "new" && !isNew && view.outcome === "done")) return []
     const params = readParams(call)
     const room = { columns, paint, previewLength }
-    const first = renderLine(event, call?.preview || ToolText.summariseParams(params), room)
-    return shown === "verbose" ? [first, ...renderDetails(event, params, room)] : [first]
+    const first = renderLine(event, view, call?.preview || ToolText.summariseParams(params), room)
+    if (shown === "verbose") return [first, ...renderDetails(event, params, room)]
+    return view.kind === "command" ? [first, ...renderViewLines(view, room)] : [first]
   }
 
   return {

@@ -8,6 +8,7 @@ import * as Option from "effect/Option"
 import * as Json from "../../../base/domain/Json.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { ToolStatus } from "../../../base/domain/RunEvent.ts"
+import * as ToolView from "../../../base/domain/ToolView.ts"
 import * as SafeText from "./SafeText.ts"
 
 /** Names of the most informative arguments, in order of preference. */
@@ -66,17 +67,22 @@ const parseOutput = (output: string): Readonly<Record<string, unknown>> | undefi
   return Json.isFields(value) ? value : undefined
 }
 
-/** Returns the outcome of a call in a few words; empty for success. */
-export const describeOutcome = (status: ToolStatus, output: string): string => {
-  if (status === "cancelled") return "stopped"
-  const result = parseOutput(output)
-  if (status === "ok") {
-    const code = result?.["exit_code"]
-    return typeof code === "number" && code !== 0 ? `exit ${code}` : ""
+/** Returns the view of a result, safe to print and without secrets. */
+export const viewResult = (name: string, status: ToolStatus, output: string): ToolView.ToolView => {
+  const view = ToolView.presentResult(name, status, output)
+  const text = view.lines.length === 0 ? "" : Redaction.redactText(SafeText.sanitise(view.lines.join("\n")))
+  return {
+    ...view,
+    note: SafeText.toLine(Redaction.redactText(view.note)),
+    lines: view.lines.length === 0 ? [] : text.split("\n").map((line) => line.replaceAll("\t", "  "))
   }
-  const error = result?.["error"]
-  const said = readFirstLine(typeof error === "string" ? error : output)
-  return said === "" ? status : said
+}
+
+/** Returns the outcome of a call in a few words; empty for success. */
+export const describeOutcome = (view: ToolView.ToolView): string => {
+  if (view.kind === "command" || view.outcome !== "failed") return view.note
+  const said = readFirstLine(view.lines.join("\n"))
+  return said === "" ? "error" : said
 }
 
 /** Returns the readable part of a result: the longest multi-line string in a record, otherwise the whole result. */

@@ -223,6 +223,13 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
 
   const put = (block: Block.Block): void => {
     const state = open
+    if (block._tag === "Reasoning" && !appearance.showReasoning) {
+      // It is shown in one line once it is complete.
+      if (state?.block._tag === "Reasoning") open = undefined
+      storeBlock(block)
+      if (!lent) writeBlocks()
+      return
+    }
     if ((block._tag === "Text" || block._tag === "Reasoning") && state !== undefined && isOpen(block) && !lent)
       return completeOpen(block, state)
     if ((block._tag === "Text" || block._tag === "Reasoning") && isOpen(block)) open = undefined

@@ -14,8 +14,7 @@ import { readKeyword, type Script, type Simple, type Terminator, type Word } fro
 // **Gotchas**
 //
 // This is guidance and not a security boundary: `eval`, variables and scripts can hide any command. Quoted text remains
-// text, so that prose that mentions a command is not treated as a command. Quoted text stays text, so that prose that
-// mentions a command is not treated as a command.
+// text, so that prose that mentions a command is not treated as a command.
 
 /** One simple command without redirections and quotes. */
 export interface SimpleCommand {
@@ -113,9 +112,6 @@ const meanings: Readonly<Record<string, Readonly<Record<number, string>>>> = {
   test: isFalse,
   "[": isFalse,
   "[[": isFalse,
-  git: {
-    1: "Often not an error: git diff, git grep and similar exit with 1 to say that they found differences or nothing."
-  },
   curl: {
     6: "The host name could not be resolved.",
     7: "The connection to the host failed.",
@@ -124,14 +120,27 @@ const meanings: Readonly<Record<string, Readonly<Record<number, string>>>> = {
   }
 }
 
+/** Returns the program whose exit codes a git command shares. */
+const readGitProgram = (args: ReadonlyArray<string>): string | undefined => {
+  const command = args.find((word) => !word.startsWith("-"))
+  if (command === "grep") return "grep"
+  const isCompared =
+    command === "diff" && args.some((word) => word === "--exit-code" || word === "--quiet" || word === "--no-index")
+  return isCompared ? "diff" : undefined
+}
+
 /**
  * Returns the meaning of a command line's exit code; `undefined` if the code needs no explanation. The code is assumed
  * to come from the last command.
  */
 export const explainExit = (commands: ReadonlyArray<SimpleCommand>, exit: Exit): string | undefined => {
   if (exit.signal !== undefined) return `The command was ended by ${exit.signal}.`
-  const last = commands.findLast(({ depth, words }) => depth === 0 && extractProgram(words).length > 0)
-  const [name] = last === undefined ? [] : extractProgram(last.words)
+  const own = commands.filter(({ depth, words }) => depth === 0 && extractProgram(words).length > 0)
+  const last = own.at(-1)
+  // After `&&`, an earlier command may have set the code; `!` inverts it.
+  if (last === undefined || last.words[0] === "!" || own.at(-2)?.terminator === "&&") return undefined
+  const [program, ...args] = extractProgram(last.words)
+  const name = program === "git" ? readGitProgram(args) : program
   return name !== undefined && Object.hasOwn(meanings, name) ? meanings[name]?.[exit.code] : undefined
 }
 
