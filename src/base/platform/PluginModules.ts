@@ -186,6 +186,10 @@ export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => 
   )
 }
 
+/** Imports a module that bundlers do not see, because its location is only known when it is imported. */
+const importUrl = (url: string): Promise<unknown> =>
+  import(/* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ url)
+
 /**
  * Imports a module from its file and returns its exports. Fails with the error that the module threw. `generation` is
  * the number of times that this program has loaded its plugins. It becomes part of the URL, because Node runs a module
@@ -194,7 +198,7 @@ export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => 
 export const importModule = (path: string, generation: number): Effect.Effect<unknown, unknown> => {
   const { href } = pathToFileURL(path)
   return Effect.tryPromise({
-    try: () => import(generation === 0 ? href : `${href}?generation=${generation}`),
+    try: () => importUrl(generation === 0 ? href : `${href}?generation=${generation}`),
     catch: (error) => error
   })
 }
@@ -209,7 +213,7 @@ const resolver = "data:text/javascript,export default (specifier) => import.meta
 
 const native = Effect.promise(async (): Promise<(specifier: string) => string> => {
   // The type follows from the source text in `resolver`.
-  const module: { readonly default: (specifier: string) => string } = await import(resolver)
+  const module = (await importUrl(resolver)) as { readonly default: (specifier: string) => string }
   return module.default
 })
 
