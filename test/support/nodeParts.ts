@@ -42,7 +42,8 @@ const webFiles: Readonly<Record<string, string>> = {
   "node:crypto": "Crypto",
   "node:fs": "FileSystem",
   "node:os": "FileSystem",
-  "node:process": "Process"
+  "node:process": "Process",
+  "node:vm": "TimeLimits"
 }
 
 /** Globals of Node, which are imported where they are used. */
@@ -82,7 +83,8 @@ export const nodeParts = (folder: string): Plugin => ({
       : undefined
 })
 
-const isIdentifier = (name: string): boolean => /^[A-Za-z_$][\w$]*$/u.test(name) && !["default", "module"].includes(name)
+const isIdentifier = (name: string): boolean =>
+  /^[A-Za-z_$][\w$]*$/u.test(name) && !["default", "module"].includes(name)
 
 /** Names that a module exports, with the type of each. */
 const exportsOf = async (module: string): Promise<ReadonlyMap<string, string>> => {
@@ -102,7 +104,8 @@ const writeWebSource = async ({ module, names, web }: Part, used: ReadonlySet<st
     if (!used.has(name) && !used.has("*")) continue
     const from = names === undefined ? (given.has(name) ? name : undefined) : names[name]
     const label = JSON.stringify(name === "default" ? module : `${module} ${name}`)
-    if (from !== undefined && file !== undefined) lines.push(`export { ${from} as ${name} } from ${JSON.stringify(file)}`)
+    if (from !== undefined && file !== undefined)
+      lines.push(`export { ${from} as ${name} } from ${JSON.stringify(file)}`)
     else if (name === "default") lines.push(`export default /* @__PURE__ */ refuse(${label})`)
     else if (isIdentifier(name))
       lines.push(`export const ${name} = ${type === "function" ? `/* @__PURE__ */ refuse(${label})` : "{}"}`)
@@ -154,11 +157,7 @@ export const writeNodeParts = async (chunks: ReadonlyArray<OutputChunk>, directo
     tsconfig: false,
     external: (id) => id.startsWith("effect/"),
     plugins: [
-      {
-        name: "web-sources",
-        resolveId: (id) => (sources.has(id) ? id : undefined),
-        load: (id) => sources.get(id)
-      }
+      { name: "web-sources", resolveId: (id) => (sources.has(id) ? id : undefined), load: (id) => sources.get(id) }
     ]
   })
   await bundle.write({

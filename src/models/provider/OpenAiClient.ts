@@ -23,7 +23,7 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import { registerSecrets } from "../../base/domain/Secrets.ts"
 import { rethrowImport } from "../../base/platform/OptionalPackage.ts"
-import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
+import type { HttpTransport } from "../../base/platform/ModelTransport.ts"
 import { withoutVariables } from "../../base/platform/ProcessVariables.ts"
 import type { PostedRequest } from "./Exchange.ts"
 import type * as Exchange from "./Exchange.ts"
@@ -161,7 +161,7 @@ export const make = Effect.fnUntraced(function* (
 /**
  * Creates the route for the options. The provider defaults to `custom` if a base URL is given, otherwise to `openai`.
  */
-export const makeRoute = (options: RouteOptions, apiMode: Route["apiMode"]): Route => ({
+export const makeRoute = ({ fetch: _, ...options }: RouteOptions, apiMode: Route["apiMode"]): Route => ({
   ...options,
   provider: options.provider ?? (options.baseUrl === undefined ? "openai" : "custom"),
   apiMode

@@ -40,7 +40,7 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Json from "../../base/domain/Json.ts"
-import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
+import type { HttpTransport } from "../../base/platform/ModelTransport.ts"
 import type { ScoredGroup } from "./EpisodeExport.ts"
 
 /** Error raised when a request to the API fails. The message states the cause and the remedy. */
