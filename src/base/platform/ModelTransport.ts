@@ -71,13 +71,14 @@ const fromFetch =
   (options) =>
     makeScoped(async () => (await import("./FetchTransport.ts")).make(fetch, options))
 
-const isNode = (): boolean => process.versions.node !== ""
+/** Loads the function that creates transports of the place: those of Node, or of the global `fetch`. */
+export const loadForPlace = async (): Promise<(options: Options) => HttpTransport> => {
+  if (process.versions.node !== "") return (await import("./HttpTransport.ts")).make
+  const { make } = await import("./FetchTransport.ts")
+  return (options) => make((input, init) => globalThis.fetch(input, init), options)
+}
 
-/** Creates the transports of the place: those of Node, or of the global `fetch`. */
-const makeForPlace: Service = (options) =>
-  isNode()
-    ? makeScoped(async () => (await import("./HttpTransport.ts")).make(options))
-    : fromFetch((input, init) => globalThis.fetch(input, init))(options)
+const makeForPlace: Service = (options) => makeScoped(async () => (await loadForPlace())(options))
 
 /**
  * The transport of the providers that are made with it.

@@ -5,6 +5,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http"
 import { makeSilenceError, makeTooLargeError, maxBytes } from "./AnswerLimits.ts"
+import { releaseTimer } from "./Deadlines.ts"
 
 /** The connection that delivers a body. */
 export interface BodySource {
@@ -152,7 +153,8 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     if (!this.#ended) {
       this.finish(undefined)
       this.#draining = drainBytes
-      this.#timer = setTimeout(() => this.#source.abort(makeReaderLeftError()), drainMillis).unref()
+      this.#timer = setTimeout(() => this.#source.abort(makeReaderLeftError()), drainMillis)
+      releaseTimer(this.#timer)
       this.#source.resume()
     }
     return { done: true, value: undefined }

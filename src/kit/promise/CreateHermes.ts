@@ -44,6 +44,7 @@ import type { RunInput, StartOptions } from "../../agent/RunInput.ts"
 import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
+import { layerFetch } from "../../base/platform/ModelTransport.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
 import type { ModelRoute } from "../../models/routing/EmbeddedRoutes.ts"
@@ -281,7 +282,7 @@ export const createHermes = (options: HermesOptions): Hermes => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
   checkOptions(options)
-  const { approve, middleware = {}, model, on = {}, store, tools = [], ...settings } = options
+  const { approve, fetch, middleware = {}, model, on = {}, store, tools = [], ...settings } = options
   const parts = {
     ...settings,
     tools: tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)])),
@@ -298,10 +299,12 @@ export const createHermes = (options: HermesOptions): Hermes => {
       )
   }
   const servers = Object.fromEntries(tools.flatMap((one) => (isServer(one) ? Object.entries(one.mcp) : [])))
-  if (model === "offline") return fromLayer(withServers(servers, Runtime.layer(parts)))
-  if (isProvider(model)) return fromLayer(withServers(servers, Runtime.layer({ ...parts, provider: model })))
+  const open = <E>(runtime: Layer.Layer<Agent.Agent, E>): Hermes =>
+    fromLayer(fetch === undefined ? runtime : Layer.provideMerge(runtime, layerFetch(fetch)))
+  if (model === "offline") return open(withServers(servers, Runtime.layer(parts)))
+  if (isProvider(model)) return open(withServers(servers, Runtime.layer({ ...parts, provider: model })))
   const runtime = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
-  return fromLayer(
+  return open(
     Layer.catchTag(runtime, "ConfigError", (error) =>
       Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
     )

@@ -8,6 +8,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { AgentSettings, RunInput } from "../../agent/RunInput.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent.ts"
+import type { Fetch } from "../../base/platform/ModelTransport.ts"
 import { type HookEvents, type HookName, names as hookNames } from "../../hooks/Payloads.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
 import type { ModelRoute } from "../../models/routing/EmbeddedRoutes.ts"
@@ -83,6 +84,8 @@ export interface HermesOptions extends Pick<
    * last run.
    */
   readonly store?: "memory" | "none" | { readonly sqlite: string } | { readonly postgres: string } | undefined
+  /** Sends the requests of model calls, instead of the connections of the runtime. */
+  readonly fetch?: Fetch | undefined
   /** Functions around model calls and tool calls, by their kind. */
   readonly middleware?: HermesMiddleware | undefined
 }
@@ -202,6 +205,7 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   ),
   budget,
   cwd: Options.text,
+  fetch: Options.callback,
   identity: Options.text,
   instructions: Options.text,
   maxIterations: Options.count,
