@@ -92,6 +92,16 @@ const exportsOf = async (module: string): Promise<ReadonlyMap<string, string>> =
   return new Map(Object.entries(loaded).map(([name, value]) => [name, typeof value]))
 }
 
+/** The source of a part for Node, with the names that are used; `*` is all of them. */
+const writeNodeSource = async (module: string, used: ReadonlySet<string>): Promise<string> => {
+  const from = JSON.stringify(module)
+  if (!used.has("*")) return `export { ${Array.from(used).toSorted().join(", ")} } from ${from}\n`
+  if (!isBuiltin(module)) return `export * from ${from}\n`
+  // Turbopack warns of `export *`, and a name that this version of Node lacks must not prevent the import.
+  const names = Array.from((await exportsOf(module)).keys()).filter(isIdentifier)
+  return `import part from ${from}\nexport const { ${names.toSorted().join(", ")} } = part\nexport { part as default }\n`
+}
+
 const refusing = "\0refuse"
 
 /** The source of a part for other places, with the names that are used; `*` is all of them. */
@@ -144,11 +154,7 @@ export const writeNodeParts = async (chunks: ReadonlyArray<OutputChunk>, directo
   for (const [name, bindings] of used) {
     const part = partOf(name)
     const from = JSON.stringify(part.module)
-    const named = Array.from(bindings).filter((binding) => binding !== "*")
-    const text = bindings.has("*")
-      ? `export * from ${from}\n${bindings.has("default") ? `export { default } from ${from}\n` : ""}`
-      : `export { ${named.toSorted().join(", ")} } from ${from}\n`
-    writeFileSync(join(directory, "node", `${name}.js`), text)
+    writeFileSync(join(directory, "node", `${name}.js`), await writeNodeSource(part.module, bindings))
     sources.set(`\0${name}`, await writeWebSource(part, bindings))
   }
   const bundle = await rolldown({
