@@ -153,7 +153,6 @@ export const writeNodeParts = async (chunks: ReadonlyArray<OutputChunk>, directo
   const sources = new Map<string, string>([[refusing, refuseSource]])
   for (const [name, bindings] of used) {
     const part = partOf(name)
-    const from = JSON.stringify(part.module)
     writeFileSync(join(directory, "node", `${name}.js`), await writeNodeSource(part.module, bindings))
     sources.set(`\0${name}`, await writeWebSource(part, bindings))
   }

@@ -73,6 +73,11 @@ type Build = OpenAI["buildRequest"]
 type Send = OpenAI["fetchWithTimeout"]
 type Built = Awaited<ReturnType<Build>>
 
+/** The first releases of the SDK build requests at once, and later ones await either. */
+const toSdk = (built: Built): ReturnType<Build> =>
+  // The types are those of the later releases.
+  built as unknown as ReturnType<Build>
+
 /**
  * Creates the subclass of the SDK's client. Requests whose body is JSON text differ only in the body, so the rest of
  * the first request to a path (address, key, headers), built by the SDK, is reused for later requests.
@@ -82,16 +87,19 @@ const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
   class OpenAI extends sdk.OpenAI {
     readonly #built = new Map<string, Built>()
 
-    override async buildRequest(...[options, context]: Parameters<Build>): Promise<Built> {
+    override buildRequest(...[options, context]: Parameters<Build>): ReturnType<Build> {
       const { body, headers, path, query, signal } = options
       if (headers !== jsonText || typeof body !== "string" || query !== undefined)
         return super.buildRequest(options, context)
       const known = this.#built.get(path)
-      if (known !== undefined) return { ...known, req: { ...known.req, body, signal: signal ?? null } }
-      const built = await super.buildRequest(options, context)
-      fetch.fixed(built.req.headers)
-      this.#built.set(path, { ...built, req: { ...built.req, body: null, signal: null } })
-      return built
+      if (known !== undefined) return toSdk({ ...known, req: { ...known.req, body, signal: signal ?? null } })
+      const remember = (built: Built): Built => {
+        fetch.fixed(built.req.headers)
+        this.#built.set(path, { ...built, req: { ...built.req, body: null, signal: null } })
+        return built
+      }
+      const built: Built | Promise<Built> = super.buildRequest(options, context)
+      return built instanceof Promise ? built.then(remember) : toSdk(remember(built))
     }
 
     /**
