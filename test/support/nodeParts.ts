@@ -22,11 +22,11 @@ const effectPackage = "@effect/platform-node-shared/"
 const packaged: Readonly<Record<string, Part>> = {
   NodeChildProcessSpawner: {
     module: `${effectPackage}NodeChildProcessSpawner`,
-    web: "Services",
+    web: "WebServices",
     names: { layer: "spawner" }
   },
-  NodeFileSystem: { module: `${effectPackage}NodeFileSystem`, web: "Services", names: { layer: "fileSystem" } },
-  NodePath: { module: `${effectPackage}NodePath`, web: "Services", names: { layer: "path" } },
+  NodeFileSystem: { module: `${effectPackage}NodeFileSystem`, web: "WebServices", names: { layer: "fileSystem" } },
+  NodePath: { module: `${effectPackage}NodePath`, web: "WebServices", names: { layer: "path" } },
   NodeSink: { module: `${effectPackage}NodeSink` },
   NodeStdio: { module: `${effectPackage}NodeStdio` },
   NodeStream: { module: `${effectPackage}NodeStream` },
@@ -42,7 +42,7 @@ const webFiles: Readonly<Record<string, string>> = {
   "node:crypto": "Crypto",
   "node:fs": "FileSystem",
   "node:os": "FileSystem",
-  "node:process": "Process",
+  "node:process": "WebProcess",
   "node:vm": "TimeLimits"
 }
 

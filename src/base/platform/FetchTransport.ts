@@ -9,8 +9,8 @@
  *
  * **Gotchas**
  *
- * Browsers do not show where a redirect leads, so that such an answer fails there. Connections, proxies and TLS are
- * those of the function.
+ * Browsers do not show where a redirect leads, so that such an answer fails there. The function decides on connections,
+ * proxies and TLS.
  */
 import {
   isSuccess,
@@ -49,21 +49,21 @@ class Limits {
   }
 
   /** Starts a time limit, which replaces the last one. */
-  start(millis: number | undefined, makeError: () => Error): void {
-    this.stop()
+  startLimit(millis: number | undefined, makeError: () => Error): void {
+    this.stopLimit()
     if (millis === undefined) return
     this.#waiting = { expire: () => this.abort.abort(makeError()) }
     this.#deadlines.start(this.#waiting, millis)
   }
 
-  stop(): void {
+  stopLimit(): void {
     if (this.#waiting !== undefined) this.#deadlines.stop(this.#waiting)
     this.#waiting = undefined
   }
 
   /** Ends all limits of the request. */
-  end(): void {
-    this.stop()
+  endLimits(): void {
+    this.stopLimit()
     this.#release()
   }
 }
@@ -82,14 +82,14 @@ const waitFor = <A>(promise: Promise<A>, { signal }: AbortController): Promise<A
   })
 
 /** Stops reading a body. An error of its source no longer concerns anyone. */
-const leave = (reader: ReadableStreamDefaultReader<Uint8Array>, reason: unknown): void => {
+const stopReading = (reader: ReadableStreamDefaultReader<Uint8Array>, reason: unknown): void => {
   void reader.cancel(reason).catch(() => {})
 }
 
 /** Returns the answer with a body that ends at the limits. */
 const limitBody = (answer: Response, limits: Limits, readTimeoutMillis: number | undefined): Response => {
   if (answer.body === null || nullBody.has(answer.status)) {
-    limits.end()
+    limits.endLimits()
     return answer
   }
   const type = answer.headers.get("content-type") ?? ""
@@ -99,19 +99,19 @@ const limitBody = (answer: Response, limits: Limits, readTimeoutMillis: number |
   const reader = answer.body.getReader()
   let total = 0
   const giveUp = (error: unknown): void => {
-    limits.end()
-    leave(reader, error)
+    limits.endLimits()
+    stopReading(reader, error)
   }
   const makeSilent = (): Error => makeSilenceError(silenceMillis ?? 0)
   const body = new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
-        limits.start(silenceMillis, makeSilent)
+        limits.startLimit(silenceMillis, makeSilent)
         try {
           const item = await waitFor(reader.read(), limits.abort)
-          limits.stop()
+          limits.stopLimit()
           if (item.done) {
-            limits.end()
+            limits.endLimits()
             return controller.close()
           }
           total += item.value.length
@@ -123,7 +123,7 @@ const limitBody = (answer: Response, limits: Limits, readTimeoutMillis: number |
         }
       },
       cancel: async (reason) => {
-        limits.end()
+        limits.endLimits()
         await reader.cancel(reason)
       }
     },
@@ -144,9 +144,9 @@ const readErrorAnswer = async (answer: Response, limits: Limits): Promise<Respon
       chunks.push(item.value.slice(0, maxErrorBytes - size))
       size += item.value.length
     }
-    if (size >= maxErrorBytes) leave(reader, undefined)
+    if (size >= maxErrorBytes) stopReading(reader, undefined)
   } finally {
-    limits.end()
+    limits.endLimits()
   }
   const body = nullBody.has(answer.status) ? null : new Blob(chunks)
   return new Response(body, { status: answer.status, statusText: answer.statusText, headers: answer.headers })
@@ -182,7 +182,7 @@ const parseTarget = (input: string | URL | Request): URL => {
 export const make = (fetch: Fetch, { readTimeoutMillis }: Options = {}): HttpTransport => {
   const deadlines = new Deadlines()
   const closing = new AbortController()
-  const send = async (hop: Hop, { abort }: Limits): Promise<Response> => {
+  const sendHop = async (hop: Hop, { abort }: Limits): Promise<Response> => {
     const answer = await waitFor(fetch(hop.url.href, hop.init), abort)
     if (answer.type === "opaqueredirect") throw new Error("the server redirects this request: use the final address")
     return answer
@@ -195,22 +195,22 @@ export const make = (fetch: Fetch, { readTimeoutMillis }: Options = {}): HttpTra
     const url = parseTarget(input)
     init.signal?.throwIfAborted()
     const limits = new Limits(deadlines, [closing.signal, ...(init.signal ? [init.signal] : [])])
-    limits.start(answerMillis, makeLateError)
+    limits.startLimit(answerMillis, makeLateError)
     try {
       let hop: Hop = { url, init: { ...init, redirect: "manual", signal: limits.abort.signal } }
-      let answer = await send(hop, limits)
+      let answer = await sendHop(hop, limits)
       for (let hops = 0; hops < maxRedirects; hops++) {
         const next = findRedirect(answer, hop)
         if (next === undefined) break
         await answer.body?.cancel()
         hop = next
-        answer = await send(hop, limits)
+        answer = await sendHop(hop, limits)
       }
       if (!isSuccess(answer.status)) return await readErrorAnswer(answer, limits)
-      limits.stop()
+      limits.stopLimit()
       return limitBody(answer, limits, readTimeoutMillis)
     } catch (error) {
-      limits.end()
+      limits.endLimits()
       throw error
     }
   }

@@ -13,7 +13,8 @@
  * ```ts
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
- * import { Agent, ChatCompletions, ModelTransport, Runtime } from "hermes-effect"
+ * import { Agent, ChatCompletions, Runtime } from "hermes-effect"
+ * import { ModelTransport } from "hermes-effect/agent"
  *
  * const answer = { choices: [{ index: 0, message: { role: "assistant", content: "canned" }, finish_reason: "stop" }] }
  * const transport = ModelTransport.layerFetch(async () => Response.json(answer))
@@ -71,7 +72,7 @@ const fromFetch =
   (options) =>
     makeScoped(async () => (await import("./FetchTransport.ts")).make(fetch, options))
 
-/** Loads the function that creates transports of the place: those of Node, or of the global `fetch`. */
+/** Loads the function that creates transports of this place: of Node, or of the global `fetch`. */
 export const loadForPlace = async (): Promise<(options: Options) => HttpTransport> => {
   if (process.versions.node !== "") return (await import("./HttpTransport.ts")).make
   const { make } = await import("./FetchTransport.ts")

@@ -299,12 +299,12 @@ export const createHermes = (options: HermesOptions): Hermes => {
       )
   }
   const servers = Object.fromEntries(tools.flatMap((one) => (isServer(one) ? Object.entries(one.mcp) : [])))
-  const open = <E>(runtime: Layer.Layer<Agent.Agent, E>): Hermes =>
+  const openRuntime = <E>(runtime: Layer.Layer<Agent.Agent, E>): Hermes =>
     fromLayer(fetch === undefined ? runtime : Layer.provideMerge(runtime, layerFetch(fetch)))
-  if (model === "offline") return open(withServers(servers, Runtime.layer(parts)))
-  if (isProvider(model)) return open(withServers(servers, Runtime.layer({ ...parts, provider: model })))
+  if (model === "offline") return openRuntime(withServers(servers, Runtime.layer(parts)))
+  if (isProvider(model)) return openRuntime(withServers(servers, Runtime.layer({ ...parts, provider: model })))
   const runtime = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
-  return open(
+  return openRuntime(
     Layer.catchTag(runtime, "ConfigError", (error) =>
       Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
     )

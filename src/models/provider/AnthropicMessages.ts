@@ -89,6 +89,8 @@ const makeClient = (
         maxRetries: 0,
         logLevel: "off",
         openTelemetry: false,
+        // The SDK refuses to run in browsers, to which a key of Anthropic must not be sent.
+        dangerouslyAllowBrowser: !endpoint.native,
         fetch
       })
   )

@@ -75,7 +75,7 @@ type Built = Awaited<ReturnType<Build>>
 
 /** The first releases of the SDK build requests at once, and later ones await either. */
 const toSdk = (built: Built): ReturnType<Build> =>
-  // The types are those of the later releases.
+  // The SDK declares the types of its later releases.
   built as unknown as ReturnType<Build>
 
 /**
@@ -93,13 +93,13 @@ const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
         return super.buildRequest(options, context)
       const known = this.#built.get(path)
       if (known !== undefined) return toSdk({ ...known, req: { ...known.req, body, signal: signal ?? null } })
-      const remember = (built: Built): Built => {
+      const rememberRequest = (built: Built): Built => {
         fetch.fixed(built.req.headers)
         this.#built.set(path, { ...built, req: { ...built.req, body: null, signal: null } })
         return built
       }
       const built: Built | Promise<Built> = super.buildRequest(options, context)
-      return built instanceof Promise ? built.then(remember) : toSdk(remember(built))
+      return built instanceof Promise ? built.then(rememberRequest) : toSdk(rememberRequest(built))
     }
 
     /**
@@ -130,6 +130,8 @@ const makeClient = (
         timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
         maxRetries: 0,
         logLevel: "off",
+        // The SDK refuses to run in browsers, to which a key of OpenAI must not be sent. Gateways have keys of their users.
+        dangerouslyAllowBrowser: !isOwn(baseUrl),
         fetch
       })
   )

@@ -29,14 +29,14 @@ const computeConstants = (): Constants => {
 let known: Constants | undefined
 
 /** Returns the word rotated to the right. */
-const rotate = (word: number, bits: number): number => (word >>> bits) | (word << (32 - bits))
+const rotateRight = (word: number, bits: number): number => (word >>> bits) | (word << (32 - bits))
 
 /** Adds one block to the state. */
 const addBlock = (state: Int32Array, constants: Int32Array, words: Int32Array): void => {
   for (let at = 16; at < rounds; at++) {
     const [early, late] = [words[at - 15] ?? 0, words[at - 2] ?? 0]
-    const first = rotate(early, 7) ^ rotate(early, 18) ^ (early >>> 3)
-    const second = rotate(late, 17) ^ rotate(late, 19) ^ (late >>> 10)
+    const first = rotateRight(early, 7) ^ rotateRight(early, 18) ^ (early >>> 3)
+    const second = rotateRight(late, 17) ^ rotateRight(late, 19) ^ (late >>> 10)
     words[at] = (words[at - 16] ?? 0) + first + (words[at - 7] ?? 0) + second
   }
   let [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = state
@@ -44,8 +44,13 @@ const addBlock = (state: Int32Array, constants: Int32Array, words: Int32Array): 
     const choice = (e & f) ^ (~e & g)
     const majority = (a & b) ^ (a & c) ^ (b & c)
     const first =
-      (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + choice + (constants[at] ?? 0) + (words[at] ?? 0)) | 0
-    const second = ((rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + majority) | 0
+      (h +
+        (rotateRight(e, 6) ^ rotateRight(e, 11) ^ rotateRight(e, 25)) +
+        choice +
+        (constants[at] ?? 0) +
+        (words[at] ?? 0)) |
+      0
+    const second = ((rotateRight(a, 2) ^ rotateRight(a, 13) ^ rotateRight(a, 22)) + majority) | 0
     ;[h, g, f, e, d, c, b, a] = [g, f, e, (d + first) | 0, c, b, a, (first + second) | 0]
   }
   const round = [a, b, c, d, e, f, g, h]
@@ -55,7 +60,7 @@ const addBlock = (state: Int32Array, constants: Int32Array, words: Int32Array): 
 }
 
 /** Returns the SHA-256 digest of bytes. */
-const digest = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => {
+const computeDigest = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => {
   const constants = (known ??= computeConstants())
   const state = constants.state.slice()
   const padded = new Uint8Array(Math.ceil((bytes.length + 9) / blockBytes) * blockBytes)
@@ -79,7 +84,7 @@ const toBase64 = (bytes: Uint8Array): string => btoa(String.fromCharCode(...byte
 /** Returns the SHA-256 digest of text or bytes. Throws for any other algorithm. */
 export const hash = (algorithm: string, data: string | Uint8Array, encoding: "hex" | "base64"): string => {
   if (algorithm !== "sha256") throw new Error(`${algorithm} digests need Node, Bun or Deno`)
-  const result = digest(typeof data === "string" ? new TextEncoder().encode(data) : data)
+  const result = computeDigest(typeof data === "string" ? new TextEncoder().encode(data) : data)
   return encoding === "hex" ? toHex(result) : toBase64(result)
 }
 

@@ -1,6 +1,6 @@
 /**
- * The global `process` for places without processes: Cloudflare Workers and browsers. Its variables are those of the
- * place, if it has any. Signals and standard streams do not exist; ids are 0.
+ * The global `process` for places without processes: Cloudflare Workers and browsers. It has the variables of
+ * the place, if there are any. Signals and standard streams do not exist; ids are 0.
  */
 
 /** Variables that the place defines as `process.env`, as Cloudflare Workers do with `nodejs_compat`. */
@@ -11,9 +11,9 @@ const findVariables = (): Record<string, string | undefined> => {
   return typeof env === "object" && env !== null ? (env as Record<string, string | undefined>) : {}
 }
 
-const ignore = (): void => {}
+const doNothing = (): void => {}
 
-const refuse = (): never => {
+const refuseProcess = (): never => {
   throw new Error("processes need Node, Bun or Deno")
 }
 
@@ -29,13 +29,13 @@ const place = {
   stderr: { isTTY: false },
   cwd: () => "/",
   constrainedMemory: () => 0,
-  on: ignore,
-  once: ignore,
-  off: ignore,
-  emitWarning: ignore,
+  on: doNothing,
+  once: doNothing,
+  off: doNothing,
+  emitWarning: doNothing,
   nextTick: (callback: () => void) => queueMicrotask(callback),
-  kill: refuse,
-  exit: refuse
+  kill: refuseProcess,
+  exit: refuseProcess
 }
 
 export { place as default }
