@@ -179,7 +179,7 @@ const parseTarget = (input: string | URL | Request): URL => {
 }
 
 /** Creates a transport that sends with the function. */
-export const make = (fetch: Fetch, { readTimeoutMillis }: Options = {}): HttpTransport => {
+export const fromFetch = (fetch: Fetch, { readTimeoutMillis }: Options = {}): HttpTransport => {
   const deadlines = new Deadlines()
   const closing = new AbortController()
   const sendHop = async (hop: Hop, { abort }: Limits): Promise<Response> => {
@@ -187,7 +187,7 @@ export const make = (fetch: Fetch, { readTimeoutMillis }: Options = {}): HttpTra
     if (answer.type === "opaqueredirect") throw new Error("the server redirects this request: use the final address")
     return answer
   }
-  const transport = async (
+  const sendRequest = async (
     input: string | URL | Request,
     init: RequestInit = {},
     answerMillis?: number
@@ -214,7 +214,7 @@ export const make = (fetch: Fetch, { readTimeoutMillis }: Options = {}): HttpTra
       throw error
     }
   }
-  return Object.assign(transport, {
+  return Object.assign(sendRequest, {
     fixed: (headers: Headers): Headers => headers,
     close: () => closing.abort(new Error("the client was closed"))
   })

@@ -70,13 +70,13 @@ const makeScoped = (open: () => Promise<HttpTransport>): Effect.Effect<HttpTrans
 const fromFetch =
   (fetch: Fetch): Service =>
   (options) =>
-    makeScoped(async () => (await import("./FetchTransport.ts")).make(fetch, options))
+    makeScoped(async () => (await import("./FetchTransport.ts")).fromFetch(fetch, options))
 
 /** Loads the function that creates transports of this place: of Node, or of the global `fetch`. */
 export const loadForPlace = async (): Promise<(options: Options) => HttpTransport> => {
   if (process.versions.node !== "") return (await import("./HttpTransport.ts")).make
-  const { make } = await import("./FetchTransport.ts")
-  return (options) => make((input, init) => globalThis.fetch(input, init), options)
+  const FetchTransport = await import("./FetchTransport.ts")
+  return (options) => FetchTransport.fromFetch((input, init) => globalThis.fetch(input, init), options)
 }
 
 const makeForPlace: Service = (options) => makeScoped(async () => (await loadForPlace())(options))

@@ -51,7 +51,7 @@ const findLocation = (): PackageLocation => {
 let location: PackageLocation | undefined
 
 /** Returns the locations of this package, which are searched for once. */
-const locate = (): PackageLocation => (location ??= findLocation())
+const locatePackage = (): PackageLocation => (location ??= findLocation())
 
 /**
  * Returns the URL of a file of the installed package. `path` is relative to `dist`. Returns `undefined` if the package
@@ -65,7 +65,7 @@ export const findPackageFile = (path: string): string | undefined =>
  * Returns the URL of an entry module of this package, as named in its `exports`; `undefined` for any other specifier.
  */
 const findEntry = (specifier: string): string | undefined => {
-  const { home, self } = locate()
+  const { home, self } = locatePackage()
   if (specifier === "hermes-effect") return self
   const [, name] = /^hermes-effect\/([\w/-]+)$/.exec(specifier) ?? []
   if (name === undefined || home === undefined) return undefined
@@ -75,7 +75,7 @@ const findEntry = (specifier: string): string | undefined => {
 
 /** Returns the URL of the bundled module for a specifier; `undefined` if the bundle does not contain it. */
 const findBundled = (specifier: string): string | undefined => {
-  const { bundle } = locate()
+  const { bundle } = locatePackage()
   return bundle === undefined
     ? undefined
     : [`shared/${specifier}.js`, `shared/${specifier}/index.js`]
@@ -98,7 +98,7 @@ export const findTypeLocations = (): {
   readonly effect: string
   readonly types: string | undefined
 } => {
-  const { bundle, own, self } = locate()
+  const { bundle, own, self } = locatePackage()
   const types = own.resolve.paths("@types/node")?.find((folder) => existsSync(join(folder, "@types/node")))
   return {
     // Type declarations are next to the separate modules, one folder above the bundle.
@@ -135,7 +135,7 @@ const readCompiler = (file: string, { bin, name }: (typeof packages)[number]): T
  * `undefined` if no compiler is installed.
  */
 export const findTypeCompiler = (directory: string): TypeCompiler | undefined => {
-  const bases = [createRequire(join(directory, "index.js")), locate().own]
+  const bases = [createRequire(join(directory, "index.js")), locatePackage().own]
   for (const base of bases) {
     for (const one of packages) {
       const folder = base.resolve.paths(one.name)?.find((path) => existsSync(join(path, one.name, "package.json")))
@@ -166,7 +166,7 @@ const registerResolver = () =>
       const shared = isShared(specifier) ? findBundled(specifier) : undefined
       if (shared !== undefined) return { url: shared, shortCircuit: true }
       if (isShared(specifier) && context.conditions.includes("require")) {
-        return { url: pathToFileURL(locate().own.resolve(specifier)).href, shortCircuit: true }
+        return { url: pathToFileURL(locatePackage().own.resolve(specifier)).href, shortCircuit: true }
       }
       return isShared(specifier) || specifier.startsWith("hermes-effect/")
         ? next(specifier, { ...context, parentURL: import.meta.url })

@@ -28,12 +28,12 @@ const neverAnswers: Fetch = () => new Promise(() => {})
 
 describe("FetchTransport", () => {
   it("gives up an answer that does not begin in time", async () => {
-    const { name } = await failureOf(FetchTransport.make(neverAnswers)(address, {}, 20))
+    const { name } = await failureOf(FetchTransport.fromFetch(neverAnswers)(address, {}, 20))
     assert.strictEqual(name, "TimeoutError")
   })
 
   it("gives up an error answer that is not complete in time", async () => {
-    const send = FetchTransport.make(async () => new Response(endless("half"), { status: 500 }))
+    const send = FetchTransport.fromFetch(async () => new Response(endless("half"), { status: 500 }))
     assert.strictEqual((await failureOf(send(address, {}, 20))).name, "TimeoutError")
   })
 
@@ -46,21 +46,21 @@ describe("FetchTransport", () => {
       }
     })
     const headers = { "content-type": "text/event-stream" }
-    const send = FetchTransport.make(async () => new Response(body, { headers }), { readTimeoutMillis: 20 })
+    const send = FetchTransport.fromFetch(async () => new Response(body, { headers }), { readTimeoutMillis: 20 })
     const answer = await send(address)
     assert.strictEqual((await failureOf(answer.text())).code, silentCode)
     assert.isTrue(cancelled)
   })
 
   it("an abort ends the request and the reading of its body", async () => {
-    const send = FetchTransport.make(neverAnswers)
+    const send = FetchTransport.fromFetch(neverAnswers)
     const before = new AbortController()
     const waiting = failureOf(send(address, { signal: before.signal }))
     before.abort(new Error("given up"))
     assert.strictEqual((await waiting).message, "given up")
 
     const during = new AbortController()
-    const answer = await FetchTransport.make(async () => new Response(endless("half")))(address, {
+    const answer = await FetchTransport.fromFetch(async () => new Response(endless("half")))(address, {
       signal: during.signal
     })
     const reading = failureOf(answer.text())
@@ -70,7 +70,7 @@ describe("FetchTransport", () => {
 
   it("an aborted signal sends nothing, and a closed client ends its requests", async () => {
     let sent = 0
-    const send = FetchTransport.make(() => {
+    const send = FetchTransport.fromFetch(() => {
       sent++
       return new Promise(() => {})
     })
@@ -90,7 +90,7 @@ describe("FetchTransport", () => {
         controller.enqueue(piece)
       }
     })
-    const answer = await FetchTransport.make(async () => new Response(body, { status: 500 }))(address)
+    const answer = await FetchTransport.fromFetch(async () => new Response(body, { status: 500 }))(address)
     assert.strictEqual((await answer.arrayBuffer()).byteLength, maxErrorBytes)
     assert.isBelow(pieces, 20)
   })
@@ -99,7 +99,7 @@ describe("FetchTransport", () => {
     const piece = new Uint8Array(16 * 1024 * 1024)
     const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(piece) })
     const headers = { "content-type": "application/json" }
-    const answer = await FetchTransport.make(async () => new Response(body, { headers }))(address)
+    const answer = await FetchTransport.fromFetch(async () => new Response(body, { headers }))(address)
     assert.strictEqual((await failureOf(answer.text())).message, "the answer is larger than 64 MiB")
   })
 
@@ -111,7 +111,7 @@ describe("FetchTransport", () => {
         const location = url === "/away" ? `${other.url}/x` : url === "/loop" ? "/loop" : "/end"
         response.writeHead(307, { location }).end()
       })
-      const send = FetchTransport.make(fetch)
+      const send = FetchTransport.fromFetch(fetch)
       const ask = (path: string) =>
         Effect.promise(async () => {
           const answer = await send(server.url + path, {
@@ -130,7 +130,7 @@ describe("FetchTransport", () => {
   )
 
   it("refuses addresses that it cannot send safely", async () => {
-    const send = FetchTransport.make(neverAnswers)
+    const send = FetchTransport.fromFetch(neverAnswers)
     assert.match((await failureOf(send("ftp://models.test"))).message, /scheme/)
     assert.match((await failureOf(send("http://u:p@models.test"))).message, /credentials/)
   })

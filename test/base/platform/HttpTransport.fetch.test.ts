@@ -122,7 +122,7 @@ describe("HttpTransport beside fetch", () => {
   it.live("gives the same answers and failures, and sends as many requests", () =>
     Effect.gen(function* () {
       const ours = yield* Effect.acquireRelease(Effect.sync(HttpTransport.make), (fetch) => Effect.sync(fetch.close))
-      const overFetch = FetchTransport.make(fetch)
+      const overFetch = FetchTransport.fromFetch(fetch)
       const observe = Effect.fnUntraced(function* (fetch: Fetch, one: Case) {
         const server = yield* HttpServer.make(answer)
         const result = JSON.stringify(yield* Effect.promise(() => seen(fetch, server.url, one))).replaceAll(
