@@ -6,7 +6,7 @@ const hermes = createHermes({
   model: { model: "m", baseUrl: "http://models.test/v1" },
   fetch: async (input, init) => {
     const headers = new Headers(init?.headers)
-    headers.set("x-signature", "…")
+    headers.set("x-signature", "signed")
     return String(input).endsWith("/chat/completions") ? Response.json(answer) : new Response(null, { status: 404 })
   }
 })
