@@ -137,6 +137,8 @@ const isUsed = (used: ReadonlySet<string>, path: string, name: string): boolean 
 
 const unused = modules
   .filter(({ path }) => !isPublic.has(path))
+  // The build puts files of this folder in the place of modules of Node.
+  .filter(({ path }) => !path.includes("base/platform/web/"))
   .flatMap(({ path, values }) =>
     values.filter((name) => !isUsed(usedBySource, path, name)).map((name) => ({ path, name }))
   )

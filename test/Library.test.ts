@@ -34,7 +34,7 @@ describe("hermes-effect/agent", () => {
         .join(" ")
     assert.strictEqual(inside("base/config"), "PermissionMode")
     assert.strictEqual(inside("places"), "CommandEnvironment")
-    assert.strictEqual(inside("base/platform"), "CurrentProcess Digest OpenOnce ProcessVariables")
+    assert.strictEqual(inside("base/platform"), "CurrentProcess Digest ModelTransport OpenOnce ProcessVariables")
     assert.strictEqual(inside("tools/prompt"), "Prefill SystemPrompt")
     assert.strictEqual(inside("models/provider"), "FileData Provider")
     assert.strictEqual(
@@ -82,17 +82,19 @@ describe("the package", () => {
     const modulesOf = (entry: string): ReadonlyArray<string> =>
       Array.from(
         new Set(
-          filesWith(`${entry}.js`, chunks).flatMap(({ imports }) => imports.filter((name) => /^@?effect\//.test(name)))
+          filesWith(`${entry}.js`, chunks).flatMap(({ imports }) =>
+            imports.filter((name) => /^(?:effect\/|#node\/Node)/.test(name))
+          )
         )
       ).toSorted()
     const ofLoop = modulesOf("kit/entry/agent")
     assert.strictEqual(ofLoop.length, 39)
-    const isOfNode = (name: string): boolean => name.startsWith("@effect/")
+    const isOfNode = (name: string): boolean => name.startsWith("#node/")
     const ofRoot = modulesOf("index").filter((name) => !ofLoop.includes(name))
     assert.strictEqual(
       ofRoot
         .filter(isOfNode)
-        .map((name) => name.slice("@effect/platform-node-shared/".length))
+        .map((name) => name.slice("#node/".length))
         .join(" "),
       "NodeChildProcessSpawner NodeFileSystem NodePath NodeStdio NodeTerminal"
     )

@@ -165,6 +165,9 @@ const readPage = (path: string): string =>
 const findConstructions = (path: string, text: string, patterns: ReadonlyArray<RegExp>): ReadonlyArray<string> =>
   patterns.flatMap((pattern) => Array.from(text.matchAll(pattern), ([words]) => `${path}: ${words.trim()}`))
 
+/** Names that are not those of Node, which files of this folder replace. */
+const ownNames = names.filter((name) => !name.startsWith("base/platform/web/"))
+
 /** What is counted, with the number of places that there may be. */
 const figures: ReadonlyArray<{
   readonly title: string
@@ -177,7 +180,11 @@ const figures: ReadonlyArray<{
     places: names.filter((name) => isParticiple(readLast(name)))
   },
   { title: "functions that end in Of", bound: 0, places: names.filter((name) => /[a-z]Of$/.test(readLast(name))) },
-  { title: "functions named by one word", bound: 974, places: names.filter((name) => !/[A-Z]/.test(readLast(name))) },
+  {
+    title: "functions named by one word",
+    bound: 974,
+    places: ownNames.filter((name) => !/[A-Z]/.test(readLast(name)))
+  },
   {
     title: "lines over 120 columns",
     bound: 203,

@@ -1,6 +1,7 @@
 // `node test/declarations.ts DIRECTORY`: keeps the type declarations that an entry of the package leads to, with their
-// maps. The others describe modules that no application can import.
-import { readdirSync, readFileSync, rmSync } from "node:fs"
+// maps. The others describe modules that no application can import. Types of an optional package are `any` where it is
+// not installed: a line that imports them is checked only where it can be.
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { entries } from "./support/entries.ts"
 import { importsOf, root } from "./support/sources.ts"
@@ -18,7 +19,36 @@ for (const file of reached) {
   }
 }
 for (const file of declarations)
-  if (!reached.has(file)) for (const path of [file, `${file}.map`]) rmSync(join(directory, path))
+  if (!reached.has(file)) for (const path of [file, `${file}.map`]) rmSync(join(directory, path), { force: true })
+
+const { peerDependenciesMeta }: { readonly peerDependenciesMeta: Readonly<Record<string, object>> } = JSON.parse(
+  readFileSync(join(root, "package.json"), "utf8")
+)
+const optional = Object.keys(peerDependenciesMeta)
+const isOptional = (specifier: string): boolean =>
+  optional.some((name) => specifier === name || specifier.startsWith(`${name}/`))
+
+/** Writes a comment before each line that imports an optional package, and an empty line into the map there. */
+const excuseImports = (file: string): void => {
+  const path = join(directory, file)
+  const text = readFileSync(path, "utf8")
+  if (!importsOf(text).some(({ specifier }) => isOptional(specifier))) return
+  const excused = (line: string): boolean => importsOf(line).some(({ specifier }) => isOptional(specifier))
+  const lines = text.split("\n")
+  writeFileSync(
+    path,
+    lines.flatMap((line) => (excused(line) ? ["// @ts-ignore: this package is optional", line] : [line])).join("\n")
+  )
+  if (!existsSync(`${path}.map`)) return
+  const map: { readonly mappings: string } = JSON.parse(readFileSync(`${path}.map`, "utf8"))
+  const mappings = map.mappings
+    .split(";")
+    .flatMap((mapping, at) => (excused(lines[at] ?? "") ? ["", mapping] : [mapping]))
+    .join(";")
+  writeFileSync(`${path}.map`, JSON.stringify({ ...map, mappings }))
+}
+
+for (const file of reached) excuseImports(file)
 process.stdout.write(
   `${relative(root, directory) || directory}: ${reached.size} of ${declarations.length} declarations\n`
 )

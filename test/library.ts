@@ -6,6 +6,7 @@ import { copyFileSync, mkdirSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
 import { rolldown } from "rolldown"
 import { outputOptions, packageOptions } from "./support/library.ts"
+import { writeNodeParts } from "./support/nodeParts.ts"
 import { root } from "./support/sources.ts"
 
 const [directory] = process.argv.slice(2)
@@ -17,6 +18,10 @@ for (const file of ["bin.js", "require-node.js"]) copyFileSync(join(root, "src",
 const bundle = await rolldown(packageOptions)
 const { output } = await bundle.write({ ...(await outputOptions()), dir: directory })
 await bundle.close()
+await writeNodeParts(
+  output.filter((part) => part.type === "chunk"),
+  directory
+)
 process.stdout.write(
   `${relative(root, directory) || directory}: ${output.filter(({ type }) => type === "chunk").length} files\n`
 )

@@ -4,6 +4,8 @@ import { join } from "node:path"
 import { type InputOptions, type OutputChunk, type OutputOptions, rolldown } from "rolldown"
 import { entries } from "./entries.ts"
 import { closureOf, importsOfModules } from "./moduleGraph.ts"
+import { isOfNode, nodeParts, nodeGlobals } from "./nodeParts.ts"
+import { optionalImports } from "./optionalImports.ts"
 import { pureCalls } from "./pureCalls.ts"
 import { root, src } from "./sources.ts"
 
@@ -14,8 +16,9 @@ const options: InputOptions = {
   tsconfig: false,
   experimental: { nativeMagicString: true },
   checks: { bundlerTimings: false },
-  plugins: [pureCalls(src)],
-  external: (id) => !id.startsWith(".") && !id.startsWith("/"),
+  transform: { inject: nodeGlobals },
+  plugins: [nodeParts(src), optionalImports(src), pureCalls(src)],
+  external: (id) => !id.startsWith(".") && !id.startsWith("/") && !isOfNode(id),
   // The root exports many parts by name that other parts load when they use them.
   onLog: (level, log, handle) => {
     if (log.code !== "INEFFECTIVE_DYNAMIC_IMPORT") handle(level, log)

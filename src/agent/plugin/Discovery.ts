@@ -23,7 +23,7 @@ import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import { type Candidate, findDirectory } from "./Candidate.ts"
 import type { DiscoveredPlugins, Root } from "./Directories.ts"
 import * as Directories from "./Directories.ts"
-import { hostDirectory } from "../../base/platform/PluginModules.ts"
+import { findHostDirectory } from "../../base/platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
 import * as Packages from "./Packages.ts"
 import type { Plugin } from "./Plugin.ts"
@@ -126,7 +126,7 @@ export const discover = Effect.fnUntraced(function* ({
   const found = [
     own === undefined ? { candidates: bundled.map(toBundledCandidate), warnings: [] } : nothing,
     ...(yield* Effect.forEach(roots, Directories.scanRoot)),
-    yield* Packages.findPackages(packages, [user, ...(isProject ? [cwd] : []), hostDirectory])
+    yield* Packages.findPackages(packages, [user, ...(isProject ? [cwd] : []), findHostDirectory()])
   ]
   const { candidates, warnings } = mergeByKey(found.flatMap(({ candidates }) => candidates))
   return { candidates, warnings: [...refused, ...found.flatMap(({ warnings }) => warnings), ...warnings] }

@@ -98,13 +98,16 @@ done
 const live = new Map<string, number | undefined>()
 
 /** Random prefix of the marks of this process, which makes them unique. */
-const markPrefix = randomUUID().slice(-12)
+let markPrefix: string | undefined
 let marks = 0
 
 /**
  * Creates a mark that is not a prefix of another mark. Marks are short, because the watchdog reads them byte by byte.
  */
-const makeMark = (): string => `${markPrefix}${(++marks).toString(36)}.`
+const makeMark = (): string => {
+  markPrefix ??= randomUUID().slice(-12)
+  return `${markPrefix}${(++marks).toString(36)}.`
+}
 
 let watchdog: NodeProcess | undefined
 

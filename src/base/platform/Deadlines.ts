@@ -1,8 +1,14 @@
 /** Time limits for requests. */
+import * as Predicate from "effect/Predicate"
 
 /** A request that is notified when its time limit expires. */
 export interface ExpiringItem {
   readonly expire: () => void
+}
+
+/** Lets the process end although a timer is active. Timers of browsers and Workers keep no process alive. */
+export const releaseTimer = (timer: unknown): void => {
+  if (Predicate.hasProperty(timer, "unref") && typeof timer.unref === "function") timer.unref()
 }
 
 /** Number of checks during a time limit. A limit expires at most two check intervals late. */
@@ -36,7 +42,8 @@ export class Deadlines {
   #lookEach(step: number): void {
     clearInterval(this.#timer)
     this.#step = step
-    this.#timer = setInterval(() => this.#look(), step).unref()
+    this.#timer = setInterval(() => this.#look(), step)
+    releaseTimer(this.#timer)
   }
 
   #look(): void {

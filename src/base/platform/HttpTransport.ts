@@ -29,22 +29,11 @@ import type * as Undici from "undici"
 import connect from "undici/lib/api/api-connect.js"
 import EnvHttpProxyAgent from "undici/lib/dispatcher/env-http-proxy-agent.js"
 import Pool from "undici/lib/dispatcher/pool.js"
+import { isSuccess, maxErrorBytes, maxRedirects, redirects, shouldRepeatRequest } from "./AnswerLimits.ts"
 import { withoutEncodings } from "./Compression.ts"
 import { Deadlines, type ExpiringItem } from "./Deadlines.ts"
+import type { HttpTransport, Options } from "./ModelTransport.ts"
 import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
-
-/** A `fetch` function with its own connections. */
-export interface HttpTransport {
-  /**
-   * `answerMillis` is a time limit in milliseconds, counted from the call; no limit if absent. A 2xx answer has to
-   * begin, and any other answer has to be complete, within this time.
-   */
-  (input: string | URL | Request, init?: RequestInit, answerMillis?: number): Promise<Response>
-  /** Encodes headers once for use in many requests. The headers must not change afterwards. */
-  readonly fixed: (headers: Headers) => Headers
-  /** Closes all connections, including those in use. */
-  readonly close: () => void
-}
 
 interface Outgoing {
   readonly method: string
@@ -62,20 +51,9 @@ interface Address {
   readonly path: string
 }
 
-/** Time limits of a client, in milliseconds. */
-interface Options {
-  /** Maximum time between two bytes of an event stream; no limit if absent. */
-  readonly readTimeoutMillis?: number | undefined
-  /** Time limit for opening a connection, including TLS; defaults to 30,000. */
-  readonly connectTimeoutMillis?: number | undefined
-}
-
 const defaultConnectMillis = 30_000
 /** Time after which an idle connection is closed, unless the server specifies another time. */
 const keepAliveMillis = 60_000
-const maxRedirects = 5
-/** Maximum size of the body of an error answer, in bytes; longer bodies are cut. */
-const maxErrorBytes = 16 * 1024 * 1024
 
 /**
  * Connections to a proxy, with the method that requests a tunnel. In undici, only the index module adds this method.
@@ -178,8 +156,6 @@ interface Answer {
   readonly headers: IncomingHttpHeaders
   readonly body: StreamedBody | Readable
 }
-
-const isSuccess = (status: number): boolean => status >= 200 && status <= 299
 
 /** Returns the maximum time between two bytes of a body, depending on the headers of its answer. */
 type SilenceOf = (headers: IncomingHttpHeaders) => number | undefined
@@ -349,8 +325,6 @@ const toGenuineResponse = async (fields: IncomingHttpHeaders, status: number, so
   return new Response(nullBody.has(status) ? null : body, { status, headers })
 }
 
-const redirects = new Set([301, 302, 303, 307, 308])
-
 interface Hop {
   readonly address: Address
   readonly out: Outgoing
@@ -364,7 +338,7 @@ const findRedirect = ({ headers, status }: Answer, { address, out }: Hop): Hop |
   if (!redirects.has(status) || location === "") return undefined
   const target = URL.parse(location, address.href)
   if (target === null || target.origin !== address.origin) return undefined
-  if (status > 303 || out.method === "GET" || out.method === "HEAD") return { address: toAddress(target), out }
+  if (shouldRepeatRequest(status, out.method)) return { address: toAddress(target), out }
   const { "content-type": _, ...rest } = out.headers
   return { address: toAddress(target), out: { ...out, method: "GET", headers: rest, body: undefined } }
 }

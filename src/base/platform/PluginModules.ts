@@ -11,32 +11,47 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Json from "../domain/Json.ts"
 
-/** Directory in which this program is installed. */
-export const hostDirectory = dirname(fileURLToPath(import.meta.url))
-
-/**
- * The folder of the bundled program, which contains a copy of `effect` in `shared/`; `undefined` if this module is not
- * part of the bundle.
- */
-const bundle = ["./", "../"]
-  .map((up) => new URL(up, import.meta.url))
-  .find((folder) => existsSync(new URL("shared/effect/Effect.js", folder)))
+/** Returns the directory in which this program is installed. */
+export const findHostDirectory = (): string => dirname(fileURLToPath(import.meta.url))
 
 /** File extension of this package's modules. */
-const ending = import.meta.url.endsWith(".ts") ? ".ts" : ".js"
+const findEnding = (): string => (import.meta.url.endsWith(".ts") ? ".ts" : ".js")
 
-/**
- * The folder that contains the package's entry modules: the bundle, the sources of a checkout, or the built modules of
- * an installation.
- */
-const home =
-  bundle ??
-  ["./", "../", "../../"]
-    .map((up) => new URL(up, import.meta.url))
-    .find((folder) => existsSync(new URL(`index${ending}`, folder)))
+/** Locations of this package. */
+interface PackageLocation {
+  /**
+   * The folder of the bundled program, which contains a copy of `effect` in `shared/`; `undefined` if this module is
+   * not part of the bundle.
+   */
+  readonly bundle: URL | undefined
+  /**
+   * The folder that contains the package's entry modules: the bundle, the sources of a checkout, or the built modules
+   * of an installation.
+   */
+  readonly home: URL | undefined
+  /** URL of the root module of the package. */
+  readonly self: string
+  /** The program's own `require`. The `require` of a plugin cannot resolve modules from another location. */
+  readonly own: NodeJS.Require
+}
 
-/** URL of the root module of the package. */
-const self = new URL(`index${ending}`, home ?? import.meta.url).href
+const findLocation = (): PackageLocation => {
+  const { url } = import.meta
+  const bundle = ["./", "../"]
+    .map((up) => new URL(up, url))
+    .find((folder) => existsSync(new URL("shared/effect/Effect.js", folder)))
+  const home =
+    bundle ??
+    ["./", "../", "../../"]
+      .map((up) => new URL(up, url))
+      .find((folder) => existsSync(new URL(`index${findEnding()}`, folder)))
+  return { bundle, home, self: new URL(`index${findEnding()}`, home ?? url).href, own: createRequire(url) }
+}
+
+let location: PackageLocation | undefined
+
+/** Returns the locations of this package, which are searched for once. */
+const locatePackage = (): PackageLocation => (location ??= findLocation())
 
 /**
  * Returns the URL of a file of the installed package. `path` is relative to `dist`. Returns `undefined` if the package
@@ -50,29 +65,29 @@ export const findPackageFile = (path: string): string | undefined =>
  * Returns the URL of an entry module of this package, as named in its `exports`; `undefined` for any other specifier.
  */
 const findEntry = (specifier: string): string | undefined => {
+  const { home, self } = locatePackage()
   if (specifier === "hermes-effect") return self
   const [, name] = /^hermes-effect\/([\w/-]+)$/.exec(specifier) ?? []
   if (name === undefined || home === undefined) return undefined
-  const url = new URL(`kit/entry/${name}${ending}`, home)
+  const url = new URL(`kit/entry/${name}${findEnding()}`, home)
   return existsSync(url) ? url.href : undefined
 }
 
 /** Returns the URL of the bundled module for a specifier; `undefined` if the bundle does not contain it. */
-const findBundled = (specifier: string): string | undefined =>
-  bundle === undefined
+const findBundled = (specifier: string): string | undefined => {
+  const { bundle } = locatePackage()
+  return bundle === undefined
     ? undefined
     : [`shared/${specifier}.js`, `shared/${specifier}/index.js`]
         .map((path) => new URL(path, bundle))
         .find((url) => existsSync(url))?.href
+}
 
 const isShared = (specifier: string): boolean =>
   /^(?:effect|@effect\/platform-node(?:-shared)?)(?:\/|$)/.test(specifier)
 
 /** Directories of loaded plugins, as URLs, each with the number of open {@link share} scopes. */
 const directories = new Map<string, number>()
-
-/** The program's own `require`. The `require` of a plugin cannot resolve modules from another location. */
-const own = createRequire(import.meta.url)
 
 /**
  * Returns the locations of the types of this package, of `effect`, and of `@types/node` if it is installed. An editor
@@ -83,6 +98,7 @@ export const findTypeLocations = (): {
   readonly effect: string
   readonly types: string | undefined
 } => {
+  const { bundle, own, self } = locatePackage()
   const types = own.resolve.paths("@types/node")?.find((folder) => existsSync(join(folder, "@types/node")))
   return {
     // Type declarations are next to the separate modules, one folder above the bundle.
@@ -119,7 +135,7 @@ const readCompiler = (file: string, { bin, name }: (typeof packages)[number]): T
  * `undefined` if no compiler is installed.
  */
 export const findTypeCompiler = (directory: string): TypeCompiler | undefined => {
-  const bases = [createRequire(join(directory, "index.js")), own]
+  const bases = [createRequire(join(directory, "index.js")), locatePackage().own]
   for (const base of bases) {
     for (const one of packages) {
       const folder = base.resolve.paths(one.name)?.find((path) => existsSync(join(path, one.name, "package.json")))
@@ -150,7 +166,7 @@ const registerResolver = () =>
       const shared = isShared(specifier) ? findBundled(specifier) : undefined
       if (shared !== undefined) return { url: shared, shortCircuit: true }
       if (isShared(specifier) && context.conditions.includes("require")) {
-        return { url: pathToFileURL(own.resolve(specifier)).href, shortCircuit: true }
+        return { url: pathToFileURL(locatePackage().own.resolve(specifier)).href, shortCircuit: true }
       }
       return isShared(specifier) || specifier.startsWith("hermes-effect/")
         ? next(specifier, { ...context, parentURL: import.meta.url })
@@ -186,6 +202,10 @@ export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => 
   )
 }
 
+/** Imports a module that bundlers do not see, because its location is only known when it is imported. */
+const importUrl = (url: string): Promise<unknown> =>
+  import(/* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ url)
+
 /**
  * Imports a module from its file and returns its exports. Fails with the error that the module threw. `generation` is
  * the number of times that this program has loaded its plugins. It becomes part of the URL, because Node runs a module
@@ -194,7 +214,7 @@ export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => 
 export const importModule = (path: string, generation: number): Effect.Effect<unknown, unknown> => {
   const { href } = pathToFileURL(path)
   return Effect.tryPromise({
-    try: () => import(generation === 0 ? href : `${href}?generation=${generation}`),
+    try: () => importUrl(generation === 0 ? href : `${href}?generation=${generation}`),
     catch: (error) => error
   })
 }
@@ -209,7 +229,7 @@ const resolver = "data:text/javascript,export default (specifier) => import.meta
 
 const native = Effect.promise(async (): Promise<(specifier: string) => string> => {
   // The type follows from the source text in `resolver`.
-  const module: { readonly default: (specifier: string) => string } = await import(resolver)
+  const module = (await importUrl(resolver)) as { readonly default: (specifier: string) => string }
   return module.default
 })
 

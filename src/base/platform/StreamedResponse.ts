@@ -4,6 +4,8 @@
  * table for each request, and a Node stream costs one conversion.
  */
 import type { IncomingHttpHeaders } from "node:http"
+import { makeSilenceError, makeTooLargeError, maxBytes } from "./AnswerLimits.ts"
+import { releaseTimer } from "./Deadlines.ts"
 
 /** The connection that delivers a body. */
 export interface BodySource {
@@ -13,25 +15,11 @@ export interface BodySource {
   readonly abort: (error: Error) => void
 }
 
-/** Error code for a stream that sends no bytes for too long. */
-export const silentCode = "ERR_STREAM_SILENT"
-
 /** Maximum delay of a timer, in milliseconds; a longer delay would overflow. */
 const maxTimeoutMillis = 2_147_483_647
 
-const makeSilenceError = (millis: number): Error =>
-  Object.assign(new Error(`no byte for ${Math.round(millis / 1_000)} s`), { code: silentCode })
-
 /** Number of silence checks during the allowed time. Periodic checks avoid resetting a timer for each piece. */
 const looks = 4
-
-/**
- * Maximum number of bytes of a body that is read as a whole, and of a stream over its lifetime. More data causes an
- * error, because it is considered endless.
- */
-const maxBytes = { whole: 64 * 1024 * 1024, stream: 512 * 1024 * 1024 }
-
-const makeTooLargeError = (bytes: number): Error => new Error(`the answer is larger than ${bytes / 1024 / 1024} MiB`)
 
 /** Number of waiting bytes above which the socket is paused. */
 const highWaterMark = 256 * 1024
@@ -165,7 +153,8 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     if (!this.#ended) {
       this.finish(undefined)
       this.#draining = drainBytes
-      this.#timer = setTimeout(() => this.#source.abort(makeReaderLeftError()), drainMillis).unref()
+      this.#timer = setTimeout(() => this.#source.abort(makeReaderLeftError()), drainMillis)
+      releaseTimer(this.#timer)
       this.#source.resume()
     }
     return { done: true, value: undefined }

@@ -6,13 +6,13 @@
  *
  * V8 checks for termination requests while it matches; the time limit of `node:vm` makes such a request from another
  * thread. The code runs on this thread and in this realm, without copies. Each call costs about 0.15 ms for its
- * watchdog.
+ * watchdog. Places other than Node, Bun and Deno have no such limit.
  */
 import * as Predicate from "effect/Predicate"
 import { createContext, Script } from "node:vm"
 
 let context: { run: () => unknown } | undefined
-const script = new Script("run()")
+let script: Script | undefined
 
 /** Runs a function and returns its result; `undefined` if it took longer than `millis`. */
 export const runWithin = <A extends {}>(millis: number, run: () => A): A | undefined => {
@@ -22,6 +22,7 @@ export const runWithin = <A extends {}>(millis: number, run: () => A): A | undef
     result = run()
   }
   try {
+    script ??= new Script("run()")
     script.runInContext(context, { timeout: millis })
     return result
   } catch (error) {

@@ -2,6 +2,7 @@
 export * as Agent from "../../agent/Agent.ts"
 export * as RunContext from "../../base/domain/RunContext.ts"
 export * as RunEvent from "../../base/domain/RunEvent.ts"
+export * as ModelTransport from "../../base/platform/ModelTransport.ts"
 export * as Hooks from "../../hooks/Hooks.ts"
 export * as Middleware from "../../middleware/Middleware.ts"
 export * as Provider from "../../models/provider/Provider.ts"

@@ -43,6 +43,7 @@ import * as Agent from "../../agent/Agent.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
+import { layerFetch } from "../../base/platform/ModelTransport.ts"
 import * as Runtime from "../../program/Runtime.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import * as Approvals from "../../tools/Approvals.ts"
@@ -346,6 +347,7 @@ const toParts = ({
   approve,
   delegation = {},
   fallback,
+  fetch: _fetch,
   hookLimits,
   middleware = {},
   model: _,
@@ -385,7 +387,7 @@ const makeFromOptions = <Context, Output extends PlainOutput>(options: HermesOpt
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
   checkOptions(options)
-  const { agents = [], model, tools = [] } = options
+  const { agents = [], fetch, model, tools = [] } = options
   const parts = toParts(options)
   const servers = Object.fromEntries(tools.flatMap((one) => (isServer(one) ? Object.entries(one.mcp) : [])))
   const own = selectOwnTools(
@@ -400,5 +402,6 @@ const makeFromOptions = <Context, Output extends PlainOutput>(options: HermesOpt
       Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
     )
   }
-  return makeHermes(makeRuntime(), own)
+  const runtime = makeRuntime()
+  return makeHermes(fetch === undefined ? runtime : Layer.provideMerge(runtime, layerFetch(fetch)), own)
 }

@@ -12,6 +12,7 @@ import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent, RunResult, UsageReported, ValueDelta } from "../../base/domain/RunEvent.ts"
 import type { Platform } from "../../base/platform/ChildProcesses.ts"
 import type * as CommandEnvironment from "../../places/CommandEnvironment.ts"
+import type { Fetch } from "../../base/platform/ModelTransport.ts"
 import type { Question } from "../../tools/approval/Question.ts"
 import type * as FileTools from "../../tools/builtin/FileTools.ts"
 import type * as TerminalTools from "../../tools/builtin/TerminalTools.ts"
@@ -80,6 +81,8 @@ export interface HermesOptions<Context = unknown, Schema extends PlainOutput = P
    * last run.
    */
   readonly store?: "memory" | "none" | { readonly sqlite: string } | { readonly postgres: string } | undefined
+  /** Sends the requests of model calls, instead of the connections of the runtime. */
+  readonly fetch?: Fetch | undefined
   /** Functions around model calls and tool calls, by their kind. */
   readonly middleware?: HermesMiddleware<Context> | undefined
   /** Plugins of the package, such as exporters of traces. They come before all other parts. */
@@ -239,6 +242,7 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   reviews: Options.makeMembersCheck("interval", reviews),
   budget,
   cwd: Options.text,
+  fetch: Options.callback,
   identity: Options.text,
   instructions: Options.text,
   maxIterations: Options.count,

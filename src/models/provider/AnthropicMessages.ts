@@ -35,6 +35,7 @@ import type * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../../base/domain/AgentError.ts"
 import type * as Route from "../../base/domain/Route.ts"
 import { registerSecrets } from "../../base/domain/Secrets.ts"
+import { provideFetch } from "../../base/platform/ModelTransport.ts"
 import { rethrowImport } from "../../base/platform/OptionalPackage.ts"
 import { withoutVariables } from "../../base/platform/ProcessVariables.ts"
 import * as Decode from "./anthropic/Decode.ts"
@@ -88,6 +89,8 @@ const makeClient = (
         maxRetries: 0,
         logLevel: "off",
         openTelemetry: false,
+        // The SDK refuses to run in browsers, to which a key of Anthropic must not be sent.
+        dangerouslyAllowBrowser: !endpoint.native,
         fetch
       })
   )
@@ -127,5 +130,9 @@ export type Options = ProviderPort.RouteOptions
  * Provides the result of {@link make} as the run's `Provider`. The key is an option; it is never read from the
  * environment.
  */
-export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
-  Layer.effect(Provider, make({ ...options, provider: options.provider ?? "anthropic", apiMode: "anthropic_messages" }))
+export const layer = ({
+  fetch,
+  provider = "anthropic",
+  ...options
+}: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
+  Layer.effect(Provider, provideFetch(fetch)(make({ ...options, provider, apiMode: "anthropic_messages" })))

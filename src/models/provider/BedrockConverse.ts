@@ -48,6 +48,7 @@ import * as Json from "../../base/domain/Json.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../../base/domain/ModelCall.ts"
 import * as Route from "../../base/domain/Route.ts"
 import { registerSecrets } from "../../base/domain/Secrets.ts"
+import { provideFetch } from "../../base/platform/ModelTransport.ts"
 import { rethrowImport } from "../../base/platform/OptionalPackage.ts"
 import { HiddenVariables, ProcessVariables } from "../../base/platform/ProcessVariables.ts"
 import * as AwsError from "./AwsError.ts"
@@ -311,5 +312,9 @@ export const make = Effect.fn("BedrockConverse.make")(function* (
 export type Options = ProviderPort.RouteOptions
 
 /** Provides the result of {@link make} as the run's `Provider`. */
-export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
-  Layer.effect(Provider, make({ ...options, provider: options.provider ?? "bedrock", apiMode: "bedrock_converse" }))
+export const layer = ({
+  fetch,
+  provider = "bedrock",
+  ...options
+}: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
+  Layer.effect(Provider, provideFetch(fetch)(make({ ...options, provider, apiMode: "bedrock_converse" })))

@@ -29,7 +29,7 @@ import type {
 } from "../../base/domain/ModelCall.ts"
 import * as Route from "../../base/domain/Route.ts"
 import { Deadlines } from "../../base/platform/Deadlines.ts"
-import { StreamedResponse } from "../../base/platform/StreamedResponse.ts"
+import type { ReceivedAnswer } from "../../base/platform/ModelTransport.ts"
 import type { Service } from "./Provider.ts"
 import * as SseReader from "./SseReader.ts"
 import * as SdkError from "./SdkError.ts"
@@ -246,7 +246,8 @@ const executeRequest = (
     const readAnswer = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> => {
       if (extras.body["stream"] === true) return readStreamedBody(api, context, opened, options?.onPart)
       // A short body arrives together with the response headers, so no further read is needed.
-      const text = opened instanceof StreamedResponse ? opened.arrivedText() : undefined
+      // The SDK returns the answer of the transport, which it declares as a `Response`.
+      const text = (opened as ReceivedAnswer).arrivedText?.()
       return text === undefined
         ? Effect.flatMap(
             callSdk(context, () => readBodyText(opened, until - clock.currentTimeMillisUnsafe(), abort)),

@@ -23,7 +23,7 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import { registerSecrets } from "../../base/domain/Secrets.ts"
 import { rethrowImport } from "../../base/platform/OptionalPackage.ts"
-import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
+import type { HttpTransport } from "../../base/platform/ModelTransport.ts"
 import { withoutVariables } from "../../base/platform/ProcessVariables.ts"
 import type { PostedRequest } from "./Exchange.ts"
 import type * as Exchange from "./Exchange.ts"
@@ -73,6 +73,11 @@ type Build = OpenAI["buildRequest"]
 type Send = OpenAI["fetchWithTimeout"]
 type Built = Awaited<ReturnType<Build>>
 
+/** The first releases of the SDK build requests at once, and later ones await either. */
+const toSdk = (built: Built): ReturnType<Build> =>
+  // The SDK declares the types of its later releases.
+  built as unknown as ReturnType<Build>
+
 /**
  * Creates the subclass of the SDK's client. Requests whose body is JSON text differ only in the body, so the rest of
  * the first request to a path (address, key, headers), built by the SDK, is reused for later requests.
@@ -82,16 +87,19 @@ const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
   class OpenAI extends sdk.OpenAI {
     readonly #built = new Map<string, Built>()
 
-    override async buildRequest(...[options, context]: Parameters<Build>): Promise<Built> {
+    override buildRequest(...[options, context]: Parameters<Build>): ReturnType<Build> {
       const { body, headers, path, query, signal } = options
       if (headers !== jsonText || typeof body !== "string" || query !== undefined)
         return super.buildRequest(options, context)
       const known = this.#built.get(path)
-      if (known !== undefined) return { ...known, req: { ...known.req, body, signal: signal ?? null } }
-      const built = await super.buildRequest(options, context)
-      fetch.fixed(built.req.headers)
-      this.#built.set(path, { ...built, req: { ...built.req, body: null, signal: null } })
-      return built
+      if (known !== undefined) return toSdk({ ...known, req: { ...known.req, body, signal: signal ?? null } })
+      const rememberRequest = (built: Built): Built => {
+        fetch.fixed(built.req.headers)
+        this.#built.set(path, { ...built, req: { ...built.req, body: null, signal: null } })
+        return built
+      }
+      const built: Built | Promise<Built> = super.buildRequest(options, context)
+      return built instanceof Promise ? built.then(rememberRequest) : toSdk(rememberRequest(built))
     }
 
     /**
@@ -122,6 +130,8 @@ const makeClient = (
         timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
         maxRetries: 0,
         logLevel: "off",
+        // The SDK refuses to run in browsers, to which a key of OpenAI must not be sent. Gateways have keys of their users.
+        dangerouslyAllowBrowser: !isOwn(baseUrl),
         fetch
       })
   )
@@ -161,7 +171,7 @@ export const make = Effect.fnUntraced(function* (
 /**
  * Creates the route for the options. The provider defaults to `custom` if a base URL is given, otherwise to `openai`.
  */
-export const makeRoute = (options: RouteOptions, apiMode: Route["apiMode"]): Route => ({
+export const makeRoute = ({ fetch: _, ...options }: RouteOptions, apiMode: Route["apiMode"]): Route => ({
   ...options,
   provider: options.provider ?? (options.baseUrl === undefined ? "openai" : "custom"),
   apiMode

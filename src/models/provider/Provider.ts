@@ -27,6 +27,7 @@ import type * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../../base/domain/ApiMode.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
+import type { Fetch } from "../../base/platform/ModelTransport.ts"
 import type { Route, RouteInfo } from "../../base/domain/Route.ts"
 
 /** A provider for one route. Every failure is an `AiError` with an exact reason. Interruption closes the connection. */
@@ -42,6 +43,8 @@ export interface Service {
 export type RouteOptions = Omit<Route, "apiMode" | "provider"> & {
   /** Name of the provider that serves the API. */
   readonly provider?: string | undefined
+  /** Sends the requests of this provider. Without this option, the transport of the context does (`ModelTransport`). */
+  readonly fetch?: Fetch | undefined
 }
 
 /**

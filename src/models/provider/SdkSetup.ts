@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import type { Route } from "../../base/domain/Route.ts"
-import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
+import * as ModelTransport from "../../base/platform/ModelTransport.ts"
 import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
 
 /** Maximum delay of a timer in milliseconds. A timer with a longer delay fires immediately. */
@@ -30,21 +30,11 @@ export const loadSdk = <Sdk>(
   { model, readTimeoutMillis }: Route,
   name: string,
   sdk: () => Promise<Sdk>
-): Effect.Effect<readonly [Sdk, HttpTransport], ConfigError, Scope.Scope> =>
-  Effect.flatMap(
-    Effect.all(
-      [
-        OptionalPackage.load(`model ${model} needs the package`, [name], sdk),
-        Effect.promise(() => import("../../base/platform/HttpTransport.ts"))
-      ],
-      { concurrency: 2 }
-    ),
-    ([sdk, Transport]) =>
-      Effect.map(
-        Effect.acquireRelease(
-          Effect.sync(() => Transport.make({ readTimeoutMillis })),
-          (fetch) => Effect.sync(fetch.close)
-        ),
-        (fetch) => [sdk, fetch] as const
-      )
+): Effect.Effect<readonly [Sdk, ModelTransport.HttpTransport], ConfigError, Scope.Scope> =>
+  Effect.all(
+    [
+      OptionalPackage.load(`model ${model} needs the package`, [name], sdk),
+      Effect.flatMap(ModelTransport.ModelTransport, (make) => make({ readTimeoutMillis }))
+    ],
+    { concurrency: 2 }
   )

@@ -77,17 +77,41 @@ class Fields {
   }
 }
 
+/** Joins pieces of a body. */
+const joinBytes = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const joined = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    joined.set(piece, at)
+    at += piece.length
+  }
+  return joined
+}
+
+/** A body of bytes. Streams of some browsers are not iterable. */
+export type EventBody = AsyncIterable<Uint8Array> | Pick<ReadableStream<Uint8Array>, "getReader">
+
+async function* iterateStream(body: Pick<ReadableStream<Uint8Array>, "getReader">): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader()
+  try {
+    for (let item = await reader.read(); !item.done; item = await reader.read()) yield item.value
+  } finally {
+    await reader.cancel()
+  }
+}
+
 class Reader implements SseReader {
   readonly #body: AsyncIterator<Uint8Array>
   readonly #fields = new Fields()
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   /** Bytes received after the last line break. */
   #rest: Array<Uint8Array> = []
   #restBytes = 0
   #first = true
   #ended = false
 
-  constructor(body: AsyncIterable<Uint8Array>) {
-    this.#body = body[Symbol.asyncIterator]()
+  constructor(body: EventBody) {
+    this.#body = Symbol.asyncIterator in body ? body[Symbol.asyncIterator]() : iterateStream(body)
   }
 
   get finished(): boolean {
@@ -127,10 +151,7 @@ class Reader implements SseReader {
       if (this.#restBytes > maxEventBytes) throw tooLarge()
       return noEvents
     }
-    const whole =
-      this.#rest.length === 0
-        ? Buffer.from(chunk.buffer, chunk.byteOffset, end)
-        : Buffer.concat([...this.#rest, chunk.subarray(0, end)])
+    const whole = this.#rest.length === 0 ? chunk.subarray(0, end) : joinBytes([...this.#rest, chunk.subarray(0, end)])
     this.#rest = end === chunk.length ? [] : [chunk.subarray(end)]
     this.#restBytes = chunk.length - end
     return this.#lines(whole)
@@ -138,7 +159,7 @@ class Reader implements SseReader {
 
   #last(): ReadonlyArray<SseEvent> {
     this.#ended = true
-    const out = this.#rest.length === 0 ? [] : this.#lines(Buffer.concat([...this.#rest, Buffer.from("\n")]))
+    const out = this.#rest.length === 0 ? [] : this.#lines(joinBytes([...this.#rest, Uint8Array.of(lineFeed)]))
     this.#rest = []
     if (!this.#fields.finished) this.#fields.close(out)
     return out
@@ -148,8 +169,8 @@ class Reader implements SseReader {
    * Splits `bytes` into lines and returns the completed events. `bytes` ends with a line feed, so no UTF-8 character is
    * cut.
    */
-  #lines(bytes: Buffer): Array<SseEvent> {
-    let text = bytes.toString("utf8")
+  #lines(bytes: Uint8Array): Array<SseEvent> {
+    let text = this.#decoder.decode(bytes)
     if (this.#first) {
       this.#first = false
       if (text.charCodeAt(0) === 0xfeff) text = text.slice(1)
@@ -167,4 +188,4 @@ class Reader implements SseReader {
 }
 
 /** Returns a reader of the events in a body. */
-export const readEvents = (body: AsyncIterable<Uint8Array>): SseReader => new Reader(body)
+export const readEvents = (body: EventBody): SseReader => new Reader(body)

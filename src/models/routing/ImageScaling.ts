@@ -74,13 +74,16 @@ type Open = (image: Uint8Array, options: { limitInputPixels: number }) => Pipeli
 
 /**
  * Name of the package, in a constant instead of the `import`, so that programs without the package can be built and
- * type-checked.
+ * type-checked. Bundlers leave the import as it is, because the package contains native code.
  */
 const packageName = "sharp"
 
 const load = Effect.tryPromise({
   // The cast replaces the package's types, which are available only if it is installed.
-  try: async () => ((await import(packageName)) as { readonly default: Open }).default,
+  try: async () => {
+    const module = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ packageName)
+    return (module as { readonly default: Open }).default
+  },
   catch: (cause) =>
     new NoImageLibrary({
       message:

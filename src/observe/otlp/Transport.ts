@@ -25,7 +25,8 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Json from "../../base/domain/Json.ts"
-import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
+import { releaseTimer } from "../../base/platform/Deadlines.ts"
+import { type HttpTransport, loadForPlace } from "../../base/platform/ModelTransport.ts"
 import { scope } from "../RunSpans.ts"
 import * as Protobuf from "./Protobuf.ts"
 import type { Body } from "./SignalEncoding.ts"
@@ -156,9 +157,9 @@ let shared: { readonly transport: HttpTransport; users: number; closing: NodeJS.
 const transport: Effect.Effect<HttpTransport, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.map(
-      Effect.promise(() => import("../../base/platform/HttpTransport.ts")),
-      ({ make }) => {
-        shared ??= { transport: make(), users: 0, closing: undefined }
+      Effect.promise(() => loadForPlace()),
+      (make) => {
+        shared ??= { transport: make({}), users: 0, closing: undefined }
         shared.users++
         clearTimeout(shared.closing)
         return shared
@@ -170,7 +171,8 @@ const transport: Effect.Effect<HttpTransport, never, Scope.Scope> = Effect.map(
         used.closing = setTimeout(() => {
           used.transport.close()
           shared = undefined
-        }, lingerMillis).unref()
+        }, lingerMillis)
+        releaseTimer(used.closing)
       })
   ),
   (used) => used.transport

@@ -160,9 +160,12 @@ export const agentScope = 0
 /** Attribute bit of a model call with a streamed answer. */
 export const streaming = 2
 
-/** Loads the installed library. */
+/** Loads the installed library. Bundlers leave the import as it is, because the package contains native code. */
 export const load: Effect.Effect<Library, NoLibrary> = Effect.tryPromise({
-  try: async (): Promise<Library> => await import("nemo-relay-node").catch(rethrowImport),
+  try: async (): Promise<Library> =>
+    await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ /* @vite-ignore */ "nemo-relay-node").catch(
+      rethrowImport
+    ),
   catch: (cause) =>
     new NoLibrary({
       message: "NeMo Relay is not installed here: `npm install nemo-relay-node` under Node 24 or later",

@@ -40,7 +40,7 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Json from "../../base/domain/Json.ts"
-import type { HttpTransport } from "../../base/platform/HttpTransport.ts"
+import { type HttpTransport, loadForPlace } from "../../base/platform/ModelTransport.ts"
 import type { ScoredGroup } from "./EpisodeExport.ts"
 
 /** Error raised when a request to the API fails. The message states the cause and the remedy. */
@@ -206,9 +206,9 @@ export const make = Effect.fnUntraced(function* (address: string): Effect.fn.Ret
   const url = address.replace(/\/+$/u, "")
   if (!URL.canParse(url) || !/^https?:/u.test(url))
     return yield* makeError("unreachable", `"${address}" is not an address: give one such as http://127.0.0.1:8000`)
-  const transport = yield* Effect.promise(() => import("../../base/platform/HttpTransport.ts"))
+  const openTransport = yield* Effect.promise(() => loadForPlace())
   const fetch = yield* Effect.acquireRelease(
-    Effect.sync(() => transport.make()),
+    Effect.sync(() => openTransport({})),
     ({ close }) => Effect.sync(close)
   )
   const connected: Connected = { url, fetch }

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import * as ChatCompletions from "../../../src/models/provider/ChatCompletions.ts"
 import * as HttpTransport from "../../../src/base/platform/HttpTransport.ts"
-import { silentCode } from "../../../src/base/platform/StreamedResponse.ts"
+import { silentCode } from "../../../src/base/platform/AnswerLimits.ts"
 import * as Ask from "../../models/provider/Ask.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
 

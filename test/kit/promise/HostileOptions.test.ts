@@ -61,6 +61,7 @@ const options: { readonly [Name in keyof HermesOptions]-?: true } = {
   approve: true,
   hosts: true,
   store: true,
+  fetch: true,
   middleware: true,
   plugins: true,
   environment: true,

@@ -5,6 +5,7 @@ import type * as AiError from "effect/ai/AiError"
 import type { ConfigError } from "../../../base/domain/AgentError.ts"
 import type * as Route from "../../../base/domain/Route.ts"
 import * as Exchange from "../Exchange.ts"
+import { provideFetch } from "../../../base/platform/ModelTransport.ts"
 import * as OpenAiClient from "../OpenAiClient.ts"
 import type * as ProviderPort from "../Provider.ts"
 import * as Decode from "./Decode.ts"
@@ -37,4 +38,4 @@ export const make = Effect.fn("CodexResponses.make")(function* (
 
 /** Creates the provider for the route that the options describe. */
 export const makeFromOptions = (options: ProviderPort.RouteOptions) =>
-  make(OpenAiClient.makeRoute(options, "codex_responses"))
+  provideFetch(options.fetch)(make(OpenAiClient.makeRoute(options, "codex_responses")))
