@@ -287,6 +287,7 @@ const runAttempt = Effect.fn("EvalRun.attempt")(function* (
         : { opinions: judged.flatMap(({ opinions }) => opinions), judge_cost_usd: judgeUsd ?? null }),
       ...(label === undefined ? {} : { label }),
       prompt: Json.readString(fields[rules.promptField]) ?? "",
+      expected: Scorer.formatExpected(Scorer.readReference(fields, rules.referenceField)),
       answer: answer.text,
       exit: answer.exit,
       model: answer.model,

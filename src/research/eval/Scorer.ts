@@ -135,6 +135,10 @@ export const readReference = (fields: Json.Fields, field?: string): Reference =>
   }
 }
 
+/** Formats the references of a row for display, one a line, or its pattern if it has none. */
+export const formatExpected = ({ pattern = "", references }: Reference): string =>
+  references.length === 0 ? pattern : references.join("\n")
+
 /** Returns true if a scorer requires a reference that the row does not have. */
 export const isMissingReference = ({ kind, option }: Spec, { pattern, references }: Reference): boolean =>
   references.length === 0 &&

@@ -60,7 +60,7 @@ describe("hermes eval", () => {
           "first.json"
         )
         assert.strictEqual(code, 0, stderr)
-        assert.match(stdout, /^passed +83\.3 % \(95 %: .*, bootstrap\)$/m)
+        assert.match(stdout, /^passed +83\.3 % \(95 %: .*, clustered\)$/m)
         assert.match(stdout, /^pass@2 +100\.0 % \(95 %: .*, Wilson\)$/m)
         assert.match(stdout, /^tokens +600 read, 60 written$/m)
         assert.isTrue(
@@ -182,6 +182,16 @@ describe("hermes eval", () => {
         assert.isTrue(existsSync(at("page.html")))
         const json = JSON.parse((yield* evaluate("compare", "bad", "good", "--json")).stdout)
         assert.deepInclude(json, { common_items: 3, better: ["q1", "q2"], worse: [] })
+        assert.match(text.stdout, /too few rows: a difference needs at least 6/)
+        model("middle.json", 1, ["q1#1"])
+        yield* evaluate("run", "q.jsonl", "--scorer", "number", "--name", "middle", "--script", "middle.json")
+        const ranked = yield* evaluate("compare", "bad", "good", "middle", "--page", "board.html")
+        assert.strictEqual(ranked.code, 0, ranked.stderr)
+        assert.match(ranked.stdout, /^1 +good +100\.0 %.*\n2 +middle +66\.7 %.*-33\.3 +1\.000.*\n3 +bad +33\.3 %/mu)
+        assert.include(ranked.stdout, "Too few tasks")
+        assert.match(readFileSync(at("board.html"), "utf8"), /<td>good<\/td><td>100\.0 %<\/td>/)
+        const twice = yield* evaluate("compare", "bad", "good", "bad")
+        assert.strictEqual(twice.code, 2)
         // Another scorer, or another dataset, is another configuration.
         const mixed = yield* evaluate("run", "q.jsonl", "--scorer", "exact", "--name", "good", "--script", "good.json")
         assert.strictEqual(mixed.code, 2)
