@@ -180,6 +180,10 @@ describe("hermes batch", () => {
       // A rate is over all rows, not over those that did not fail.
       const stats = yield* start(["batch", "stats", "run"], { cwd, home: join(cwd, "../.hermes") })
       assert.match(stats.stdout, /completed +1 of 2 \(50 %\)/)
+      assert.match(stats.stdout, /failed +1: infrastructure/)
+      assert.match(stdout, /failed +1 \(1 infrastructure\)/)
+      const statistics = JSON.parse(readFileSync(join(directory, "statistics.json"), "utf8"))
+      assert.deepInclude(statistics, { completion_rate: 0.5, failures: { infrastructure: 1 } })
       assert.deepStrictEqual(
         rowsOf(join(directory, "trajectories.jsonl")).map(({ row_id }) => row_id),
         ["r0"]
