@@ -161,6 +161,36 @@ describe("hermes eval", () => {
   )
 
   it.live(
+    "a row whose pattern backtracks without end has no result, and the other rows are scored",
+    () =>
+      Effect.gen(function* () {
+        const { evaluate, put } = yield* withQuestions()
+        const text = `${"a".repeat(60)}!`
+        const rows = [
+          { id: "bad", prompt: "What is 2+2?", pattern: "(a+)+$" },
+          { id: "good", prompt: "What is 9-7?", pattern: "a!" }
+        ]
+        put("p.jsonl", rows.map((row) => `${JSON.stringify(row)}\n`).join(""))
+        put(
+          "same.json",
+          JSON.stringify({ turns: [{ text, usage: { input_tokens: 1, output_tokens: 1 } }], loop: true })
+        )
+        const given = ["--scorer", "regex", "--name", "p", "--script", "same.json", "--json"]
+        const { code, stderr, stdout } = yield* evaluate("run", "p.jsonl", ...given)
+        assert.strictEqual(code, 1)
+        assert.include(stderr, "attempt bad#1 failed: regex: (a+)+$ takes too long on this answer")
+        const report = JSON.parse(stdout)
+        assert.deepInclude(report, { attempts: 2, without_result: 1, pass_rate: 0.5 })
+        assert.deepInclude(report, { pass_rate_without_infrastructure: 1 })
+        // The kind of the failure is stored with the attempts.
+        const shown = JSON.parse((yield* evaluate("show", "p", "--json")).stdout)
+        assert.deepStrictEqual(shown.outcomes, report.outcomes)
+        assert.strictEqual(shown.outcomes.infrastructure, 1)
+      }),
+    60_000
+  )
+
+  it.live(
     "two configurations are compared on their common rows, with a page",
     () =>
       Effect.gen(function* () {
