@@ -25,7 +25,7 @@ import { formatDollars } from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /** Finds the directory of a run by a path, or by a name below `data/`. */
-const findRunDirectory = Effect.fnUntraced(function* (reference: string) {
+export const findRunDirectory = Effect.fnUntraced(function* (reference: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const runs = paths.resolve(getWorkingDirectory(), "data")
