@@ -147,6 +147,8 @@ export const addSessions = Effect.fnUntraced(function* (
     refused++
     notes.push(message)
   }
+  // Read once: the import is the only writer of most stores. A title that another program takes refuses its line.
+  const titles = new Set((yield* store.list({ limit: Number.MAX_SAFE_INTEGER })).flatMap(({ title }) => title ?? []))
   const renamed = new Map<string, Ids.SessionId>()
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue
@@ -171,13 +173,18 @@ export const addSessions = Effect.fnUntraced(function* (
     const before = session.continues === undefined ? undefined : (renamed.get(session.continues) ?? session.continues)
     // A session can have only one continuation, so a copy of a continuation is not linked to the same session.
     const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
-    const isTaken = session.title !== undefined && (yield* isTitleTaken(session.title))
+    const { title } = session
+    const isTaken = title !== undefined && titles.has(title)
     if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)
     yield* maintenance
       .add({ ...session, id, parentId, continues, title: isTaken ? undefined : session.title }, messages)
       .pipe(
         Effect.matchEffect({
-          onSuccess: () => Effect.sync(() => void added.push(id)),
+          onSuccess: () =>
+            Effect.sync(() => {
+              added.push(id)
+              if (title !== undefined) titles.add(title)
+            }),
           // If the disk is full or the store is locked, the import ends. The sessions that were already imported are
           // retained.
           onFailure: (error) =>
@@ -195,8 +202,3 @@ export const addSessions = Effect.fnUntraced(function* (
   }
   return { added, notes, refused }
 })
-
-const isTitleTaken = (title: string) =>
-  SessionStore.use((store) =>
-    Effect.map(store.list({ limit: Number.MAX_SAFE_INTEGER }), (all) => all.some((one) => one.title === title))
-  )

@@ -330,7 +330,7 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
       Effect.gen(function* () {
         assert.strictEqual(
           yield* refused("mysql://a:secret@localhost/x"),
-          "cluster.database_url is not a Postgres address: write postgres://user:password@host:port/database"
+          "store.url or cluster.database_url is not a Postgres address: write postgres://user:password@host:port/database"
         )
         assert.match(
           yield* refused("postgres://a:secret@127.0.0.1:1/x"),

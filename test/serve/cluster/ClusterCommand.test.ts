@@ -20,12 +20,12 @@ describe("hermes cluster without its database", () => {
         [
           ["cluster", "status"],
           undefined,
-          /^Error: cluster\.database_url is not set: `hermes config set cluster\.database_url postgres:\/\/user:password@host:port\/database`\n$/
+          /^Error: store\.url or cluster\.database_url is not set: `hermes config set cluster\.database_url postgres:\/\/user:password@host:port\/database`\n$/
         ],
         [
           ["cluster", "runner"],
           "http://a:secret@b/c",
-          /^Error: cluster\.database_url is not a Postgres address: write postgres:\/\/user:password@host:port\/database\n$/
+          /^Error: store\.url or cluster\.database_url is not a Postgres address: write postgres:\/\/user:password@host:port\/database\n$/
         ],
         [
           ["cluster", "submit", "hello"],
