@@ -338,7 +338,7 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         )
         assert.match(
           yield* refused(server.url("x", "nowhere")),
-          /nowhere: no such database; create it, or correct cluster\.database_url$/
+          /nowhere: no such database; create it, or correct store\.url or cluster\.database_url$/
         )
         assert.match(
           yield* refused(server.url("x").replace("hermes@", "stranger:secret@")),

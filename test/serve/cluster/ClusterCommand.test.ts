@@ -20,7 +20,7 @@ describe("hermes cluster without its database", () => {
         [
           ["cluster", "status"],
           undefined,
-          /^Error: store\.url or cluster\.database_url is not set: `hermes config set cluster\.database_url postgres:\/\/user:password@host:port\/database`\n$/
+          /^Error: cluster\.database_url is not set: `hermes config set cluster\.database_url postgres:\/\/user:password@host:port\/database`\n$/
         ],
         [
           ["cluster", "runner"],
