@@ -293,7 +293,7 @@ export const make = Effect.gen(function* () {
     yield* Effect.context<Effect.Services<typeof CommandSettings.load>>()
   )
 
-  const { layer } = yield* StoredSessions.find(yield* Settings)
+  const { layer } = yield* StoredSessions.findStore(yield* Settings)
 
   /** Runs an effect with the session store. */
   const withSessionStore = <A, E extends { readonly message: string }>(

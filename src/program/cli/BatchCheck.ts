@@ -28,7 +28,7 @@ interface DroppedRow {
   readonly reason: string
 }
 
-/** Finds the file of trajectories that a path or the name of a run stands for. */
+/** Finds the file of trajectories by its path, or by the directory or name of a run. */
 const findFile = Effect.fnUntraced(function* (reference: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -54,7 +54,7 @@ const checkLine = (text: string, line: number, trainer: TrainerRules.Trainer): D
 }
 
 /** Checks the rows of a file. */
-export const check = Effect.fn("hermes batch check")(function* ({
+export const checkTrajectories = Effect.fn("hermes batch check")(function* ({
   json,
   trainer,
   trajectories
@@ -74,8 +74,9 @@ export const check = Effect.fn("hermes batch check")(function* ({
   if (json) yield* printLine(SafeText.toJson({ file, trainer, rows: lines.length, dropped, settings }, 2))
   else {
     const left = dropped.length - shownRows
+    const accepted = lines.length - dropped.length
     const shown = [
-      `${formatCount(lines.length, "row")}: ${trainer} accepts ${lines.length - dropped.length}, drops ${dropped.length}`,
+      `${formatCount(lines.length, "row")}: ${trainer} accepts ${accepted}, drops ${dropped.length}`,
       ...dropped.slice(0, shownRows).map(({ line, reason, row }) => `line ${line}, row ${row}: ${reason}`),
       ...(left > 0 ? [`… and ${formatCount(left, "more row")}: --json lists all`] : []),
       settings

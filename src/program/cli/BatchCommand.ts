@@ -157,7 +157,7 @@ const check = Command.make(
   (flags) =>
     Effect.flatMap(
       Effect.promise(() => import("./BatchCheck.ts")),
-      ({ check }) => check(flags)
+      ({ checkTrajectories }) => checkTrajectories(flags)
     )
 ).pipe(Command.withDescription("Find rows that a trainer would drop; exit code 1 if there are any"))
 

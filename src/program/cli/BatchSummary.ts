@@ -24,7 +24,7 @@ export const describeInterruption = (runName: string, last: Progress | undefined
       `saved.\n${formatResumeHint(runName)}`
 
 const formatFailed = ({ failed, failures }: Pick<BatchRun.Report, "failed" | "failures">): string => {
-  const kinds = Outcome.describeFailures(Outcome.summarize(failures.map(({ kind }) => kind)))
+  const kinds = Outcome.describeFailures(Outcome.summarizeKinds(failures.map(({ kind }) => kind)))
   return kinds === "" ? String(failed) : `${failed} (${kinds})`
 }
 

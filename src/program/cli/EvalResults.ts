@@ -196,7 +196,7 @@ interface CompareFlags {
 }
 
 /** Ranks three or more results. */
-const rank = Effect.fnUntraced(function* (flags: CompareFlags) {
+const rankResults = Effect.fnUntraced(function* (flags: CompareFlags) {
   const paths = [flags.first, flags.second, ...flags.others]
   const found = yield* Effect.forEach(paths, readResults)
   const areNamesDistinct = new Set(found.map(({ name }) => name)).size === found.length
@@ -209,7 +209,7 @@ const rank = Effect.fnUntraced(function* (flags: CompareFlags) {
   const scorers = found.map(({ evaluation }) => JSON.stringify(evaluation.configuration["scorers"]))
   if (new Set(scorers).size > 1)
     yield* printWarnings(['the scorers differ: "passed" does not mean the same in all of them'])
-  const experiment = Experiment.make(named)
+  const experiment = Experiment.makeExperiment(named)
   yield* Effect.forEach(experiment.standings, ({ report }) => warnOfMissingResults(report), { discard: true })
   if (experiment.tasks.length === 0)
     return yield* makeUsageFailure("the results have no rows in common: compare results of the same dataset")
@@ -232,7 +232,7 @@ const rank = Effect.fnUntraced(function* (flags: CompareFlags) {
 
 /** Compares results. */
 export const compare = Effect.fn("hermes eval compare")(function* (flags: CompareFlags) {
-  if (flags.others.length > 0) return yield* rank(flags)
+  if (flags.others.length > 0) return yield* rankResults(flags)
   const [first, second] = [yield* readResults(flags.first), yield* readResults(flags.second)]
   const [a, b] =
     first.name === second.name

@@ -122,7 +122,7 @@ export const serve = Effect.fn("hermes trace serve")(
     yield* protect
     const home = yield* Home
     const settings = yield* Settings
-    const { exists, layer } = yield* StoredSessions.find(settings)
+    const { exists, layer } = yield* StoredSessions.findStore(settings)
     const ended = yield* EndSignal
     const replay = write ? yield* replays : undefined
     yield* Effect.gen(function* () {

@@ -33,7 +33,7 @@ export interface StoredSessions {
 }
 
 /** Finds the store for settings that are already loaded. */
-export const find = Effect.fnUntraced(function* (settings: Pick<Values, "store">, readOnly = false) {
+export const findStore = Effect.fnUntraced(function* (settings: Pick<Values, "store">, readOnly = false) {
   const { database } = yield* Home
   const fs = yield* FileSystem.FileSystem
   const stored: StoredSessions = {
@@ -53,7 +53,7 @@ const loadSelection: Effect.Effect<Pick<Values, "store">, never, FileSystem.File
 
 /** Finds the store for a command that does not load settings. */
 export const findConfigured = (readOnly = false): Effect.Effect<StoredSessions, never, FileSystem.FileSystem | Home> =>
-  Effect.flatMap(loadSelection, (settings) => find(settings, readOnly))
+  Effect.flatMap(loadSelection, (settings) => findStore(settings, readOnly))
 
 /** Layer of the store for a command that does not load settings. */
 export const layerConfigured = Layer.unwrap(Effect.map(findConfigured(), ({ layer }) => layer))

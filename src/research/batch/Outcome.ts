@@ -7,7 +7,7 @@
  * | --- | --- |
  * | `passed` | passed its scorers or tests |
  * | `failed` | has a result that did not pass |
- * | `model_failure` | has no passing result because a model gave none: the provider was given up, or the answer was empty, cut or refused |
+ * | `model_failure` | did not pass because a model gave no answer, or an empty, cut or refused one |
  * | `limit` | reached a limit of the run on time, tokens, cost or model calls |
  * | `infrastructure` | failed outside the model: workspace, sandbox, image, store, settings or scorer |
  * | `not_run` | was not started, or did not end |
@@ -20,7 +20,7 @@
  * ```ts
  * import { Outcome } from "hermes-effect/batch"
  *
- * const { rate, rateWithoutInfrastructure } = Outcome.summarize(["passed", "model_failure", "infrastructure"])
+ * const { rate, rateWithoutInfrastructure } = Outcome.summarizeKinds(["passed", "model_failure", "infrastructure"])
  * console.log(rate.toFixed(2), rateWithoutInfrastructure?.toFixed(2))
  * // => 0.33 0.50
  * ```
@@ -47,10 +47,10 @@ export interface Summary {
 }
 
 /** Parses a kind. Returns `undefined` for any other value. */
-export const parse = (value: unknown): Kind | undefined => kinds.find((kind) => kind === value)
+export const parseKind = (value: unknown): Kind | undefined => kinds.find((kind) => kind === value)
 
 /** Formats a kind for display. */
-export const format = (kind: Kind): string => kind.replaceAll("_", " ")
+export const formatKind = (kind: Kind): string => kind.replaceAll("_", " ")
 
 const modelFailures: ReadonlySet<string> = new Set(["CompressionExhausted", "InvalidOutput"])
 
@@ -80,15 +80,15 @@ export const classifyResult = ({ exit, passed }: { readonly passed: boolean; rea
   passed ? "passed" : ((isExit(exit) ? exitKinds[exit] : undefined) ?? "failed")
 
 /** Counts outcomes, and computes their rates. */
-export const summarize = (outcomes: ReadonlyArray<Kind>): Summary => {
-  const count = (kind: Kind): number => outcomes.filter((one) => one === kind).length
+export const summarizeKinds = (outcomes: ReadonlyArray<Kind>): Summary => {
+  const countKind = (kind: Kind): number => outcomes.filter((one) => one === kind).length
   const counts: Counts = {
-    passed: count("passed"),
-    failed: count("failed"),
-    model_failure: count("model_failure"),
-    limit: count("limit"),
-    infrastructure: count("infrastructure"),
-    not_run: count("not_run")
+    passed: countKind("passed"),
+    failed: countKind("failed"),
+    model_failure: countKind("model_failure"),
+    limit: countKind("limit"),
+    infrastructure: countKind("infrastructure"),
+    not_run: countKind("not_run")
   }
   const judged = outcomes.length - counts.infrastructure
   return {
@@ -99,8 +99,8 @@ export const summarize = (outcomes: ReadonlyArray<Kind>): Summary => {
   }
 }
 
-/** Describes the outcomes that are not results, such as `2 model failure, 1 limit`. Empty if there are none. */
+/** Describes the outcomes that are not results, such as `2 model failure, 1 limit`. Empty for results alone. */
 export const describeFailures = ({ counts }: Pick<Summary, "counts">): string =>
   (["model_failure", "limit", "infrastructure", "not_run"] as const)
-    .flatMap((kind) => (counts[kind] === 0 ? [] : [`${counts[kind]} ${format(kind)}`]))
+    .flatMap((kind) => (counts[kind] === 0 ? [] : [`${counts[kind]} ${formatKind(kind)}`]))
     .join(", ")

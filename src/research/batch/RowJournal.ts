@@ -338,7 +338,9 @@ const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts>
   for (const { attempt, error, event, kind, row_digest: digest, row_id: id } of events) {
     if (typeof id !== "string" || typeof attempt !== "number") continue
     const failure =
-      event === "fail" ? { message: Json.readString(error) ?? "", kind: Outcome.parse(kind) ?? "failed" } : undefined
+      event === "fail"
+        ? { message: Json.readString(error) ?? "", kind: Outcome.parseKind(kind) ?? "failed" }
+        : undefined
     attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest), failure })
   }
   return attempts

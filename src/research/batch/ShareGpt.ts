@@ -71,7 +71,7 @@ const parseArguments = (params: unknown): Json.Fields => {
 
 const hasCalls = ({ content }: Prompt.AssistantMessage): boolean => content.some(({ type }) => type === "tool-call")
 
-/** Joins answers that are one turn. A continued text is joined as it was cut; an announcement before calls is a line. */
+/** Joins answers that are one turn. A continued text has no separator; an announcement before calls is a line. */
 const joinAnswers = (first: Prompt.AssistantMessage, next: Prompt.AssistantMessage): Prompt.AssistantMessage => {
   const isAnnouncement = hasCalls(next) && first.content.some((part) => part.type === "text" && part.text.trim() !== "")
   const between = isAnnouncement ? [Prompt.textPart({ text: "\n" })] : []

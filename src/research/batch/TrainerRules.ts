@@ -6,7 +6,7 @@
  * - `llama-factory`: after the `system` turn, `human` or `tool` turns and `gpt` turns alternate, and the last is `gpt`.
  *   LLaMA-Factory skips any other row with a warning.
  * - `axolotl`: a row has a `gpt` turn, and no turn is empty. Chat templates refuse the same role twice in a row.
- * - `trl`: a row has a `gpt` turn at its end. TRL renames the fields; chat templates refuse the same role twice in a row.
+ * - `trl`: a row ends with a `gpt` turn. TRL renames the fields; chat templates refuse the same role twice in a row.
  *
  * **Example** (A row that is dropped)
  *

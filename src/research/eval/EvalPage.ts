@@ -4,8 +4,8 @@
  * **Details**
  *
  * The page shows the statistics of each configuration, a comparison if there are two, a leaderboard if there are more,
- * and every attempt. Prompt, expected answer and score are visible; the whole texts and verdicts open by a click. Text from models and datasets is escaped. Long text is cut after {@link shownChars}
- * characters.
+ * and every attempt. Prompt, expected answer and score are visible; the whole texts and verdicts open by a click. Text
+ * from models and datasets is escaped. Long text is cut after {@link shownChars} characters.
  */
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { isCompletedExit } from "../../base/domain/RunEvent.ts"
@@ -171,7 +171,7 @@ const getMark = (kind: Outcome.Kind): string => (kind === "passed" ? "pass" : ki
 /** Formats the mean score of an attempt. An attempt without a result has its outcome instead. */
 const formatScore = ({ kind, scores }: AttemptResult): string =>
   scores.size === 0
-    ? Outcome.format(kind)
+    ? Outcome.formatKind(kind)
     : EvalStatistics.mean(Array.from(scores.values(), ({ score }) => score)).toFixed(2)
 
 const renderAttempt = (attempt: AttemptResult): string => {
@@ -192,7 +192,8 @@ const renderAttempt = (attempt: AttemptResult): string => {
     `<span>${renderStart(expected)}</span>`
   ]
   const full = [prompt, expected, answer].map((text) => (text === "" ? "" : `<pre>${renderText(text)}</pre>`)).join("")
-  return `<details><summary><span class="head">${cells.join("")}</span></summary>${full}<table>${verdicts}</table></details>`
+  const summary = `<summary><span class="head">${cells.join("")}</span></summary>`
+  return `<details>${summary}${full}<table>${verdicts}</table></details>`
 }
 
 /** A configuration with its attempts. */
@@ -205,7 +206,9 @@ const renderSection = ({ attempts, report }: Part): string => {
   const ordered = attempts.toSorted((a, b) => Number(a.passed) - Number(b.passed))
   const left = ordered.length - shownAttempts
   const names = ["attempt", "score", "prompt", "expected"].map((name) => `<strong>${name}</strong>`).join("")
-  return `<h2>${escapeHtml(report.name)}</h2><p class="head">${names}</p>${ordered.slice(0, shownAttempts).map(renderAttempt).join("\n")}${left > 0 ? `<p>${left} more attempts that passed are in results.jsonl.</p>` : ""}`
+  const shown = ordered.slice(0, shownAttempts).map(renderAttempt).join("\n")
+  const rest = left > 0 ? `<p>${left} more attempts that passed are in results.jsonl.</p>` : ""
+  return `<h2>${escapeHtml(report.name)}</h2><p class="head">${names}</p>${shown}${rest}`
 }
 
 const renderPage = (title: string, body: ReadonlyArray<string>): string =>
@@ -271,7 +274,7 @@ const renderOutcomes = ({ outcomes, standings, tasks }: Experiment): string => {
   const names = standings.map(({ report }) => report.name)
   const renderCell = (task: string, name: string): string =>
     (outcomes.get(name)?.get(task) ?? [])
-      .map((kind) => `<span class="${getMark(kind)}" title="${Outcome.format(kind)}"></span>`)
+      .map((kind) => `<span class="${getMark(kind)}" title="${Outcome.formatKind(kind)}"></span>`)
       .join("")
   const rows = tasks
     .slice(0, shownTasks)

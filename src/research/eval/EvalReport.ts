@@ -234,7 +234,7 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
     items: items.length,
     attempts: attempts.length,
     passRate: { value: EvalStatistics.mean(rates), interval: EvalStatistics.estimateInterval(rates) },
-    outcomes: Outcome.summarize(attempts.map(({ kind }) => kind)),
+    outcomes: Outcome.summarizeKinds(attempts.map(({ kind }) => kind)),
     passAtK: (ks ?? (most > 1 ? listUsualK(most) : [])).flatMap((k) => computePassAtK(items, k)),
     scorers: scorers.map((scorer) => {
       const verdicts = attempts.flatMap(({ scores }) => scores.get(scorer) ?? [])

@@ -241,7 +241,7 @@ const countSums = (count: number, observed: number, flip: (index: number) => num
 
 /**
  * Tests by permutation of signs that paired differences are symmetric about 0, as they are if both configurations are
- * equally good. The differences are those of the rows; a row with several runs has one, the difference of its rates.
+ * equally good. A row with several runs has one difference, that between its rates.
  *
  * All permutations are counted if the differences are multiples of a common fraction, as the differences of rates are,
  * or if at most 20 rows differ. Otherwise the test samples permutations, and counts the observed one among them.
@@ -250,19 +250,19 @@ export const testSignFlips = (differences: ReadonlyArray<number>): PairedTest =>
   const changed = differences.filter((value) => Math.abs(value) > 1e-12)
   if (changed.length === 0) return { p: 1, method: "exact" }
   const whole = toIntegers(changed)
-  const sum = (values: ReadonlyArray<number>): number => values.reduce((all, value) => all + value, 0)
-  if (whole !== undefined && sum(whole.map(Math.abs)) * whole.length <= maxSteps)
-    return { p: Math.min(1, countIntegerFlips(whole.map(Math.abs), sum(whole))), method: "exact" }
-  const observed = sum(changed)
+  const sumValues = (values: ReadonlyArray<number>): number => values.reduce((all, value) => all + value, 0)
+  if (whole !== undefined && sumValues(whole.map(Math.abs)) * whole.length <= maxSteps)
+    return { p: Math.min(1, countIntegerFlips(whole.map(Math.abs), sumValues(whole))), method: "exact" }
+  const observed = sumValues(changed)
   if (changed.length <= 20) {
-    const flip = (index: number): number =>
+    const flipSigns = (index: number): number =>
       changed.reduce((all, value, at) => all + ((index >> at) & 1 ? -value : value), 0)
     const count = 2 ** changed.length
-    return { p: countSums(count, observed, flip) / count, method: "exact" }
+    return { p: countSums(count, observed, flipSigns) / count, method: "exact" }
   }
   const random = makeRandom(seed)
-  const flip = (): number => changed.reduce((all, value) => all + (random() < 0.5 ? -value : value), 0)
-  const p = (countSums(sampledPermutations, observed, flip) + 1) / (sampledPermutations + 1)
+  const flipSigns = (): number => changed.reduce((all, value) => all + (random() < 0.5 ? -value : value), 0)
+  const p = (countSums(sampledPermutations, observed, flipSigns) + 1) / (sampledPermutations + 1)
   return { p, method: "sampled" }
 }
 
@@ -298,8 +298,12 @@ export const comparePairs = (differences: ReadonlyArray<number>): PairedDifferen
   const standardError = computeStandardError(differences)
   const hasTooFewRows = rows < leastRows
   const half = computeStudentQuantile(Math.max(1, rows - 1)) * (standardError ?? 0)
-  const limit = (value: number): number => Math.min(1, Math.max(-1, value))
-  const student: Interval = { low: limit(centre - half), high: limit(centre + half), method: "clustered" }
+  const clampDifference = (value: number): number => Math.min(1, Math.max(-1, value))
+  const student: Interval = {
+    low: clampDifference(centre - half),
+    high: clampDifference(centre + half),
+    method: "clustered"
+  }
   return {
     ...testSignFlips(differences),
     mean: centre,

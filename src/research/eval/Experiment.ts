@@ -4,10 +4,10 @@
  *
  * **Details**
  *
- * Configurations are ranked by their pass rate over the tasks that all of them have; equal rates have equal ranks. Every
- * attempt counts, with or without a result (`batch/Outcome`). Each configuration is compared with the first one by the
- * exact sign-flip test over tasks, so that several attempts at a task are one cluster, and the p-values are adjusted for
- * the number of comparisons by the method of Holm.
+ * Configurations are ranked by their pass rate over the tasks that all of them have; equal rates have equal ranks.
+ * Every attempt counts, with or without a result (`batch/Outcome`). Each configuration is compared with the first one
+ * by the exact sign-flip test over tasks, so that several attempts at a task are one cluster. The p-values are adjusted
+ * for the number of comparisons by the method of Holm.
  *
  * **Example** (Two configurations)
  *
@@ -16,9 +16,12 @@
  *
  * const attempt = (passed: boolean) =>
  *   EvalReport.parseAttempt({ fields: { item: "a", run: 1, passed, exit: "text_response" } })
- * const configure = (name: string, passed: boolean) => ({ name, attempts: [attempt(passed)].filter((one) => one !== undefined) })
+ * const configure = (name: string, passed: boolean) => ({
+ *   name,
+ *   attempts: [attempt(passed)].filter((one) => one !== undefined)
+ * })
  *
- * const { standings } = Experiment.make([configure("base", false), configure("new", true)])
+ * const { standings } = Experiment.makeExperiment([configure("base", false), configure("new", true)])
  * console.log(standings.map(({ rank, report }) => `${rank} ${report.name}`).join())
  * // => 1 new,2 base
  * ```
@@ -73,7 +76,7 @@ const computeRate = (attempts: ReadonlyArray<EvalReport.AttemptResult> = []): nu
   EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
 
 /** Makes the experiment of configurations, whose names must differ. */
-export const make = (configurations: ReadonlyArray<Configuration>): Experiment => {
+export const makeExperiment = (configurations: ReadonlyArray<Configuration>): Experiment => {
   const all = Array.from(new Set(configurations.flatMap(({ attempts }) => attempts.map(({ item }) => item))))
   const grouped = configurations.map(({ attempts, name }) => ({ name, byTask: groupByTask(attempts) }))
   const tasks = all.filter((task) => grouped.every(({ byTask }) => byTask.has(task)))

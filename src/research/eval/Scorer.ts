@@ -139,7 +139,7 @@ export const readReference = (fields: Json.Fields, field?: string): Reference =>
   }
 }
 
-/** Formats the references of a row for display, one a line, or its pattern if it has none. */
+/** Formats the references of a row for display, one a line, or its pattern if there are no references. */
 export const formatExpected = ({ pattern = "", references }: Reference): string =>
   references.length === 0 ? pattern : references.join("\n")
 

@@ -7,8 +7,9 @@
  * The results file is the journal of the run (`batch/RowJournal`). Each line records a task that has ended. For a
  * results file `x.jsonl`, two more files are written to the same directory. `x.predictions.jsonl` contains the
  * predictions for SWE-bench (`instance_id`, `model_name_or_path`, `model_patch`) and is rewritten at the end of every
- * run. `x.failed.jsonl` contains the rows of tasks in which the model failed, with the work done until then: trajectory,
- * patch, model and calls. The next run tries these tasks again. Until it does, their patches are predictions, too.
+ * run. `x.failed.jsonl` contains the rows of tasks in which the model failed, with the work done until then, such as
+ * trajectory, patch, model and calls. The next run tries these tasks again. Until it does, their patches are
+ * predictions, too.
  *
  * **Example** (Solving tasks with an application's agent)
  *
@@ -337,7 +338,7 @@ export const sumTotals = (rows: ReadonlyArray<ScoredRow>): Totals => {
     counted: counted.length,
     evaluated,
     resolved,
-    outcomes: Outcome.summarize(counted.map(({ kind }) => kind)),
+    outcomes: Outcome.summarizeKinds(counted.map(({ kind }) => kind)),
     interval: EvalStatistics.computeWilsonInterval(resolved, counted.length),
     failToPass: sumPart("failToPass"),
     passToPass: sumPart("passToPass")

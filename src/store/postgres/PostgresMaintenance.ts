@@ -4,7 +4,7 @@
  * **Details**
  *
  * Old conversations are removed only on request: several machines share the database, so no program removes sessions by
- * itself when it starts. Sizes are those of the whole database.
+ * itself when it starts. Sizes cover the whole database.
  */
 import * as Effect from "effect/Effect"
 import { SessionBusy } from "../../base/domain/AgentError.ts"
@@ -126,7 +126,7 @@ const readStats = Effect.fnUntraced(function* (sql: PostgresClient.Client) {
 })
 
 /** Creates the maintenance service of an open database and its store. */
-export const make = ({ read, sql, store, write }: Place): Maintenance => ({
+export const makeMaintenance = ({ read, sql, store, write }: Place): Maintenance => ({
   stats: read("stats", readStats(sql)),
   remove: Effect.fnUntraced(function* (id: SessionId) {
     const count = yield* write("remove", removeFamily(sql, id))
@@ -159,6 +159,8 @@ export const make = ({ read, sql, store, write }: Place): Maintenance => ({
 
 /** Creates the retention service of an open database. */
 export const makeRetention = ({ read, sql, write }: Place): Retention => {
+  const selectSource = (source: string | undefined) =>
+    source === undefined ? sql`` : sql`AND count(*) FILTER (WHERE family.id = family.root AND source = ${source}) = 1`
   const selectOldRoots = ({ before, source }: Limit, root?: string) =>
     sql<{ readonly root: string }>`
       ${selectFamilies(sql, root)}
@@ -167,7 +169,7 @@ export const makeRetention = ({ read, sql, write }: Place): Retention => {
       HAVING max(greatest(updated_at, coalesce(ended_at, 0))) < ${before}
         AND count(*) FILTER (WHERE ended_at IS NULL
           AND (family.id = family.root OR source NOT IN ${sql.in(hiddenSources)})) = 0
-        ${source === undefined ? sql`` : sql`AND count(*) FILTER (WHERE family.id = family.root AND source = ${source}) = 1`}`
+        ${selectSource(source)}`
   return {
     expired: (limit) =>
       read(

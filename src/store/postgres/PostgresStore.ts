@@ -317,7 +317,7 @@ const make = (
     store,
     search: PostgresSearch.make(sql, read),
     activity: makeActivity(sql, read, record, PostgresLeases.listHeldSessions(sql)),
-    maintenance: PostgresMaintenance.make({ sql, read, write, store }),
+    maintenance: PostgresMaintenance.makeMaintenance({ sql, read, write, store }),
     retention: PostgresMaintenance.makeRetention({ sql, read, write, store }),
     together: (writes) =>
       Effect.catchIf(sql.transaction(writes), isSqlError, (error) => Effect.fail(described("write")(error)))

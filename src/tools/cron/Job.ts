@@ -57,7 +57,7 @@ const work = {
 } as const
 
 /** Maximum number of missed due times that a job lists. */
-export const listedMissed = 20
+const listedMissed = 20
 
 /** A scheduled job. */
 export const Job = Schema.Struct({
@@ -278,7 +278,7 @@ const sweepRunning = (job: Job, running: NonNullable<Job["running"]>, now: numbe
 
 /**
  * Updates a job after a time without a scheduler: a run whose process died is recorded as failed, and due times too old
- * to catch up as missed. A next time from a clock that was ahead is computed again. Otherwise returns the job unchanged.
+ * to catch up as missed. A next time from a clock that was ahead is computed again. Otherwise returns the same job.
  */
 export const sweepJob = (job: Job, now: number): Job => {
   const { next_run_at, running, state } = job

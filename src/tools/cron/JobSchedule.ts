@@ -11,8 +11,8 @@
  * | `2026-03-01T09:00`, `2026-03-01T09:00:00+01:00` | once; without an offset in the schedule's time zone |
  *
  * The time zone is part of the schedule, so that a schedule keeps its meaning if the machine moves. A time skipped by
- * the clock runs right after the gap. A time that occurs twice runs the first time; if the hour of an expression is `*`,
- * it runs both times, so that an hourly job runs every hour.
+ * the clock runs right after the gap. A time that occurs twice runs the first time. An expression with the hour `*`
+ * runs both times, so that an hourly job runs every hour.
  *
  * **Gotchas**
  *

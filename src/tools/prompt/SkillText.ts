@@ -13,7 +13,7 @@ import type * as SkillIndex from "./SkillIndex.ts"
 const descriptionLengths = [300, 120, 40] as const
 
 /** Maximum length of the index in a system prompt, in characters. */
-export const maxIndex = 40_000
+const maxIndex = 40_000
 
 const systems: Readonly<Record<string, ReadonlyArray<string>>> = {
   darwin: ["macos", "darwin", "mac", "osx"],

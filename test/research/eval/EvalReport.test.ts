@@ -158,7 +158,7 @@ describe("EvalReport", () => {
       name,
       attempts: [...ids, ...more].flatMap((id, index) => [attempt(id, 1, passes(index)), attempt(id, 2, passes(index))])
     })
-    const experiment = Experiment.make([
+    const experiment = Experiment.makeExperiment([
       configure("low", () => false),
       configure("best", () => true, ["only here"]),
       configure("same", (index) => index % 2 === 0),
