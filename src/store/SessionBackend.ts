@@ -194,15 +194,12 @@ interface ServerOptions {
 /** Layer with the sessions and the run record in a Postgres database. Creates missing tables. */
 export const layerPostgres = (
   options: ServerOptions
-): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity> =>
+): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
   Layer.effectContext(
-    Effect.map(
-      openOnce(
-        Effect.flatMap(
-          Effect.promise(() => import("./postgres/PostgresStore.ts")),
-          ({ open }) => open(options)
-        )
-      ),
-      makeSharedServices
+    makeServices(
+      Effect.flatMap(
+        Effect.promise(() => import("./postgres/PostgresStore.ts")),
+        ({ open }) => open(options)
+      )
     )
   )

@@ -11,11 +11,13 @@ import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Json from "../base/domain/Json.ts"
+import type { Entry } from "../base/domain/RecordEvent.ts"
 import * as Redaction from "../base/domain/Redaction.ts"
 import * as TurnContext from "../base/domain/TurnContext.ts"
 import * as TarArchive from "../base/domain/TarArchive.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as Compression from "../base/platform/Compression.ts"
+import { RunRecord } from "./RunRecord.ts"
 import { type Session, SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
 
@@ -75,6 +77,22 @@ export const readSession = (session: Session): Effect.Effect<unknown, SessionSto
   Effect.gen(function* () {
     const encodings = yield* Effect.forEach(yield* readMessages(session.id), encodeMessage)
     return Redaction.redactValue({ ...toSummary(session), system_prompt: session.systemPrompt, messages: encodings })
+  })
+
+/** Encodes an entry of the run record. A message that the session contains is left out. */
+const encodeEntry = (entry: Entry): ReadonlyArray<unknown> => {
+  const { event } = entry
+  const isJoined = event._tag === "MessageAppended" && event.position !== undefined
+  const stored = StoredForm.encodeEntry(isJoined ? { ...entry, event: { ...event, message: undefined } } : entry)
+  return Result.isFailure(stored) ? [] : [Option.getOrNull(Json.parse(stored.success))]
+}
+
+/** Reads a session like {@link readSession}, with the entries of its run record under `run_record`. */
+export const readWithRecord = (session: Session): Effect.Effect<unknown, SessionStoreError, RunRecord | SessionStore> =>
+  Effect.gen(function* () {
+    const whole = yield* readSession(session)
+    const entries = yield* RunRecord.use((record) => Stream.runCollect(record.read({ sessionId: session.id })))
+    return { ...Json.readFields(whole), run_record: Redaction.redactValue(entries.flatMap(encodeEntry)) }
   })
 
 /** Tests, by the file name, whether a file is an archive with one file for each session. */

@@ -1,5 +1,5 @@
 /**
- * Imports sessions from a file with lines in the form of {@link SessionExport.readSession}.
+ * Imports sessions from a file with lines in the form of {@link SessionExport.readWithRecord}.
  *
  * **Details**
  *
@@ -18,7 +18,9 @@ import { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as Json from "../base/domain/Json.ts"
+import type { Entry } from "../base/domain/RecordEvent.ts"
 import * as TurnContext from "../base/domain/TurnContext.ts"
+import { RunRecord } from "./RunRecord.ts"
 import { type ForeignSession, SessionMaintenance } from "./SessionMaintenance.ts"
 import { SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
@@ -47,13 +49,17 @@ const Line = Schema.Struct({
   }),
   cost: Schema.optional(Cost.Spent),
   system_prompt: Schema.String,
-  messages: Schema.Array(Schema.Unknown)
+  messages: Schema.Array(Schema.Unknown),
+  /** Absent in exports of earlier versions. */
+  run_record: Schema.optional(Schema.Array(Schema.Unknown))
 })
 const decodeLine = Schema.decodeUnknownResult(Line)
 
 interface ImportedSession {
   readonly session: ForeignSession
   readonly messages: ReadonlyArray<Prompt.Message>
+  /** Entries of the run record as they are in the file. */
+  readonly record: ReadonlyArray<unknown>
 }
 
 /** Parses one line. Fails with the reason why it cannot be read. */
@@ -75,6 +81,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
     model,
     parent_id,
     provider,
+    run_record: record = [],
     source,
     started_at,
     system_prompt,
@@ -95,6 +102,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
   }
   return Result.succeed({
     messages: decoded,
+    record,
     session: {
       id: Ids.SessionId.make(id),
       source,
@@ -133,12 +141,27 @@ export interface ImportResult {
   readonly refused: number
 }
 
+/** Reads the entries of a run record for the session with a new id. Entries that cannot be read are left out. */
+const readRecord = (
+  record: ReadonlyArray<unknown>,
+  sessionId: Ids.SessionId,
+  renamed: ReadonlyMap<string, Ids.SessionId>
+): ReadonlyArray<Entry> =>
+  record.flatMap((stored) => {
+    const text = JSON.stringify(stored, (key, value: unknown) =>
+      (key === "sessionId" || key === "source") && typeof value === "string" ? (renamed.get(value) ?? value) : value
+    )
+    const entry = Option.getOrUndefined(StoredForm.getValue(StoredForm.readEntry(text)))
+    return entry === undefined ? [] : [{ ...entry, sessionId }]
+  })
+
 /** Adds the sessions in the text of an export. With `newIds`, a session whose id already exists gets a new id. */
 export const addSessions = Effect.fnUntraced(function* (
   text: string,
   { newIds }: { readonly newIds: boolean }
-): Effect.fn.Return<ImportResult, SessionStoreError, SessionMaintenance | SessionStore> {
+): Effect.fn.Return<ImportResult, SessionStoreError, RunRecord | SessionMaintenance | SessionStore> {
   const store = yield* SessionStore
+  const runRecord = yield* RunRecord
   const maintenance = yield* SessionMaintenance
   const added: Array<Ids.SessionId> = []
   const notes: Array<string> = []
@@ -147,6 +170,8 @@ export const addSessions = Effect.fnUntraced(function* (
     refused++
     notes.push(message)
   }
+  // Read once: the import is the only writer of most stores. A title that another program takes refuses its line.
+  const titles = new Set((yield* store.list({ limit: Number.MAX_SAFE_INTEGER })).flatMap(({ title }) => title ?? []))
   const renamed = new Map<string, Ids.SessionId>()
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue
@@ -156,7 +181,7 @@ export const addSessions = Effect.fnUntraced(function* (
       refuseLine(`${name} ${found.failure}`)
       continue
     }
-    const { messages, session } = found.success
+    const { messages, record, session } = found.success
     const isThere = Option.isSome(yield* store.get(session.id))
     if (isThere && !newIds) {
       refuseLine(`${name}: session ${session.id} exists already; pass --new-ids to add it under a new id`)
@@ -171,13 +196,19 @@ export const addSessions = Effect.fnUntraced(function* (
     const before = session.continues === undefined ? undefined : (renamed.get(session.continues) ?? session.continues)
     // A session can have only one continuation, so a copy of a continuation is not linked to the same session.
     const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
-    const isTaken = session.title !== undefined && (yield* isTitleTaken(session.title))
+    const { title } = session
+    const isTaken = title !== undefined && titles.has(title)
     if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)
     yield* maintenance
       .add({ ...session, id, parentId, continues, title: isTaken ? undefined : session.title }, messages)
       .pipe(
+        Effect.andThen(record.length === 0 ? Effect.void : runRecord.append(readRecord(record, id, renamed))),
         Effect.matchEffect({
-          onSuccess: () => Effect.sync(() => void added.push(id)),
+          onSuccess: () =>
+            Effect.sync(() => {
+              added.push(id)
+              if (title !== undefined) titles.add(title)
+            }),
           // If the disk is full or the store is locked, the import ends. The sessions that were already imported are
           // retained.
           onFailure: (error) =>
@@ -195,8 +226,3 @@ export const addSessions = Effect.fnUntraced(function* (
   }
   return { added, notes, refused }
 })
-
-const isTitleTaken = (title: string) =>
-  SessionStore.use((store) =>
-    Effect.map(store.list({ limit: Number.MAX_SAFE_INTEGER }), (all) => all.some((one) => one.title === title))
-  )

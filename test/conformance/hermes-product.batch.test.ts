@@ -75,7 +75,7 @@ describe("hermes-product.md, batch and training data", () => {
           merged[0]?.conversations
             .filter(({ from }) => from === "gpt")
             .map(({ value }) => value.split("\n<tool_call>")[0]),
-          ["<think>\nlet me look\n</think>", "<think>\n\n</think>\nIt is done."]
+          ["<think>\nlet me look\n</think>", "<think>\n</think>\nIt is done."]
         )
         const tombstones = [...read("batch_0.jsonl"), ...read("batch_1.jsonl")].filter(
           ({ discarded }) => discarded !== undefined

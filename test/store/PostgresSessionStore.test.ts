@@ -330,7 +330,7 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
       Effect.gen(function* () {
         assert.strictEqual(
           yield* refused("mysql://a:secret@localhost/x"),
-          "cluster.database_url is not a Postgres address: write postgres://user:password@host:port/database"
+          "store.url or cluster.database_url is not a Postgres address: write postgres://user:password@host:port/database"
         )
         assert.match(
           yield* refused("postgres://a:secret@127.0.0.1:1/x"),
@@ -338,7 +338,7 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         )
         assert.match(
           yield* refused(server.url("x", "nowhere")),
-          /nowhere: no such database; create it, or correct cluster\.database_url$/
+          /nowhere: no such database; create it, or correct store\.url or cluster\.database_url$/
         )
         assert.match(
           yield* refused(server.url("x").replace("hermes@", "stranger:secret@")),

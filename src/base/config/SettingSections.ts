@@ -491,6 +491,12 @@ export const cron = F.optionalSection({
   runTimeoutSeconds: F.withDefault(F.seconds, 3600)
 })
 
+/** `store`: the database of sessions, for all commands. */
+export const store = F.optionalSection({
+  /** Address of a Postgres database; without it, sessions are in `state.db` of the home directory. */
+  url: F.optional(F.secret)
+})
+
 /** `cluster`: several runner processes that share one Postgres database. */
 export const cluster = F.optionalSection({
   /** Address of the database: `postgres://user:password@host:port/database`. */

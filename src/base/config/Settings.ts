@@ -188,6 +188,7 @@ const fields = {
   codeExecution: Sections.codeExecution,
   mcpServers: F.withDefault(F.record(Sections.mcpServer), {}),
   cron: Sections.cron,
+  store: Sections.store,
   cluster: Sections.cluster,
   server: Sections.server,
 

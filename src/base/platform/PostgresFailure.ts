@@ -47,7 +47,8 @@ export const formatPlace = (url: Redacted.Redacted): string => {
   }
 }
 
-const setting = "cluster.database_url"
+/** Settings from which an address may come. */
+const setting = "store.url or cluster.database_url"
 
 /** Describes the failure of a statement in the database at `url`. */
 export const describe = (url: Redacted.Redacted, error: SqlError): string => {

@@ -28,6 +28,7 @@ import * as SkillText from "../../tools/prompt/SkillText.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
 import { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import * as AcpAgent from "../../serve/server/acp/AcpAgent.ts"
+import * as StoredSessions from "../runtime/StoredSessions.ts"
 import * as EditorFiles from "../../tools/builtin/file/EditorFiles.ts"
 import * as AcpSession from "../../serve/server/acp/AcpSession.ts"
 import * as ChangeSets from "../../store/ChangeSets.ts"
@@ -280,7 +281,6 @@ const mentionTrust = Effect.fnUntraced(function* (folder: string) {
  */
 export const make = Effect.gen(function* () {
   const program = yield* Program
-  const home = yield* Home
   // Omits the scope of the program, so that resources opened by a session are closed with the session.
   const context = Context.omit(Scope.Scope)(
     yield* Effect.context<Environment | FileSystem.FileSystem | Home | Output | Path.Path | Settings>()
@@ -293,15 +293,13 @@ export const make = Effect.gen(function* () {
     yield* Effect.context<Effect.Services<typeof CommandSettings.load>>()
   )
 
-  /** Runs an effect with the session store of the home directory. */
+  const { layer } = yield* StoredSessions.findStore(yield* Settings)
+
+  /** Runs an effect with the session store. */
   const withSessionStore = <A, E extends { readonly message: string }>(
     work: Effect.Effect<A, E, RunRecord | SessionStore.SessionStore>
   ): Effect.Effect<A, AcpSession.AcpFailure> =>
-    work.pipe(
-      Effect.provide(SessionStore.layerSqlite({ path: home.database })),
-      Effect.mapError(toInternalFailure),
-      Effect.provideContext(context)
-    )
+    work.pipe(Effect.provide(layer), Effect.mapError(toInternalFailure), Effect.provideContext(context))
 
   const host: AcpAgent.AcpHost = {
     open: Effect.fnUntraced(function* (request) {

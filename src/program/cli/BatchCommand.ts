@@ -145,7 +145,23 @@ const compress = Command.make("compress", compressFlags, (flags) =>
   )
 ).pipe(Command.withDescription("Shorten trajectories to a token target by summarising their middle"))
 
+const check = Command.make(
+  "check",
+  {
+    trajectories: Argument.String("trajectories").pipe(
+      Argument.withDescription("Directory of a run, its name in data/, or a file of trajectories")
+    ),
+    trainer: Flags.makeChoice("for", ["llama-factory", "axolotl", "trl"], "Trainer that reads the rows"),
+    json
+  },
+  (flags) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./BatchCheck.ts")),
+      ({ checkTrajectories }) => checkTrajectories(flags)
+    )
+).pipe(Command.withDescription("Find rows that a trainer would drop; exit code 1 if there are any"))
+
 /** The command `hermes batch`. */
 export const command = Command.make("batch").pipe(
-  Command.withSubcommands([run, stats, merge, show, diff, view, compress])
+  Command.withSubcommands([run, stats, merge, show, diff, view, compress, check])
 )

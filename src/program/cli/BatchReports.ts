@@ -25,7 +25,7 @@ import { formatDollars } from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /** Finds the directory of a run by a path, or by a name below `data/`. */
-const findRunDirectory = Effect.fnUntraced(function* (reference: string) {
+export const findRunDirectory = Effect.fnUntraced(function* (reference: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const runs = paths.resolve(getWorkingDirectory(), "data")
@@ -63,11 +63,13 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
   directory: reference,
   json
 }: RunReference & { readonly json: boolean }) {
-  const { manifest, results } = yield* openRun(reference)
+  const { directory, manifest, results } = yield* openRun(reference)
   const totals = BatchFiles.makeTotals()
   const known = BatchFiles.collectKnown(manifest)
   yield* Stream.runForEach(results, (row) => Effect.sync(() => BatchFiles.addRow(totals, row, known)))
-  const found = BatchFiles.toStatistics(totals, manifest, { at: manifest.created_at, seconds: 0 })
+  const paths = yield* Path.Path
+  const { failures } = yield* BatchFiles.readPrevious(paths.join(directory, BatchFiles.names.statistics))
+  const found = BatchFiles.toStatistics(totals, manifest, { at: manifest.created_at, seconds: 0, failures })
   if (json) {
     const { completed_at: _, duration_seconds: __, ...rest } = found
     return yield* printLine(SafeText.toJson(rest, 2))
@@ -91,6 +93,10 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
         ...Object.entries(found.exits)
           .filter(([exit]) => exit !== "text_response")
           .map(([exit, count]) => ["", `${exit}: ${count}`]),
+        ...Object.entries(failures).map(([kind, count]) => [
+          "failed",
+          `${Json.readWord(count)}: ${kind.replaceAll("_", " ")}`
+        ]),
         ...Object.entries(found.discards).map(([reason, count]) => ["discarded", `${count}: ${reason}`]),
         ...(rows.with_unknown_tools === 0 ? [] : [["left out", `${rows.with_unknown_tools} rows with unknown tools`]]),
         ...(rows.gone === 0 ? [] : [["gone", `${rows.gone} rows that changed or are no longer in the dataset`]]),

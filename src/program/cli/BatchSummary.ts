@@ -3,6 +3,7 @@
  */
 import * as BatchFiles from "../../research/batch/BatchFiles.ts"
 import type * as BatchRun from "../../research/batch/BatchRun.ts"
+import * as Outcome from "../../research/batch/Outcome.ts"
 import type { Progress } from "../../research/batch/RowPool.ts"
 import * as BatchProgress from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
@@ -22,19 +23,32 @@ export const describeInterruption = (runName: string, last: Progress | undefined
     : `Interrupted: ${BatchProgress.listFacts(last)[0] ?? ""} done. Rows in flight are not ` +
       `saved.\n${formatResumeHint(runName)}`
 
-const listCounts = ({ costUsd, failed, statistics: { rows }, tokens }: BatchRun.Report, left: number) => [
-  [
-    "  finished",
-    rows.gone === 0
-      ? String(rows.finished)
-      : `${rows.finished}, including ${rows.gone} of rows that changed or are no longer in the dataset`
-  ],
-  ...(rows.discarded === 0 ? [] : [["  discarded", `${rows.discarded} (no reasoning in any turn)`]]),
-  ...(failed === 0 ? [] : [["  failed", String(failed)]]),
-  ...(left === 0 ? [] : [["  not begun", String(left)]]),
-  ["  tokens", tokens.toLocaleString("en-US")],
-  ...(costUsd === undefined || costUsd === 0 ? [] : [["  cost", BatchProgress.formatDollars(costUsd)]])
-]
+const formatFailed = ({ failed, failures }: Pick<BatchRun.Report, "failed" | "failures">): string => {
+  const kinds = Outcome.describeFailures(Outcome.summarizeKinds(failures.map(({ kind }) => kind)))
+  return kinds === "" ? String(failed) : `${failed} (${kinds})`
+}
+
+const listCounts = (report: BatchRun.Report, left: number) => {
+  const {
+    costUsd,
+    failed,
+    statistics: { rows },
+    tokens
+  } = report
+  return [
+    [
+      "  finished",
+      rows.gone === 0
+        ? String(rows.finished)
+        : `${rows.finished}, including ${rows.gone} of rows that changed or are no longer in the dataset`
+    ],
+    ...(rows.discarded === 0 ? [] : [["  discarded", `${rows.discarded} (no reasoning in any turn)`]]),
+    ...(failed === 0 ? [] : [["  failed", formatFailed(report)]]),
+    ...(left === 0 ? [] : [["  not begun", String(left)]]),
+    ["  tokens", tokens.toLocaleString("en-US")],
+    ...(costUsd === undefined || costUsd === 0 ? [] : [["  cost", BatchProgress.formatDollars(costUsd)]])
+  ]
+}
 
 const listFailures = (failures: BatchRun.Report["failures"]): ReadonlyArray<string> => [
   ...failures

@@ -69,6 +69,7 @@ const describeJob = (job: Job): string => {
     next === undefined ? undefined : `next ${next}`,
     job.last_status === null ? undefined : `last ${job.last_status}`,
     `runs ${JobView.formatProgress(job)}`,
+    JobView.formatMissed(job),
     job.model.model ?? undefined
   ]
   const lines = [

@@ -65,10 +65,11 @@ const compareCommand = Command.make(
   {
     first: makeResultsArgument("first"),
     second: makeResultsArgument("second"),
+    others: makeResultsArgument("others").pipe(Argument.variadic()),
     page: Flags.makeText("page", "PATH", "Write the comparison as one HTML page"),
     json
   },
   (flags) => Effect.flatMap(loadResults, ({ compare }) => compare(flags))
-).pipe(Command.withDescription("Compare two configurations on common rows, by a paired test"))
+).pipe(Command.withDescription("Compare configurations on common rows; three or more are ranked"))
 
 export const command = Command.make("eval").pipe(Command.withSubcommands([runCommand, showCommand, compareCommand]))

@@ -15,6 +15,7 @@ import * as RowJournal from "../../research/batch/RowJournal.ts"
 import * as RowPool from "../../research/batch/RowPool.ts"
 import * as EvalPage from "../../research/eval/EvalPage.ts"
 import * as EvalReport from "../../research/eval/EvalReport.ts"
+import * as Experiment from "../../research/eval/Experiment.ts"
 import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as OutputFile from "./OutputFile.ts"
@@ -108,9 +109,16 @@ export const readAttempts = Effect.fnUntraced(
     failures: ReadonlyArray<RowPool.FailedRow> = []
   ) {
     const lines = new Map((yield* Stream.runCollect(journal.results)).map((found) => [found.id, found]))
-    const causes = new Map(failures.map(({ id, message }) => [id, message]))
+    // Failures of earlier runs count until their attempts run again.
+    const causes = new Map<string, RowJournal.AttemptFailure>()
+    for (const attempt of attempts) {
+      const last = journal.attempts.get(attempt.id)
+      if (last?.failure !== undefined && RowPool.isSameRow(last, attempt)) causes.set(attempt.id, last.failure)
+    }
+    for (const failure of failures) causes.set(failure.id, failure)
+    const failed = new Set(failures.map(({ id }) => id))
     const finished = attempts.flatMap((attempt) => {
-      const found = causes.has(attempt.id) ? undefined : lines.get(attempt.id)
+      const found = failed.has(attempt.id) ? undefined : lines.get(attempt.id)
       return found === undefined || !RowPool.isSameRow(found, attempt) ? [] : (EvalReport.parseAttempt(found) ?? [])
     })
     return {
@@ -178,13 +186,53 @@ export const show = Effect.fn("hermes eval show")(function* ({
   yield* printLine(json ? SafeText.toJson(EvalReport.toWire(report), 2) : renderFacts(report))
 })
 
-/** Compares results. */
-export const compare = Effect.fn("hermes eval compare")(function* (flags: {
+/** Values of the flags of `hermes eval compare`. */
+interface CompareFlags {
   readonly first: string
   readonly second: string
+  readonly others: ReadonlyArray<string>
   readonly page: string | undefined
   readonly json: boolean
-}) {
+}
+
+/** Ranks three or more results. */
+const rankResults = Effect.fnUntraced(function* (flags: CompareFlags) {
+  const paths = [flags.first, flags.second, ...flags.others]
+  const found = yield* Effect.forEach(paths, readResults)
+  const areNamesDistinct = new Set(found.map(({ name }) => name)).size === found.length
+  const named = found.map((results, index) => ({
+    ...results,
+    name: areNamesDistinct ? results.name : (paths[index] ?? results.name)
+  }))
+  if (new Set(named.map(({ name }) => name)).size < named.length)
+    return yield* makeUsageFailure("the same results are given twice: name each configuration once")
+  const scorers = found.map(({ evaluation }) => JSON.stringify(evaluation.configuration["scorers"]))
+  if (new Set(scorers).size > 1)
+    yield* printWarnings(['the scorers differ: "passed" does not mean the same in all of them'])
+  const experiment = Experiment.makeExperiment(named)
+  yield* Effect.forEach(experiment.standings, ({ report }) => warnOfMissingResults(report), { discard: true })
+  if (experiment.tasks.length === 0)
+    return yield* makeUsageFailure("the results have no rows in common: compare results of the same dataset")
+  if (flags.page !== undefined) {
+    const parts = named.map(({ attempts, name }) => ({ attempts, report: EvalReport.make(name, attempts) }))
+    yield* OutputFile.write(flags.page, EvalPage.renderLeaderboard("Leaderboard", experiment, parts))
+  }
+  if (flags.json) return yield* printLine(SafeText.toJson(Experiment.toWire(experiment), 2))
+  yield* printLine(
+    [
+      renderTable([
+        EvalPage.leaderboardColumns,
+        ...experiment.standings.map((standing) => EvalPage.listStanding(standing).map(SafeText.toLine))
+      ]),
+      "",
+      ...EvalPage.listLeaderboardNotes(experiment)
+    ].join("\n")
+  )
+})
+
+/** Compares results. */
+export const compare = Effect.fn("hermes eval compare")(function* (flags: CompareFlags) {
+  if (flags.others.length > 0) return yield* rankResults(flags)
   const [first, second] = [yield* readResults(flags.first), yield* readResults(flags.second)]
   const [a, b] =
     first.name === second.name

@@ -31,6 +31,7 @@ const rollout = Command.make(
     temperature: Flags.takeLast(Flag.Finite("temperature").pipe(Flag.withMetavar("N")), "Sampling temperature (1.0)"),
     distribution: Flags.makeText("distribution", "NAME", "Toolset distribution of each group"),
     parser: Flags.makeText("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
+    failedReward: Flags.makeChoice("failed-reward", ["masked", "zero"], "Reward of a failed run or verifier (masked)"),
     evaluateEvery: Flags.makeInteger("evaluate-every", "N", "Groups between two evaluations"),
     weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, stored with every episode"),
     atropos,

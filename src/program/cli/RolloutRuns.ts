@@ -40,6 +40,7 @@ export interface RolloutFlags {
   readonly temperature: number | undefined
   readonly distribution: string | undefined
   readonly parser: string | undefined
+  readonly failedReward: RolloutSettings.RolloutSettings["failedReward"] | undefined
   readonly evaluateEvery: number | undefined
   readonly weightsVersion: string | undefined
   readonly atropos: string | undefined
@@ -66,30 +67,38 @@ const formatScore = (value: number): string => value.toFixed(2)
 
 const formatGroup = ({ group, leftOut, metrics, number }: GroupReport): string => {
   const failed = group.members.flatMap(({ score }) => score.cause ?? [])
+  const masked = metrics["rollouts/masked"] ?? 0
   return [
     `${String(number).padStart(3)}  reward ${formatScore(metrics["reward/mean"] ?? 0)} ± ` +
       `${formatScore(metrics["reward/std"] ?? 0)}`,
     RunnerCommand.formatCount(group.members.length, "rollout"),
     ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
-    ...(leftOut.length === 0
+    ...(leftOut.length === masked
       ? [`${Math.round(metrics["tokens/trained"] ?? 0)} tokens each`]
-      : [`${leftOut.length} without tokens`])
+      : [`${leftOut.length - masked} without tokens`])
   ].join(", ")
 }
 
-const formatSummary = (
-  { evaluation, failed, groups, meanReward, rollouts, trainable }: Summary,
-  directory: string
-): string =>
-  [
+/** Describes failed rollouts: all count as 0 in the mean, and masked ones are not trained on. */
+const describeFailed = ({ failed, masked, meanScoredReward }: Summary): string => {
+  if (failed === 0) return ""
+  if (masked === 0) return ` (${failed} failed, worth 0)`
+  const rest = meanScoredReward === undefined ? "" : `; mean reward without them ${formatScore(meanScoredReward)}`
+  return ` (${failed} failed, ${masked} masked${rest})`
+}
+
+const formatSummary = (summary: Summary, directory: string): string => {
+  const { evaluation, groups, meanReward, rollouts, trainable } = summary
+  return [
     `${RunnerCommand.formatCount(groups, "group")}, ` +
-      `${RunnerCommand.formatCount(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, ` +
+      `${RunnerCommand.formatCount(rollouts, "rollout")}${describeFailed(summary)}, ` +
       `mean reward ${meanReward === undefined ? "unknown" : formatScore(meanReward)}, ${trainable} can train`,
     ...(evaluation === undefined
       ? []
       : [`Evaluation: mean reward ${formatScore(evaluation["eval/reward/mean"] ?? 0)}`]),
     `Output: ${directory}`
   ].join("\n")
+}
 
 /** A run of an environment in a separate runtime. */
 interface RolloutJob {
@@ -226,6 +235,7 @@ const toRolloutOptions = (
     toolCallParser: flags.parser,
     weightsVersion: flags.weightsVersion,
     stepsPerEvaluation: flags.evaluateEvery ?? 0,
+    failedReward: flags.failedReward ?? defaults.failedReward,
     onGroup
   }
 }

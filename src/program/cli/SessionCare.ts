@@ -22,9 +22,10 @@ import * as SessionExport from "../../store/SessionExport.ts"
 import * as SessionImport from "../../store/SessionImport.ts"
 import * as SessionMaintenance from "../../store/SessionMaintenance.ts"
 import { defaultLimit as defaultHits, hiddenSources, type Hit, SessionSearch } from "../../store/SessionSearch.ts"
-import { layerSqlite, type Session, SessionStore } from "../../store/SessionStore.ts"
+import { type Session, SessionStore } from "../../store/SessionStore.ts"
 import * as StoredForm from "../../store/StoredForm.ts"
 import * as Title from "../../store/Title.ts"
+import * as StoredSessions from "../runtime/StoredSessions.ts"
 import * as Confirm from "./Confirm.ts"
 import { failed, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -221,7 +222,6 @@ const importCommand = Command.make(
   },
   Effect.fn("hermes sessions import")(function* ({ file, newIds }) {
     const fs = yield* FileSystem.FileSystem
-    const { database } = yield* Home
     const makeReadFailure = (reason: string) => makeUsageFailure(`cannot read ${file}: ${reason}`)
     const bytes = yield* Effect.mapError(fs.readFile(file), (error) => makeReadFailure(describeReason(error)))
     const text = SessionExport.isArchive(file)
@@ -229,7 +229,7 @@ const importCommand = Command.make(
       : new TextDecoder().decode(bytes)
     const { added, notes, refused } = yield* Effect.provide(
       SessionImport.addSessions(text, { newIds }),
-      layerSqlite({ path: database })
+      StoredSessions.layerConfigured
     )
     for (const told of notes) yield* printNote(Redaction.redactText(SafeText.toLine(told)))
     yield* printLine(

@@ -22,6 +22,7 @@ import type * as Ids from "../../base/domain/Ids.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import type * as Flags from "./Flags.ts"
 import { printNote, type Output } from "./ProgramOutput.ts"
+import * as StoredSessions from "../runtime/StoredSessions.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /** Session in which a command works. */
@@ -31,7 +32,7 @@ export interface ChosenSession {
   readonly known: SessionStore.Session | undefined
 }
 
-/** Services of the session store in the home directory. */
+/** Services of the session store. */
 type StoreServices =
   | RunRecord
   | SessionActivity
@@ -44,8 +45,8 @@ type StoreServices =
 export const forReading = true
 
 /**
- * Runs `work` with the session store of the home directory, or `otherwise` if its database does not exist yet. The
- * database is not created.
+ * Runs `work` with the session store that the settings select, or `otherwise` if its file does not exist yet. The file
+ * is not created.
  */
 export const withStore = <A, E>(
   work: Effect.Effect<A, E, StoreServices | FileSystem.FileSystem | Path.Path>,
@@ -53,11 +54,8 @@ export const withStore = <A, E>(
   readOnly = false
 ): Effect.Effect<A, E, FileSystem.FileSystem | Home | Path.Path> =>
   Effect.gen(function* () {
-    const { database } = yield* Home
-    const fs = yield* FileSystem.FileSystem
-    // If the path cannot be examined, the store reports the error.
-    const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => true)
-    return yield* isThere ? Effect.provide(work, SessionStore.layerSqlite({ path: database, readOnly })) : otherwise
+    const { exists, layer } = yield* StoredSessions.findConfigured(readOnly)
+    return yield* (yield* exists) ? Effect.provide(work, layer) : otherwise
   })
 
 /**

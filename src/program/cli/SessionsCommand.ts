@@ -18,6 +18,7 @@ import * as Ids from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as Usage from "../../base/domain/Usage.ts"
+import type { RunRecord } from "../../store/RunRecord.ts"
 import * as SessionExport from "../../store/SessionExport.ts"
 import { hiddenSources } from "../../store/SessionSearch.ts"
 import * as SessionRetention from "../../store/SessionRetention.ts"
@@ -217,7 +218,7 @@ interface ExportedSessions {
 /** Renders sessions as one document in a format. */
 const renderDocument = Effect.fnUntraced(function* (format: Format, sessions: ReadonlyArray<Session>) {
   if (format === "jsonl")
-    return (yield* Effect.forEach(sessions, SessionExport.readSession))
+    return (yield* Effect.forEach(sessions, SessionExport.readWithRecord))
       .map((whole) => `${SafeText.toJson(whole)}\n`)
       .join("")
   const all = yield* Effect.forEach(sessions, (session) =>
@@ -265,7 +266,7 @@ const exportCommand = Command.make(
     const isArchive = output !== undefined && SessionExport.isArchive(output)
     const exportSessions = Effect.fnUntraced(function* (
       sessions: ReadonlyArray<Session>
-    ): Effect.fn.Return<ExportedSessions, SessionStoreError, SessionStore> {
+    ): Effect.fn.Return<ExportedSessions, SessionStoreError, RunRecord | SessionStore> {
       return {
         count: sessions.length,
         content: yield* isArchive ? makeArchive(format, sessions) : renderDocument(format, sessions)

@@ -64,6 +64,7 @@ const scoreTask = Effect.fnUntraced(function* (
     model,
     patch,
     status: evaluated?.status,
+    kind: SwePool.classifyStatus(evaluated?.status),
     failToPass: score.failToPass,
     passToPass: score.passToPass,
     calls: 0,

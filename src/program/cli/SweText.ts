@@ -1,4 +1,5 @@
 /** Formats the results of tasks as text and as JSON. */
+import * as Outcome from "../../research/batch/Outcome.ts"
 import * as SwePool from "../../research/swe/SwePool.ts"
 import { renderTable } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
@@ -35,18 +36,20 @@ export const renderRows = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
 
 const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
-/** Describes the tasks without a result by their status. */
-const describeUnresolved = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
-  const counts = SwePool.withoutResult.flatMap((status) => {
-    const count = rows.filter((row) => row.status === status).length
-    return count === 0 ? [] : [`${count} ${formatStatus(status)}`]
-  })
-  return counts.length === 0 ? "" : `; without a result and not resolved: ${counts.join(", ")}`
+/** Describes the outcomes that are not results, and the rate without failures of the infrastructure. */
+const describeUnresolved = (outcomes: Outcome.Summary): string => {
+  const failures = Outcome.describeFailures(outcomes)
+  const { counts, rateWithoutInfrastructure } = outcomes
+  const rest =
+    counts.infrastructure === 0 || rateWithoutInfrastructure === undefined
+      ? ""
+      : ` (${formatPercent(rateWithoutInfrastructure)} without failures of the infrastructure)`
+  return failures === "" ? "" : `; not resolved, counted: ${failures}${rest}`
 }
 
 /** Formats the score of all tasks as a line. */
 export const formatTotals = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
-  const { counted, interval, passToPass, failToPass, resolved } = SwePool.sumTotals(rows)
+  const { counted, interval, outcomes, passToPass, failToPass, resolved } = SwePool.sumTotals(rows)
   if (counted === 0)
     return `${rows.length} ${rows.length === 1 ? "task" : "tasks"} done, none evaluated: pass --eval-command`
   const range =
@@ -57,7 +60,7 @@ export const formatTotals = (rows: ReadonlyArray<SwePool.ScoredRow>): string => 
       : `tests passed: F2P ${formatRatio(failToPass) || "0/0"}, P2P ${formatRatio(passToPass) || "0/0"}`
   return (
     `${resolved} of ${counted} resolved: ` +
-    `${formatPercent(resolved / counted)}${range}${describeUnresolved(rows)}\n${tests}`
+    `${formatPercent(resolved / counted)}${range}${describeUnresolved(outcomes)}\n${tests}`
   ).trimEnd()
 }
 
@@ -68,6 +71,7 @@ export const toRowJson = ({
   detail,
   failToPass,
   id,
+  kind,
   model,
   passToPass,
   patch,
@@ -76,6 +80,7 @@ export const toRowJson = ({
 }: SwePool.ScoredRow) => ({
   instance_id: id,
   status: status ?? null,
+  outcome: status === undefined ? null : kind,
   fail_to_pass: failToPass,
   pass_to_pass: passToPass,
   model,
@@ -88,7 +93,7 @@ export const toRowJson = ({
 
 /** Converts the score of all tasks to its JSON form. */
 export const toTotalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
-  const { counted, evaluated, failToPass, interval, passToPass, resolved } = SwePool.sumTotals(rows)
+  const { counted, evaluated, failToPass, interval, outcomes, passToPass, resolved } = SwePool.sumTotals(rows)
   return {
     tasks: rows.length,
     evaluated,
@@ -96,6 +101,8 @@ export const toTotalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
     resolved,
     rate: counted === 0 ? null : resolved / counted,
     interval: interval ?? null,
+    outcomes: outcomes.counts,
+    rate_without_infrastructure: outcomes.rateWithoutInfrastructure ?? null,
     fail_to_pass: failToPass,
     pass_to_pass: passToPass
   }

@@ -9,7 +9,6 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FileSystem from "effect/FileSystem"
 import * as Agent from "../../agent/Agent.ts"
 import * as Config from "../../base/config/Config.ts"
 import { Home } from "../../base/config/Environment.ts"
@@ -19,8 +18,8 @@ import { Refusal } from "../../observe/studio/StudioRequests.ts"
 import type { Replay, ReplayRun } from "../../observe/studio/StudioWrites.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionActivity } from "../../store/SessionActivity.ts"
-import * as SessionStore from "../../store/SessionStore.ts"
 import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
+import * as StoredSessions from "../runtime/StoredSessions.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { EndSignal, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
@@ -122,9 +121,8 @@ export const serve = Effect.fn("hermes trace serve")(
     const { protect } = yield* Output
     yield* protect
     const home = yield* Home
-    const fs = yield* FileSystem.FileSystem
     const settings = yield* Settings
-    const exists = Effect.orElseSucceed(fs.exists(home.database), () => true)
+    const { exists, layer } = yield* StoredSessions.findStore(settings)
     const ended = yield* EndSignal
     const replay = write ? yield* replays : undefined
     yield* Effect.gen(function* () {
@@ -139,7 +137,7 @@ export const serve = Effect.fn("hermes trace serve")(
           "press Ctrl+C to stop)"
       )
       yield* ended
-    }).pipe(Effect.provide(SessionStore.layerSqlite({ path: home.database })))
+    }).pipe(Effect.provide(layer))
   },
   Effect.scoped,
   CommandSettings.provide

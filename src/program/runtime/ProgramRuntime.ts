@@ -39,6 +39,7 @@ import type { Start } from "./ProgramStart.ts"
 import * as SettingsMapping from "./SettingsMapping.ts"
 import * as SummaryPauses from "../../tools/prompt/compaction/SummaryPauses.ts"
 import * as SideTasks from "./SideTasks.ts"
+import * as StoredSessions from "./StoredSessions.ts"
 
 export type { Start } from "./ProgramStart.ts"
 
@@ -68,7 +69,7 @@ const makeStoreLayer = (settings: Values, { database, session, store }: Start, h
   if (store !== undefined) return store
   return database === undefined
     ? SessionRetention.layerAuto(settings.sessions, session).pipe(
-        Layer.provideMerge(SessionStore.layerSqlite({ path: home.database }))
+        Layer.provideMerge(StoredSessions.makeLayer(settings, home.database))
       )
     : SessionStore.layerSqlite({ path: database, commitsWithin: "20 millis" })
 }

@@ -25,7 +25,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Json from "../../base/domain/Json.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
-import type { JournalError, ResultLine } from "./RowJournal.ts"
+import type { Journal, JournalError, ResultLine } from "./RowJournal.ts"
 import * as ShareGpt from "./ShareGpt.ts"
 
 /** Error raised when a batch run cannot begin or continue. `message` is one line with the remedy. */
@@ -249,11 +249,32 @@ export const addRow = (totals: Totals, line: ResultLine, known: KnownItems): voi
 const computeRate = (part: number, whole: number): number =>
   whole === 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000
 
+/** Facts of a run that its rows do not contain. */
+export interface StatisticsContext {
+  readonly at: string
+  readonly seconds: number
+  /** Numbers of rows without a result, by the kind of their last failure. */
+  readonly failures: Json.Fields
+}
+
+/** Counts the rows without a result by the kind of their last failure. */
+export const countFailures = (
+  { dataset }: Pick<Manifest, "dataset">,
+  { attempts, entries }: Pick<Journal, "attempts" | "entries">
+): Json.Fields => {
+  const counts = new Map<string, number>()
+  for (const [id] of dataset.rows) {
+    const failure = entries.has(id) ? undefined : attempts.get(id)?.failure
+    if (failure !== undefined) incrementCount(counts, failure.kind)
+  }
+  return Object.fromEntries(counts)
+}
+
 /** Returns the content of `statistics.json`. */
 export const toStatistics = (
   totals: Totals,
   { batch_size: batchSize, dataset, distribution, model, run_name: runName }: Manifest,
-  { at, seconds }: { readonly at: string; readonly seconds: number }
+  { at, failures, seconds }: StatisticsContext
 ) => ({
   run_name: runName,
   distribution,
@@ -271,6 +292,8 @@ export const toStatistics = (
     missing: dataset.rows.length - (totals.rows.all - totals.rows.gone),
     gone: totals.rows.gone
   },
+  completion_rate: computeRate(totals.rows.completed, dataset.rows.length + totals.rows.gone),
+  failures,
   exits: Object.fromEntries(totals.exits),
   discards: Object.fromEntries(totals.discards),
   usage: {
@@ -296,11 +319,17 @@ export const toStatistics = (
   }
 })
 
-/** Reads the duration from the previous statistics. Returns 0 if they are missing. */
-export const readDuration = (path: string): Effect.Effect<number, never, FileSystem.FileSystem> =>
+/** Reads the duration and the failures from the previous statistics. They are empty if the statistics are missing. */
+export const readPrevious = (
+  path: string
+): Effect.Effect<Pick<StatisticsContext, "failures" | "seconds">, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
-    Effect.map((text) => toCount(Json.readFields(Json.parseOrKeep(text))["duration_seconds"])),
-    Effect.orElseSucceed(() => 0)
+    Effect.map((text) => Json.readFields(Json.parseOrKeep(text))),
+    Effect.map((fields) => ({
+      seconds: toCount(fields["duration_seconds"]),
+      failures: Json.readFields(fields["failures"])
+    })),
+    Effect.orElseSucceed(() => ({ seconds: 0, failures: {} }))
   )
 
 /** Counts that {@link merge} returns. */

@@ -397,21 +397,27 @@ export const run = Effect.fn("BatchRun.run")(function* (options: Options) {
 }, Effect.scoped)
 
 /**
- * Writes the merged files and the statistics of the existing rows. `seconds` defaults to the duration in the previous
- * statistics.
+ * Writes the merged files and the statistics of the existing rows. The previous statistics provide the duration if
+ * `seconds` is absent, and the failures if the journal has no attempts.
  */
 export const finish = Effect.fnUntraced(function* (
   directory: string,
-  journal: Pick<RowJournal.Journal, "results">,
+  journal: Pick<RowJournal.Journal, "results"> & Partial<Pick<RowJournal.Journal, "attempts" | "entries">>,
   manifest: BatchFiles.Manifest,
   seconds?: number
 ) {
   const paths = yield* Path.Path
   const { merged, totals } = yield* BatchFiles.merge(directory, journal.results, manifest)
   const path = paths.join(directory, BatchFiles.names.statistics)
+  const previous = yield* BatchFiles.readPrevious(path)
+  const { attempts, entries } = journal
   const statistics = BatchFiles.toStatistics(totals, manifest, {
     at: new Date(yield* Clock.currentTimeMillis).toISOString(),
-    seconds: seconds ?? (yield* BatchFiles.readDuration(path))
+    seconds: seconds ?? previous.seconds,
+    failures:
+      attempts === undefined || entries === undefined
+        ? previous.failures
+        : BatchFiles.countFailures(manifest, { attempts, entries })
   })
   yield* BatchFiles.replaceJson(path, statistics)
   return { merged, statistics }

@@ -25,6 +25,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Json from "../../base/domain/Json.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
+import * as Outcome from "./Outcome.ts"
 
 /** Error raised when the results cannot be read or written. `message` states the cause and the remedy. */
 export class JournalError extends Schema.TaggedError<JournalError>("hermes-effect/JournalError")("JournalError", {
@@ -55,6 +56,15 @@ export interface Attempts {
   /** True if the last attempt neither failed nor finished, because its process ended. */
   readonly isOpen: boolean
   readonly digest: string | undefined
+  /** Failure of the last attempt, or `undefined` if it did not fail. */
+  readonly failure?: AttemptFailure | undefined
+}
+
+/** Failure of an attempt. */
+export interface AttemptFailure {
+  readonly message: string
+  /** Kind of the outcome. Journals of earlier versions have none, and their failures count as `failed`. */
+  readonly kind: Outcome.Kind
 }
 
 /** A line of the results. */
@@ -74,7 +84,7 @@ export interface Journal {
   /** Problems of unreadable lines, one message each. */
   readonly problems: ReadonlyArray<string>
   readonly begin: (row: RowKey, attempt: number) => Effect.Effect<void, JournalError>
-  readonly fail: (row: RowKey, attempt: number, message: string) => Effect.Effect<void, JournalError>
+  readonly fail: (row: RowKey, attempt: number, failure: AttemptFailure) => Effect.Effect<void, JournalError>
   readonly finish: (row: RowKey, fields: Json.Fields) => Effect.Effect<void, JournalError>
   readonly discard: (row: RowKey, reason: string, fields?: Json.Fields) => Effect.Effect<void, JournalError>
   /** The last result line of every row, in the order of the files. The files are read again. */
@@ -325,9 +335,13 @@ const dropBrokenEnd = Effect.fnUntraced(function* ({ found, isForeign, path, res
 /** Returns the last attempt of each row. */
 const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts> => {
   const attempts = new Map<string, Attempts>()
-  for (const { attempt, event, row_digest: digest, row_id: id } of events) {
-    if (typeof id === "string" && typeof attempt === "number")
-      attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest) })
+  for (const { attempt, error, event, kind, row_digest: digest, row_id: id } of events) {
+    if (typeof id !== "string" || typeof attempt !== "number") continue
+    const failure =
+      event === "fail"
+        ? { message: Json.readString(error) ?? "", kind: Outcome.parseKind(kind) ?? "failed" }
+        : undefined
+    attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest), failure })
   }
   return attempts
 }
@@ -368,15 +382,24 @@ export const open = Effect.fn("RowJournal.open")(function* ({
   }
   const attempts = readAttempts(yield* loadFile(attemptsFile))
 
-  const recordAttempt = (row: RowKey, attempt: number, event: "begin" | "fail", message?: string) =>
+  const recordAttempt = (row: RowKey, attempt: number, failure?: AttemptFailure) =>
     Effect.andThen(
       append(
         paths.join(directory, attemptsFile),
-        { row_id: row.id, row_digest: row.digest, event, attempt, error: message },
+        {
+          row_id: row.id,
+          row_digest: row.digest,
+          event: failure === undefined ? "begin" : "fail",
+          attempt,
+          error: failure?.message,
+          kind: failure?.kind
+        },
         Effect.void,
         false
       ),
-      Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
+      Effect.sync(
+        () => void attempts.set(row.id, { number: attempt, isOpen: failure === undefined, digest: row.digest, failure })
+      )
     )
 
   /** Chooses the file for the result of a row. The file must not precede the file with the row's previous line. */
@@ -398,7 +421,7 @@ export const open = Effect.fn("RowJournal.open")(function* ({
         incrementLines(lines, row.id)
         addEntry(file, { id: row.id, digest: row.digest, discarded, fields })
         const last = attempts.get(row.id)
-        if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false })
+        if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false, failure: undefined })
       })
     )
   }
@@ -407,8 +430,8 @@ export const open = Effect.fn("RowJournal.open")(function* ({
     entries,
     attempts,
     problems,
-    begin: (row, attempt) => recordAttempt(row, attempt, "begin"),
-    fail: (row, attempt, message) => recordAttempt(row, attempt, "fail", message),
+    begin: (row, attempt) => recordAttempt(row, attempt),
+    fail: recordAttempt,
     finish: (row, fields) => writeResult(row, undefined, fields),
     discard: (row, reason, fields = {}) => writeResult(row, reason, fields),
     results

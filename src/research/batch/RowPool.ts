@@ -51,7 +51,8 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import type * as Json from "../../base/domain/Json.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
-import type { Journal, JournalError, RowKey } from "./RowJournal.ts"
+import * as Outcome from "./Outcome.ts"
+import type { AttemptFailure, Journal, JournalError, RowKey } from "./RowJournal.ts"
 
 /** Error raised when a row exceeds its time limit. */
 export class RowTimeout extends Schema.TaggedError<RowTimeout>("hermes-effect/RowTimeout")("RowTimeout", {
@@ -123,6 +124,7 @@ export interface FailedRow {
   readonly id: string
   readonly attempts: number
   readonly message: string
+  readonly kind: Outcome.Kind
 }
 
 /** Final counts of a run. */
@@ -375,11 +377,10 @@ const storeResult = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
 const giveUp = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   pool: Pool<Row, E, R>,
   row: Row,
-  attempts: number,
-  message: string
+  { attempts, kind, message }: FailedAttempt
 ): Effect.fn.Return<void, JournalError, R> {
   changeCount(pool, "failed", 1)
-  pool.failures.push({ id: row.id, attempts, message })
+  pool.failures.push({ id: row.id, attempts, message, kind })
   yield* pool.options.onRow?.(row, "failed") ?? Effect.void
 })
 
@@ -388,11 +389,13 @@ class FailedAttempt {
   /** Number of attempts at the row so far. */
   readonly attempts: number
   readonly message: string
+  readonly kind: Outcome.Kind
   readonly isFinal: boolean
 
-  constructor(attempts: number, message: string, isFinal: boolean) {
+  constructor(attempts: number, { kind, message }: AttemptFailure, isFinal: boolean) {
     this.attempts = attempts
     this.message = message
+    this.kind = kind
     this.isFinal = isFinal
   }
 }
@@ -411,11 +414,11 @@ const attemptRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   const exit = yield* Effect.exit(runAttempt(pool, row, attempt, told))
   if (Exit.isSuccess(exit)) return yield* Effect.uninterruptible(storeResult(pool, row, exit.value, told))
   const error = toFailure(exit.cause)
-  const message = describeError(error)
-  yield* journal.fail(row, attempt.number, message)
+  const failure = { message: describeError(error), kind: Outcome.classifyFailure(error) }
+  yield* journal.fail(row, attempt.number, failure)
   const decision = onFailure?.(error, row) ?? "retry"
-  if (decision === "stop") pool.stopped ??= message
-  return yield* Effect.fail(new FailedAttempt(tried + 1, message, decision !== "retry" || pool.stopped !== undefined))
+  if (decision === "stop") pool.stopped ??= failure.message
+  return yield* Effect.fail(new FailedAttempt(tried + 1, failure, decision !== "retry" || pool.stopped !== undefined))
 })
 
 /** Creates the schedule of a row's attempts: the delay of the options, doubled with each further failure. */
@@ -440,8 +443,7 @@ const runWithRetries = <Row extends RowKey, E, R>(
     Effect.retryOrElse(
       attemptRow(pool, row, chooseAttempt(row, pool.options.journal)),
       scheduleAttempts(pool),
-      (error) =>
-        error instanceof FailedAttempt ? giveUp(pool, row, error.attempts, error.message) : Effect.fail(error)
+      (error) => (error instanceof FailedAttempt ? giveUp(pool, row, error) : Effect.fail(error))
     )
   )
 

@@ -7,13 +7,15 @@
  * - `system` is generated here. It describes how functions are called, and contains the tool definitions. It is not the
  *   system prompt of the agent.
  * - `gpt` begins with a think block, which is empty if the model returned no reasoning. Scratchpad tags become think
- *   tags. Each call is a block with its name and parsed arguments.
+ *   tags. Each call is a block with its name and parsed arguments. An answer of several messages, because it was
+ *   continued, or because its first part was empty or contained only reasoning, is one turn.
  * - Consecutive results form one `tool` turn with a block for each result, matched by call id.
  * - Images are replaced with `[screenshot]`.
+ * - JSON has the form of Python's `json.dumps`, with a space after commas and colons, as in datasets of the original.
  *
  * Source: `hermes-product.md` §5.2, `hermes-llm.md` §20.2.
  */
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../base/domain/Json.ts"
 import type { ToolDefinition } from "../../base/domain/ModelCall.ts"
 
@@ -31,6 +33,14 @@ export interface CallBlock {
 
 const wrapBlock = (tag: string, content: string): string => `<${tag}>\n${content}\n</${tag}>`
 
+/** Encodes a JSON value in the form of Python's `json.dumps(value, ensure_ascii=False)`. */
+const encodeJson = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(encodeJson).join(", ")}]`
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null"
+  const entries = Object.entries(value).filter(([, one]) => one !== undefined)
+  return `{${entries.map(([key, one]) => `${JSON.stringify(key)}: ${encodeJson(one)}`).join(", ")}}`
+}
+
 /** Makes the `system` turn that describes the tools. */
 const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
   const listed = tools.map(({ description, name, parameters }) => ({ name, description, parameters, required: null }))
@@ -40,7 +50,7 @@ const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
       "You can call functions. Their signatures are between <tools> and </tools>. " +
         "Call one or more of them where they help, with values that the",
       "conversation gives and not with guesses. Results come back between <tool_response> and </tool_response>.",
-      wrapBlock("tools", JSON.stringify(listed)),
+      wrapBlock("tools", encodeJson(listed)),
       'Write each call as one JSON object with the keys "name" and "arguments":',
       wrapBlock("tool_call", '{"name": <name of the function>, "arguments": <object of arguments>}')
     ].join("\n")
@@ -59,26 +69,39 @@ const parseArguments = (params: unknown): Json.Fields => {
   return Json.isFields(value) && !Array.isArray(value) ? value : {}
 }
 
+const hasCalls = ({ content }: Prompt.AssistantMessage): boolean => content.some(({ type }) => type === "tool-call")
+
+/** Joins answers that are one turn. A continued text has no separator; an announcement before calls is a line. */
+const joinAnswers = (first: Prompt.AssistantMessage, next: Prompt.AssistantMessage): Prompt.AssistantMessage => {
+  const isAnnouncement = hasCalls(next) && first.content.some((part) => part.type === "text" && part.text.trim() !== "")
+  const between = isAnnouncement ? [Prompt.textPart({ text: "\n" })] : []
+  return Prompt.assistantMessage({ content: [...first.content, ...between, ...next.content] })
+}
+
 const toGptTurn = ({ content }: Prompt.AssistantMessage): Turn => {
-  const reasoning = content
-    .flatMap((part) => (part.type === "reasoning" ? [part.text] : []))
-    .join("\n")
-    .trim()
-  const text = replaceScratchpadTags(content.map(renderPart).join("")).trim()
+  const reasoning = content.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n")
+  const text = replaceScratchpadTags(content.map(renderPart).join(""))
   const calls = content.flatMap((part) =>
     part.type === "tool-call"
-      ? [wrapBlock("tool_call", JSON.stringify({ name: part.name, arguments: parseArguments(part.params) }))]
+      ? [wrapBlock("tool_call", encodeJson({ name: part.name, arguments: parseArguments(part.params) }))]
       : []
   )
-  const hasOwn = reasoning === "" && text.startsWith("<think>")
-  const think = hasOwn ? [] : [wrapBlock("think", replaceScratchpadTags(reasoning))]
-  return { from: "gpt", value: [...think, ...(text === "" ? [] : [text]), ...calls].join("\n") }
+  const thoughts = reasoning.trim() === "" ? "" : `${wrapBlock("think", replaceScratchpadTags(reasoning))}\n`
+  const think = thoughts === "" && !text.trimStart().startsWith("<think>") ? "<think>\n</think>\n" : thoughts
+  const value =
+    calls.length === 0
+      ? `${think}${text}`.trim()
+      : `${think}${text.trim() === "" ? "" : `${text}\n`}${calls.join("\n")}`.trimEnd()
+  return { from: "gpt", value }
 }
+
+/** Parses a result that is an object or a list. */
+const parseResult = (text: string): unknown => (/^\s*[[{]/.test(text) ? Json.parseOrKeep(text) : text)
 
 const renderResult = ({ modelOutput = [], result }: Prompt.ToolResultPart): unknown => {
   const pictures = modelOutput.filter(({ type }) => type === "file").map(() => picture)
   const text = result === undefined || result === null ? "" : Json.toText(result)
-  return pictures.length === 0 ? Json.parseOrKeep(text) : [text, ...pictures].filter((one) => one !== "").join("\n")
+  return pictures.length === 0 ? parseResult(text) : [text, ...pictures].filter((one) => one !== "").join("\n")
 }
 
 const renderResponses = ({ content }: Prompt.ToolMessage): ReadonlyArray<string> =>
@@ -87,7 +110,7 @@ const renderResponses = ({ content }: Prompt.ToolMessage): ReadonlyArray<string>
       ? [
           wrapBlock(
             "tool_response",
-            JSON.stringify({ tool_call_id: part.id, name: part.name, content: renderResult(part) })
+            encodeJson({ tool_call_id: part.id, name: part.name, content: renderResult(part) })
           )
         ]
       : []
@@ -96,7 +119,11 @@ const renderResponses = ({ content }: Prompt.ToolMessage): ReadonlyArray<string>
 /** Converts a conversation without its system prompt to turns. */
 export const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Turn> => {
   const found: Array<Turn> = []
+  /** The last answer, while no other message follows it. */
+  let answer: Prompt.AssistantMessage | undefined
   for (const message of messages) {
+    const before = answer
+    answer = undefined
     switch (message.role) {
       case "user":
         found.push({
@@ -108,7 +135,9 @@ export const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<
         })
         break
       case "assistant":
-        found.push(toGptTurn(message))
+        if (before !== undefined) found.pop()
+        answer = before === undefined ? message : joinAnswers(before, message)
+        found.push(toGptTurn(answer))
         break
       case "tool": {
         const value = renderResponses(message).join("\n")

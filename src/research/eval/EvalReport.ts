@@ -27,7 +27,8 @@
  */
 import * as Json from "../../base/domain/Json.ts"
 import { isCompletedExit } from "../../base/domain/RunEvent.ts"
-import type { ResultLine } from "../batch/RowJournal.ts"
+import * as Outcome from "../batch/Outcome.ts"
+import type { AttemptFailure, ResultLine } from "../batch/RowJournal.ts"
 import * as EvalStatistics from "./EvalStatistics.ts"
 import * as JudgeScorer from "./JudgeScorer.ts"
 
@@ -36,10 +37,13 @@ export interface AttemptResult {
   readonly item: string
   readonly run: number
   readonly passed: boolean
+  readonly kind: Outcome.Kind
   readonly scores: ReadonlyMap<string, { readonly passed: boolean; readonly score: number; readonly detail: string }>
   readonly opinions: ReadonlyArray<JudgeScorer.Opinion>
   readonly label: boolean | undefined
   readonly prompt: string
+  /** References or pattern of the row, or an empty string. */
+  readonly expected: string
   readonly answer: string
   readonly exit: string
   readonly model: string
@@ -63,6 +67,8 @@ export interface Report {
   readonly items: number
   readonly attempts: number
   readonly passRate: Estimate
+  /** Number of attempts by outcome, and the share of passed attempts. */
+  readonly outcomes: Outcome.Summary
   readonly passAtK: ReadonlyArray<Estimate & { readonly k: number; readonly items: number }>
   readonly scorers: ReadonlyArray<{ readonly name: string; readonly passRate: number; readonly meanScore: number }>
   readonly agreements: ReadonlyArray<JudgeScorer.JudgeAgreement>
@@ -78,6 +84,14 @@ export interface Report {
   readonly latency: { readonly mean: number; readonly p50: number; readonly p95: number } | undefined
 }
 
+/** Test of a comparison. */
+export interface ComparisonTest {
+  /** `sign_flip_sampled` is the permutation test on a sample of the permutations. */
+  readonly method: "mcnemar" | "sign_flip" | "sign_flip_sampled"
+  /** Two-sided p-value. */
+  readonly p: number
+}
+
 /** Comparison of two configurations on their common rows. */
 export interface Comparison {
   readonly first: Report
@@ -85,7 +99,7 @@ export interface Comparison {
   readonly commonItems: number
   /** Pass rate of the second configuration minus the pass rate of the first. */
   readonly difference: EvalStatistics.PairedDifference | undefined
-  readonly test: { readonly method: "mcnemar" | "paired_bootstrap"; readonly p: number } | undefined
+  readonly test: ComparisonTest | undefined
   /** Ids of the rows in which the second configuration passed a larger share of attempts than the first. */
   readonly better: ReadonlyArray<string>
   readonly worse: ReadonlyArray<string>
@@ -100,10 +114,13 @@ export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptRes
   const run = toNumber(fields["run"])
   if (item === undefined || run === undefined) return undefined
   const usage = Json.readFields(fields["usage"])
+  const passed = fields["passed"] === true
+  const exit = Json.readString(fields["exit"]) ?? ""
   return {
     item,
     run,
-    passed: fields["passed"] === true,
+    passed,
+    kind: Outcome.classifyResult({ passed, exit }),
     scores: new Map(
       Object.entries(Json.readFields(fields["scores"])).map(([name, value]) => {
         const { detail, passed, score } = Json.readFields(value)
@@ -119,8 +136,9 @@ export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptRes
       })),
     label: typeof fields["label"] === "boolean" ? fields["label"] : undefined,
     prompt: Json.readString(fields["prompt"]) ?? "",
+    expected: Json.readString(fields["expected"]) ?? "",
     answer: Json.readString(fields["answer"]) ?? "",
-    exit: Json.readString(fields["exit"]) ?? "",
+    exit,
     model: Json.readString(fields["model"]) ?? "",
     seconds: toNumber(fields["seconds"]),
     inputTokens: toNumber(usage["prompt_tokens"]) ?? 0,
@@ -134,17 +152,19 @@ export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptRes
 export const noResult = "no_result"
 
 /** Makes the entry for an attempt without a result, given its id (`<row>#<number>`). */
-const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
+const makeMissingAttempt = (id: string, cause: AttemptFailure | undefined): AttemptResult => {
   const place = id.lastIndexOf("#")
   return {
     item: place === -1 ? id : id.slice(0, place),
     run: place === -1 ? 1 : Number(id.slice(place + 1)),
     passed: false,
+    kind: cause?.kind ?? "not_run",
     scores: new Map(),
     opinions: [],
     label: undefined,
     prompt: "",
-    answer: detail,
+    expected: "",
+    answer: cause?.message ?? "",
     exit: noResult,
     model: "",
     seconds: undefined,
@@ -157,15 +177,15 @@ const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
 
 /**
  * Adds an entry, which counts as not passed, for each id (`<row>#<number>`) without a result. `causes` contains the
- * known reasons by id.
+ * known failures by id.
  */
 export const addMissing = (
   attempts: ReadonlyArray<AttemptResult>,
   ids: ReadonlyArray<string>,
-  causes: ReadonlyMap<string, string> = new Map()
+  causes: ReadonlyMap<string, AttemptFailure> = new Map()
 ): ReadonlyArray<AttemptResult> => {
   const found = new Set(attempts.map(({ item, run }) => `${item}#${run}`))
-  return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => makeMissingAttempt(id, causes.get(id) ?? ""))]
+  return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => makeMissingAttempt(id, causes.get(id)))]
 }
 
 /** Groups attempts by row. */
@@ -214,6 +234,7 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
     items: items.length,
     attempts: attempts.length,
     passRate: { value: EvalStatistics.mean(rates), interval: EvalStatistics.estimateInterval(rates) },
+    outcomes: Outcome.summarizeKinds(attempts.map(({ kind }) => kind)),
     passAtK: (ks ?? (most > 1 ? listUsualK(most) : [])).flatMap((k) => computePassAtK(items, k)),
     scorers: scorers.map((scorer) => {
       const verdicts = attempts.flatMap(({ scores }) => scores.get(scorer) ?? [])
@@ -259,7 +280,7 @@ export const compare = (
       difference: computeRate(after) - computeRate(before)
     }
   })
-  const difference = EvalStatistics.bootstrapDifferences(pairs.map((pair) => pair.difference))
+  const difference = EvalStatistics.comparePairs(pairs.map((pair) => pair.difference))
   const better = pairs.filter((pair) => pair.difference > 0).map(({ item }) => item)
   const worse = pairs.filter((pair) => pair.difference < 0).map(({ item }) => item)
   const selectCommon = (attempts: ReadonlyArray<AttemptResult>) =>
@@ -274,7 +295,7 @@ export const compare = (
         ? undefined
         : pairs.every(({ isSingle }) => isSingle)
           ? { method: "mcnemar", p: EvalStatistics.testMcNemar(worse.length, better.length) }
-          : { method: "paired_bootstrap", p: difference.p },
+          : { method: difference.method === "exact" ? "sign_flip" : "sign_flip_sampled", p: difference.p },
     better,
     worse
   }
@@ -290,6 +311,8 @@ export const toWire = (report: Report) => ({
   without_result: report.withoutResult,
   pass_rate: report.passRate.value,
   pass_rate_interval: report.passRate.interval ?? null,
+  outcomes: report.outcomes.counts,
+  pass_rate_without_infrastructure: report.outcomes.rateWithoutInfrastructure ?? null,
   pass_at_k: report.passAtK.map(({ interval, items, k, value }) => ({ k, value, interval: interval ?? null, items })),
   scorers: report.scorers.map(({ meanScore, name, passRate }) => ({
     name,
@@ -314,7 +337,15 @@ export const toWireComparison = ({ better, commonItems, difference, first, secon
   first: toWire(first),
   second: toWire(second),
   common_items: commonItems,
-  difference: difference === undefined ? null : { mean: difference.mean, interval: difference.interval },
+  difference:
+    difference === undefined
+      ? null
+      : {
+          mean: difference.mean,
+          standard_error: difference.standardError ?? null,
+          interval: difference.interval ?? null,
+          too_few_rows: difference.hasTooFewRows
+        },
   test: test ?? null,
   better,
   worse

@@ -93,6 +93,12 @@ export class ScoreFailed extends Schema.TaggedError<ScoreFailed>("hermes-effect/
   { message: Schema.String }
 ) {}
 
+/** Error raised when the scorers of one row came to no verdict. Other rows are not affected. */
+export class RowNotScored extends Schema.TaggedError<RowNotScored>("hermes-effect/runner/eval/RowNotScored")(
+  "RowNotScored",
+  { message: Schema.String }
+) {}
+
 /** One attempt at a row. */
 export interface Attempt {
   readonly id: string
@@ -256,7 +262,7 @@ const runAttempt = Effect.fn("EvalRun.attempt")(function* (
   tell: RowPool.UsageReporter
 ): Effect.fn.Return<
   RowPool.Result,
-  AgentError | AiError | ConfigError | JudgeScorer.JudgeFailed | ScoreFailed,
+  AgentError | AiError | ConfigError | JudgeScorer.JudgeFailed | RowNotScored | ScoreFailed,
   CommandEnvironment | FileSystem.FileSystem | Path.Path
 > {
   const began = yield* Clock.currentTimeMillis
@@ -268,6 +274,9 @@ const runAttempt = Effect.fn("EvalRun.attempt")(function* (
       : yield* toRecordedAnswer(attempt, response)
   const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
   const scores = yield* Effect.forEach(rules.scorers, (spec) => scoreAnswer(spec, subject, attempt, answer, rules))
+  const undecided = scores.find(({ verdict }) => verdict.isUndecided === true)
+  if (undecided !== undefined)
+    return yield* new RowNotScored({ message: `${undecided.name}: ${undecided.verdict.detail}` })
   const judged = scores.flatMap(({ judged }) => judged ?? [])
   const judgeCost = judged.reduce(
     (sum, { cost }) => Cost.addCall(sum, Cost.fromSpent(Cost.toSpent(cost))),
@@ -287,6 +296,7 @@ const runAttempt = Effect.fn("EvalRun.attempt")(function* (
         : { opinions: judged.flatMap(({ opinions }) => opinions), judge_cost_usd: judgeUsd ?? null }),
       ...(label === undefined ? {} : { label }),
       prompt: Json.readString(fields[rules.promptField]) ?? "",
+      expected: Scorer.formatExpected(Scorer.readReference(fields, rules.referenceField)),
       answer: answer.text,
       exit: answer.exit,
       model: answer.model,

@@ -7,10 +7,13 @@
  * - {@link passAtK} is the unbiased estimator for `n` runs of which `c` passed: `1 − C(n−c, k) / C(n, k)`.
  * - {@link computeWilsonInterval} is the Wilson score interval of a share. It is valid if every row has one run and the
  *   rows are independent.
- * - {@link bootstrap} is the percentile interval over rows, for all other cases, because several runs of one row are
- *   not independent. {@link estimateInterval} chooses the suitable interval.
- * - {@link testMcNemar} is the exact test on the rows that only one of two configurations passed;
- *   {@link bootstrapDifferences} is for rows with several runs.
+ * - {@link computeClusteredInterval} is Student's interval of the mean over rows, for all other cases. Several runs of
+ *   one row are not independent, so that the error is computed from the means of the rows. {@link estimateInterval}
+ *   chooses the suitable interval. {@link bootstrap} is the percentile interval over rows, for values of any kind.
+ * - {@link testMcNemar} is the exact test on the rows that only one of two configurations passed.
+ *   {@link testSignFlips} is the permutation test for rows with several runs; both are the same for single runs.
+ * - {@link comparePairs} estimates the difference of two configurations. Its interval and its test treat the runs of a
+ *   row as one cluster.
  * - {@link computeKappa} is Cohen's kappa: the agreement of two judges beyond the agreement expected by chance.
  *
  * **Example** (Three of five runs passed)
@@ -27,7 +30,7 @@
 export interface Interval {
   readonly low: number
   readonly high: number
-  readonly method: "wilson" | "bootstrap"
+  readonly method: "wilson" | "clustered" | "bootstrap"
 }
 
 /** Normal quantile of a two-sided 95 % interval. */
@@ -106,13 +109,70 @@ export const bootstrap = (values: ReadonlyArray<number>): Interval | undefined =
 }
 
 /**
- * Returns the interval of the mean over rows: a Wilson interval if every value is 0 or 1, otherwise a bootstrap.
- * Returns `undefined` for an empty list.
+ * Returns the probability that Student's t with a whole number of degrees of freedom is between `-t` and `t`.
+ *
+ * Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.
+ */
+const computeCentralT = (t: number, freedom: number): number => {
+  const angle = Math.atan(t / Math.sqrt(freedom))
+  const square = Math.cos(angle) ** 2
+  const isOdd = freedom % 2 === 1
+  let term = isOdd ? Math.cos(angle) : 1
+  let sum = freedom === 1 ? 0 : term
+  for (let i = isOdd ? 2 : 1; i <= freedom - 3; i += 2) {
+    term *= (square * i) / (i + 1)
+    sum += term
+  }
+  return isOdd ? (2 / Math.PI) * (angle + Math.sin(angle) * sum) : Math.sin(angle) * sum
+}
+
+/** Degrees of freedom from which the normal quantile is used. */
+const manyRows = 10_000
+
+/** Returns the quantile of Student's t for a two-sided 95 % interval. `freedom` is a positive integer. */
+export const computeStudentQuantile = (freedom: number): number => {
+  if (freedom >= manyRows) return z
+  let [low, high] = [z, 13]
+  for (let i = 0; i < 60; i++) {
+    const middle = (low + high) / 2
+    if (computeCentralT(middle, freedom) < 0.95) low = middle
+    else high = middle
+  }
+  return (low + high) / 2
+}
+
+/** Returns the standard error of the mean over rows, or `undefined` for fewer than two rows. */
+export const computeStandardError = (values: ReadonlyArray<number>): number | undefined => {
+  if (values.length < 2) return undefined
+  const centre = mean(values)
+  const squares = values.reduce((sum, value) => sum + (value - centre) ** 2, 0)
+  return Math.sqrt(squares / (values.length - 1) / values.length)
+}
+
+/** Tests whether rows have the same value, apart from rounding. */
+const areEqual = (values: ReadonlyArray<number>): boolean => Math.max(...values) - Math.min(...values) < 1e-12
+
+/**
+ * Returns Student's 95 % interval of a mean of shares over rows, whose error is computed from the shares of the rows.
+ * If all rows have the same share, or there is only one, their variance is unknown, and the result is the Wilson
+ * interval of as many single runs. Returns `undefined` for an empty list.
+ */
+export const computeClusteredInterval = (values: ReadonlyArray<number>): Interval | undefined => {
+  const centre = mean(values)
+  const error = computeStandardError(values)
+  if (error === undefined || areEqual(values)) return computeWilsonInterval(centre * values.length, values.length)
+  const half = computeStudentQuantile(values.length - 1) * error
+  return { low: clamp(centre - half), high: clamp(centre + half), method: "clustered" }
+}
+
+/**
+ * Returns the interval of the mean over rows: a Wilson interval if every value is 0 or 1, otherwise
+ * {@link computeClusteredInterval}. Returns `undefined` for an empty list.
  */
 export const estimateInterval = (values: ReadonlyArray<number>): Interval | undefined =>
   values.every((value) => value === 0 || value === 1)
     ? computeWilsonInterval(values.filter((value) => value === 1).length, values.length)
-    : bootstrap(values)
+    : computeClusteredInterval(values)
 
 /** Returns the logarithm of a binomial coefficient. */
 const logChoose = (n: number, k: number): number => {
@@ -133,35 +193,123 @@ export const testMcNemar = (onlyFirst: number, onlySecond: number): number => {
   return Math.min(1, 2 * tail)
 }
 
-/** Mean of paired differences, with its interval and p-value. */
-export interface PairedDifference {
-  readonly mean: number
-  readonly interval: Interval
-  /** Two-sided p-value, computed from the share of resampled means at or beyond 0. */
+/** Result of a test of paired differences. */
+export interface PairedTest {
+  /** Two-sided p-value. */
   readonly p: number
+  /** `exact` if every permutation was counted, otherwise `sampled` (at random, with a fixed seed). */
+  readonly method: "exact" | "sampled"
+}
+
+/** Largest common denominator of differences that is tried. */
+const maxDenominator = 5040
+/** Maximum number of steps of an exact test. */
+const maxSteps = 50_000_000
+/** Number of permutations that a test samples if it cannot count all. */
+const sampledPermutations = 20_000
+
+/** Returns the differences as integers in a common unit, or `undefined` if there is no small common denominator. */
+const toIntegers = (differences: ReadonlyArray<number>): ReadonlyArray<number> | undefined => {
+  for (let scale = 1; scale <= maxDenominator; scale++) {
+    const isWhole = differences.every((value) => Math.abs(value * scale - Math.round(value * scale)) < 1e-9 * scale)
+    if (isWhole) return differences.map((value) => Math.round(value * scale))
+  }
+  return undefined
+}
+
+/** Counts all permutations at once: the distribution of the sum of the sizes that keep their sign. */
+const countIntegerFlips = (sizes: ReadonlyArray<number>, observed: number): number => {
+  const total = sizes.reduce((sum, size) => sum + size, 0)
+  const shares = new Float64Array(total + 1)
+  shares[0] = 1
+  let reached = 0
+  for (const size of sizes) {
+    reached += size
+    for (let sum = reached; sum >= 0; sum--)
+      shares[sum] = ((shares[sum] ?? 0) + (sum >= size ? (shares[sum - size] ?? 0) : 0)) / 2
+  }
+  return shares.reduce((tail, share, sum) => (Math.abs(2 * sum - total) >= Math.abs(observed) ? tail + share : tail), 0)
+}
+
+/** Returns the share of sums, made by `flip` for each index, that are at least as far from 0 as the observed one. */
+const countSums = (count: number, observed: number, flip: (index: number) => number): number => {
+  const bound = Math.abs(observed) * (1 - 1e-12)
+  let extreme = 0
+  for (let index = 0; index < count; index++) if (Math.abs(flip(index)) >= bound) extreme++
+  return extreme
 }
 
 /**
- * Returns the mean of the differences between rows, its interval, and the probability that a difference of at least
- * this size occurs by chance. Returns `undefined` for an empty list.
+ * Tests by permutation of signs that paired differences are symmetric about 0, as they are if both configurations are
+ * equally good. A row with several runs has one difference, that between its rates.
+ *
+ * All permutations are counted if the differences are multiples of a common fraction, as the differences of rates are,
+ * or if at most 20 rows differ. Otherwise the test samples permutations, and counts the observed one among them.
  */
-export const bootstrapDifferences = (differences: ReadonlyArray<number>): PairedDifference | undefined => {
-  const interval = bootstrap(differences)
-  if (interval === undefined) return undefined
-  const means = resampleMeans(differences)
-  const computeTailShare = (test: (value: number) => boolean): number =>
-    (means.filter(test).length + 1) / (means.length + 1)
+export const testSignFlips = (differences: ReadonlyArray<number>): PairedTest => {
+  const changed = differences.filter((value) => Math.abs(value) > 1e-12)
+  if (changed.length === 0) return { p: 1, method: "exact" }
+  const whole = toIntegers(changed)
+  const sumValues = (values: ReadonlyArray<number>): number => values.reduce((all, value) => all + value, 0)
+  if (whole !== undefined && sumValues(whole.map(Math.abs)) * whole.length <= maxSteps)
+    return { p: Math.min(1, countIntegerFlips(whole.map(Math.abs), sumValues(whole))), method: "exact" }
+  const observed = sumValues(changed)
+  if (changed.length <= 20) {
+    const flipSigns = (index: number): number =>
+      changed.reduce((all, value, at) => all + ((index >> at) & 1 ? -value : value), 0)
+    const count = 2 ** changed.length
+    return { p: countSums(count, observed, flipSigns) / count, method: "exact" }
+  }
+  const random = makeRandom(seed)
+  const flipSigns = (): number => changed.reduce((all, value) => all + (random() < 0.5 ? -value : value), 0)
+  const p = (countSums(sampledPermutations, observed, flipSigns) + 1) / (sampledPermutations + 1)
+  return { p, method: "sampled" }
+}
+
+/** Smallest number of rows with which a two-sided test at 5 % can find a difference: `2 / 2^6 < 0.05`. */
+export const leastRows = 6
+
+/** Mean of paired differences, with its interval and test. */
+export interface PairedDifference extends PairedTest {
+  readonly mean: number
+  /** Standard error over rows, or `undefined` for a single row. */
+  readonly standardError: number | undefined
+  /** Interval of the mean, or `undefined` for fewer than {@link leastRows} rows. */
+  readonly interval: Interval | undefined
+  /** True if no result with this number of rows could be significant at 5 %. */
+  readonly hasTooFewRows: boolean
+}
+
+/** Returns the interval of rows that all have the same difference, so that their variance is unknown. */
+const boundEqualDifferences = (difference: number, rows: number): Interval => {
+  const { high = 1 } = computeWilsonInterval(0, rows) ?? {}
+  const bounds = difference === 0 ? [-high, high] : [difference, difference * (1 - high)].toSorted((a, b) => a - b)
+  return { low: bounds[0] ?? difference, high: bounds[1] ?? difference, method: "wilson" }
+}
+
+/**
+ * Compares two configurations by the differences between their rates, one for each row. Returns the mean difference,
+ * Student's interval with errors over rows, and {@link testSignFlips}. Returns `undefined` for an empty list.
+ */
+export const comparePairs = (differences: ReadonlyArray<number>): PairedDifference | undefined => {
+  const rows = differences.length
+  if (rows === 0) return undefined
+  const centre = mean(differences)
+  const standardError = computeStandardError(differences)
+  const hasTooFewRows = rows < leastRows
+  const half = computeStudentQuantile(Math.max(1, rows - 1)) * (standardError ?? 0)
+  const clampDifference = (value: number): number => Math.min(1, Math.max(-1, value))
+  const student: Interval = {
+    low: clampDifference(centre - half),
+    high: clampDifference(centre + half),
+    method: "clustered"
+  }
   return {
-    mean: mean(differences),
-    interval,
-    p: Math.min(
-      1,
-      2 *
-        Math.min(
-          computeTailShare((value) => value <= 0),
-          computeTailShare((value) => value >= 0)
-        )
-    )
+    ...testSignFlips(differences),
+    mean: centre,
+    standardError,
+    interval: hasTooFewRows ? undefined : areEqual(differences) ? boundEqualDifferences(centre, rows) : student,
+    hasTooFewRows
   }
 }
 

@@ -13,7 +13,8 @@
  * | `judge` | is accepted by judge models (`JudgeScorer`) |
  *
  * A row may have several references; an answer has to match only one of them. A number is read from the last line that
- * contains one, after `####` if present; thousands separators and units are ignored.
+ * contains one, after `####` if present; thousands separators and units are ignored. A pattern that backtracks for more
+ * than a second comes to no verdict.
  *
  * **Example** (A number in a sentence)
  *
@@ -28,6 +29,7 @@
 import * as Result from "effect/Result"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
+import { runWithin } from "../../base/platform/TimeLimit.ts"
 
 /** Kinds of scorers. */
 export const kinds = ["exact", "contains", "regex", "number", "command", "judge"] as const
@@ -59,6 +61,8 @@ export interface Verdict {
   readonly score: number
   /** One-line reason, which may be empty. */
   readonly detail: string
+  /** True if the scorer came to no verdict. The attempt then has no result, instead of one that did not pass. */
+  readonly isUndecided?: boolean | undefined
 }
 
 /** Makes the verdict of a test that passes or fails. */
@@ -135,6 +139,10 @@ export const readReference = (fields: Json.Fields, field?: string): Reference =>
   }
 }
 
+/** Formats the references of a row for display, one a line, or its pattern if there are no references. */
+export const formatExpected = ({ pattern = "", references }: Reference): string =>
+  references.length === 0 ? pattern : references.join("\n")
+
 /** Returns true if a scorer requires a reference that the row does not have. */
 export const isMissingReference = ({ kind, option }: Spec, { pattern, references }: Reference): boolean =>
   references.length === 0 &&
@@ -176,12 +184,21 @@ const compareNumbers = (answer: string, references: ReadonlyArray<string>, optio
   )
 }
 
+/** Time limit for the patterns of a row, in milliseconds. */
+const patternMillis = 1000
+
 const comparePatterns = (answer: string, { pattern, references }: Reference, option: string | undefined): Verdict => {
   const sources = option === undefined ? (pattern === undefined ? references : [pattern]) : [option]
   const patterns = sources.map((source) => ({ source, pattern: compilePattern(source) }))
   const broken = patterns.find((one) => one.pattern === undefined)
   if (broken !== undefined) return makeVerdict(false, `${broken.source} is not a regular expression`)
-  return makeVerdict(patterns.some((one) => one.pattern?.test(answer) === true))
+  const isMatch = runWithin(patternMillis, () => patterns.some((one) => one.pattern?.test(answer) === true))
+  return isMatch === undefined
+    ? {
+        ...makeVerdict(false, `${sources.join(", ")} takes too long on this answer: it may backtrack without end`),
+        isUndecided: true
+      }
+    : makeVerdict(isMatch)
 }
 
 /** Compares an answer with the references of its row. */

@@ -31,6 +31,7 @@ import { FolderTrust, renderRemedy } from "../../base/config/FolderTrust.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
 import * as PluginModules from "../../base/platform/PluginModules.ts"
+import { runWithin } from "../../base/platform/TimeLimit.ts"
 import * as Dataset from "../batch/Dataset.ts"
 import {
   type AnyItem,
@@ -130,6 +131,8 @@ interface Row extends AnyItem {
 }
 
 const bytesOfPattern = 2_000
+/** Time limit for the pattern of a row, in milliseconds. */
+const patternMillis = 1_000
 
 /** Computes the reward of a row. Uses the first of `answer`, `pattern` and `check` that the row contains. */
 const computeRowReward = (
@@ -140,7 +143,12 @@ const computeRowReward = (
   const { answer, check, pattern } = fields
   const given = Json.readWord(answer)
   if (given !== "") return Effect.succeed(text.trim() === given.trim() ? 1 : 0)
-  if (typeof pattern === "string") return Effect.succeed(new RegExp(pattern, "u").test(text) ? 1 : 0)
+  if (typeof pattern === "string") {
+    const isMatch = runWithin(patternMillis, () => new RegExp(pattern, "u").test(text))
+    return isMatch === undefined
+      ? Effect.fail(new EnvironmentError({ message: "its pattern takes too long: it may backtrack without end" }))
+      : Effect.succeed(isMatch ? 1 : 0)
+  }
   return Effect.flatMap(tools.terminal(Json.readWord(check), { timeoutSeconds: 600 }), ({ error, exitCode }) =>
     exitCode === -1
       ? Effect.fail(new EnvironmentError({ message: `the check did not run: ${error ?? "no reason"}` }))

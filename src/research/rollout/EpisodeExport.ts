@@ -92,7 +92,13 @@ export const toScoredEpisode = (episode: Episode): Result.Result<ScoredEpisode, 
   const node = nodes.at(-1)
   const why = findObstacle(episode)
   if (node?.tokens === undefined || why !== undefined) return refuseExport(id, why ?? "token ids are missing")
-  if (finished?.reward === undefined) return refuseExport(id, "it has no reward yet: finish it with a reward")
+  if (finished?.reward === undefined)
+    return refuseExport(
+      id,
+      finished?.cause === undefined
+        ? "it has no reward yet: finish it with a reward"
+        : `its reward is masked: ${finished.cause}`
+    )
   const hasLogprobs = node.answers.every(({ logprobs, tokens }) => logprobs?.length === tokens?.length)
   const last = node.answers.at(-1)
   const { advantage, reference } = episode

@@ -6,13 +6,14 @@
  *
  * The tools are resolved once for the group, so that its members are comparable. A rollout is a run of the provided
  * agent in a new session. Its id is also the id of the session and of the task. Its directory is removed after the
- * reward is computed. If the rollout has no output, or if its run or the computation of its reward fails, the reward is
- * 0 and the cause is stored. When all members are scored, each receives its advantage in the group.
+ * reward is computed. If the rollout has no output, the reward is 0. If its run or the computation of its reward fails,
+ * it has no reward by default, so that a broken verifier does not train the model (`failedReward`). In both cases the
+ * cause is stored. When all members are scored, each member with a reward receives its advantage in the group.
  *
  * **Gotchas**
  *
  * Provide the runtime with `CompactionSettings` `"off"`. Otherwise a compacted conversation continues in another
- * session, and its rollout receives a reward of 0.
+ * session, and its rollout has failed.
  *
  * **Example** (The best member of a group)
  *
@@ -20,7 +21,7 @@
  * import type { RolloutGroup } from "hermes-effect/rollouts"
  *
  * export const best = ({ members }: RolloutGroup.ScoredRollouts): string | undefined =>
- *   members.toSorted((a, b) => b.score.reward - a.score.reward)[0]?.rolloutId
+ *   members.toSorted((a, b) => (b.score.reward ?? 0) - (a.score.reward ?? 0))[0]?.rolloutId
  * ```
  *
  * Source: `hermes-product.md` §5.5.
@@ -75,10 +76,13 @@ export interface Options extends RolloutSettings {
   readonly onScored?: ((rollout: ScoredRollout) => Effect.Effect<void>) | undefined
 }
 
+/** Score of a rollout. Its reward is absent if the rollout failed and is masked. */
+export type MemberScore = Partial<RolloutScore>
+
 /** A rollout and its score. */
 export interface ScoredRollout {
   readonly rolloutId: string
-  readonly score: RolloutScore
+  readonly score: MemberScore
   readonly episode: Episode
   /** Result of the run, or `undefined` if the run failed. */
   readonly run: RunResult | undefined
@@ -93,7 +97,9 @@ export interface ScoredRollouts {
   readonly members: ReadonlyArray<ScoredRollout>
 }
 
-const makeZeroScore = (cause: string): RolloutScore => ({ reward: 0, cause })
+/** Makes the score of a rollout that failed for a reason outside of its answers. */
+const makeFailedScore = ({ failedReward }: Pick<RolloutSettings, "failedReward">, cause: string): MemberScore =>
+  failedReward === "zero" ? { reward: 0, cause } : { cause }
 
 /** Resolves the tools of a group once, so that all members have the same tools. */
 const resolveTools = Effect.fnUntraced(function* (
@@ -178,12 +184,14 @@ const makeRecord = (run: RunResult, episode: Episode, events: ReadonlyArray<RunE
   }
 }
 
-const toScore = (reward: Reward): RolloutScore => {
+const toScore = (reward: Reward, options: Options): MemberScore => {
   const score =
     typeof reward === "number"
       ? { reward }
       : { reward: reward.reward, ...(reward.components === undefined ? {} : { components: reward.components }) }
-  return Number.isFinite(score.reward) ? score : makeZeroScore(`the reward is ${score.reward}, which is not a number`)
+  return Number.isFinite(score.reward)
+    ? score
+    : makeFailedScore(options, `the reward is ${score.reward}, which is not a number`)
 }
 
 const readFirstLine = (cause: Cause.Cause<unknown>): string =>
@@ -193,24 +201,24 @@ const readFirstLine = (cause: Cause.Cause<unknown>): string =>
 const isOutput = ({ content, role, tool_calls: calls }: Json.Fields): boolean =>
   role === "assistant" && (Json.readItems(calls).length > 0 || Json.toText(content ?? "").trim() !== "")
 
-/** Scores a finished rollout. Failures become a score of 0. */
+/** Scores a finished rollout. Failures become a score without a reward, or of 0. */
 const scoreRollout = <Item extends AnyItem, R>(
-  environment: RolloutEnvironment<Item, R>,
-  item: Item,
+  { environment, item, options }: Group<Item, R>,
   tools: RolloutTools,
-  record: RolloutRecord,
-  seconds: number
-): Effect.Effect<RolloutScore, never, R> => {
+  record: RolloutRecord
+): Effect.Effect<MemberScore, never, R> => {
   if (record.run.sessionId !== record.rolloutId)
-    return Effect.succeed(makeZeroScore("the conversation was compacted, so its tokens are no longer one sequence"))
-  if (!record.messages.some(isOutput)) return Effect.succeed(makeZeroScore("no output"))
+    return Effect.succeed(
+      makeFailedScore(options, "the conversation was compacted, so its tokens are no longer one sequence")
+    )
+  if (!record.messages.some(isOutput)) return Effect.succeed({ reward: 0, cause: "no output" })
   return environment.computeReward(item, record, tools).pipe(
-    Effect.timeout(Duration.seconds(seconds)),
-    Effect.map(toScore),
+    Effect.timeout(Duration.seconds(options.rewardTimeoutSeconds)),
+    Effect.map((reward) => toScore(reward, options)),
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause)
         ? Effect.interrupt
-        : Effect.succeed(makeZeroScore(`the reward failed: ${readFirstLine(cause)}`))
+        : Effect.succeed(makeFailedScore(options, `the reward failed: ${readFirstLine(cause)}`))
     )
   )
 }
@@ -311,14 +319,8 @@ const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: 
   const { events, exit } = yield* runAgent(group, id, directory)
   if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
   const score = Exit.isFailure(exit)
-    ? makeZeroScore(`the run failed: ${readFirstLine(exit.cause)}`)
-    : yield* scoreRollout(
-        environment,
-        item,
-        tools,
-        makeRecord(exit.value, yield* episodes.get(id), events),
-        options.rewardTimeoutSeconds
-      )
+    ? makeFailedScore(options, `the run failed: ${readFirstLine(exit.cause)}`)
+    : yield* scoreRollout(group, tools, makeRecord(exit.value, yield* episodes.get(id), events))
   const ended = exit._tag === "Success" ? exit.value : undefined
   const episode = yield* episodes.finish(id, score, ended?.exit)
   const result: ScoredRollout = { rolloutId: id, score, episode, run: ended, advantage: undefined }
@@ -326,18 +328,24 @@ const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: 
   return result
 })
 
-/** Records the advantage of each member, if the group has several members. */
+/** Records the advantage of each member with a reward, if the group has several of them. */
 const compareMembers = Effect.fnUntraced(function* (members: ReadonlyArray<ScoredRollout>) {
-  if (members.length < 2) return members
+  const scored = members.flatMap(({ rolloutId, score: { reward } }) =>
+    reward === undefined ? [] : [{ rolloutId, reward }]
+  )
+  if (scored.length < 2) return members
   const episodes = yield* Episodes
-  const values = EpisodeExport.computeAdvantages(members.map(({ score }) => score.reward))
-  return yield* Effect.forEach(members, (member, index) => {
-    const advantage = values[index] ?? 0
-    return Effect.map(episodes.note(member.rolloutId, { advantage }), (episode): ScoredRollout => ({
-      ...member,
-      episode,
-      advantage
-    }))
+  const values = EpisodeExport.computeAdvantages(scored.map(({ reward }) => reward))
+  const advantages = new Map(scored.map(({ rolloutId }, index) => [rolloutId, values[index] ?? 0]))
+  return yield* Effect.forEach(members, (member) => {
+    const advantage = advantages.get(member.rolloutId)
+    return advantage === undefined
+      ? Effect.succeed(member)
+      : Effect.map(episodes.note(member.rolloutId, { advantage }), (episode): ScoredRollout => ({
+          ...member,
+          episode,
+          advantage
+        }))
   })
 })
 

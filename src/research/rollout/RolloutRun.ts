@@ -88,10 +88,14 @@ export interface GroupReport {
 export interface Summary {
   readonly groups: number
   readonly rollouts: number
-  /** Number of failed rollouts, each with a reward of 0. */
+  /** Number of failed rollouts. Each counts as 0 in the mean reward. */
   readonly failed: number
+  /** Number of failed rollouts without a reward, which are not trained on. */
+  readonly masked: number
   readonly trainable: number
   readonly meanReward: number | undefined
+  /** Mean of the rewards without masked rollouts. */
+  readonly meanScoredReward: number | undefined
   readonly evaluation: Metrics | undefined
 }
 
@@ -101,9 +105,16 @@ export type RunError = EnvironmentError | RolloutRefused | OutputError
 const mean = (values: ReadonlyArray<number>): number =>
   values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length)
 
-/** Computes the metrics of scored rollouts. A failed rollout counts as 0 in every mean. */
+/** Returns the reward of a rollout. A masked one counts as 0. */
+const getReward = ({ score }: RolloutGroup.ScoredRollout): number => score.reward ?? 0
+
+/**
+ * Computes the metrics of scored rollouts. A failed rollout counts as 0 in every mean, except in `reward/mean_scored`,
+ * the mean of the rewards that were computed.
+ */
 export const computeMetrics = (members: ReadonlyArray<RolloutGroup.ScoredRollout>): Metrics => {
-  const rewards = members.map(({ score }) => score.reward)
+  const rewards = members.map(getReward)
+  const scored = members.filter(({ score }) => score.reward !== undefined)
   const average = mean(rewards)
   const names = new Set(members.flatMap(({ score }) => Object.keys(score.components ?? {})))
   const components = Array.from(
@@ -112,10 +123,12 @@ export const computeMetrics = (members: ReadonlyArray<RolloutGroup.ScoredRollout
   )
   return {
     "reward/mean": average,
+    "reward/mean_scored": mean(scored.map(getReward)),
     "reward/std": Math.sqrt(mean(rewards.map((reward) => (reward - average) ** 2))),
     "reward/max": Math.max(...rewards),
     "reward/min": Math.min(...rewards),
     "rollouts/failed": members.filter(({ score }) => score.cause !== undefined).length,
+    "rollouts/masked": members.length - scored.length,
     "rollouts/turns": mean(members.map(({ run }) => run?.steps ?? 0)),
     "tokens/sequence": mean(members.map(({ episode }) => episode.nodes.at(-1)?.tokens?.length ?? 0)),
     "tokens/trained": mean(
@@ -165,8 +178,10 @@ export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, 
     groups: 0,
     rollouts: 0,
     failed: 0,
+    masked: 0,
     trainable: 0,
     meanReward: undefined,
+    meanScoredReward: undefined,
     evaluation: undefined
   }
   let rewards = 0
@@ -178,7 +193,8 @@ export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, 
     yield* sink.submit(given)
     const number = summary.groups + 1
     const metrics = computeMetrics(group.members)
-    rewards += group.members.reduce((sum, { score }) => sum + score.reward, 0)
+    rewards += group.members.reduce((sum, member) => sum + getReward(member), 0)
+    const masked = summary.masked + group.members.filter(({ score }) => score.reward === undefined).length
     const rollouts = summary.rollouts + group.members.length
     const isEvaluated = evalHandling !== "NONE" && stepsPerEvaluation > 0 && number % stepsPerEvaluation === 0
     const evaluation = isEvaluated ? yield* evaluate(environment, options) : undefined
@@ -187,8 +203,10 @@ export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, 
       groups: number,
       rollouts,
       failed: summary.failed + group.members.filter(({ score }) => score.cause !== undefined).length,
+      masked,
       trainable: summary.trainable + group.members.length - given.leftOut.length,
       meanReward: rewards / rollouts,
+      meanScoredReward: rollouts === masked ? undefined : rewards / (rollouts - masked),
       evaluation: evaluation ?? summary.evaluation
     }
     yield* options.onGroup?.({ number, group, metrics, leftOut: given.leftOut }) ?? Effect.void

@@ -33,6 +33,12 @@ export const RolloutSettings = Schema.Struct({
   weightsVersion: Schema.optional(Schema.String),
   /** Time limit for computing the reward of one rollout, in seconds. The reward may run a test suite. */
   rewardTimeoutSeconds: atLeastOne,
+  /**
+   * Reward of a rollout whose run or verifier failed: with `masked`, it has no reward, and is neither trained on nor
+   * compared with its group; with `zero`, its reward is 0, as in the specification. A rollout without output has a
+   * reward of 0 in any case.
+   */
+  failedReward: Schema.Literals(["masked", "zero"]),
   /** Number of groups between two evaluations, or 0 for no evaluations. */
   stepsPerEvaluation: Schema.Natural,
   /**
@@ -44,7 +50,7 @@ export const RolloutSettings = Schema.Struct({
 /** See {@link RolloutSettings}. */
 export type RolloutSettings = typeof RolloutSettings.Type
 
-/** Default settings, as defined by the specification. */
+/** Default settings, as defined by the specification, except for `failedReward`. */
 export const defaults: RolloutSettings = {
   toolsets: ["terminal", "file"],
   groupSize: 4,
@@ -52,6 +58,7 @@ export const defaults: RolloutSettings = {
   maxAgentTurns: 30,
   sampling: { temperature: 1 },
   rewardTimeoutSeconds: 1_800,
+  failedReward: "masked",
   stepsPerEvaluation: 0,
   evalHandling: "STOP_TRAIN"
 }

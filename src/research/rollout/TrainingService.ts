@@ -25,8 +25,10 @@
  *       groups,
  *       rollouts: 0,
  *       failed: 0,
+ *       masked: 0,
  *       trainable: 0,
  *       meanReward: undefined,
+ *       meanScoredReward: undefined,
  *       evaluation: undefined
  *     })
  * })

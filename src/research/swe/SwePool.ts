@@ -7,7 +7,9 @@
  * The results file is the journal of the run (`batch/RowJournal`). Each line records a task that has ended. For a
  * results file `x.jsonl`, two more files are written to the same directory. `x.predictions.jsonl` contains the
  * predictions for SWE-bench (`instance_id`, `model_name_or_path`, `model_patch`) and is rewritten at the end of every
- * run. `x.failed.jsonl` contains the rows of tasks in which the model failed. The next run tries these tasks again.
+ * run. `x.failed.jsonl` contains the rows of tasks in which the model failed, with the work done until then, such as
+ * trajectory, patch, model and calls. The next run tries these tasks again. Until it does, their patches are
+ * predictions, too.
  *
  * **Example** (Solving tasks with an application's agent)
  *
@@ -36,12 +38,14 @@
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
 import * as Json from "../../base/domain/Json.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import * as BatchRow from "../batch/BatchRow.ts"
+import * as Outcome from "../batch/Outcome.ts"
 import * as RowJournal from "../batch/RowJournal.ts"
 import * as RowPool from "../batch/RowPool.ts"
 import * as EvalStatistics from "../eval/EvalStatistics.ts"
@@ -88,6 +92,7 @@ export interface ScoredRow {
   readonly patch: string
   /** A status of `SweEvaluation`, or one of {@link withoutResult}. `undefined` if the task has no evaluation. */
   readonly status: string | undefined
+  readonly kind: Outcome.Kind
   readonly failToPass: TestReport.Part
   readonly passToPass: TestReport.Part
   readonly calls: number
@@ -103,14 +108,24 @@ const toPart = (value: unknown): TestReport.Part => {
   return { passed: toNumber(passed), total: toNumber(total), missing: Json.readItems(missing).map(Json.readWord) }
 }
 
+/** Returns the kind of a result with a status of its evaluation, and the exit of its run. */
+export const classifyStatus = (status: string | undefined, exit = ""): Outcome.Kind =>
+  status === "error"
+    ? "infrastructure"
+    : status === "no_prediction" || status === "not_run"
+      ? "not_run"
+      : Outcome.classifyResult({ passed: status === "resolved", exit })
+
 const toScoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
   const evaluation = Json.readFields(fields["evaluation"])
   const usd = Json.readFields(fields["cost"])["estimated_cost_usd"]
+  const status = Json.readString(evaluation["status"])
   return {
     id,
     model: Json.readString(Json.readFields(fields["metadata"])["model"]) ?? "",
     patch: Json.readString(fields["model_patch"]) ?? "",
-    status: Json.readString(evaluation["status"]),
+    status,
+    kind: classifyStatus(status, Json.readString(fields["exit"]) ?? ""),
     failToPass: toPart(evaluation["fail_to_pass"]),
     passToPass: toPart(evaluation["pass_to_pass"]),
     calls: toNumber(fields["api_calls"]),
@@ -142,26 +157,63 @@ export const withoutResult = ["failed", "not_run", "no_prediction"] as const
 export const makeUnresolvedRow = (
   { check, id }: Pick<SweTask, "check" | "id">,
   status: (typeof withoutResult)[number],
-  detail: string
+  detail: string,
+  kind: Outcome.Kind = "not_run"
 ): ScoredRow | undefined => {
   if (check === undefined) return undefined
   const { failToPass, passToPass } = TestReport.makeUnresolvedScore(check.expected)
-  return { id, model: "", patch: "", status, failToPass, passToPass, calls: 0, seconds: 0, costUsd: undefined, detail }
+  return {
+    id,
+    model: "",
+    patch: "",
+    status,
+    kind,
+    failToPass,
+    passToPass,
+    calls: 0,
+    seconds: 0,
+    costUsd: undefined,
+    detail
+  }
 }
+
+/** Rows of failed tasks by id, with the work done until then. */
+type FailedRows = ReadonlyMap<string, ScoredRow>
+
+/** Reads the last row of each failed task. Rows of tasks that have changed since are left out. */
+const readFailedRows = Effect.fnUntraced(function* (
+  { failed }: Files,
+  tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>
+) {
+  const fs = yield* FileSystem.FileSystem
+  const text = yield* Effect.orElseSucceed(fs.readFileString(failed), () => "")
+  const digests = new Map(tasks.map(({ digest, id }) => [id, digest]))
+  const rows = new Map<string, ScoredRow>()
+  for (const line of text.split("\n")) {
+    const fields = Json.readFields(Option.getOrUndefined(Json.parse(line)))
+    const id = Json.readString(fields["instance_id"])
+    if (id !== undefined && digests.has(id) && digests.get(id) === fields["row_digest"])
+      rows.set(id, toScoredRow({ id, digest: undefined, discarded: undefined, fields }))
+  }
+  return rows
+})
 
 /** Adds a row for each task that failed or was not started, so that rates cover all tasks. */
 const addUnresolved = (
   rows: ReadonlyArray<ScoredRow>,
   tasks: ReadonlyArray<SweTask>,
+  failedRows: FailedRows,
   { failures }: Pick<RowPool.Summary, "failures">
 ): ReadonlyArray<ScoredRow> => {
   const found = new Map(rows.map((row) => [row.id, row]))
-  const causes = new Map(failures.map(({ id, message }) => [id, message]))
+  const causes = new Map(failures.map((failure) => [failure.id, failure]))
   return tasks.flatMap((task) => {
     const cause = causes.get(task.id)
-    const makeMissingRow = (): ScoredRow | undefined =>
-      cause === undefined ? makeUnresolvedRow(task, "not_run", "") : makeUnresolvedRow(task, "failed", cause)
-    return (cause === undefined ? (found.get(task.id) ?? makeMissingRow()) : makeMissingRow()) ?? []
+    if (cause === undefined) return found.get(task.id) ?? makeUnresolvedRow(task, "not_run", "") ?? []
+    const row = makeUnresolvedRow(task, "failed", cause.message, cause.kind)
+    if (row === undefined) return []
+    const { calls = 0, costUsd, model = "", patch = "", seconds = 0 } = failedRows.get(task.id) ?? {}
+    return { ...row, calls, costUsd, model, patch, seconds }
   })
 }
 
@@ -210,11 +262,23 @@ export const run = Effect.fn("SwePool.run")(function* ({
   SweRun.SweRuntime | WorkingCopy.Needs
 > {
   const fs = yield* FileSystem.FileSystem
-  const recordFailed = (fields: Json.Fields): Effect.Effect<void> =>
-    fs
-      .writeFileString(files.failed, `${JSON.stringify(fields)}\n`, { flag: "a", mode: 0o600 })
-      .pipe(Effect.catch((error) => Effect.logWarning(toWriteError(files.failed)(error).message)))
-  const predictions = Effect.flatMap(readRows(journal, tasks), (rows) => writePredictions(files, rows))
+  const failedRows = yield* readFailedRows(files, tasks)
+  const recordFailed =
+    ({ digest, id }: SweTask) =>
+    (fields: Json.Fields): Effect.Effect<void> => {
+      failedRows.set(id, toScoredRow({ id, digest: undefined, discarded: undefined, fields }))
+      return fs
+        .writeFileString(files.failed, `${JSON.stringify({ ...fields, row_digest: digest })}\n`, {
+          flag: "a",
+          mode: 0o600
+        })
+        .pipe(Effect.catch((error) => Effect.logWarning(toWriteError(files.failed)(error).message)))
+    }
+  const predictions = Effect.flatMap(readRows(journal, tasks), (rows) => {
+    const finished = new Set(rows.map(({ id }) => id))
+    const partial = Array.from(failedRows.values()).filter(({ id, patch }) => patch !== "" && !finished.has(id))
+    return writePredictions(files, [...rows, ...partial])
+  })
   const summary = yield* RowPool.run({
     rows: tasks,
     journal,
@@ -231,7 +295,9 @@ export const run = Effect.fn("SwePool.run")(function* ({
     run: (task: SweTask, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>
       Effect.scoped(
         Effect.gen(function* () {
-          const solved = yield* SweRun.run(task, settings, recordFailed, tell)
+          // The row of an earlier run does not describe this attempt.
+          failedRows.delete(task.id)
+          const solved = yield* SweRun.run(task, settings, recordFailed(task), tell)
           yield* onSolved?.(solved, toNumber(solved.fields["duration_ms"]) / 1000) ?? Effect.void
           return RowPool.makeFinishedResult(solved.fields, {
             tokens: Usage.countTotalTokens(solved.usage),
@@ -241,7 +307,7 @@ export const run = Effect.fn("SwePool.run")(function* ({
       )
   }).pipe(Effect.onInterrupt(() => Effect.catch(predictions, ({ message }) => Effect.logWarning(message))))
   yield* predictions
-  return { summary, rows: addUnresolved(yield* readRows(journal, tasks), tasks, summary) }
+  return { summary, rows: addUnresolved(yield* readRows(journal, tasks), tasks, failedRows, summary) }
 })
 
 /** Totals over all tasks of a run that have an evaluation. */
@@ -250,6 +316,8 @@ export interface Totals {
   readonly counted: number
   readonly evaluated: number
   readonly resolved: number
+  /** Number of these tasks by outcome. */
+  readonly outcomes: Outcome.Summary
   /** Confidence interval of the share of resolved tasks, or `undefined` if no task has an evaluation. */
   readonly interval: EvalStatistics.Interval | undefined
   readonly failToPass: { readonly passed: number; readonly total: number }
@@ -270,6 +338,7 @@ export const sumTotals = (rows: ReadonlyArray<ScoredRow>): Totals => {
     counted: counted.length,
     evaluated,
     resolved,
+    outcomes: Outcome.summarizeKinds(counted.map(({ kind }) => kind)),
     interval: EvalStatistics.computeWilsonInterval(resolved, counted.length),
     failToPass: sumPart("failToPass"),
     passToPass: sumPart("passToPass")

@@ -6,11 +6,13 @@
  *
  * The agent starts in a separate session (source `swe`), without context files and memory. It ends when a command
  * prints {@link sentinel}, when it answers without a tool call, or when it reaches its limits. The run is unattended:
- * `approvals.unattended_mode` decides on calls that need an approval. If the model fails, the task fails and the next
- * run retries it. The work done so far is passed to `onFailed`.
+ * `approvals.unattended_mode` decides on calls that need an approval. If the model fails, or the task exceeds its time
+ * limit, the task fails and the next run retries it. The work done so far is passed to `onFailed`: trajectory, patch,
+ * model, number of calls, usage and cost.
  *
  * Source: `hermes-product.md` §5.3, `hermes-llm.md` §20.3.
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -22,6 +24,7 @@ import type { AgentError, ConfigError } from "../../base/domain/AgentError.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import type * as Json from "../../base/domain/Json.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
 import { isCompletedExit, type RunEvent, type RunResult } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import { CommandEnvironment, RemoteDirectory } from "../../places/CommandEnvironment.ts"
@@ -29,6 +32,7 @@ import type { SessionStore } from "../../store/SessionStorePort.ts"
 import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
 import type { Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as BatchRow from "../batch/BatchRow.ts"
+import * as Outcome from "../batch/Outcome.ts"
 import type * as RowPool from "../batch/RowPool.ts"
 import * as ShareGpt from "../batch/ShareGpt.ts"
 import * as RemoteWorkspace from "./RemoteWorkspace.ts"
@@ -105,24 +109,64 @@ interface TaskPlace {
   readonly root: string
 }
 
+/** A task whose workspace is prepared. */
+interface StartedTask {
+  readonly task: SweTask
+  readonly copy: WorkingCopy.WorkingCopy
+  readonly place: TaskPlace
+  readonly sessionId: Ids.SessionId
+  /** Start time in milliseconds since 1970. */
+  readonly began: number
+  readonly work: AgentWork
+}
+
+/** Work of the agent so far, from the events of its run. */
+interface AgentWork {
+  isDone: boolean
+  model: string
+  calls: number
+  usage: Usage.Usage
+  cost: Cost.Total
+}
+
+const makeAgentWork = (): AgentWork => ({ isDone: false, model: "", calls: 0, usage: Usage.zero, cost: Cost.nothing })
+
+const addEvent = (work: AgentWork, event: RunEvent): void => {
+  switch (event._tag) {
+    case "RunStarted":
+      work.model = event.model
+      break
+    case "RouteChanged":
+      work.model = event.to.model
+      break
+    case "UsageReported":
+      work.usage = Usage.add(work.usage, event.usage)
+      work.cost = Cost.addCall(work.cost, Cost.fromSpent(event.cost))
+      break
+    case "StepFinished":
+      work.calls++
+      break
+  }
+}
+
 /** Runs the agent. The run is stopped when a command prints {@link sentinel}. */
 const runAgent = Effect.fnUntraced(function* (
   { agent }: Runtime,
-  task: SweTask,
-  { placed: { cwd, isRemote }, root }: TaskPlace,
+  { place: { placed, root }, sessionId, task, work }: StartedTask,
   settings: Settings,
   tell: RowPool.UsageReporter
 ) {
-  const sessionId = yield* Ids.makeSessionId
+  const { cwd, isRemote } = placed
   const usage = BatchRow.makeUsageReporter(tell)
-  let isDone = false
   const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
+    for (const event of events) addEvent(work, event)
     const told = Effect.andThen(settings.onEvent?.(task, events) ?? Effect.void, usage.onEvent(events))
-    if (isDone || !events.some((event) => event._tag === "ToolFinished" && event.output.includes(sentinel))) return told
-    isDone = true
+    if (work.isDone || !events.some((event) => event._tag === "ToolFinished" && event.output.includes(sentinel)))
+      return told
+    work.isDone = true
     return Effect.andThen(told, agent.stop(sessionId))
   }
-  const result = yield* agent
+  return yield* agent
     .run({
       prompt: TaskFolder.renderInstruction(task, cwd),
       sessionId,
@@ -142,10 +186,8 @@ const runAgent = Effect.fnUntraced(function* (
     .pipe(
       Effect.provideService(InteractiveMode, makeUnattended("swe run", settings.approvals)),
       Effect.provideService(RemoteDirectory, isRemote ? cwd : undefined),
-      Effect.onError(() => usage.rest),
-      Effect.exit
+      Effect.onError(() => usage.rest)
     )
-  return { isDone, result, sessionId }
 })
 
 /** Reads the trajectory of a session. */
@@ -161,9 +203,86 @@ const readConversation = Effect.fnUntraced(function* ({ registry, store }: Runti
 const getKnownCost = ({ cost }: RunResult): number | undefined =>
   cost.status === "unknown" && cost.usd === 0 ? undefined : (cost.usd ?? undefined)
 
+const makeMetadata = ({ began, task }: StartedTask, { environment }: Runtime, settings: Settings, model: string) => {
+  const seed = settings.getSeed?.(task)
+  return {
+    model,
+    env_type: environment.name,
+    timestamp: new Date(began).toISOString(),
+    ...(seed === undefined ? {} : { seed })
+  }
+}
+
+/** Maximum time for collecting the work of a failed task. */
+const collectionTime = "30 seconds"
+
+/** Reads the patch of an unfinished workspace. It is empty if it cannot be read. */
+const readUnfinishedPatch = ({ copy, place: { placed } }: StartedTask) =>
+  placed.collect.pipe(
+    Effect.andThen(copy.patch),
+    Effect.timeout(collectionTime),
+    Effect.catch((error) =>
+      Effect.as(Effect.logWarning(`swe: the patch of a failed task cannot be read: ${error.message}`), "")
+    )
+  )
+
+/** Makes the row of a failed task from the work done so far. */
+const makeFailedRow = Effect.fnUntraced(function* (
+  started: StartedTask,
+  runtime: Runtime,
+  settings: Settings,
+  error: unknown
+) {
+  const { began, sessionId, task, work } = started
+  const newest = yield* Effect.orElseSucceed(runtime.store.newest(sessionId), () => sessionId)
+  return {
+    instance_id: task.id,
+    conversations: yield* readConversation(runtime, newest),
+    completed: false,
+    api_calls: work.calls,
+    metadata: makeMetadata(started, runtime, settings, work.model),
+    outcome: Outcome.classifyFailure(error),
+    error: Redaction.redactText(error instanceof Error ? error.message : String(error)),
+    session_id: newest,
+    model_patch: yield* readUnfinishedPatch(started),
+    usage: Usage.toWire(work.usage),
+    cost: Cost.toWire(Cost.toSpent(work.cost)),
+    duration_ms: (yield* Clock.currentTimeMillis) - began
+  }
+})
+
+/** Makes the workspace of a task, and runs its setup. */
+const startTask = Effect.fnUntraced(function* (task: SweTask, runtime: Runtime, settings: Settings) {
+  const began = yield* Clock.currentTimeMillis
+  const copy = yield* WorkingCopy.make(runtime.source ?? task.source)
+  const placed = yield* RemoteWorkspace.place(copy, task.prefix)
+  const unprepared = yield* SweEvaluation.runSetup(task, placed.cwd, settings.setupSeconds).pipe(
+    Effect.catch(({ message }) => Effect.succeed(message))
+  )
+  if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
+  const started: StartedTask = {
+    task,
+    copy,
+    place: { placed, root: copy.directory },
+    sessionId: yield* Ids.makeSessionId,
+    began,
+    work: makeAgentWork()
+  }
+  return started
+})
+
+/** Evaluates the result of a task, if it has tests. */
+const evaluateTask = ({ copy, place: { placed }, task }: StartedTask, patch: string) => {
+  const { check } = task
+  if (check === undefined) return Effect.undefined
+  return check.folder === undefined
+    ? SweEvaluation.evaluatePatch(task, check, patch)
+    : SweEvaluation.evaluateFolder(check, check.folder, copy.directory, placed)
+}
+
 /**
- * Runs one task. If the model fails, `onFailed` receives the row with the work done so far. `tell` receives the usage
- * of each step.
+ * Runs one task. If the model fails or the task is interrupted, `onFailed` receives the row with the work done so far.
+ * `tell` receives the usage of each step.
  */
 export const run = Effect.fn("SweRun.run")(function* (
   task: SweTask,
@@ -172,62 +291,42 @@ export const run = Effect.fn("SweRun.run")(function* (
   tell: RowPool.UsageReporter = () => Effect.void
 ): Effect.fn.Return<SolvedTask, Failure, SweRuntime | WorkingCopy.Needs | Scope.Scope> {
   const runtime = yield* (yield* SweRuntime).open(task)
-  const began = yield* Clock.currentTimeMillis
-  const copy = yield* WorkingCopy.make(runtime.source ?? task.source)
   const inPlace = Effect.provideService(CommandEnvironment, runtime.environment)
-  const placed = yield* inPlace(RemoteWorkspace.place(copy, task.prefix))
-  const unprepared = yield* SweEvaluation.runSetup(task, placed.cwd, settings.setupSeconds).pipe(
-    Effect.catch(({ message }) => Effect.succeed(message)),
-    inPlace
+  const started = yield* inPlace(startTask(task, runtime, settings))
+  const { copy, place, work } = started
+  const recordFailure = (error: unknown) => Effect.flatMap(makeFailedRow(started, runtime, settings, error), onFailed)
+  const result = yield* runAgent(runtime, started, settings, tell).pipe(
+    Effect.onExit((exit) =>
+      Exit.isFailure(exit)
+        ? recordFailure(
+            Cause.hasInterruptsOnly(exit.cause) ? new Error("the task was interrupted") : Cause.squash(exit.cause)
+          )
+        : Effect.void
+    )
   )
-  if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
-
-  const { isDone, result, sessionId } = yield* runAgent(runtime, task, { placed, root: copy.directory }, settings, tell)
-  const base = {
-    instance_id: task.id,
-    conversations: yield* readConversation(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)
-  }
-  const seed = settings.getSeed?.(task)
-  const makeMetadata = (model: string) => ({
-    model,
-    env_type: runtime.environment.name,
-    timestamp: new Date(began).toISOString(),
-    ...(seed === undefined ? {} : { seed })
-  })
-  if (Exit.isFailure(result)) {
-    yield* onFailed({ ...base, completed: false, api_calls: 0, metadata: makeMetadata("") })
-    return yield* Effect.failCause(result.cause)
-  }
-  const { exit, model, steps, usage } = result.value
-  yield* placed.collect
+  const { exit, model, steps, usage } = result
+  yield* place.placed.collect
   const patch = yield* copy.patch
-  const { check } = task
-  const evaluating =
-    check === undefined
-      ? Effect.undefined
-      : check.folder === undefined
-        ? SweEvaluation.evaluatePatch(task, check, patch)
-        : SweEvaluation.evaluateFolder(check, check.folder, copy.directory, placed)
-  const evaluated = yield* inPlace(evaluating)
-  const costUsd = getKnownCost(result.value)
+  const evaluated = yield* inPlace(evaluateTask(started, patch))
   return {
     task,
     patch,
     model,
     evaluated,
     usage,
-    costUsd,
+    costUsd: getKnownCost(result),
     fields: {
-      ...base,
-      completed: isDone || isCompletedExit(exit),
+      instance_id: task.id,
+      conversations: yield* readConversation(runtime, result.sessionId),
+      completed: work.isDone || isCompletedExit(exit),
       api_calls: steps,
-      metadata: makeMetadata(model),
-      exit: isDone ? "final_output" : exit,
-      session_id: result.value.sessionId,
+      metadata: makeMetadata(started, runtime, settings, model),
+      exit: work.isDone ? "final_output" : exit,
+      session_id: result.sessionId,
       model_patch: patch,
       usage: Usage.toWire(usage),
-      cost: Cost.toWire(result.value.cost),
-      duration_ms: (yield* Clock.currentTimeMillis) - began,
+      cost: Cost.toWire(result.cost),
+      duration_ms: (yield* Clock.currentTimeMillis) - started.began,
       ...(evaluated === undefined ? {} : { evaluation: SweEvaluation.toWire(evaluated) })
     }
   }

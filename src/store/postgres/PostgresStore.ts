@@ -27,12 +27,13 @@ import * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
 import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import { promptLength, type Service as SessionActivity, type SpokenCounts } from "../SessionActivity.ts"
-import type { SharedBackend } from "../SessionBackend.ts"
+import type { Backend } from "../SessionBackend.ts"
 import * as SearchWords from "../SearchWords.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as StoreFailure from "../StoreFailure.ts"
+import * as PostgresMaintenance from "./PostgresMaintenance.ts"
 import * as PostgresMigrations from "./PostgresMigrations.ts"
 import * as PostgresSearch from "./PostgresSearch.ts"
 
@@ -131,7 +132,7 @@ const make = (
   sql: PostgresClient.Client,
   lock: PostgresLeases.ProcessLock,
   described: (operation: string) => (error: SqlError) => SessionStoreError
-): SharedBackend => {
+): Backend => {
   const read: SqlStore.Run = (operation, effect) =>
     Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
   const write: SqlStore.Run = (operation, effect) =>
@@ -316,6 +317,8 @@ const make = (
     store,
     search: PostgresSearch.make(sql, read),
     activity: makeActivity(sql, read, record, PostgresLeases.listHeldSessions(sql)),
+    maintenance: PostgresMaintenance.makeMaintenance({ sql, read, write, store }),
+    retention: PostgresMaintenance.makeRetention({ sql, read, write, store }),
     together: (writes) =>
       Effect.catchIf(sql.transaction(writes), isSqlError, (error) => Effect.fail(described("write")(error)))
   }
@@ -324,7 +327,7 @@ const make = (
 /** Opens the store, the search and the run record in a database. Its connections are closed with the scope. */
 export const open = Effect.fnUntraced(function* (
   options: PostgresClient.Options
-): Effect.fn.Return<SharedBackend, SessionStoreError, Scope.Scope> {
+): Effect.fn.Return<Backend, SessionStoreError, Scope.Scope> {
   const toStoreError =
     (operation: string) =>
     (error: SqlError): SessionStoreError =>

@@ -56,6 +56,9 @@ const work = {
   model: Model
 } as const
 
+/** Maximum number of missed due times that a job lists. */
+const listedMissed = 20
+
 /** A scheduled job. */
 export const Job = Schema.Struct({
   id: Schema.NonEmptyString,
@@ -70,6 +73,8 @@ export const Job = Schema.Struct({
   runs: Schema.Natural,
   /** Number of due times missed while the scheduler was not running. */
   missed: Schema.Natural,
+  /** The last {@link listedMissed} of these due times, oldest first. */
+  missed_at: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Number of consecutive failed runs. */
   failures: Schema.Natural,
   last_run_at: Schema.NullOr(Schema.String),
@@ -115,6 +120,13 @@ export const formatNextRun = ({ next_run_at, schedule, state }: Job): string | u
   return at === undefined ? undefined : JobSchedule.formatTime(at, schedule.timezone)
 }
 
+/** Formats the number of missed due times, with the last one; `undefined` if none was missed. */
+export const formatMissed = ({ missed, missed_at: times = [], schedule: { timezone } }: Job): string | undefined => {
+  if (missed === 0) return undefined
+  const at = JobSchedule.toMillis(times.at(-1) ?? "")
+  return at === undefined ? `missed ${missed}` : `missed ${missed}, last ${JobSchedule.formatTime(at, timezone)}`
+}
+
 /** Converts a job to JSON, without empty optional fields. */
 export const toRecord = (job: Job) => ({
   job_id: job.id,
@@ -138,7 +150,8 @@ export const toRecord = (job: Job) => ({
   ...(job.last_output === null ? {} : { last_output: job.last_output }),
   ...(job.last_session_id === null ? {} : { last_session_id: job.last_session_id }),
   ...(job.failures === 0 ? {} : { failures_in_a_row: job.failures }),
-  ...(job.missed === 0 ? {} : { missed: job.missed })
+  ...(job.missed === 0 ? {} : { missed: job.missed }),
+  ...(job.missed_at === undefined ? {} : { missed_at: job.missed_at })
 })
 
 // Claims of jobs. A run acquires, renews and releases a claim. Pure: every function returns a new job.
@@ -221,20 +234,66 @@ const recordRunEnd = (job: Job, { error, output, sessionId, status }: FinishedRu
 
 const died = "the process that ran it ended before the run did"
 
+/** Maximum number of missed due times that are counted at once. */
+const countedMissed = 1000
+
+/** Lists the due times from `meant` to `now`. */
+const listMissed = ({ schedule }: Job, meant: number, now: number): ReadonlyArray<string> => {
+  const times: Array<string> = []
+  for (
+    let at: number | undefined = meant;
+    at !== undefined && at <= now && times.length < countedMissed;
+    at = JobSchedule.findNextAfter(schedule, at)
+  )
+    times.push(JobSchedule.toIso(at))
+  return times
+}
+
 /**
- * Updates a job after a time without a scheduler: a run whose process died is recorded as failed, and a due time too
- * old to catch up as missed. Otherwise returns the job unchanged.
+ * Returns true if a next time was set by a clock that was ahead: it is later than the second time of the schedule. A
+ * clock that is set back by a moment does not repeat a time that has run.
+ */
+const isTooLate = ({ schedule }: Job, meant: number, now: number): boolean => {
+  if (schedule.kind === "once") return false
+  if (schedule.kind === "interval") return meant > now + 2 * schedule.minutes * 60_000
+  const first = JobSchedule.findNextAfter(schedule, now)
+  const second = first === undefined ? undefined : JobSchedule.findNextAfter(schedule, first)
+  return second !== undefined && meant > second
+}
+
+/** Computes the next time of a job again. An interval whose anchor is in the future counts from now. */
+const resetNextRun = (job: Job, now: number): Job => {
+  const { schedule } = job
+  const isAhead = schedule.kind === "interval" && (readTime(schedule.anchor) ?? 0) > now
+  const reset: Job = isAhead ? { ...job, schedule: { ...schedule, anchor: JobSchedule.toIso(now) } } : job
+  return { ...reset, next_run_at: computeNextRun(reset, now) }
+}
+
+/** Updates a running job: a run whose process died is recorded as failed. A lease of a clock that was ahead ends. */
+const sweepRunning = (job: Job, running: NonNullable<Job["running"]>, now: number): Job => {
+  const until = readTime(running.lease_until) ?? 0
+  if (until <= now) return recordRunEnd(job, { status: "error", error: died }, now)
+  return until <= now + leaseMillis ? job : renewClaim(job, now)
+}
+
+/**
+ * Updates a job after a time without a scheduler: a run whose process died is recorded as failed, and due times too old
+ * to catch up as missed. A next time from a clock that was ahead is computed again. Otherwise returns the same job.
  */
 export const sweepJob = (job: Job, now: number): Job => {
   const { next_run_at, running, state } = job
-  if (running !== null) {
-    const until = readTime(running.lease_until) ?? 0
-    return until > now ? job : recordRunEnd(job, { status: "error", error: died }, now)
-  }
+  if (running !== null) return sweepRunning(job, running, now)
   const meant = readTime(next_run_at)
-  if (state !== "scheduled" || meant === undefined || now - meant <= JobSchedule.computeGrace(job.schedule, meant))
-    return job
-  return completeIfDone({ ...job, missed: job.missed + 1, next_run_at: computeNextRun(job, now) })
+  if (state !== "scheduled" || meant === undefined) return job
+  if (meant > now) return isTooLate(job, meant, now) ? resetNextRun(job, now) : job
+  if (now - meant <= JobSchedule.computeGrace(job.schedule, meant)) return job
+  const missed = listMissed(job, meant, now)
+  return completeIfDone({
+    ...job,
+    missed: job.missed + missed.length,
+    missed_at: [...(job.missed_at ?? []), ...missed].slice(-listedMissed),
+    next_run_at: computeNextRun(job, now)
+  })
 }
 
 type Why = NonNullable<Job["running"]>["why"]

@@ -11,7 +11,8 @@
  * | `2026-03-01T09:00`, `2026-03-01T09:00:00+01:00` | once; without an offset in the schedule's time zone |
  *
  * The time zone is part of the schedule, so that a schedule keeps its meaning if the machine moves. A time skipped by
- * the clock runs right after the gap; a time that occurs twice runs the first time.
+ * the clock runs right after the gap. A time that occurs twice runs the first time. An expression with the hour `*`
+ * runs both times, so that an hourly job runs every hour.
  *
  * **Gotchas**
  *
@@ -169,6 +170,20 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
     : Result.fail(`"${written}" cannot be read: ${forms}`)
 }
 
+/** Returns true if an expression matches in every hour, or in a step of hours. */
+const isHourly = (expression: string): boolean => expression.split(" ")[1]?.startsWith("*") ?? false
+
+/** Maximum time by which a clock is set back, in minutes. */
+const maxSetBack = 180
+
+/** Finds a time before `next` whose clock time has occurred once already. `Cron.next` skips such times. */
+const findRepeatedTime = (cron: Cron.Cron, after: number, next: number | undefined): number | undefined => {
+  const first = (Math.floor(after / minuteMillis) + 1) * minuteMillis
+  const end = Math.min(next ?? Number.POSITIVE_INFINITY, first + maxSetBack * minuteMillis)
+  for (let at = first; at < end; at += minuteMillis) if (Cron.match(cron, at)) return at
+  return undefined
+}
+
 /** Returns the first time later than `after`, or `undefined`. */
 export const findNextAfter = (schedule: Schedule, after: number): number | undefined => {
   switch (schedule.kind) {
@@ -186,7 +201,8 @@ export const findNextAfter = (schedule: Schedule, after: number): number | undef
       const parsed = Cron.parse(schedule.expression, schedule.timezone)
       if (Result.isFailure(parsed)) return undefined
       // `Cron.next` throws if it finds no matching day within its search range.
-      return Result.getOrUndefined(Result.try(() => Cron.next(parsed.success, after).getTime()))
+      const next = Result.getOrUndefined(Result.try(() => Cron.next(parsed.success, after).getTime()))
+      return isHourly(schedule.expression) ? (findRepeatedTime(parsed.success, after, next) ?? next) : next
     }
   }
 }

@@ -150,6 +150,7 @@ const listFiles = Effect.fnUntraced(function* (root: string): Effect.fn.Return<L
   const files = new Map<string, FileStamp>()
   const problems: Array<Problem> = []
   const queue: Array<{ readonly at: string; readonly depth: number }> = [{ at: "", depth: 0 }]
+  let isFull = false
   // Links to a directory that was already visited would lead to cycles.
   const seen = new Set<string>()
   const isNew = ({ dev, ino }: FileSystem.File.Info): boolean => {
@@ -185,12 +186,14 @@ const listFiles = Effect.fnUntraced(function* (root: string): Effect.fn.Return<L
       const info = yield* Effect.option(fs.stat(paths.join(directory, name)))
       if (Option.isNone(info) || info.value.type !== "Directory" || !isNew(info.value)) continue
       if (queue.length === maxFiles) {
-        problems.push({ path: root, message: `has more than ${maxFiles} directories: the rest is left out` })
-        return { files, problems }
+        // The directories found so far are still read.
+        isFull = true
+        break
       }
       queue.push({ at: at === "" ? name : `${at}/${name}`, depth: depth + 1 })
     }
   }
+  if (isFull) problems.push({ path: root, message: `has more than ${maxFiles} directories: the rest is left out` })
   return { files, problems }
 })
 

@@ -9,7 +9,11 @@ import * as TextHygiene from "../../base/domain/TextHygiene.ts"
 import type * as SkillFile from "./SkillFile.ts"
 import type * as SkillIndex from "./SkillIndex.ts"
 
-const maxShownDescription = 300
+/** Lengths to which descriptions are cut, in characters. The index uses the first with which it fits its budget. */
+const descriptionLengths = [300, 120, 40] as const
+
+/** Maximum length of the index in a system prompt, in characters. */
+const maxIndex = 40_000
 
 const systems: Readonly<Record<string, ReadonlyArray<string>>> = {
   darwin: ["macos", "darwin", "mac", "osx"],
@@ -33,32 +37,55 @@ export const isOffered = (
   !fallbackForToolsets.some((toolset) => toolsets.has(toolset))
 
 /** Formats text from a file as one line of a prompt that cannot close the surrounding markup. */
-const toInlineText = (text: string): string =>
+const toInlineText = (text: string, length: number = descriptionLengths[0]): string =>
   TextCut.shorten(
     TextHygiene.stripFences(TextHygiene.withoutControls(text))
       .replaceAll(/\s+/g, " ")
       .replaceAll("<", "‹")
       .replaceAll(">", "›")
       .trim(),
-    maxShownDescription
+    length
   )
 
-/** Renders the part of a system prompt that lists some skills; returns `undefined` without skills. */
+/** Lists categories and their skills, with descriptions of at most `length` characters. */
+const listSkills = (
+  skills: ReadonlyArray<SkillIndex.Skill>,
+  categories: ReadonlyMap<string, string>,
+  length: number
+): ReadonlyArray<string> =>
+  Array.from(Map.groupBy(skills, ({ category }) => category)).flatMap(([category, members]) => {
+    const description = categories.get(category) ?? ""
+    return [
+      `${toInlineText(category)}:${description === "" ? "" : ` ${toInlineText(description, length)}`}`,
+      ...members.map(({ facts, name }) => `  - ${toInlineText(name)}: ${toInlineText(facts.description, length)}`)
+    ]
+  })
+
+const countChars = (lines: ReadonlyArray<string>): number => lines.reduce((sum, line) => sum + line.length + 1, 0)
+
+/** Cuts a list to the budget of the index, and names the number of skills that are left out. */
+const cutList = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
+  let chars = 0
+  const end = lines.findIndex((line) => {
+    chars += line.length + 1
+    return chars > maxIndex
+  })
+  if (end === -1) return lines
+  const left = lines.slice(end).filter((line) => line.startsWith("  - ")).length
+  return [...lines.slice(0, end), `(${left} more skills are not listed here: find them with skills_list)`]
+}
+
+/**
+ * Renders the part of a system prompt that lists some skills; returns `undefined` without skills. A list that exceeds
+ * {@link maxIndex} has shorter descriptions, and if it is still too long, it ends early.
+ */
 export const renderIndex = (
   skills: ReadonlyArray<SkillIndex.Skill>,
   categories: ReadonlyMap<string, string>
 ): string | undefined => {
   if (skills.length === 0) return undefined
-  const named = Array.from(new Set(skills.map(({ category }) => category)))
-  const lines = named.flatMap((category) => {
-    const description = categories.get(category) ?? ""
-    return [
-      `${toInlineText(category)}:${description === "" ? "" : ` ${toInlineText(description)}`}`,
-      ...skills
-        .filter((skill) => skill.category === category)
-        .map(({ facts, name }) => `  - ${toInlineText(name)}: ${toInlineText(facts.description)}`)
-    ]
-  })
+  const length = descriptionLengths.find((length) => countChars(listSkills(skills, categories, length)) <= maxIndex)
+  const lines = cutList(listSkills(skills, categories, length ?? descriptionLengths[2]))
   return [
     "# Skills\n\nA skill says how a kind of task is done here. Before you start, look for one below that fits " +
       "the task, even partly: load it with `skill_view` and follow it. The user's own words override it.",

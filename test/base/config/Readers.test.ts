@@ -206,6 +206,7 @@ cron.jobs_may_schedule                                       program/cli/CronRun
 cron.script_timeout_seconds                                  program/cli/CronRuns.ts
 cron.run_timeout_seconds                                     program/cli/CronRuns.ts
 approvals.cron_mode                                          program/cli/CronRuns.ts
+store.url                                                    program/runtime/StoredSessions.ts
 cluster.database_url                                         program/cli/ClusterSettings.ts
 cluster.concurrency                                          program/cli/ClusterRuns.ts
 cluster.drain_timeout_seconds                                program/cli/ClusterRuns.ts

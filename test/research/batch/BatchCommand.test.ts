@@ -180,6 +180,24 @@ describe("hermes batch", () => {
       // A rate is over all rows, not over those that did not fail.
       const stats = yield* start(["batch", "stats", "run"], { cwd, home: join(cwd, "../.hermes") })
       assert.match(stats.stdout, /completed +1 of 2 \(50 %\)/)
+      assert.match(stats.stdout, /failed +1: infrastructure/)
+      assert.match(stdout, /failed +1 \(1 infrastructure\)/)
+      const checked = yield* start(["batch", "check", "run", "--for", "llama-factory"], {
+        cwd,
+        home: join(cwd, "../.hermes")
+      })
+      assert.strictEqual(checked.code, 0, checked.stderr)
+      assert.match(checked.stdout, /^1 row: llama-factory accepts 1, drops 0\n.*"observation_tag":"tool"/)
+      const twice = { conversations: ["human", "gpt", "gpt"].map((from) => ({ from, value: "x" })) }
+      writeFileSync(join(cwd, "bad.jsonl"), `${JSON.stringify(twice)}\n`)
+      const dropped = yield* start(["batch", "check", "bad.jsonl", "--for", "trl"], {
+        cwd,
+        home: join(cwd, "../.hermes")
+      })
+      assert.strictEqual(dropped.code, 1)
+      assert.match(dropped.stdout, /drops 1\nline 1, row line 1: turns 2 and 3 are both gpt/)
+      const statistics = JSON.parse(readFileSync(join(directory, "statistics.json"), "utf8"))
+      assert.deepInclude(statistics, { completion_rate: 0.5, failures: { infrastructure: 1 } })
       assert.deepStrictEqual(
         rowsOf(join(directory, "trajectories.jsonl")).map(({ row_id }) => row_id),
         ["r0"]

@@ -111,7 +111,9 @@ describe("RowPool", () => {
           Fiber.join(fiber),
           Effect.forever(Effect.andThen(TestClock.adjust("10 seconds"), TestClock.withLive(Effect.sleep(5))))
         )
-        assert.deepStrictEqual(summary.failures, [{ id: "r0", attempts: 4, message: "no answer" }])
+        assert.deepStrictEqual(summary.failures, [
+          { id: "r0", attempts: 4, message: "no answer", kind: "infrastructure" }
+        ])
         assert.strictEqual(summary.retried, 3)
         const waits = minutes.slice(1).map((minute, index) => minute - (minutes[index] ?? 0))
         assert.deepStrictEqual(
@@ -141,7 +143,9 @@ describe("RowPool", () => {
           Fiber.join(fiber),
           Effect.forever(Effect.andThen(TestClock.adjust("1 second"), TestClock.withLive(Effect.sleep(5))))
         )
-        assert.deepStrictEqual(first.failures, [{ id: "r1", attempts: 3, message: "no answer" }])
+        assert.deepStrictEqual(first.failures, [
+          { id: "r1", attempts: 3, message: "no answer", kind: "infrastructure" }
+        ])
         assert.deepStrictEqual([first.finished, first.failed, first.retried], [2, 1, 2])
         const journal = yield* RowJournal.open({ directory })
         const second = yield* RowPool.run({ rows: rows(3), journal, run, retries: 0 })

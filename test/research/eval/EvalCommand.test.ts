@@ -60,7 +60,7 @@ describe("hermes eval", () => {
           "first.json"
         )
         assert.strictEqual(code, 0, stderr)
-        assert.match(stdout, /^passed +83\.3 % \(95 %: .*, bootstrap\)$/m)
+        assert.match(stdout, /^passed +83\.3 % \(95 %: .*, clustered\)$/m)
         assert.match(stdout, /^pass@2 +100\.0 % \(95 %: .*, Wilson\)$/m)
         assert.match(stdout, /^tokens +600 read, 60 written$/m)
         assert.isTrue(
@@ -161,6 +161,36 @@ describe("hermes eval", () => {
   )
 
   it.live(
+    "a row whose pattern backtracks without end has no result, and the other rows are scored",
+    () =>
+      Effect.gen(function* () {
+        const { evaluate, put } = yield* withQuestions()
+        const text = `${"a".repeat(60)}!`
+        const rows = [
+          { id: "bad", prompt: "What is 2+2?", pattern: "(a+)+$" },
+          { id: "good", prompt: "What is 9-7?", pattern: "a!" }
+        ]
+        put("p.jsonl", rows.map((row) => `${JSON.stringify(row)}\n`).join(""))
+        put(
+          "same.json",
+          JSON.stringify({ turns: [{ text, usage: { input_tokens: 1, output_tokens: 1 } }], loop: true })
+        )
+        const given = ["--scorer", "regex", "--name", "p", "--script", "same.json", "--json"]
+        const { code, stderr, stdout } = yield* evaluate("run", "p.jsonl", ...given)
+        assert.strictEqual(code, 1)
+        assert.include(stderr, "attempt bad#1 failed: regex: (a+)+$ takes too long on this answer")
+        const report = JSON.parse(stdout)
+        assert.deepInclude(report, { attempts: 2, without_result: 1, pass_rate: 0.5 })
+        assert.deepInclude(report, { pass_rate_without_infrastructure: 1 })
+        // The kind of the failure is stored with the attempts.
+        const shown = JSON.parse((yield* evaluate("show", "p", "--json")).stdout)
+        assert.deepStrictEqual(shown.outcomes, report.outcomes)
+        assert.strictEqual(shown.outcomes.infrastructure, 1)
+      }),
+    60_000
+  )
+
+  it.live(
     "two configurations are compared on their common rows, with a page",
     () =>
       Effect.gen(function* () {
@@ -182,6 +212,16 @@ describe("hermes eval", () => {
         assert.isTrue(existsSync(at("page.html")))
         const json = JSON.parse((yield* evaluate("compare", "bad", "good", "--json")).stdout)
         assert.deepInclude(json, { common_items: 3, better: ["q1", "q2"], worse: [] })
+        assert.match(text.stdout, /too few rows: a difference needs at least 6/)
+        model("middle.json", 1, ["q1#1"])
+        yield* evaluate("run", "q.jsonl", "--scorer", "number", "--name", "middle", "--script", "middle.json")
+        const ranked = yield* evaluate("compare", "bad", "good", "middle", "--page", "board.html")
+        assert.strictEqual(ranked.code, 0, ranked.stderr)
+        assert.match(ranked.stdout, /^1 +good +100\.0 %.*\n2 +middle +66\.7 %.*-33\.3 +1\.000.*\n3 +bad +33\.3 %/mu)
+        assert.include(ranked.stdout, "Too few tasks")
+        assert.match(readFileSync(at("board.html"), "utf8"), /<td>good<\/td><td>100\.0 %<\/td>/)
+        const twice = yield* evaluate("compare", "bad", "good", "bad")
+        assert.strictEqual(twice.code, 2)
         // Another scorer, or another dataset, is another configuration.
         const mixed = yield* evaluate("run", "q.jsonl", "--scorer", "exact", "--name", "good", "--script", "good.json")
         assert.strictEqual(mixed.code, 2)

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import * as EvalPage from "../../../src/research/eval/EvalPage.ts"
 import * as EvalReport from "../../../src/research/eval/EvalReport.ts"
+import * as Experiment from "../../../src/research/eval/Experiment.ts"
 import * as JudgeScorer from "../../../src/research/eval/JudgeScorer.ts"
 
 const attempt = (
@@ -14,10 +15,12 @@ const attempt = (
   item,
   run,
   passed,
+  kind: passed ? "passed" : "failed",
   scores: new Map([["exact", { passed, score: passed ? 1 : 0, detail: "" }]]),
   opinions: [],
   label: undefined,
   prompt: "?",
+  expected: "",
   answer: "!",
   exit: "text_response",
   model: "m",
@@ -30,7 +33,7 @@ const attempt = (
 })
 
 describe("EvalReport", () => {
-  it("single attempts have a Wilson interval, repeated ones a bootstrap over rows", () => {
+  it("single attempts have a Wilson interval, repeated ones one with errors over rows", () => {
     const single = EvalReport.make("a", [attempt("x", 1, true), attempt("y", 1, false)])
     assert.deepStrictEqual([single.passRate.value, single.passRate.interval?.method], [0.5, "wilson"])
     assert.deepStrictEqual(single.passAtK, [])
@@ -40,7 +43,7 @@ describe("EvalReport", () => {
       attempt("y", 1, false),
       attempt("y", 2, false)
     ])
-    assert.deepStrictEqual([repeated.passRate.value, repeated.passRate.interval?.method], [0.25, "bootstrap"])
+    assert.deepStrictEqual([repeated.passRate.value, repeated.passRate.interval?.method], [0.25, "clustered"])
     assert.deepStrictEqual(
       repeated.passAtK.map(({ k, value }) => [k, value]),
       [
@@ -68,7 +71,7 @@ describe("EvalReport", () => {
     assert.isUndefined(EvalReport.make("b", [attempt("x", 1, true, { costUsd: undefined })]).costUsd)
   })
 
-  it("single attempts are compared by McNemar's test, repeated ones by a paired bootstrap, on common rows", () => {
+  it("single attempts are compared by McNemar's test, repeated ones by flips of signs, on common rows", () => {
     const ids = Array.from({ length: 8 }, (_, index) => `r${index}`)
     const first = { name: "a", attempts: ids.map((id) => attempt(id, 1, false)) }
     const second = { name: "b", attempts: [...ids.slice(2), "other"].map((id) => attempt(id, 1, true)) }
@@ -82,8 +85,8 @@ describe("EvalReport", () => {
       name: "b",
       attempts: ids.flatMap((id) => [attempt(id, 1, true), attempt(id, 2, false)])
     })
-    assert.strictEqual(repeated.test?.method, "paired_bootstrap")
-    assert.isTrue((repeated.test?.p ?? 1) < 0.01)
+    assert.strictEqual(repeated.test?.method, "sign_flip")
+    assert.approximately(repeated.test?.p ?? 1, 2 / 256, 1e-9)
     assert.isUndefined(EvalReport.compare(first, { name: "c", attempts: [attempt("z", 1, true)] }).test)
   })
 
@@ -91,7 +94,7 @@ describe("EvalReport", () => {
     const attempts = EvalReport.addMissing(
       [attempt("x", 1, true)],
       ["x#1", "y#1", "a#b#1"],
-      new Map([["y#1", "the model was not there"]])
+      new Map([["y#1", { message: "the model was not there", kind: "model_failure" }]])
     )
     const report = EvalReport.make("a", attempts)
     assert.deepInclude(report, { items: 3, attempts: 3, withoutResult: 2, incomplete: 0, models: ["m"] })
@@ -119,7 +122,82 @@ describe("EvalReport", () => {
       { name: "b", attempts: [attempt("x", 1, true), attempt("y", 1, true), attempt("a#b", 1, false)] }
     )
     assert.deepStrictEqual([comparison.commonItems, comparison.better], [3, ["y"]])
-    assert.include(EvalPage.render("a", [{ report, attempts }]), "2 of 3 attempts, which count as not passed")
+    const page = EvalPage.render("a", [{ report, attempts }])
+    assert.include(page, "2 of 3 attempts, which count as not passed")
+    assert.include(page, "1 model failure, 1 not run")
+  })
+
+  it("failures of the infrastructure count, and are shown apart", () => {
+    const attempts = EvalReport.addMissing(
+      [attempt("x", 1, true), attempt("y", 1, false, { kind: "limit", exit: "max_iterations_reached" })],
+      ["x#1", "y#1", "z#1"],
+      new Map([["z#1", { message: "no disk", kind: "infrastructure" }]])
+    )
+    const report = EvalReport.make("a", attempts)
+    assert.approximately(report.passRate.value, 1 / 3, 1e-9)
+    assert.deepInclude(report.outcomes.counts, { passed: 1, failed: 0, limit: 1, infrastructure: 1 })
+    assert.strictEqual(report.outcomes.rateWithoutInfrastructure, 0.5)
+    const facts = new Map(EvalPage.listFacts(report))
+    assert.strictEqual(facts.get("failures"), "1 limit, 1 infrastructure")
+    assert.strictEqual(facts.get("infrastructure"), "1 failed; passed without them: 50.0 %")
+    assert.deepInclude(EvalReport.toWire(report), { pass_rate_without_infrastructure: 0.5 })
+  })
+
+  it("a page shows prompt, expected answer and score of an attempt without opening it", () => {
+    const attempts = [attempt("x", 1, false, { prompt: "How many?", expected: "12", answer: "many words" })]
+    const page = EvalPage.render("a", [{ report: EvalReport.make("a", attempts), attempts }])
+    const [, summary = ""] = /<summary>(.*?)<\/summary>/s.exec(page) ?? []
+    for (const text of ["x #1", "How many?", "12", "0.00"]) assert.include(summary, text)
+    assert.notInclude(summary, "many words")
+    assert.include(page, "<pre>many words</pre>")
+  })
+
+  it("an experiment ranks configurations over all common tasks, with adjusted tests against the first", () => {
+    const ids = Array.from({ length: 8 }, (_, index) => `r${index}`)
+    const configure = (name: string, passes: (index: number) => boolean, more: ReadonlyArray<string> = []) => ({
+      name,
+      attempts: [...ids, ...more].flatMap((id, index) => [attempt(id, 1, passes(index)), attempt(id, 2, passes(index))])
+    })
+    const experiment = Experiment.makeExperiment([
+      configure("low", () => false),
+      configure("best", () => true, ["only here"]),
+      configure("same", (index) => index % 2 === 0),
+      configure("as good", (index) => index % 2 === 1)
+    ])
+    assert.deepInclude(experiment, { tasks: ids, leftOut: 1 })
+    assert.deepStrictEqual(
+      experiment.standings.map(({ rank, report }) => [rank, report.name, report.passRate.value]),
+      [
+        [1, "best", 1],
+        [2, "same", 0.5],
+        [2, "as good", 0.5],
+        [4, "low", 0]
+      ]
+    )
+    // Eight equal differences: 2 / 2^8, the smallest of three p-values. Four of eight: 2 / 2^4.
+    assert.deepStrictEqual(
+      experiment.standings.map(({ adjustedP, difference }) => [difference?.p, adjustedP]),
+      [
+        [undefined, undefined],
+        [0.125, 0.25],
+        [0.125, 0.25],
+        [0.0078125, 0.0234375]
+      ]
+    )
+    assert.deepStrictEqual(experiment.outcomes.get("same")?.get("r1"), ["failed", "failed"])
+    const parts = experiment.standings.map(({ report }) => ({ report, attempts: [] }))
+    const page = EvalPage.renderLeaderboard("<i>", experiment, parts)
+    assert.include(page, "<td>best</td><td>100.0 %</td>")
+    assert.include(page, "1 tasks that not all configurations have are left out")
+    assert.notMatch(page, /<script|<i>/)
+    assert.deepInclude(Experiment.toWire(experiment).configurations[3], { rank: 4, p: 0.0078125 })
+  })
+
+  it("p-values are adjusted by Holm's method", () => {
+    // statsmodels.stats.multitest.multipletests(method="holm").
+    assert.deepStrictEqual(Experiment.adjustByHolm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    assert.deepStrictEqual(Experiment.adjustByHolm([0.6, 0.7]), [1, 1])
+    assert.deepStrictEqual(Experiment.adjustByHolm([]), [])
   })
 
   it("an attempt is read back from its row", () => {

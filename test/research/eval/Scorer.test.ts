@@ -34,6 +34,14 @@ describe("Scorer", () => {
     assert.isFalse(passes("contains", "Rome", ["paris"]))
   })
 
+  it("a pattern that backtracks without end comes to no verdict", () => {
+    const row = { references: [], pattern: "(a+)+$" }
+    const verdict = Scorer.compare({ kind: "regex" }, `${"a".repeat(60)}!`, row)
+    assert.deepInclude(verdict, { passed: false, isUndecided: true })
+    assert.include(verdict.detail, "(a+)+$ takes too long")
+    assert.deepStrictEqual(Scorer.compare({ kind: "regex" }, "aaa", row), { passed: true, score: 1, detail: "" })
+  })
+
   it("regex takes the pattern behind the colon, of the row, or the references", () => {
     assert.isTrue(passes("regex:^\\d{3}$", "123", []))
     assert.isTrue(passes("regex", "abc", [], "^a.c$"))

@@ -18,6 +18,7 @@ import * as RolloutCapture from "../../../src/research/rollout/RolloutCapture.ts
 import * as RolloutEnvironment from "../../../src/research/rollout/RolloutEnvironment.ts"
 import * as RolloutGroup from "../../../src/research/rollout/RolloutGroup.ts"
 import { defaults, type RolloutSettings } from "../../../src/research/rollout/RolloutSettings.ts"
+import * as TrainingOutput from "../../../src/research/rollout/TrainingOutput.ts"
 import * as inferenceServer from "../../support/inferenceServer.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 import * as RetryPolicy from "../../../src/models/routing/RetryPolicy.ts"
@@ -150,14 +151,26 @@ describe("RolloutGroup", () => {
       const { group } = yield* rollOut(environment, task, writer())
       assert.deepInclude(RolloutRun.computeMetrics(group.members), {
         "reward/mean": 0.5,
+        "reward/mean_scored": 1,
         "reward/content": 0.5,
-        "rollouts/failed": 1
+        "rollouts/failed": 1,
+        "rollouts/masked": 1
       })
+      // The other member has nothing to be compared with, and the masked one is not delivered.
+      assert.deepStrictEqual(
+        group.members.map(({ advantage }) => advantage),
+        [undefined, undefined]
+      )
+      const masked = group.members.filter(({ score }) => score.reward === undefined)
+      assert.include(
+        TrainingOutput.toDelivery(group).leftOut.find(({ rolloutId }) => rolloutId === masked[0]?.rolloutId)?.reason,
+        "its reward is masked: the reward failed"
+      )
     })
   )
 
   it.live(
-    "a reward that fails, one that is no number, no output and a run that fails are 0, with the cause, and clean-up runs",
+    "a reward that fails, one that is no number and a run that fails are masked or 0, with the cause, and clean-up runs",
     () =>
       Effect.gen(function* () {
         const directory = yield* temporaryDirectory
@@ -166,10 +179,20 @@ describe("RolloutGroup", () => {
             rollOut(environment, task, model, { groupSize: 1, directory }),
             ({ group }) => group.members[0]?.score
           )
+        const zeroed = yield* rollOut(
+          writing({ computeReward: () => Effect.fail(new Error("no verifier")) }),
+          task,
+          { answer: () => ({ content: "Done." }) },
+          { groupSize: 1, directory, failedReward: "zero" }
+        )
+        assert.deepStrictEqual(zeroed.group.members[0]?.score, {
+          reward: 0,
+          cause: "the reward failed: Error: no verifier"
+        })
         const done: inferenceServer.Options = { answer: () => ({ content: "Done." }) }
         assert.deepStrictEqual(
           yield* causeOf(writing({ computeReward: () => Effect.fail(new Error("no verifier")) }), done),
-          { reward: 0, cause: "the reward failed: Error: no verifier" }
+          { cause: "the reward failed: Error: no verifier" }
         )
         assert.include(
           (yield* causeOf(writing({ computeReward: () => Effect.die("bug") }), done))?.cause,
@@ -179,7 +202,8 @@ describe("RolloutGroup", () => {
           (yield* causeOf(writing({ computeReward: () => Effect.succeed(Number.NaN) }), done))?.cause,
           "the reward is NaN, which is not a number"
         )
-        assert.include((yield* causeOf(writing(), { answer: () => ({ content: "" }) }))?.cause, "no output")
+        const silent = yield* causeOf(writing(), { answer: () => ({ content: "" }) })
+        assert.deepStrictEqual(silent, { reward: 0, cause: "no output" })
         const broken: inferenceServer.Options = {
           answer: () => undefined,
           before: (_, response) => {
@@ -190,7 +214,7 @@ describe("RolloutGroup", () => {
           }
         }
         const failed = yield* causeOf(writing(), broken)
-        assert.strictEqual(failed?.reward, 0)
+        assert.isUndefined(failed?.reward)
         assert.include(failed?.cause, "the run failed")
         assert.deepStrictEqual(readdirSync(directory), [])
       }),

@@ -10,7 +10,16 @@ import * as TrainingTools from "../../../src/research/rollout/TrainingTools.ts"
 import { SessionId, TaskId, TurnId } from "../../../src/base/domain/Ids.ts"
 import { ToolContext } from "../../../src/tools/ToolContext.ts"
 
-const summary: Summary = { groups: 1, rollouts: 2, failed: 0, trainable: 0, meanReward: 0.5, evaluation: undefined }
+const summary: Summary = {
+  groups: 1,
+  rollouts: 2,
+  failed: 0,
+  masked: 0,
+  trainable: 0,
+  meanReward: 0.5,
+  meanScoredReward: 0.5,
+  evaluation: undefined
+}
 
 /** The ten tools, bound once, over a service whose runs end when the test says so. */
 const tools = (rollOut: TrainingService.RollOut) =>

@@ -220,21 +220,38 @@ describe("hermes swe", () => {
           "broken.json",
           JSON.stringify({
             turns: [
-              { tool_calls: [{ name: "terminal", arguments: { command: "ls" } }] },
+              {
+                tool_calls: [{ name: "terminal", arguments: { command: "touch half.txt" } }],
+                usage: { input_tokens: 100, output_tokens: 10 }
+              },
               { error: { status: 400, message: "no such model" } }
             ]
           })
         )
         here.put("fine.json", JSON.stringify({ turns: [{ text: "Done." }] }))
-        const run = (script: string) => here.hermes(["swe", "run", "--task", "Do it", "--script", script])
+        const run = (script: string) =>
+          here.hermes(["swe", "run", "--task", "Do it", "--eval-command", "true", "--script", script, "--json"])
         const first = yield* run("broken.json")
         assert.strictEqual(first.code, 1)
         assert.match(first.stderr, /Warning: task task-\w+ failed: /)
+        const report = JSON.parse(first.stdout)
+        assert.deepInclude(report.outcomes, { model_failure: 1, infrastructure: 0 })
+        assert.deepInclude(report.rows[0], { outcome: "model_failure", api_calls: 1, status: "failed" })
+        assert.isAbove(report.rows[0].patch_bytes, 0)
         const [row] = lines(here.at("swe-results/results.failed.jsonl"))
-        assert.deepInclude(row, { completed: false })
+        assert.deepInclude(row, { completed: false, api_calls: 1, outcome: "model_failure" })
         assert.strictEqual(row.conversations.at(-1).from, "tool")
+        assert.include(row.model_patch, "half.txt")
+        assert.deepInclude(row.usage, { prompt_tokens: 100, completion_tokens: 10 })
+        assert.isNotEmpty(row.metadata.model)
+        // The patch is a prediction until the task has a result.
+        assert.include(lines(here.at(predictions))[0].model_patch, "half.txt")
         const second = yield* run("fine.json")
         assert.strictEqual(second.code, 0, second.stderr)
+        assert.deepStrictEqual(
+          lines(here.at(predictions)).map(({ model_patch: patch }) => patch),
+          [""]
+        )
         assert.deepInclude(lines(here.at(results))[0], { completed: true })
       }),
     60_000
@@ -548,7 +565,10 @@ describe("hermes swe", () => {
           /Warning: task retry failed: .* has no commit "0123456789": fetch it there, or correct base_commit/
         )
         assert.match(stdout, /^retry +failed /m)
-        assert.match(stdout, /^1 of 2 resolved: 50\.0 %.*; without a result and not resolved: 1 failed$/m)
+        assert.match(
+          stdout,
+          /^1 of 2 resolved: 50\.0 %.*; not resolved, counted: 1 infrastructure \(100\.0 % without failures of the infrastructure\)$/m
+        )
         assert.deepStrictEqual(
           lines(at(predictions)).map((row) => row.instance_id),
           ["slugs"]

@@ -25,7 +25,7 @@ describe("hermes cluster without its database", () => {
         [
           ["cluster", "runner"],
           "http://a:secret@b/c",
-          /^Error: cluster\.database_url is not a Postgres address: write postgres:\/\/user:password@host:port\/database\n$/
+          /^Error: store\.url or cluster\.database_url is not a Postgres address: write postgres:\/\/user:password@host:port\/database\n$/
         ],
         [
           ["cluster", "submit", "hello"],

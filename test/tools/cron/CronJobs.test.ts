@@ -101,7 +101,39 @@ describe("CronJobs", () => {
         yield* minutes(60)
         assert.lengthOf(yield* runDue(jobs), 1)
         const [job] = (yield* jobs.list).jobs
-        assert.deepStrictEqual([job?.runs, job?.missed], [2, 1])
+        // Every due time from 12:00 to 17:00 is listed.
+        assert.deepStrictEqual([job?.runs, job?.missed], [2, 6])
+        assert.deepStrictEqual(
+          job?.missed_at,
+          [12, 13, 14, 15, 16, 17].map((hour) => `2026-03-01T${hour}:00:00.000Z`)
+        )
+      })
+    )
+  )
+
+  it.effect("a clock that was ahead does not stop a job, and one that is set back a moment repeats no time", () =>
+    withJobs((jobs) =>
+      Effect.gen(function* () {
+        const start = Date.parse("2026-03-01T10:00:00Z")
+        yield* TestClock.setTime(start + 400 * 86_400_000)
+        const hourly = yield* jobs.create(daily)
+        const beat = yield* jobs.create({ ...daily, name: "beat", schedule: "every 30m" })
+        const held = yield* jobs.create({ ...daily, name: "held" })
+        yield* jobs.take(held.id)
+        yield* TestClock.setTime(start)
+        assert.isEmpty(yield* jobs.due)
+        assert.strictEqual((yield* jobs.find(hourly.id)).next_run_at, "2026-03-01T11:00:00.000Z")
+        assert.strictEqual((yield* jobs.find(beat.id)).next_run_at, "2026-03-01T10:30:00.000Z")
+        yield* TestClock.adjust(leaseMillis)
+        yield* jobs.due
+        assert.isNull((yield* jobs.find(held.id)).running)
+        yield* TestClock.setTime(start + 3_600_000)
+        assert.lengthOf(yield* runDue(jobs), 1)
+        assert.strictEqual((yield* jobs.find(beat.id)).next_run_at, "2026-03-01T11:30:00.000Z")
+        assert.strictEqual((yield* jobs.find(held.id)).next_run_at, "2026-03-01T12:00:00.000Z")
+        yield* TestClock.setTime(start + 3_600_000 - 5_000)
+        yield* jobs.due
+        assert.strictEqual((yield* jobs.find(hourly.id)).next_run_at, "2026-03-01T12:00:00.000Z")
       })
     )
   )

@@ -57,6 +57,29 @@ describe("JobSchedule", () => {
     )
   })
 
+  it("an hourly job runs in both hours when the clock is set back, a daily one once", () => {
+    const hourly = read("0 * * * *")
+    const times: Array<string | undefined> = []
+    let from: number | undefined = Date.parse("2026-10-24T22:30:00Z")
+    for (let i = 0; i < 5 && from !== undefined; i++) {
+      from = JobSchedule.findNextAfter(hourly, from)
+      times.push(at(from))
+    }
+    assert.deepStrictEqual(
+      times,
+      [23, 24, 25, 26, 27].map((hour) => new Date(Date.UTC(2026, 9, 24, hour)).toISOString())
+    )
+    const daily = read("0 2 * * *")
+    const first = JobSchedule.findNextAfter(daily, Date.parse("2026-10-24T12:00:00Z"))
+    assert.strictEqual(at(first), "2026-10-25T00:00:00.000Z")
+    assert.strictEqual(at(JobSchedule.findNextAfter(daily, first ?? 0)), "2026-10-26T01:00:00.000Z")
+    const quarterly = read("*/15 */2 * * *")
+    assert.strictEqual(
+      at(JobSchedule.findNextAfter(quarterly, Date.parse("2026-10-25T00:45:00Z"))),
+      "2026-10-25T01:00:00.000Z"
+    )
+  })
+
   it("a time without an offset is read in the time zone, one with an offset as it is", () => {
     assert.strictEqual(at(JobSchedule.findFirst(read("2026-03-02T09:00"), now)), "2026-03-02T08:00:00.000Z")
     assert.strictEqual(at(JobSchedule.findFirst(read("2026-03-02 09:00:30+05:30"), now)), "2026-03-02T03:30:30.000Z")

@@ -73,6 +73,25 @@ const refusal = <A>(effect: Effect.Effect<A, { readonly message: string }>) =>
   Effect.map(Effect.flip(effect), ({ message }) => message)
 
 describe("the index of skills", () => {
+  it.live("more directories than are read do not remove every skill, and the index has a budget", () =>
+    Effect.gen(function* () {
+      const { at, open } = yield* setup()
+      const words = "word ".repeat(50)
+      for (let i = 0; i < 2_100; i++) {
+        const name = `skill-${String(i).padStart(4, "0")}`
+        put(at(name, "SKILL.md"), text(name, words))
+      }
+      const skills = yield* open
+      const { problems, skills: found } = yield* skills.catalogue
+      assert.lengthOf(found, 1_999)
+      assert.match(problems.map(({ message }) => message).join(), /has more than 2000 directories/)
+      const block = (yield* skills.block(new Set(["skill_view"]))) ?? ""
+      assert.isBelow(block.length, 41_000)
+      assert.include(block, "  - skill-0000: ")
+      assert.match(block, /\(\d+ more skills are not listed here: find them with skills_list\)/)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
   it.live(
     "stands in the prompt by category and name, only where a skills tool is offered; without skills there is none",
     () =>
