@@ -1,4 +1,5 @@
 // Workflows from steps in memory: values, failures, parallel steps, loops, questions, agents and handoffs.
+// @effect-diagnostics missingEffectError:off missingLayerContext:off
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
