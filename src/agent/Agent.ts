@@ -64,7 +64,7 @@ import * as Continuation from "./Continuation.ts"
 import { Children, make as makeChildren } from "./Children.ts"
 import * as RunEnd from "./RunEnd.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
-import { emit, type Lineage, noteEnd } from "./RunState.ts"
+import { addRunDetails, emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
@@ -425,7 +425,9 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                 Effect.exit,
                 Effect.flatMap((exit) =>
                   Effect.flatMap(continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)), (next) =>
-                    Effect.map(exit, (end) => (next === undefined ? end : { ...end, sessionId: next }))
+                    Effect.map(exit, (end) =>
+                      addRunDetails(run, next === undefined ? end : { ...end, sessionId: next })
+                    )
                   )
                 ),
                 Effect.tap((finished) => restore(emit(run, finished))),

@@ -246,7 +246,7 @@ const makeRunState = (
   recorder,
   userMessage: prompt,
   unfinished: session.unfinished,
-  conversation: makeConversation([...restored.messages, ...reports, ...added], restored.replaced),
+  conversation: makeConversation(restored.messages, [...reports, ...added], restored.replaced),
   steps: makeSteps(),
   questions: makeQuestions(route),
   tokens: makeTokens(),

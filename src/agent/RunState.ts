@@ -7,6 +7,7 @@ import type * as Fiber from "effect/Fiber"
 import type * as Prompt from "effect/ai/Prompt"
 import type { AnswerFormat } from "../base/domain/AnswerFormat.ts"
 import * as Cost from "../base/domain/Cost.ts"
+import * as RunDetails from "../base/domain/RunDetails.ts"
 import type { ApiRequestId, SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
 import type { PromptCache, ReasoningEffort } from "../base/domain/ModelCall.ts"
 import type { Route } from "../base/domain/Route.ts"
@@ -197,3 +198,10 @@ export const makeResult = (run: RunState, exit: Exit, text: string, { endedBy, l
   usage: run.budget.usage,
   cost: Cost.toSpent(run.budget.cost)
 })
+
+/** Adds the details of a run that has ended to its result. The result holds no other part of the run. */
+export const addRunDetails = (
+  { conversation: { ends, messages, start, unstored }, steps }: RunState,
+  result: RunResult
+): RunResult & RunDetails.RunDetails =>
+  RunDetails.addDetails(result, { messages: messages.slice(start), ends, unstored, stepUsage: steps.usage })

@@ -96,6 +96,8 @@ const addWarning = (value: unknown): unknown => {
 /** Text of a tool result for the model, the store and the listeners. */
 interface RenderedResult {
   readonly output: string
+  /** Value that the text represents; `undefined` if a warning was added to it. */
+  readonly value: unknown
   readonly modelOutput: ToolOutput["modelOutput"]
 }
 
@@ -122,10 +124,14 @@ export const renderResult = ({ modelOutput, output }: ToolOutput, rules: Rules):
   const parts = modelOutput?.map((part) =>
     part.type === "text" ? Prompt.textPart({ text: cleanText(part.text, rules), options: part.options }) : part
   )
-  if (typeof output === "string") return { output: cleanText(output, rules), modelOutput: parts }
+  if (typeof output === "string") {
+    const text = cleanText(output, rules)
+    return { output: text, value: text, modelOutput: parts }
+  }
   const cleaned = Json.toPlainData(output, normalizeText)
   const safe = rules.redact ? Redaction.redactValue(cleaned, whole) : cleaned
-  return { output: Json.toText(rules.foreign ? addWarning(safe) : safe), modelOutput: parts }
+  const warned = rules.foreign ? addWarning(safe) : safe
+  return { output: Json.toText(warned), value: warned === safe ? safe : undefined, modelOutput: parts }
 }
 
 /** Renders a tool's progress report as text. */

@@ -12,7 +12,8 @@ import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
-import type { RunEvent } from "../base/domain/RunEvent.ts"
+import type { CallEnd } from "../base/domain/RunDetails.ts"
+import type { RunEvent, ToolFinished } from "../base/domain/RunEvent.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../models/routing/Interceptors.ts"
@@ -64,14 +65,21 @@ interface Batch<E> extends Prepare.CallEnvironment {
   readonly succeeded?: ((call: Prompt.ToolCallPart, args: unknown, text: string) => void) | undefined
   /**
    * Stores every result as soon as it exists, in order of completion. `told` records the end of the call; call it after
-   * the result is stored. `reason` explains why a call did not run.
+   * the result is stored.
    */
   readonly settled: (
     call: Prompt.ToolCallPart,
     message: Prompt.ToolMessage,
     told: () => void,
-    reason: SettledCall["reason"]
+    facts: CallFacts
   ) => Effect.Effect<void, E>
+}
+
+/** Facts about the end of a call. */
+interface CallFacts {
+  /** Reason why the call did not run; `undefined` if it ran. */
+  readonly reason: string | undefined
+  readonly end: CallEnd
 }
 
 /** Outcome of a batch. */
@@ -85,8 +93,10 @@ export interface BatchOutcome {
 }
 
 /** Settlement of one call, with the data needed to close it. */
-interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
+interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw" | "value"> {
   readonly call: Prompt.ToolCallPart
+  /** Value of the result; `undefined` if the text of the result is not the tool's own. */
+  readonly value?: unknown
   /** Arguments that reached the tool; `undefined` if the call did not run. */
   readonly args?: unknown
   /** Reason why the call did not run; `undefined` if it ran. */
@@ -98,6 +108,17 @@ interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
   /** Remark of the loop guard, added to the result. */
   readonly remark?: string | undefined
   readonly halted?: string | undefined
+}
+
+/**
+ * Creates the event of the end of a call. Its JSON contains the result once, as text: the value is not enumerable.
+ */
+const makeFinished = (
+  event: Omit<typeof ToolFinished.Type, "_tag" | "result">,
+  value: unknown
+): typeof ToolFinished.Type => {
+  const finished = { _tag: "ToolFinished" as const, ...event }
+  return value === undefined ? finished : Object.defineProperty(finished, "result", { value, enumerable: false })
 }
 
 const closeCall = <E>(
@@ -112,6 +133,13 @@ const closeCall = <E>(
     text
   )
   const message = Conversation.makeToolResult(call, { output, isFailure, modelOutput })
+  const { value } = ended
+  const isOwn = value !== undefined && text === ended.output
+  const end: CallEnd = {
+    status,
+    form: isOwn ? (typeof value === "string" ? "text" : "json") : "other",
+    length: text.length
+  }
   if (!isFailure) succeeded?.(call, ended.args ?? call.params, text)
   const stored = settled(
     call,
@@ -119,7 +147,7 @@ const closeCall = <E>(
     () => {
       if (recording !== undefined) CallRecording.recordEnd(recording, ended, output)
     },
-    reason
+    { reason, end }
   )
   // Stores a result and then emits `ToolFinished` in the same step. The event is emitted only here.
   const told =
@@ -127,7 +155,7 @@ const closeCall = <E>(
       ? stored
       : Effect.andThen(
           stored,
-          emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }])
+          emit([makeFinished({ callId: call.id, name: call.name, status, output, durationMillis }, value)])
         )
   return Effect.as(Effect.uninterruptible(told), { message, halted })
 }
@@ -331,6 +359,7 @@ const toSettledCall = <E>(
     ran: settlement.status !== "blocked",
     durationMillis,
     output: isChanged ? after.output : seen,
+    value: isChanged || settlement.isFailure || seen !== settlement.output ? undefined : settlement.value,
     ...(isChanged ? { modelOutput: undefined } : {}),
     ...(after?.isRefused === true ? { status: "error" as const, isFailure: true } : {}),
     bound: ready.bound.facts.resultBound,
