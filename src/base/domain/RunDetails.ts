@@ -230,3 +230,20 @@ export const addDetails = <Result extends RunResult>(result: Result, run: RunPar
   // The properties were defined above.
   return result as Result & RunDetails
 }
+
+const presented = new WeakSet<RunResult>()
+
+/** Presents the messages of a result in another form when they are read. Does nothing for a result without details. */
+export const presentMessages = (
+  result: RunResult & Partial<RunDetails>,
+  present: (messages: ReadonlyArray<Prompt.Message>) => unknown
+): void => {
+  const { get } = Object.getOwnPropertyDescriptor(result, "messages") ?? {}
+  if (get === undefined || presented.has(result)) return
+  presented.add(result)
+  Object.defineProperty(
+    result,
+    "messages",
+    makeProperty(() => present(get()))
+  )
+}

@@ -43,6 +43,7 @@ import * as Agent from "../../agent/Agent.ts"
 import type { RunInput, StartOptions } from "../../agent/RunInput.ts"
 import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { RunCall } from "../../base/domain/RunDetails.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
@@ -57,6 +58,7 @@ import { keepPerformer } from "./HermesServices.ts"
 import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
 import {
   type BuiltinNeeds,
+  type CallsOf,
   checkInput,
   checkOptions,
   type HermesEvent,
@@ -65,6 +67,7 @@ import {
   type HermesModelName,
   type HermesOptions,
   type HermesResult,
+  type HermesTools,
   isServer,
   type Listeners
 } from "./HermesOptions.ts"
@@ -72,21 +75,21 @@ import { type PlainOutput, toOutput } from "./PlainOutput.ts"
 import type { HermesMcp } from "./PlainServers.ts"
 import { toMiddleware } from "./PlainMiddleware.ts"
 import { type PlainMessage, toHistory, toPrompt } from "./PlainPrompt.ts"
-import { type HermesSession, listSessions, readSession } from "./PlainSessions.ts"
+import { type HermesSession, listSessions, presentMessages, readSession } from "./PlainSessions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
-/** A runtime for code without Effect. */
-export interface Hermes {
+/** A runtime for code without Effect. `Call` is the type of the tool calls in its results. */
+export interface Hermes<Call extends RunCall = RunCall> {
   readonly run: <Schema extends PlainOutput = PlainOutput>(
     input: string | HermesInput<Schema>
-  ) => Promise<HermesResult<Schema>>
+  ) => Promise<HermesResult<Schema, Call>>
   /**
    * Events of a run, in order, for one reader. The run begins when the first event is requested, and ends when the
    * reader leaves the loop.
    */
   readonly stream: <Schema extends PlainOutput = PlainOutput>(
     input: string | HermesInput<Schema>
-  ) => AsyncIterableIterator<HermesEvent<Schema>>
+  ) => AsyncIterableIterator<HermesEvent<Schema, Call>>
   /**
    * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
    */
@@ -180,7 +183,7 @@ const toRunInput = (
       : {
           onEvent: (events: ReadonlyArray<RunEvent>) =>
             Effect.promise(async () => {
-              for (const event of events) await onEvent(event)
+              for (const event of presentMessages(events)) await onEvent(event)
             })
         }
   const run = {
@@ -207,7 +210,9 @@ const combineListeners =
 const quiet = Layer.succeed(Logger.LogToStderr, true)
 
 /** Creates a runtime from a layer that was composed with Effect. */
-export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
+export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => fromAgentLayer<RunCall, E>(layer)
+
+const fromAgentLayer = <Call extends RunCall, E>(layer: Layer.Layer<Agent.Agent, E>): Hermes<Call> => {
   const runtime = ManagedRuntime.make(Layer.provideMerge(layer, quiet))
   /**
    * Functions that release runs whose readers lag behind. Otherwise these runs would wait for their readers during
@@ -231,14 +236,17 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   const hermes = {
     run: async (input: string | HermesInput) => {
       const { run, signal } = toRunInput(input)
-      return await runToEnd(Agent.run(run), signal)
+      const result = await runToEnd(Agent.run(run), signal)
+      presentMessages([result])
+      return result
     },
     stream: (input: string | HermesInput) => {
       const { run, signal } = toRunInput(input)
       return EventIterator.make({
         fork: (offer) => {
           if (isDisposed) throw makeDisposedError()
-          const onEvent = run.onEvent === undefined ? offer : combineListeners(run.onEvent, offer)
+          const offerPlain: OnEvent = (events) => offer(presentMessages(events))
+          const onEvent = run.onEvent === undefined ? offerPlain : combineListeners(run.onEvent, offerPlain)
           return runtime.runFork(Agent.run({ ...run, streaming: run.streaming ?? true, onEvent }))
         },
         open,
@@ -253,10 +261,10 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
     dispose,
     [Symbol.asyncDispose]: dispose
   }
-  // A run with a schema ends in a value that the schema checked.
+  // A run with a schema ends in a value that the schema checked, and its calls are those of its tools.
   const typed = hermes as Hermes
   keepPerformer(typed, (work) => runToEnd(work))
-  return typed
+  return typed as Hermes<Call>
 }
 
 /** Connects the MCP servers of a runtime. Their code is not loaded without servers. */
@@ -277,7 +285,11 @@ const withServers = <E>(
       )
 
 /** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */
-export const createHermes = (options: HermesOptions): Hermes => {
+export const createHermes = <const Tools extends HermesTools = []>(
+  options: HermesOptions<Tools>
+): Hermes<CallsOf<Tools>> => makeHermes<CallsOf<Tools>>(options)
+
+const makeHermes = <Call extends RunCall>(options: HermesOptions): Hermes<Call> => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
   checkOptions(options)
@@ -298,10 +310,11 @@ export const createHermes = (options: HermesOptions): Hermes => {
       )
   }
   const servers = Object.fromEntries(tools.flatMap((one) => (isServer(one) ? Object.entries(one.mcp) : [])))
-  if (model === "offline") return fromLayer(withServers(servers, Runtime.layer(parts)))
-  if (isProvider(model)) return fromLayer(withServers(servers, Runtime.layer({ ...parts, provider: model })))
+  if (model === "offline") return fromAgentLayer<Call, unknown>(withServers(servers, Runtime.layer(parts)))
+  if (isProvider(model))
+    return fromAgentLayer<Call, unknown>(withServers(servers, Runtime.layer({ ...parts, provider: model })))
   const runtime = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
-  return fromLayer(
+  return fromAgentLayer<Call, unknown>(
     Layer.catchTag(runtime, "ConfigError", (error) =>
       Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
     )

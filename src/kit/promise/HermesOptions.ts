@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import type * as Prompt from "effect/ai/Prompt"
 import type { AgentSettings, RunInput } from "../../agent/RunInput.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { RunCall, RunDetails, SucceededCall } from "../../base/domain/RunDetails.ts"
 import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent.ts"
 import { type HookEvents, type HookName, names as hookNames } from "../../hooks/Payloads.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
@@ -17,6 +18,7 @@ import type * as TerminalTools from "../../tools/builtin/TerminalTools.ts"
 import type * as Todo from "../../tools/builtin/Todo.ts"
 import type { NeedsOf } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
+import type { CallOf } from "../../tools/ToolsetCalls.ts"
 import { HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 import type { PartialValueOf, PlainOutput, ValueOf } from "./PlainOutput.ts"
@@ -42,8 +44,18 @@ export type Listeners = { readonly [Name in HookName]?: ((event: HookEvents[Name
 /** Services that the built-in toolsets need, which every runtime provides. */
 export type BuiltinNeeds = NeedsOf<typeof FileTools.toolset | typeof TerminalTools.toolset | typeof Todo.toolset>
 
+/** Tools of a runtime. */
+export type HermesTools = ReadonlyArray<HermesTool | HermesMcp | Toolset.Toolset<never, BuiltinNeeds>>
+
+type CallOfEntry<Entry> =
+  Entry extends HermesTool<infer Call> ? Call : Entry extends Toolset.Any ? CallOf<Entry> : RunCall
+
+/** Calls of the tools of a runtime. The calls of MCP servers have no types, and neither have any others beside them. */
+export type CallsOf<Tools extends HermesTools> =
+  RunCall extends CallOfEntry<Tools[number]> ? RunCall : CallOfEntry<Tools[number]>
+
 /** Options of a runtime. */
-export interface HermesOptions extends Pick<
+export interface HermesOptions<Tools extends HermesTools = HermesTools> extends Pick<
   AgentSettings,
   | "budget"
   | "cwd"
@@ -64,7 +76,7 @@ export interface HermesOptions extends Pick<
   /**
    * Tools created from functions (`tool`), MCP servers (`mcp`), and toolsets of the package: `FileTools.toolset`, …
    */
-  readonly tools?: ReadonlyArray<HermesTool | HermesMcp | Toolset.Toolset<never, BuiltinNeeds>> | undefined
+  readonly tools?: Tools | undefined
   readonly on?: Listeners | undefined
   /**
    * Decides whether a dangerous call may run: `true` or `"once"`, `"session"`, …; any other value denies the call.
@@ -107,17 +119,30 @@ export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends O
   readonly onEvent?: ((event: RunEvent) => unknown) | undefined
 }
 
-/** Result of a run. With an `output` schema, `value` is the value of the answer. */
-export type HermesResult<Schema> =
-  unknown extends ValueOf<Schema> ? RunResult : RunResult & { readonly value: ValueOf<Schema> }
+/**
+ * Result of a run with its details: calls, messages in the form of `history`, files, and the usage of each step. They
+ * are not part of its JSON. With an `output` schema, `value` is the value of the answer.
+ */
+export type HermesResult<Schema, Call = RunCall> = RunResult &
+  Omit<RunDetails<Call>, "messages"> & {
+    readonly messages: ReadonlyArray<PlainMessage>
+  } & (unknown extends ValueOf<Schema> ? unknown : { readonly value: ValueOf<Schema> })
+
+type FinishedOf<Call> =
+  Call extends SucceededCall<infer Name, unknown, infer Result>
+    ? ToolFinishedEvent & { readonly name: Name; readonly result?: Result }
+    : never
+
+type ToolFinishedEvent = Extract<RunEvent, { readonly _tag: "ToolFinished" }>
 
 /** Events of a run. With an `output` schema, `ValueDelta` and the result carry its types. */
-export type HermesEvent<Schema> =
-  unknown extends ValueOf<Schema>
-    ? RunEvent
-    : | Exclude<RunEvent, RunResult | typeof ValueDelta.Type>
-      | (typeof ValueDelta.Type & { readonly value: PartialValueOf<Schema> })
-      | HermesResult<Schema>
+export type HermesEvent<Schema, Call = RunCall> =
+  | Exclude<RunEvent, RunResult | ToolFinishedEvent | typeof ValueDelta.Type>
+  | FinishedOf<Call>
+  | (unknown extends ValueOf<Schema>
+      ? typeof ValueDelta.Type
+      : typeof ValueDelta.Type & { readonly value: PartialValueOf<Schema> })
+  | HermesResult<Schema, Call>
 
 /** Tests whether a tool of a runtime is an MCP server. */
 export const isServer = (one: unknown): one is HermesMcp => Json.isFields(one) && Json.isFields(one["mcp"])

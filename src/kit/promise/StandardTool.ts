@@ -31,6 +31,7 @@ import * as Effect from "effect/Effect"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as Tool from "effect/ai/Tool"
 import * as Json from "../../base/domain/Json.ts"
+import type { JsonOf, RunCall } from "../../base/domain/RunDetails.ts"
 import { ToolFailed } from "../../base/domain/ToolOutput.ts"
 import * as Faults from "../../middleware/Faults.ts"
 import * as Annotations from "../../tools/Annotations.ts"
@@ -52,11 +53,12 @@ export interface ToolCall {
 }
 
 /** Definition of a tool by plain functions. */
-export interface ToolOptions<Input extends StandardSchemaV1> {
-  readonly name: string
+export interface ToolOptions<Input extends StandardSchemaV1, Name extends string = string, Output = unknown> {
+  readonly name: Name
   readonly description: string
   readonly input: Input
-  readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => unknown
+  /** Returns the result of a call, or a promise of it: a value that becomes JSON. */
+  readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => Output
   /** JSON Schema of the arguments, for a schema that cannot produce one. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined
   /** True for a read-only tool, whose calls may run concurrently. */
@@ -67,10 +69,21 @@ export interface ToolOptions<Input extends StandardSchemaV1> {
   readonly timeout?: number | undefined
 }
 
-/** A tool for a runtime, created by {@link tool}. */
-export interface HermesTool {
+/**
+ * A tool for a runtime, created by {@link tool}. `Call` is the type of its calls in the result of a run.
+ */
+export interface HermesTool<out Call extends RunCall = RunCall> {
   readonly toolset: Toolset.Toolset
+  /** Exists only in types. */
+  readonly "~call"?: Call | undefined
 }
+
+/** A call of a tool in the result of a run. */
+export type CallOfTool<Input extends StandardSchemaV1, Name extends string, Output> = RunCall<
+  Name,
+  JsonOf<StandardSchemaV1.InferInput<Input>>,
+  [Awaited<Output>] extends [void] ? null : JsonOf<Awaited<Output>>
+>
 
 type NamedTool = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
 
@@ -145,7 +158,9 @@ const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
  * Creates a tool for a runtime. Throws a `ConfigError` if the JSON Schema of its arguments is unknown, or if a model
  * API does not accept its name.
  */
-export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>): HermesTool => {
+export const tool = <Input extends StandardSchemaV1, const Name extends string, Output>(
+  options: ToolOptions<Input, Name, Output>
+): HermesTool<CallOfTool<Input, Name, Output>> => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "tool takes an object: { name, description, input, execute }")
   const { description, name, needsApproval, timeout } = options

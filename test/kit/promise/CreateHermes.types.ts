@@ -3,6 +3,7 @@
 import * as EffectSchema from "effect/Schema"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as z from "zod"
+import type { RunCall } from "../../../src/base/domain/RunDetails.ts"
 import type { RunEvent, RunResult } from "../../../src/base/domain/RunEvent.ts"
 import { createHermes, HermesError, tool } from "../../../src/kit/entry/promise.ts"
 import * as FileTools from "../../../src/tools/builtin/FileTools.ts"
@@ -59,8 +60,44 @@ const hermes = createHermes({
     after_everything: () => undefined
   }
 })
-same<Awaited<ReturnType<typeof hermes.run>>, RunResult>(true)
-for await (const event of hermes.stream("Hello?")) same<typeof event, RunEvent>(true)
+const result = await hermes.run("Hello?")
+export const isResult: RunResult = result
+same<typeof result.value, unknown>(true)
+// Beside toolsets whose types are not known, no call has a type.
+same<(typeof result.calls)[number], RunCall>(true)
+for await (const event of hermes.stream("Hello?")) {
+  const plain: RunEvent = event
+  same<typeof plain._tag, RunEvent["_tag"]>(true)
+}
+
+const log = tool({ name: "log", description: "Logs", input: z.object({ line: z.string() }), execute: async () => {} })
+const forecast = tool({
+  name: "forecast",
+  description: "Forecast",
+  input,
+  execute: async ({ city }) => ({ city, highs: [1, 2] })
+})
+const typed = createHermes({ model: "offline", tools: [forecast, log] })
+const { calls, messages } = await typed.run("Hello?")
+same<(typeof messages)[number]["role"], "user" | "assistant" | "tool">(true)
+for (const call of calls) {
+  same<typeof call.name, "forecast" | "log">(true)
+  if (call.name === "forecast" && call.status === "ok") {
+    same<typeof call.params.city, string>(true)
+    // The model writes the input of the schema.
+    same<typeof call.params.at, string>(true)
+    same<NonNullable<typeof call.result>["highs"], ReadonlyArray<number>>(true)
+  }
+  if (call.name === "log") same<typeof call.result, null | undefined>(true)
+  if (call.status === "blocked") same<typeof call.result, undefined>(true)
+}
+for await (const event of typed.stream("Hello?")) {
+  if (event._tag === "ToolFinished" && event.name === "forecast") {
+    same<NonNullable<typeof event.result>["city"], string>(true)
+    // @ts-expect-error the tool returns no such member
+    void event.result?.country
+  }
+}
 
 // @ts-expect-error a prompt is needed
 void hermes.run({ sessionId: "s" })
