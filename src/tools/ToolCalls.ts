@@ -121,26 +121,45 @@ const makeFinished = (
   return value === undefined ? finished : Object.defineProperty(finished, "result", { value, enumerable: false })
 }
 
+/** Returns the text of a result that the limits apply to. Its images and files are not part of it. */
+const readLimitedText = ({ modelOutput, output }: Pick<SettledCall, "modelOutput" | "output">): string =>
+  modelOutput === undefined
+    ? output
+    : modelOutput.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+
+/** Returns the output of a call with its text within the limits. */
+const takeBoundedText = (ended: SettledCall, text: string): Pick<SettledCall, "modelOutput" | "output"> => {
+  const { modelOutput, output } = ended
+  if (modelOutput === undefined) return { output: text, modelOutput }
+  if (text === readLimitedText(ended)) return { output, modelOutput }
+  return {
+    output: text,
+    modelOutput: [Prompt.textPart({ text }), ...modelOutput.filter(({ type }) => type === "file")]
+  }
+}
+
 const closeCall = <E>(
   { emit, notes, settled, succeeded }: Batch<E>,
   ended: SettledCall,
   text: string,
   recording: CallRecording.Recording | undefined
 ): Effect.Effect<ClosedCall, E> => {
-  const { blockedBy, call, durationMillis, halted, isFailure, modelOutput, reason = blockedBy, remark, status } = ended
-  const output = [notes?.get(call), remark].reduce<string>(
-    (text, line) => (line === undefined ? text : `${text}\n\n[${line}]`),
-    text
-  )
+  const { blockedBy, call, durationMillis, halted, isFailure, reason = blockedBy, remark, status, value } = ended
+  const bounded = takeBoundedText(ended, text)
+  const remarks = [notes?.get(call), remark].flatMap((line) => (line === undefined ? [] : [`[${line}]`]))
+  const output = [bounded.output, ...remarks].join("\n\n")
+  const modelOutput = bounded.modelOutput && [
+    ...bounded.modelOutput,
+    ...remarks.map((line) => Prompt.textPart({ text: line }))
+  ]
   const message = Conversation.makeToolResult(call, { output, isFailure, modelOutput })
-  const { value } = ended
-  const isOwn = value !== undefined && text === ended.output
+  const isOwn = value !== undefined && bounded.output === ended.output
   const end: CallEnd = {
     status,
     form: isOwn ? (typeof value === "string" ? "text" : "json") : "other",
-    length: text.length
+    length: ended.output.length
   }
-  if (!isFailure) succeeded?.(call, ended.args ?? call.params, text)
+  if (!isFailure) succeeded?.(call, ended.args ?? call.params, bounded.output)
   const stored = settled(
     call,
     message,
@@ -415,12 +434,11 @@ interface ClosedCall {
   readonly halted: string | undefined
 }
 
-const toResult = ({ bound, call, modelOutput, output }: SettledCall): ResultText.Result => ({
-  callId: call.id,
-  tool: call.name,
-  text: output,
-  bound,
-  multimodal: modelOutput !== undefined
+const toResult = (ended: SettledCall): ResultText.Result => ({
+  callId: ended.call.id,
+  tool: ended.call.name,
+  text: readLimitedText(ended),
+  bound: ended.bound
 })
 
 /**
@@ -471,9 +489,11 @@ const closeAllCalls = <E>(
             left
           ),
           (texts) =>
-            Effect.forEach(late, ({ ended, index }, at) => closeWithText(index, ended, texts[at] ?? ended.output), {
-              discard: true
-            })
+            Effect.forEach(
+              late,
+              ({ ended, index }, at) => closeWithText(index, ended, texts[at] ?? readLimitedText(ended)),
+              { discard: true }
+            )
         )
       })
     )

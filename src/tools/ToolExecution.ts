@@ -217,7 +217,6 @@ export const execute = (
     const toSettlement = (ended: RawSettlement): Settlement => ({
       ...ended,
       ...ResultText.renderResult(ended, rules),
-      raw: ended.output,
       args: reached
     })
     return Effect.matchCauseEffect(run, {

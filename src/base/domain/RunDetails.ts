@@ -41,6 +41,7 @@ import type * as Response from "effect/ai/Response"
 import type { Spent } from "./Cost.ts"
 import * as Json from "./Json.ts"
 import type { RunResult, ToolStatus } from "./RunEvent.ts"
+import type { ToolContent } from "./ToolContent.ts"
 import type { Usage } from "./Usage.ts"
 
 /** Values whose JSON has another form, such as the text of a date. */
@@ -54,14 +55,16 @@ type Converted =
   | Uint8Array
   | bigint
 
-/** JSON of a value. Parts that are not JSON themselves, such as dates, are `unknown`. */
+/** JSON of a value. Parts that are not JSON themselves, such as dates, are `unknown`; `ToolContent` is a text. */
 export type JsonOf<A> = A extends Converted
   ? unknown
-  : A extends ReadonlyArray<infer Item>
-    ? ReadonlyArray<JsonOf<Item>>
-    : A extends object
-      ? { readonly [Key in keyof A]: JsonOf<A[Key]> }
-      : A
+  : A extends ToolContent
+    ? string
+    : A extends ReadonlyArray<infer Item>
+      ? ReadonlyArray<JsonOf<Item>>
+      : A extends object
+        ? { readonly [Key in keyof A]: JsonOf<A[Key]> }
+        : A
 
 interface CallBase<out Name extends string> {
   readonly id: string

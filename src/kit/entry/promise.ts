@@ -12,6 +12,7 @@ export {
   type Listeners
 } from "../promise/HermesOptions.ts"
 export { type AnswerFile, type RunCall, type RunDetails, type StepUsage } from "../../base/domain/RunDetails.ts"
+export * as ToolContent from "../../base/domain/ToolContent.ts"
 export { HermesError, type Tag } from "../promise/HermesError.ts"
 export { type HermesTool, tool, type ToolCall, type ToolOptions } from "../promise/StandardTool.ts"
 export { type PartialValueOf, type PlainOutput, type ValueOf } from "../promise/PlainOutput.ts"

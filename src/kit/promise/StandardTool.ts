@@ -32,6 +32,7 @@ import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as Tool from "effect/ai/Tool"
 import * as Json from "../../base/domain/Json.ts"
 import type { JsonOf, RunCall } from "../../base/domain/RunDetails.ts"
+import * as ToolContent from "../../base/domain/ToolContent.ts"
 import { ToolFailed } from "../../base/domain/ToolOutput.ts"
 import * as Faults from "../../middleware/Faults.ts"
 import * as Annotations from "../../tools/Annotations.ts"
@@ -57,7 +58,7 @@ export interface ToolOptions<Input extends StandardSchemaV1, Name extends string
   readonly name: Name
   readonly description: string
   readonly input: Input
-  /** Returns the result of a call, or a promise of it: a value that becomes JSON. */
+  /** Returns the result of a call, or a promise of it: a value that becomes JSON, or images and files (`ToolContent`). */
   readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => Output
   /** JSON Schema of the arguments, for a schema that cannot produce one. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined
@@ -134,7 +135,9 @@ const makeRun =
         try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
         catch: makeFailure("handler")
       })
-      return { output: output ?? null, isFailure: false }
+      return ToolContent.isToolContent(output)
+        ? ToolContent.toToolOutput(output)
+        : { output: output ?? null, isFailure: false }
     })
   }
 
