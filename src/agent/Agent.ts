@@ -55,7 +55,6 @@ import { FileState } from "../tools/builtin/file/FileState.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
 import { UsageAccounts } from "./Budget.ts"
 import * as AgentSpans from "./AgentSpans.ts"
-import * as AnswerValue from "./AnswerValue.ts"
 import * as CallTool from "./CallTool.ts"
 import * as BackgroundReview from "./BackgroundReview.ts"
 import * as EventHandoff from "./EventHandoff.ts"
@@ -68,7 +67,18 @@ import { addRunDetails, emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
-import type { AgentSettings, EventOf, OutputInput, ResultOf, RunInput, RunOptions, StartOptions } from "./RunInput.ts"
+import type {
+  AgentSettings,
+  EventOf,
+  NoOutputInput,
+  OptionalValue,
+  OutputInput,
+  RequiredOutputInput,
+  ResultOf,
+  RunInput,
+  RunOptions,
+  StartOptions
+} from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import * as SessionOpening from "./SessionOpening.ts"
 import * as StopTools from "./StopTools.ts"
@@ -82,15 +92,21 @@ const streamBuffer = 256
  * middleware and hooks read from each run, and `Value` is the value in which a run ends if the agent has an `output`
  * schema, whose JSON has the type `ValueJson`.
  */
-export interface Service<out E = never, R = never, out Value = unknown, out ValueJson = unknown> {
+export interface Service<out E = never, R = never, Value = unknown, ValueJson = unknown> {
   /** Runs the agent. With an `output` schema, the result carries the decoded `value`. */
-  readonly run: <A = Value, I = ValueJson>(
-    input: RunInput<R> & OutputInput<A, I>
-  ) => Effect.Effect<ResultOf<A>, AgentError | E>
+  readonly run: {
+    (input: RunInput<R> & NoOutputInput): Effect.Effect<ResultOf<Value>, AgentError | E>
+    <A, I>(input: RunInput<R> & RequiredOutputInput<A, I>): Effect.Effect<ResultOf<A>, AgentError | E>
+    <A, I>(input: RunInput<R> & OutputInput<A, I>): Effect.Effect<ResultOf<OptionalValue<A, Value>>, AgentError | E>
+  }
   /** Events of a run, ending with `RunFinished`. Ending the stream early interrupts the run. */
-  readonly stream: <A = Value, I = ValueJson>(
-    input: RunInput<R> & OutputInput<A, I>
-  ) => Stream.Stream<EventOf<A, I>, AgentError | E>
+  readonly stream: {
+    (input: RunInput<R> & NoOutputInput): Stream.Stream<EventOf<Value, ValueJson>, AgentError | E>
+    <A, I>(input: RunInput<R> & RequiredOutputInput<A, I>): Stream.Stream<EventOf<A, I>, AgentError | E>
+    <A, I>(
+      input: RunInput<R> & OutputInput<A, I>
+    ): Stream.Stream<EventOf<OptionalValue<A, Value>, OptionalValue<I, ValueJson>>, AgentError | E>
+  }
   /** Runs a tool outside of any run, in the same way as a call by a model; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
@@ -415,7 +431,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                   const ended = RunLifecycle.end(run, exit)
                   return output === undefined
                     ? ended
-                    : Effect.flatMap(ended, (result) => restore(AnswerValue.attachValue(run, output, result)))
+                    : Effect.flatMap(ended, (result) => restore(output.attachValue(run, result)))
                 }
               ).pipe(
                 Effect.onExit(RunEnd.announceEnd(run)),
@@ -574,12 +590,23 @@ export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = 
 ) => layerFor<Agent, never, never, Middlewares>(Agent, options)
 
 /** Runs the agent in the context. With an `output` schema, the result carries the decoded `value`. */
-export const run = <A = unknown, I = unknown>(
-  input: RunInput & OutputInput<A, I>
-): Effect.Effect<ResultOf<A>, AgentError, Agent> => Effect.flatMap(Agent, (agent) => agent.run<A, I>(input))
+export const run: {
+  (input: RunInput & NoOutputInput): Effect.Effect<ResultOf<unknown>, AgentError, Agent>
+  <A, I>(input: RunInput & RequiredOutputInput<A, I>): Effect.Effect<ResultOf<A>, AgentError, Agent>
+  <A, I>(input: RunInput & OutputInput<A, I>): Effect.Effect<ResultOf<A | undefined>, AgentError, Agent>
+} = (input: RunInput & OutputInput<unknown, unknown>): Effect.Effect<ResultOf<never>, AgentError, Agent> =>
+  // The overloads name the value, which the schema of the input decodes.
+  Effect.flatMap(Agent, (agent) => agent.run(input)) as Effect.Effect<ResultOf<never>, AgentError, Agent>
 
 /** Streams a run of the agent in the context. */
-export const stream = <A = unknown, I = unknown>(
-  input: RunInput & OutputInput<A, I>
-): Stream.Stream<EventOf<A, I>, AgentError, Agent> =>
-  Stream.unwrap(Effect.map(Agent, (agent) => agent.stream<A, I>(input)))
+export const stream: {
+  (input: RunInput & NoOutputInput): Stream.Stream<EventOf<unknown, unknown>, AgentError, Agent>
+  <A, I>(input: RunInput & RequiredOutputInput<A, I>): Stream.Stream<EventOf<A, I>, AgentError, Agent>
+  <A, I>(input: RunInput & OutputInput<A, I>): Stream.Stream<EventOf<A | undefined, I | undefined>, AgentError, Agent>
+} = (input: RunInput & OutputInput<unknown, unknown>): Stream.Stream<EventOf<never, never>, AgentError, Agent> =>
+  // The overloads name the value, as those of `run` do.
+  Stream.unwrap(Effect.map(Agent, (agent) => agent.stream(input))) as Stream.Stream<
+    EventOf<never, never>,
+    AgentError,
+    Agent
+  >

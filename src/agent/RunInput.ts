@@ -30,6 +30,20 @@ export interface OutputInput<A, I> {
   readonly output?: Output<A, I> | undefined
 }
 
+/** {@link OutputInput} of a run that has a schema. */
+export interface RequiredOutputInput<A, I> {
+  /** See {@link OutputInput.output}. */
+  readonly output: Output<A, I>
+}
+
+/** Input of a run without a schema. */
+export interface NoOutputInput {
+  readonly output?: undefined
+}
+
+/** Value of a run whose schema may be absent. The run then ends in the value of its agent, if it has one. */
+export type OptionalValue<A, Value> = A | (unknown extends Value ? undefined : Value)
+
 /** {@link RunOptions} with the form of a value of any type. */
 export type StartOptions = RunOptions & OutputInput<unknown, unknown>
 

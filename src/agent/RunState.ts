@@ -5,7 +5,6 @@
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as Prompt from "effect/ai/Prompt"
-import type { AnswerFormat } from "../base/domain/AnswerFormat.ts"
 import * as Cost from "../base/domain/Cost.ts"
 import * as RunDetails from "../base/domain/RunDetails.ts"
 import type { ApiRequestId, SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
@@ -18,6 +17,7 @@ import type { CallIds } from "../middleware/Kind.ts"
 import type { RouteIdentity } from "../models/routing/CataloguePort.ts"
 import type { LoopGuard } from "../tools/calls/LoopGuard.ts"
 import type { Selection } from "../tools/ToolRegistry.ts"
+import type { RunAnswer } from "./AnswerValue.ts"
 import type * as Budget from "./Budget.ts"
 import type { RunOptions } from "./RunInput.ts"
 import type { RunConversation } from "./RunConversation.ts"
@@ -75,7 +75,7 @@ export interface RunFacts {
   /** Names of the tools whose successful call ends the run, or `undefined` without stop tools. */
   readonly stopTools: ReadonlySet<string> | undefined
   /** Form of the value in which the run ends, or `undefined` for a run that ends in text. */
-  readonly output: AnswerFormat<unknown> | undefined
+  readonly output: RunAnswer | undefined
   readonly hasUnreadMessage: RunOptions["hasUnreadMessage"]
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   readonly onUsageAfter: RunOptions["onUsageAfter"]

@@ -80,16 +80,28 @@ import type { HermesTool } from "./StandardTool.ts"
 
 /** A runtime for code without Effect. `Call` is the type of the tool calls in its results. */
 export interface Hermes<Call extends RunCall = RunCall> {
-  readonly run: <Schema extends PlainOutput = PlainOutput>(
-    input: string | HermesInput<Schema>
-  ) => Promise<HermesResult<Schema, Call>>
+  readonly run: {
+    <Schema extends PlainOutput>(
+      input: HermesInput<Schema> & { readonly output: Schema }
+    ): Promise<HermesResult<Schema, Call>>
+    (input: string | (HermesInput & { readonly output?: undefined })): Promise<HermesResult<PlainOutput, Call>>
+    <Schema extends PlainOutput>(input: string | HermesInput<Schema>): Promise<HermesResult<Schema | undefined, Call>>
+  }
   /**
    * Events of a run, in order, for one reader. The run begins when the first event is requested, and ends when the
    * reader leaves the loop.
    */
-  readonly stream: <Schema extends PlainOutput = PlainOutput>(
-    input: string | HermesInput<Schema>
-  ) => AsyncIterableIterator<HermesEvent<Schema, Call>>
+  readonly stream: {
+    <Schema extends PlainOutput>(
+      input: HermesInput<Schema> & { readonly output: Schema }
+    ): AsyncIterableIterator<HermesEvent<Schema, Call>>
+    (
+      input: string | (HermesInput & { readonly output?: undefined })
+    ): AsyncIterableIterator<HermesEvent<PlainOutput, Call>>
+    <Schema extends PlainOutput>(
+      input: string | HermesInput<Schema>
+    ): AsyncIterableIterator<HermesEvent<Schema | undefined, Call>>
+  }
   /**
    * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
    */

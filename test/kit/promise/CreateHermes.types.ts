@@ -111,3 +111,12 @@ if (error instanceof HermesError) {
   if (error.tag === "Disposed" || error._tag === "Aborted") same<typeof error.message, string>(true)
   same<typeof error.reason, string | undefined>(true)
 }
+
+// An output that may be absent may leave no value.
+declare const maybe: z.ZodObject<{ city: z.ZodString }> | undefined
+const optional = await hermes.run({ prompt: "Hello?", output: maybe })
+same<typeof optional.value, { city: string } | undefined>(true)
+const sure = await hermes.run({ prompt: "Hello?", output: z.object({ city: z.string() }) })
+same<typeof sure.value, { city: string }>(true)
+const json = await hermes.run({ prompt: "Hello?", output: { type: "object" } })
+same<typeof json.value, unknown>(true)
