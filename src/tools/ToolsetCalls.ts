@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A run may have more tools than an application lists: those of plugins and of MCP servers, and built-in ones. Its calls
+ * A run may have more tools than an application lists: tools of plugins and of MCP servers, and built-in tools. Its calls
  * therefore have untyped arguments and results until they are selected by a toolset.
  *
  * **Example** (Typed results)

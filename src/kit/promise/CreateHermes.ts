@@ -273,7 +273,7 @@ const fromAgentLayer = <Call extends RunCall, E>(layer: Layer.Layer<Agent.Agent,
     dispose,
     [Symbol.asyncDispose]: dispose
   }
-  // A run with a schema ends in a value that the schema checked, and its calls are those of its tools.
+  // A run with a schema ends in a value that the schema checked, and all its calls are calls of its tools.
   const typed = hermes as Hermes
   keepPerformer(typed, (work) => runToEnd(work))
   return typed as Hermes<Call>
