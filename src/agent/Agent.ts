@@ -171,12 +171,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 > =>
   RunContext.deferKeys(
     Effect.gen(function* () {
-      const { selectServices, services } = yield* AgentParts.collect(settings, outermost, middleware ?? [])
+      const { selectServices, services } = yield* AgentParts.collectServices(settings, outermost, middleware ?? [])
       const built = yield* Effect.context<Middleware.Needs<Middlewares>>()
       const needs = Context.add(built, EntryServices.AgentContext, built)
       const memories = yield* MemoryTurns.makeNotifier
 
-      const sessions = yield* OwnedSessions.make(services, memories)
+      const sessions = yield* OwnedSessions.makeSessions(services, memories)
       const compact = ({
         focus,
         keepExchanges,
@@ -184,7 +184,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError> =>
         Effect.scoped(
           Effect.gen(function* () {
-            const { id } = yield* sessions.own(input.sessionId)
+            const { id } = yield* sessions.acquireSession(input.sessionId)
             const session = Option.getOrUndefined(yield* services.store.get(id))
             if (session === undefined || session.messageCount === 0) {
               const nothing = { messages: 0, tokens: 0 }
@@ -234,7 +234,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         const own = selectServices(lineage)
         const conducted = Effect.scoped(
           Effect.gen(function* () {
-            const { id, stopped } = yield* sessions.own(input.sessionId)
+            const { id, stopped } = yield* sessions.acquireSession(input.sessionId)
             const prepared = yield* RunStart.prepare(id, input, lineage)
             const conductRun = (opened: RunStart.OpenedRun) =>
               // A child's session is closed when the child ends.

@@ -24,7 +24,7 @@ import * as StopTools from "./StopTools.ts"
  * Collects the services of an agent. `outermost` wraps `middleware`. Fails if two entries of the stack use one key for
  * different run state.
  */
-export const collect = Effect.fnUntraced(function* (
+export const collectServices = Effect.fnUntraced(function* (
   settings: AgentSettings,
   outermost: ReadonlyArray<Middleware.Contained>,
   middleware: ReadonlyArray<Middleware.Any>

@@ -34,8 +34,8 @@ export interface RunAnswer {
   /** Tests whether a text contains JSON. */
   readonly hasJson: (text: string) => boolean
   /**
-   * Checks the text in which the model ends a run. Returns true if the run can end with it. Otherwise the model is asked
-   * for a corrected answer, or the run fails after the last correction.
+   * Checks the text in which the model ends a run. Returns true if the run can end with it. Otherwise the model is
+   * asked for a corrected answer, or the run fails after the last correction.
    */
   readonly reviewAnswer: (
     run: RunState,

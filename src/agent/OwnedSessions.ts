@@ -65,7 +65,7 @@ const makeOwnership = ({ store }: AgentServices) => {
     })
 
   /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
-  const ownSession = Effect.fnUntraced(function* (asked: string | undefined) {
+  const acquireSession = Effect.fnUntraced(function* (asked: string | undefined) {
     const stopped = Deferred.makeUnsafe<void, SessionBusy>()
     const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
       const { lost } = yield* store.acquire(id)
@@ -87,16 +87,19 @@ const makeOwnership = ({ store }: AgentServices) => {
     return { id, stopped }
   })
 
-  return { own: ownSession, stop, isActive: (id: string): boolean => active.has(id) }
+  return { acquireSession, stop, isActive: (id: string): boolean => active.has(id) }
 }
 
 /** Creates the sessions of an agent. Those that are still open are closed with the scope. */
-export const make = Effect.fnUntraced(function* (services: AgentServices, memories: MemoryTurns.MemoryNotifier) {
+export const makeSessions = Effect.fnUntraced(function* (
+  services: AgentServices,
+  memories: MemoryTurns.MemoryNotifier
+) {
   const {
     interceptors: { hooks },
     settings
   } = services
-  const { isActive, own, stop } = makeOwnership(services)
+  const { acquireSession, isActive, stop } = makeOwnership(services)
 
   /** Sessions of top-level runs with their last run, the most recent last. */
   const open = new Map<string, LastRun>()
@@ -166,5 +169,5 @@ export const make = Effect.fnUntraced(function* (services: AgentServices, memori
   )
   yield* Effect.addFinalizer(() => finalizeAll)
 
-  return { own, keepOpen, stop, finalize, continueInNewSession, deleteSession }
+  return { acquireSession, keepOpen, stop, finalize, continueInNewSession, deleteSession }
 })

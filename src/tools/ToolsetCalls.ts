@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A run may have more tools than an application lists: tools of plugins and of MCP servers, and built-in tools. Its calls
- * therefore have untyped arguments and results until they are selected by a toolset.
+ * A run may have more tools than an application lists: tools of plugins and of MCP servers, and built-in tools. Its
+ * calls therefore have untyped arguments and results until they are selected by a toolset.
  *
  * **Example** (Typed results)
  *
@@ -13,7 +13,8 @@
  * import * as Schema from "effect/Schema"
  * import * as Tool from "effect/ai/Tool"
  * import * as Toolkit from "effect/ai/Toolkit"
- * import { Agent, Runtime, Scripted, Toolset, ToolsetCalls } from "hermes-effect"
+ * import { Agent, Runtime, Scripted, Toolset } from "hermes-effect"
+ * import { ToolsetCalls } from "hermes-effect/tools"
  *
  * const Weather = Tool.make("weather", {
  *   parameters: Schema.Struct({ city: Schema.String }),
@@ -33,9 +34,9 @@
  * const program = Effect.gen(function* () {
  *   const { calls } = yield* Agent.run({ prompt: "How is the weather in Oslo?" })
  *   // As JSON: the time is a text.
- *   const [first] = ToolsetCalls.select(weather, calls)
+ *   const [first] = ToolsetCalls.selectCalls(weather, calls)
  *   // As the handler returned it: the time is a date.
- *   const [decoded] = yield* ToolsetCalls.decode(weather, calls)
+ *   const [decoded] = yield* ToolsetCalls.decodeCalls(weather, calls)
  *   return [first?.result?.celsius, decoded?.params.city, decoded?.result?.at.getTime()]
  * })
  *
@@ -90,13 +91,13 @@ const findTool = <T extends Tool.Any>({ tools }: Any<T>, name: string): T | unde
   tools.find((tool) => tool.name === name)
 
 /** Selects the calls of the tools of a toolset. */
-export const select = <S extends Any>(toolset: S, calls: ReadonlyArray<RunCall>): ReadonlyArray<CallOf<S>> =>
+export const selectCalls = <S extends Any>(toolset: S, calls: ReadonlyArray<RunCall>): ReadonlyArray<CallOf<S>> =>
   // The name of each selected call names its tool, whose schemas have checked the arguments and the result.
   calls.filter(({ name }) => findTool(toolset, name) !== undefined) as ReadonlyArray<RunCall> as ReadonlyArray<
     CallOf<S>
   >
 
-/** Tests whether an event is the end of a call of one of the tools of a toolset. Its `result` then has the tool's type. */
+/** Tests whether an event is the end of a call of a tool of a toolset. Its `result` then has the tool's type. */
 export const isFinished = <S extends Any, Event extends { readonly _tag: string }>(
   toolset: S,
   event: Event
@@ -122,10 +123,10 @@ type DecodingServices<S extends Any> =
   | Tool.ResultDecodingServices<S["tools"][number]>
 
 /**
- * Decodes the successful calls of the tools of a toolset. Fails if the arguments of a call do not fit, because middleware
- * replaced them before the tool ran.
+ * Decodes the successful calls of the tools of a toolset. Fails if the arguments of a call do not fit, because
+ * middleware replaced them before the tool ran.
  */
-export const decode = <S extends Any>(
+export const decodeCalls = <S extends Any>(
   toolset: S,
   calls: ReadonlyArray<RunCall>
 ): Effect.Effect<ReadonlyArray<DecodedOf<S>>, Schema.SchemaError, DecodingServices<S>> => {

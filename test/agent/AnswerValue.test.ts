@@ -10,18 +10,9 @@ import * as Stream from "effect/Stream"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import type { AnswerFormat, Output } from "../../src/base/domain/AnswerFormat.ts"
+import type * as RunDetails from "../../src/base/domain/RunDetails.ts"
 import * as MovingClock from "../support/movingClock.ts"
-import {
-  Agent,
-  AgentError,
-  Hooks,
-  type RunDetails,
-  Runtime,
-  RunEvent,
-  Scripted,
-  SessionStore,
-  Toolset
-} from "../../src/index.ts"
+import { Agent, AgentError, Hooks, Runtime, RunEvent, Scripted, SessionStore, Toolset } from "../../src/index.ts"
 
 const Weather = Schema.Struct({ city: Schema.String, celsius: Schema.Int, at: Schema.optionalKey(Schema.Date) })
 

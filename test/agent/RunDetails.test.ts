@@ -7,16 +7,9 @@ import * as Stream from "effect/Stream"
 import * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import {
-  Agent,
-  Hooks,
-  type RunDetails,
-  RunEvent,
-  Runtime,
-  SessionStore,
-  Toolset,
-  ToolsetCalls
-} from "../../src/index.ts"
+import { Agent, Hooks, RunEvent, Runtime, SessionStore, Toolset } from "../../src/index.ts"
+import type * as RunDetails from "../../src/base/domain/RunDetails.ts"
+import * as ToolsetCalls from "../../src/tools/ToolsetCalls.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -205,7 +198,7 @@ describe("calls in the types of their toolset", () => {
     Effect.gen(function* () {
       const { calls } = yield* Agent.run({ prompt: "weather?" })
       const seen: Array<unknown> = []
-      for (const call of ToolsetCalls.select(toolset, calls)) {
+      for (const call of ToolsetCalls.selectCalls(toolset, calls)) {
         expectTypeOf(call.name).toEqualTypeOf<"weather" | "note" | "fails" | "erase">()
         if (call.name === "weather" && call.status === "ok") {
           expectTypeOf(call.params).toEqualTypeOf<{ readonly city: string; readonly at?: string }>()
@@ -215,7 +208,7 @@ describe("calls in the types of their toolset", () => {
         if (call.name === "note") expectTypeOf(call.result).toEqualTypeOf<string | undefined>()
       }
       assert.deepStrictEqual(seen, [4, 4])
-      const decoded = yield* ToolsetCalls.decode(toolset, calls)
+      const decoded = yield* ToolsetCalls.decodeCalls(toolset, calls)
       const [first] = decoded
       if (first?.name !== "weather") return assert.fail("another call")
       expectTypeOf(first.result).toEqualTypeOf<typeof Weather.successSchema.Type | undefined>()

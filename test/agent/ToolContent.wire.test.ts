@@ -10,7 +10,8 @@ import * as z from "zod"
 import * as Agent from "../../src/agent/Agent.ts"
 import type { RunEvent } from "../../src/base/domain/RunEvent.ts"
 import * as LongToolOutput from "../../src/agent/builtin/LongToolOutput.ts"
-import { Hooks, SessionStore, ToolContent } from "../../src/index.ts"
+import * as ToolContent from "../../src/base/domain/ToolContent.ts"
+import { Hooks, SessionStore } from "../../src/index.ts"
 import { tool } from "../../src/kit/entry/promise.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
@@ -23,10 +24,10 @@ const base64 = Buffer.from(png).toString("base64")
 const pdf = Buffer.from("%PDF-1.4").toString("base64")
 
 const secret = `sk-${"a1B2".repeat(10)}`
-const content = ToolContent.make(
+const content = ToolContent.joinContent(
   `The page of ${secret}:`,
-  ToolContent.image(png),
-  ToolContent.file(pdf, "application/pdf", "page.pdf")
+  ToolContent.fromImage(png),
+  ToolContent.fromFile(pdf, "application/pdf", "page.pdf")
 )
 
 const Look = Tool.make("look", { success: ToolContent.ToolContent }).annotate(Tool.Readonly, true)
@@ -61,7 +62,8 @@ const serve = (
     const bodies: Array<string> = []
     let answered = 0
     const server = yield* HttpServer.make(({ body, url }, response) => {
-      if (url.includes("/api/") || url.endsWith("/props") || url.endsWith("/models")) return HttpServer.json(response, 404, {})
+      if (url.includes("/api/") || url.endsWith("/props") || url.endsWith("/models"))
+        return HttpServer.json(response, 404, {})
       bodies.push(body)
       if (refuses(body))
         return HttpServer.json(response, 400, { error: { message: "this model does not support image input" } })
@@ -225,7 +227,10 @@ describe("images and files of a tool", () => {
 
   it.live("keep their image where their text is too long, and lose what is beyond the limits", () =>
     Effect.gen(function* () {
-      const long = ToolContent.make("x".repeat(50_000), ...Array.from({ length: 9 }, () => ToolContent.image(png)))
+      const long = ToolContent.joinContent(
+        "x".repeat(50_000),
+        ...Array.from({ length: 9 }, () => ToolContent.fromImage(png))
+      )
       const tools = [Toolset.make("pages", kit, kit.toLayer({ look: () => Effect.succeed(long) }))]
       const { bodies, url } = yield* serve("anthropic_messages", turns, false)
       yield* Effect.provide(

@@ -4,7 +4,7 @@
  * **Details**
  *
  * A tool with {@link ToolContent} as its success schema, or a tool function without a schema, returns content made by
- * {@link make}, {@link image} or {@link file}. The model receives its parts in the form that its provider has for them.
+ * {@link joinContent}, {@link fromImage} or {@link fromFile}. The model receives its parts in the form that its provider has for them.
  * Every other reader (listeners, exporters, the events and the result of the run) receives a text, in which each image
  * and file is described by its type and size.
  *
@@ -18,7 +18,7 @@
  * import * as Effect from "effect/Effect"
  * import * as Tool from "effect/ai/Tool"
  * import * as Toolkit from "effect/ai/Toolkit"
- * import { ToolContent, Toolset } from "hermes-effect"
+ * import { ToolContent, Toolset } from "hermes-effect/tools"
  *
  * const Screenshot = Tool.make("screenshot", {
  *   description: "Shows the screen",
@@ -27,11 +27,11 @@
  * const toolkit = Toolkit.make(Screenshot)
  * const png = Uint8Array.of(0x89, 0x50, 0x4e, 0x47)
  * const handlers = toolkit.toLayer({
- *   screenshot: () => Effect.succeed(ToolContent.make("The screen:", ToolContent.image(png)))
+ *   screenshot: () => Effect.succeed(ToolContent.joinContent("The screen:", ToolContent.fromImage(png)))
  * })
  * export const toolset = Toolset.make("screen", toolkit, handlers)
  *
- * console.log(ToolContent.describe(ToolContent.make("The screen:", ToolContent.image(png))))
+ * console.log(ToolContent.toText(ToolContent.joinContent("The screen:", ToolContent.fromImage(png))))
  * // => The screen:
  * // => [image/png, 4 bytes]
  * ```
@@ -78,7 +78,7 @@ const fromParts = (parts: ReadonlyArray<Part>): ToolContent => ({ [TypeId]: Type
 export const isToolContent = (value: unknown): value is ToolContent => Predicate.hasProperty(value, TypeId)
 
 /** Joins texts and content to the content of one result, in their order. */
-export const make = (...content: ReadonlyArray<string | ToolContent>): ToolContent =>
+export const joinContent = (...content: ReadonlyArray<string | ToolContent>): ToolContent =>
   fromParts(
     content.flatMap((one): ReadonlyArray<Part> => (typeof one === "string" ? [{ type: "text", text: one }] : one.parts))
   )
@@ -108,7 +108,7 @@ const readData = (data: Data): ReadData =>
     : readText(data instanceof URL ? data.href : data)
 
 /** Makes an image. Without a media type, it is read from the data. */
-export const image = (data: Data, mediaType?: string): ToolContent => {
+export const fromImage = (data: Data, mediaType?: string): ToolContent => {
   const found = readData(data)
   return fromParts([
     { type: "file", data: found.data, mediaType: mediaType ?? found.mediaType ?? "image/*", fileName: undefined }
@@ -116,7 +116,7 @@ export const image = (data: Data, mediaType?: string): ToolContent => {
 }
 
 /** Makes a file, such as a PDF document. Providers accept other types of files than images to a different extent. */
-export const file = (data: Data, mediaType: string, fileName?: string): ToolContent =>
+export const fromFile = (data: Data, mediaType: string, fileName?: string): ToolContent =>
   fromParts([{ type: "file", data: readData(data).data, mediaType, fileName }])
 
 type FilePart = Extract<Part, { readonly type: "file" }>
@@ -129,7 +129,7 @@ const describeFile = ({ data, fileName, mediaType }: FilePart): string =>
   }]`
 
 /** Returns the content as text, in which images and files are described. */
-export const describe = ({ parts }: ToolContent): string =>
+export const toText = ({ parts }: ToolContent): string =>
   parts.map((part) => (part.type === "text" ? part.text : describeFile(part))).join("\n")
 
 /** Returns the parts for the model, with descriptions of files beyond the limits. */
@@ -146,7 +146,7 @@ export const toModelOutput = ({ parts }: ToolContent): ReadonlyArray<Prompt.Tool
 
 /** Returns the output of a call with this content. */
 export const toToolOutput = (content: ToolContent): ToolOutput => ({
-  output: describe(content),
+  output: toText(content),
   isFailure: false,
   modelOutput: toModelOutput(content)
 })
@@ -155,6 +155,6 @@ export const toToolOutput = (content: ToolContent): ToolOutput => ({
 export const ToolContent = Schema.String.pipe(
   Schema.decodeTo(
     Schema.declare(isToolContent),
-    SchemaTransformation.transform({ decode: (text) => make(text), encode: describe })
+    SchemaTransformation.transform({ decode: (text) => joinContent(text), encode: toText })
   )
 )

@@ -58,7 +58,9 @@ export interface ToolOptions<Input extends StandardSchemaV1, Name extends string
   readonly name: Name
   readonly description: string
   readonly input: Input
-  /** Returns the result of a call, or a promise of it: a value that becomes JSON, or images and files (`ToolContent`). */
+  /**
+   * Returns the result of a call, or a promise of it: a value that becomes JSON, or images and files (`ToolContent`).
+   */
   readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => Output
   /** JSON Schema of the arguments, for a schema that cannot produce one. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined

@@ -5,7 +5,8 @@
  * **Details**
  *
  * An image that is too large is scaled down once (`ImageScaling`). An image that cannot be scaled is replaced by a note
- * in a user message and in a tool result, and omitted from an assistant message. An image given by its URL is not changed.
+ * in a user message and in a tool result, and omitted from an assistant message. An image given by its URL is not
+ * changed.
  *
  * Refused optional parameters are identified from the error: providers name them in a field (`param`, `loc`) or in the
  * message. Required parameters (`model`, `messages`, `tools`, `stream`) are never removed. The output limit of chat

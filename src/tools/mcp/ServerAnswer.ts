@@ -59,11 +59,11 @@ export const fromBlocks = (blocks: ReadonlyArray<Block>): Success => {
   )
   const images = blocks
     .flatMap((block) =>
-      block.type === "media" && isShown(block) ? [ToolContent.image(block.data, block.mimeType)] : []
+      block.type === "media" && isShown(block) ? [ToolContent.fromImage(block.data, block.mimeType)] : []
     )
     .slice(0, ToolContent.maxFiles)
   if (images.length === 0) return text
-  return text === "" ? ToolContent.make(...images) : ToolContent.make(text, ...images)
+  return text === "" ? ToolContent.joinContent(...images) : ToolContent.joinContent(text, ...images)
 }
 
 const isEmpty = (result: Success): boolean => result === ""

@@ -110,7 +110,7 @@ const toFailure = ({ message }: McpError): Failure => ({ error: message })
 const toOutcome = (result: CallResult): Effect.Effect<Success, Failure> => {
   const output = fromCall(result)
   if (!result.isError) return Effect.succeed(output)
-  const text = typeof output === "string" ? output : ToolContent.describe(output)
+  const text = typeof output === "string" ? output : ToolContent.toText(output)
   return Effect.fail({ error: text === "" ? "the tool failed and did not say why" : text })
 }
 
