@@ -54,7 +54,6 @@ describe("calls of tools, in the sources", () => {
         "tools/ToolExecution.ts: bound",
         "tools/Toolset.ts: bound",
         "tools/mcp/McpHost.ts: tool",
-        "tools/mcp/ServerTools.ts: bound"
       ]
     )
     const taken = all.filter(({ text }) =>
