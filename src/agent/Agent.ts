@@ -67,6 +67,7 @@ import type {
   StartOptions
 } from "./RunInput.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
+import * as Tenancy from "./Tenancy.ts"
 import * as SessionOpening from "./SessionOpening.ts"
 export type { SessionEnd } from "./OwnedSessions.ts"
 export type { AgentSettings, RunInput } from "./RunInput.ts"
@@ -211,6 +212,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 
       const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
       const surroundings = yield* Effect.context<never>()
+      const tenants = Option.getOrUndefined(yield* Effect.serviceOption(Tenancy.Tenants))
 
       /** Starts the due reviews of a run whose result was delivered. */
       const startDueReviews = (
@@ -286,7 +288,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             )
           })
         )
-        return AgentSpans.traceRun(own, name, input, lineage, Effect.provideService(conducted, Services, own))
+        const bounded = Tenancy.boundRun(tenants, input, Effect.provideService(conducted, Services, own))
+        return AgentSpans.traceRun(own, name, input, lineage, bounded)
       }
 
       /**

@@ -189,7 +189,8 @@ const wordings: Readonly<Record<Limit, Wording>> = {
   tokens: { what: "the number of tokens", remedy: "raise agent.run_budget_tokens" },
   cost: { what: "the money", remedy: "raise agent.run_budget_dollars" },
   time: { what: "the time", remedy: "raise agent.run_budget_seconds (--run-budget)" },
-  tool_calls: { what: "the number of tool calls", remedy: "raise agent.run_budget_tool_calls" }
+  tool_calls: { what: "the number of tool calls", remedy: "raise agent.run_budget_tool_calls" },
+  allowance: { what: "the allowance of the tenant", remedy: "raise the tenant's limits" }
 }
 
 /** Returns the {@link Wording} of a limit. */

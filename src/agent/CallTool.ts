@@ -39,6 +39,8 @@ export interface Call<R = never> {
 export interface Outcome {
   readonly output: unknown
   readonly isFailure: boolean
+  /** Images or files that belong to the result. */
+  readonly modelOutput?: Prompt.ToolResultPart["modelOutput"]
 }
 
 const makeRefusal = (error: string): Outcome => ({ output: JSON.stringify({ error }), isFailure: true })

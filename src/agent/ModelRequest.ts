@@ -23,6 +23,7 @@ import * as WrapperFailures from "../middleware/WrapperFailures.ts"
 import { insertPrefill } from "../tools/prompt/Prefill.ts"
 import { type AttemptLog, callModel, makeLog } from "../models/routing/ModelRouter.ts"
 import * as AnswerProgress from "../models/routing/AnswerProgress.ts"
+import { CurrentSpending } from "../models/routing/SpendingPort.ts"
 import * as AnswerText from "../base/domain/AnswerText.ts"
 import * as Budget from "./Budget.ts"
 import { noteAnswerStored } from "./RunConversation.ts"
@@ -182,6 +183,7 @@ const sendQuestion = (
         },
         userMessage: run.userMessage,
         getSpending: () => getSpending(run),
+        spending: fiber.getRef(CurrentSpending),
         notify: run.recorder === undefined ? run.emit : (events) => emit(run, ...events),
         heartbeat:
           run.emit === undefined ? undefined : (waitedMillis) => emit(run, { _tag: "Heartbeat", waitedMillis }),

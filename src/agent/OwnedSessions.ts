@@ -10,7 +10,7 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { SessionBusy } from "../base/domain/AgentError.ts"
+import { InvalidInput, type SessionBusy } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
 import * as SessionChain from "../store/SessionChain.ts"
@@ -66,6 +66,7 @@ const makeOwnership = ({ store }: AgentServices) => {
 
   /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
   const acquireSession = Effect.fnUntraced(function* (asked: string | undefined) {
+    if (asked === "") return yield* new InvalidInput({ message: "the session id is empty: leave it out, or name one" })
     const stopped = Deferred.makeUnsafe<void, SessionBusy>()
     const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
       const { lost } = yield* store.acquire(id)

@@ -25,6 +25,7 @@ import * as RunStart from "./RunStart.ts"
 import { emit, makeResult, noteStopRequest, type RunState } from "./RunState.ts"
 import { getSpending, recordPayment } from "./RunUsage.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
+import * as Tenancy from "./Tenancy.ts"
 
 /** Runs an effect. Side tasks of its session are charged to the run in the meantime. */
 const chargeSideTasks = <A, Error, R>(
@@ -94,7 +95,7 @@ const makeDelegator = (
 /** Conducts an opened run until its result: loop, stop and end. */
 export const conduct = Effect.fnUntraced(function* (
   opened: RunStart.OpenedRun,
-  input: Pick<RunOptions, "onInterrupt" | "source">,
+  input: Pick<RunOptions, "onInterrupt" | "source" | "tenant">,
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
@@ -113,7 +114,7 @@ export const conduct = Effect.fnUntraced(function* (
   const { mayCut, requested } = makeStopSignal(run, stopped)
   const runLoop = (
     ending === undefined
-      ? Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run))
+      ? Tenancy.endWithoutAllowance(run, input, Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run)))
       : LoopDirection.answerWithoutLoop(run, ending)
   ).pipe(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),

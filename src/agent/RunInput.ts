@@ -104,6 +104,11 @@ export interface RunOptions {
    * results of tools. It is stored with the session, and ignored for a session that is already stored.
    */
   readonly history?: ReadonlyArray<Prompt.Message> | undefined
+  /**
+   * Tenant for which the run works. Its limits bound the run, its children and its side tasks; see `Tenants`. A run with
+   * a tenant fails if the runtime has no `Tenants`.
+   */
+  readonly tenant?: string | undefined
   /** Exact system prompt of a new session. */
   readonly systemPrompt?: string | undefined
   /** Text added after the system prompt in the requests of this run; never stored. */

@@ -179,17 +179,25 @@ export const replaceText = (run: RunState, stepId: number, text: string): Effect
 /** Cause of the end of a run, besides its exit. */
 interface EndCause {
   readonly limit?: Limit | undefined
+  /** Time at which the tenant's allowance is free again, in milliseconds since 1970. */
+  readonly freeAt?: number | undefined
   /** Name of the stop tool or of the middleware that ended the run. */
   readonly endedBy?: string | undefined
 }
 
 /** Creates the result of a run that ends now. */
-export const makeResult = (run: RunState, exit: Exit, text: string, { endedBy, limit }: EndCause = {}): RunResult => ({
+export const makeResult = (
+  run: RunState,
+  exit: Exit,
+  text: string,
+  { endedBy, freeAt, limit }: EndCause = {}
+): RunResult => ({
   _tag: "RunFinished",
   sessionId: run.sessionId,
   turnId: run.turnId,
   exit,
   ...(limit === undefined ? {} : { limit }),
+  ...(freeAt === undefined ? {} : { freeAt }),
   ...(endedBy === undefined ? {} : { endedBy }),
   text,
   steps: run.steps.count,

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import { type ConfigError, InvalidInput, SessionBusy, type SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Conversation from "../base/domain/Conversation.ts"
 import type * as Ids from "../base/domain/Ids.ts"
@@ -142,6 +142,27 @@ const isExpected = (
   expected.sessionId === id &&
   expected.messages === Option.match(session, { onNone: () => 0, onSome: ({ messageCount }) => messageCount })
 
+/** Refuses a history that is not a list of messages of a conversation. A program in JavaScript may pass anything. */
+const checkHistory = (history: unknown): Effect.Effect<void, InvalidInput> => {
+  if (history === undefined) return Effect.void
+  const messages: ReadonlyArray<unknown> = Array.isArray(history) ? Array.from(history) : [history]
+  const wrong = messages.findIndex((message) => !Prompt.isMessage(message))
+  if (wrong !== -1)
+    return Effect.fail(
+      new InvalidInput({
+        message: `history[${wrong}] is not a message: make it by Prompt.userMessage and its siblings`
+      })
+    )
+  return messages.some((message) => Prompt.isMessage(message) && message.role === "system")
+    ? Effect.fail(
+        new InvalidInput({
+          message:
+            "history has a system message: give the instructions of the run as systemPrompt or ephemeralSystemPrompt"
+        })
+      )
+    : Effect.void
+}
+
 /** Opens the session `id`, which the caller owns. A new session is stored later, by its `creation`. */
 export const openSession = Effect.fnUntraced(function* (
   id: Ids.SessionId,
@@ -149,12 +170,8 @@ export const openSession = Effect.fnUntraced(function* (
   place: SessionPlace
 ): Effect.fn.Return<OpenedSession, InvalidInput | SessionBusy | SessionStoreError, Services> {
   const { interceptors, settings, store } = yield* Services
+  yield* checkHistory(input.history)
   const { history = [] } = input
-  if (history.some(({ role }) => role === "system")) {
-    return yield* new InvalidInput({
-      message: "history has a system message: give the instructions of the run as systemPrompt or ephemeralSystemPrompt"
-    })
-  }
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
   if (input.expectedSession !== undefined && !isExpected(input.expectedSession, id, known))
     return yield* new SessionBusy({ sessionId: id })

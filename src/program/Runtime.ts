@@ -353,6 +353,7 @@ export const make = <
     retry,
     routes,
     store,
+    tenants,
     tools,
     ...settings
   } = options
@@ -382,7 +383,7 @@ export const make = <
             ? ResultText.layerTemporary
             : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
         environment
-      })
+      }).pipe(Layer.provideMerge(tenants ?? Layer.empty))
     )
   ).pipe(Layer.provide(buildLogs))
 }

@@ -579,7 +579,7 @@ export const runOne = (
     const part = messages[0]?.content.find((part) => part.type === "tool-result")
     return part === undefined
       ? { output: { error: "the call gave no result" }, isFailure: true }
-      : { output: part.result, isFailure: part.isFailure }
+      : { output: part.result, isFailure: part.isFailure, modelOutput: part.modelOutput }
   })
 }
 

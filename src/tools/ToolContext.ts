@@ -52,6 +52,8 @@ export const ConversationHistory = Context.Reference<((json: string) => boolean)
 export interface NestedOutcome {
   readonly output: unknown
   readonly isFailure: boolean
+  /** Images or files that belong to the result. */
+  readonly modelOutput?: Prompt.ToolResultPart["modelOutput"]
 }
 
 /** Runs one call to completion. */

@@ -70,7 +70,7 @@ const parts = [
   {
     name: "library",
     modules: ["approvals", "config", "delegation", "environments", "jobs", "middleware", "plugins"]
-      .concat(["prompt", "routing", "sessions", "tools"])
+      .concat(["prompt", "routing", "sessions", "tenants", "tools"])
       .map((name) => `kit/entry/${name}`),
     sharedOnly: true
   },
@@ -81,7 +81,7 @@ const parts = [
   },
   {
     name: "clients",
-    modules: ["ai-sdk", "cluster", "effect-ai", "promise", "server"].map((name) => `kit/entry/${name}`),
+    modules: ["ai-sdk", "cluster", "effect-ai", "promise", "server", "workflow"].map((name) => `kit/entry/${name}`),
     sharedOnly: true
   }
 ]

@@ -140,7 +140,7 @@ below["serve/server"] = [...upToAgent, "serve/host"]
 below["program/cli"] = [...upToAgent, "serve/host", "research", "serve/cluster", "serve/server", "program"]
 // `program` is `Runtime.ts` and its parts.
 below["kit/testing"] = [...upToAgent, "program", "serve/host", "serve/server"]
-below["kit/promise"] = [...upToAgent, "serve/host", "program"]
+below["kit/promise"] = [...upToAgent, "serve/host", "serve/server", "program"]
 below["kit/entry"] = [
   ...upToAgent,
   "program",

@@ -24,6 +24,7 @@ import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Json from "./Json.ts"
 import { Exit } from "./RunEvent.ts"
+import { Period } from "./Tenant.ts"
 
 /**
  * A setting, flag, file or combination of them is invalid. `message` is one line that states the mistake and the
@@ -113,8 +114,14 @@ export class InvalidOutput extends Schema.TaggedError<InvalidOutput>("hermes-eff
 }) {
   override get message(): string {
     return this.exit === "text_response"
-      ? `the answer does not fit the output schema: ${this.problem}. Simplify the schema, or use another model`
+      ? `the answer does not fit the output schema${this.describeCorrections()}: ${this.problem}. ` +
+          "Simplify the schema, or use another model"
       : `the run ended early (${this.exit}) without a value of the output schema: ${this.problem}`
+  }
+
+  private describeCorrections(): string {
+    if (this.corrections === 0) return ""
+    return this.corrections === 1 ? " after a correction" : ` after ${this.corrections} corrections`
   }
 }
 
@@ -175,6 +182,23 @@ export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("he
   }
 }
 
+/**
+ * A run or a model call was refused for its tenant: no such tenant is known, all its places for runs are taken, a price
+ * is unknown, or an allowance leaves no room. A run that used up its allowance later ends with a result instead (exit
+ * `budget_exhausted`).
+ */
+export class TenantRefused extends Schema.TaggedError<TenantRefused>("hermes-effect/TenantRefused")("TenantRefused", {
+  tenant: Schema.String,
+  reason: Schema.Literals(["unknown", "busy", "price", "allowance"]),
+  /** One line that names the limit and the remedy. */
+  message: Schema.String,
+  /** Period and kind of the allowance. */
+  period: Schema.optionalKey(Period),
+  kind: Schema.optionalKey(Schema.Literals(["tokens", "cost"])),
+  /** Time at which the allowance is free again, in milliseconds since 1970. Absent for the allowance of a run. */
+  freeAt: Schema.optionalKey(Schema.Finite)
+}) {}
+
 /** Schema of every error of a run. */
 export const AgentError = Schema.Union([
   AiError.AiError,
@@ -187,7 +211,8 @@ export const AgentError = Schema.Union([
   InvalidOutput,
   ExecutionBlocked,
   MiddlewareFailure,
-  TranslatedFailure
+  TranslatedFailure,
+  TenantRefused
 ])
 /** Any error of a run. */
 export type AgentError = typeof AgentError.Type

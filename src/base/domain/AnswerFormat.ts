@@ -30,6 +30,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as JsonSchema from "effect/JsonSchema"
 import { ConfigError } from "./AgentError.ts"
+import * as AnswerParts from "./AnswerParts.ts"
 import * as Json from "./Json.ts"
 import * as TextCut from "./TextCut.ts"
 
@@ -110,6 +111,14 @@ const moveReferences = (schema: unknown): unknown => {
   )
 }
 
+/** Keywords of which a schema has at least one, unless it allows any value. */
+const stating: ReadonlySet<string> = new Set(
+  (
+    "type properties patternProperties additionalProperties required items prefixItems " +
+    "enum const anyOf oneOf allOf not $ref pattern minimum maximum"
+  ).split(" ")
+)
+
 /**
  * Makes the form of answers of a JSON Schema. `decode` decodes the value without its wrapper. Throws for a schema that
  * says nothing.
@@ -118,8 +127,11 @@ export const makeFormat = <A>(
   document: JsonDocument,
   decode: (json: unknown) => Effect.Effect<A, string>
 ): AnswerFormat<A> => {
+  const foreign = AnswerParts.findForeign(document.schema)
+  if (foreign !== undefined) throw new Error(foreign)
   const root = resolveRoot(document)
-  if (Object.keys(root).every((key) => key === "$schema")) throw new Error("it allows any JSON value")
+  if (Json.isFields(root["not"]) && Object.keys(root["not"]).length === 0) throw new Error("it allows no value")
+  if (Object.keys(root).every((key) => !stating.has(key))) throw new Error("it allows any JSON value")
   const definitions = Object.keys(document.definitions).length === 0 ? {} : { $defs: document.definitions }
   if (isObjectSchema(root)) return { name: "answer", schema: { ...root, ...definitions }, decode }
   const { $defs, $schema: _, ...value } = document.schema
@@ -151,6 +163,8 @@ export const makeDecoder = <A>(
 
 const makeFromSchema = <A>(schema: Schema.ConstraintCodec<A, unknown, never, unknown>): AnswerFormat<A> => {
   const codec = Schema.toCodecJson(schema)
+  const unwritable = AnswerParts.findClass(Schema.toEncoded(schema).ast)
+  if (unwritable !== undefined) throw new Error(unwritable)
   // The model writes no other properties, and the decoder ignores those that it writes all the same.
   return makeFormat(Schema.toJsonSchemaDocument(codec, { onExcessProperty: "error" }), makeDecoder(codec))
 }

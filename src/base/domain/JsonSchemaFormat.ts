@@ -10,6 +10,7 @@ import * as JsonSchema from "effect/JsonSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaRepresentation from "effect/SchemaRepresentation"
+import * as AnswerParts from "./AnswerParts.ts"
 import * as AnswerFormat from "./AnswerFormat.ts"
 import * as Json from "./Json.ts"
 
@@ -24,6 +25,8 @@ export const readJsonSchema = (
 ): Result.Result<AnswerFormat.AnswerFormat<unknown>, string> => {
   if (!Json.isFields(given)) return Result.fail("is not a JSON Schema: expected a JSON object")
   try {
+    const foreign = AnswerParts.findForeign(given)
+    if (foreign !== undefined) return Result.fail(`is not a JSON Schema: ${foreign}`)
     // An imported schema decodes JSON and requires no services.
     const schema = SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), {
       patterns

@@ -55,9 +55,9 @@ export type Exit = typeof Exit.Type
 
 /**
  * Limit that ended a run: `iterations` is the limit on model calls (exit `max_iterations_reached`); the others end the
- * run with exit `budget_exhausted`.
+ * run with exit `budget_exhausted`. `allowance` is the allowance of the run's tenant.
  */
-export const Limit = Schema.Literals(["iterations", "tokens", "cost", "time", "tool_calls"])
+export const Limit = Schema.Literals(["iterations", "tokens", "cost", "time", "tool_calls", "allowance"])
 /** Type of {@link Limit}. */
 export type Limit = typeof Limit.Type
 
@@ -198,6 +198,8 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   exit: Exit,
   /** Limit that ended the run. */
   limit: Schema.optionalKey(Limit),
+  /** Time at which the allowance of the run's tenant is free again, in milliseconds since 1970. */
+  freeAt: Schema.optionalKey(Schema.Finite),
   /** Name of the stop tool or of the middleware that ended the run. */
   endedBy: Schema.optionalKey(Schema.String),
   /** True if a hook or `after_agent` replaced the final text. Absent otherwise. */

@@ -6,6 +6,7 @@ import type {
   LanguageModelV4Usage
 } from "@ai-sdk/provider"
 import * as Option from "effect/Option"
+import * as AnswerFormat from "../../base/domain/AnswerFormat.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { Exit, RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
@@ -55,6 +56,8 @@ type EventWithTag<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _
 
 /** State of one run on which its parts depend. */
 interface StreamState {
+  /** True if the text of the run is the JSON of its value, which is only known at the end. */
+  readonly isValue: boolean
   readonly shown: ReturnType<typeof makeStreamedText>
   readonly calls: Map<string, OpenCall>
   /** The open block of text or reasoning. */
@@ -146,8 +149,18 @@ const finishCall = (
   ]
 }
 
+/**
+ * Returns the JSON of the value of a run: as the model wrote it, so that the caller's messages have the text of the
+ * session, unless the text has more than the value.
+ */
+const renderValue = ({ text, value }: EventWithTag<"RunFinished">): string => {
+  const own = JSON.stringify(value ?? null)
+  const written = AnswerFormat.findJson(text)
+  return written !== undefined && JSON.stringify(JSON.parse(written)) === own ? written : own
+}
+
 const finishRun = (state: StreamState, event: EventWithTag<"RunFinished">): Parts => [
-  ...appendDelta(state, "text", state.shown.rest(event.text)),
+  ...appendDelta(state, "text", state.isValue ? renderValue(event) : state.shown.rest(event.text)),
   ...closeBlock(state),
   {
     type: "finish",
@@ -202,8 +215,12 @@ const toParts = (state: StreamState, event: RunEvent): Parts => {
   }
 }
 
-/** Returns a function that takes the events of one run in order and returns their stream parts. */
-export const make = (): ((event: RunEvent) => Parts) => {
-  const state: StreamState = { shown: makeStreamedText(true), calls: new Map(), open: undefined, blocks: 0 }
+/**
+ * Returns a function that takes the events of one run in order and returns their stream parts. `isValue` is true for a
+ * run with an output schema.
+ */
+export const make = (isValue: boolean): ((event: RunEvent) => Parts) => {
+  const shown = makeStreamedText(!isValue)
+  const state: StreamState = { isValue, shown, calls: new Map(), open: undefined, blocks: 0 }
   return (event) => toParts(state, event)
 }

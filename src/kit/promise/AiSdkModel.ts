@@ -15,6 +15,9 @@
  * messages of the prompt are used, and a warning names the session of the run (see `AiSdkSession`). System messages
  * follow the agent's own instructions, for this run only. An aborted call interrupts the run.
  *
+ * A call that asks for an object (`Output.object`) is a run with an output: its answer is checked and corrected, and
+ * its text is streamed when it is accepted; see `AiSdkOutput`. An answer that never fits rejects with `InvalidOutput`.
+ *
  * **Gotchas**
  *
  * Settings that belong to the agent (temperature, output limits, the caller's tools) are ignored with a warning: pass
@@ -51,16 +54,18 @@ import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import * as AiSdkConversation from "./AiSdkConversation.ts"
 import * as AiSdkEvents from "./AiSdkEvents.ts"
 import { toV2, toV3, type Specifications } from "./AiSdkOlderModel.ts"
+import * as AiSdkOutput from "./AiSdkOutput.ts"
 import * as AiSdkSession from "./AiSdkSession.ts"
 import type { Hermes } from "./CreateHermes.ts"
 import type { HermesInput } from "./HermesOptions.ts"
 import { HermesError } from "./HermesError.ts"
+import type { ContextOption } from "./PlainContext.ts"
 import { findPerformer } from "./HermesServices.ts"
 
 /** Names of the agent in the AI SDK, and settings of each of its runs. */
 export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
   HermesInput,
-  "budget" | "cwd" | "maxIterations" | "source" | "tools"
+  "budget" | "context" | "cwd" | "maxIterations" | "source" | "tools"
 > {
   /** Version of the specification: `v4` for AI SDK 7, `v3` for 6, `v2` for 5. Default: `v4`. */
   readonly specificationVersion?: Version | undefined
@@ -109,26 +114,8 @@ const listWarnings = (options: LanguageModelV4CallOptions): ReadonlyArray<Shared
   ...(options.reasoning === "max"
     ? [{ type: "compatibility", feature: "reasoning max", details: "the highest effort is xhigh" } as const]
     : []),
-  ...(options.responseFormat?.type === "json"
-    ? [
-        {
-          type: "compatibility",
-          feature: "responseFormat",
-          details: "the agent is asked for JSON in its instructions"
-        } as const
-      ]
-    : [])
+  ...AiSdkOutput.listOutputWarnings(options.responseFormat)
 ]
-
-const renderFormat = ({ responseFormat }: LanguageModelV4CallOptions): ReadonlyArray<string> => {
-  if (responseFormat?.type !== "json") return []
-  const { schema } = responseFormat
-  return [
-    schema === undefined
-      ? "Answer with one JSON object, and nothing else."
-      : `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`
-  ]
-}
 
 const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | undefined => {
   const given = providerOptions?.["hermes"]?.["sessionId"]
@@ -162,14 +149,15 @@ const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { br
     sessionId === undefined
       ? { input: { history }, warning: undefined }
       : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
-  const instructions = [...system, ...renderFormat(options)]
+  const output = AiSdkOutput.findOutput(options.responseFormat)
   const { reasoning = "provider-default" } = options
   const input: HermesInput = {
     source: "ai-sdk",
     ...run,
     prompt,
     ...placed.input,
-    ...(instructions.length === 0 ? {} : { ephemeralSystemPrompt: instructions.join("\n\n") }),
+    ...(system.length === 0 ? {} : { ephemeralSystemPrompt: system.join("\n\n") }),
+    ...(output === undefined ? {} : { output }),
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(reasoning === "provider-default" ? {} : { reasoningEffort: efforts[reasoning] }),
     ...(options.abortSignal === undefined ? {} : { signal: options.abortSignal })
@@ -187,7 +175,7 @@ async function* streamParts(
   state: ModelState
 ): AsyncGenerator<LanguageModelV4StreamPart> {
   const { input, warning } = await toInput(hermes, options, state)
-  const next = AiSdkEvents.make()
+  const next = AiSdkEvents.make(input.output !== undefined)
   const warnings: Array<SharedV4Warning> = [
     ...listWarnings(options),
     ...(warning === undefined ? [] : [{ type: "other", message: warning } as const])
@@ -261,10 +249,22 @@ const collectAnswer = async (
   throw new HermesError("Unexpected", "the run ended without a result")
 }
 
-/** Creates a language model from an agent, with specification v4 unless the options name an older version. */
-export const languageModel = <Version extends keyof Specifications = "v4">(
+/**
+ * Creates a language model from an agent, with specification v4 unless the options name an older version. An agent
+ * whose functions read a `context` needs one in the options; make one model for each user, which costs nothing.
+ */
+export const languageModel = <Version extends keyof Specifications = "v4", Context = unknown>(
+  hermes: Hermes<Context>,
+  ...[settings]: unknown extends Context
+    ? [settings?: LanguageModelOptions<Version>]
+    : [settings: LanguageModelOptions<Version> & ContextOption<Context>]
+): Specifications[Version] =>
+  // The context that the agent requires is in the settings.
+  makeVersion(hermes as Hermes, settings ?? {})
+
+const makeVersion = <Version extends keyof Specifications>(
   hermes: Hermes,
-  settings: LanguageModelOptions<Version> = {}
+  settings: LanguageModelOptions<Version>
 ): Specifications[Version] => {
   const model = makeNewestModel(hermes, settings)
   const selectVersion = (): Specifications[keyof Specifications] => {

@@ -33,6 +33,7 @@ import * as Schema from "effect/Schema"
 import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import type { Hermes } from "./CreateHermes.ts"
 import type { HermesInput } from "./HermesOptions.ts"
+import type { ContextOption } from "./PlainContext.ts"
 import type { PlainOutput, ValueOf } from "./PlainOutput.ts"
 
 /** Input schema of the tool. */
@@ -66,12 +67,19 @@ export interface AgentTool<Result = string> {
 
 /** Converts an agent to a tool for `generateText`, `streamText` and agents of the AI SDK. */
 export const agentTool: {
-  <Schema extends PlainOutput>(
-    hermes: Hermes,
-    options: AgentToolOptions<Schema> & { readonly output: Schema }
+  <Schema extends PlainOutput, Context = unknown>(
+    hermes: Hermes<Context>,
+    options: AgentToolOptions<Schema> & ContextOption<Context> & { readonly output: Schema }
   ): AgentTool<ValueOf<Schema>>
-  (hermes: Hermes, options: AgentToolOptions & { readonly output?: undefined }): AgentTool
-} = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool<never> => ({
+  <Context = unknown>(
+    hermes: Hermes<Context>,
+    options: AgentToolOptions & ContextOption<Context> & { readonly output?: undefined }
+  ): AgentTool
+} = <Context>(hermes: Hermes<Context>, options: AgentToolOptions & ContextOption<Context>): AgentTool<never> =>
+  // The context that the agent requires is in the options.
+  makeTool(hermes as Hermes, options)
+
+const makeTool = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool<never> => ({
   description,
   inputSchema,
   execute: async ({ task }, { abortSignal }) => {

@@ -40,18 +40,14 @@ import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import * as Agent from "../../agent/Agent.ts"
-import type { RunInput, StartOptions } from "../../agent/RunInput.ts"
-import { ConfigError } from "../../base/domain/AgentError.ts"
+import type { RunInput } from "../../agent/RunInput.ts"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { RunCall } from "../../base/domain/RunDetails.ts"
-import type { RunEvent } from "../../base/domain/RunEvent.ts"
-import * as Hooks from "../../hooks/Hooks.ts"
-import type { Provider } from "../../models/provider/Provider.ts"
-import type { ModelRoute } from "../../models/routing/EmbeddedRoutes.ts"
 import * as Runtime from "../../program/Runtime.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import * as Approvals from "../../tools/Approvals.ts"
-import type { ToolRegistry } from "../../tools/ToolRegistry.ts"
+import type { Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
 import * as EventIterator from "./EventIterator.ts"
 import { keepPerformer } from "./HermesServices.ts"
@@ -59,33 +55,43 @@ import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
 import {
   type BuiltinNeeds,
   type CallsOf,
-  checkInput,
   checkOptions,
   type HermesEvent,
   type HermesInput,
-  type HermesModel,
-  type HermesModelName,
   type HermesOptions,
   type HermesResult,
   type HermesTools,
   isServer,
-  type Listeners
+  type OptionalOutput,
+  type OutputArgument,
+  type PlainArgument,
+  type RunArgument
 } from "./HermesOptions.ts"
-import { type PlainOutput, toOutput } from "./PlainOutput.ts"
-import type { HermesMcp } from "./PlainServers.ts"
+import { listToolsets, selectOwnTools, toDelegation } from "./PlainAgents.ts"
+import { type ContextOption, readRunValue, toRunContext } from "./PlainContext.ts"
+import { toHooks, toHookSettings } from "./PlainListeners.ts"
 import { toMiddleware } from "./PlainMiddleware.ts"
-import { type PlainMessage, toHistory, toPrompt } from "./PlainPrompt.ts"
+import { isProvider, nameModelOptions, toRoutes } from "./PlainModels.ts"
+import * as Options from "./PlainOptions.ts"
+import { type PlainOutput, toOutput } from "./PlainOutput.ts"
+import { toFallbackPolicy, toRetryPolicy } from "./PlainPolicies.ts"
+import type { HermesMcp } from "./PlainServers.ts"
+import { type PlainMessage, toHistory } from "./PlainPrompt.ts"
+import * as PlainRun from "./PlainRun.ts"
 import { type HermesSession, listSessions, presentMessages, readSession } from "./PlainSessions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
-/** A runtime for code without Effect. `Call` is the type of the tool calls in its results. */
-export interface Hermes<Call extends RunCall = RunCall> {
+/**
+ * A runtime for code without Effect. `Context` is the value that each run has to bring, `Output` the schema of the runs
+ * that name none, and `Call` the type of the tool calls in results.
+ */
+export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOutput, Call extends RunCall = RunCall> {
   readonly run: {
+    <Schema extends PlainOutput>(input: OutputArgument<Schema, Context>): Promise<HermesResult<Schema, Call>>
+    (input: PlainArgument<Context>): Promise<HermesResult<Output, Call>>
     <Schema extends PlainOutput>(
-      input: HermesInput<Schema> & { readonly output: Schema }
-    ): Promise<HermesResult<Schema, Call>>
-    (input: string | (HermesInput & { readonly output?: undefined })): Promise<HermesResult<PlainOutput, Call>>
-    <Schema extends PlainOutput>(input: string | HermesInput<Schema>): Promise<HermesResult<Schema | undefined, Call>>
+      input: RunArgument<Schema, Context>
+    ): Promise<HermesResult<OptionalOutput<Schema, Output>, Call>>
   }
   /**
    * Events of a run, in order, for one reader. The run begins when the first event is requested, and ends when the
@@ -93,15 +99,40 @@ export interface Hermes<Call extends RunCall = RunCall> {
    */
   readonly stream: {
     <Schema extends PlainOutput>(
-      input: HermesInput<Schema> & { readonly output: Schema }
+      input: OutputArgument<Schema, Context>
     ): AsyncIterableIterator<HermesEvent<Schema, Call>>
-    (
-      input: string | (HermesInput & { readonly output?: undefined })
-    ): AsyncIterableIterator<HermesEvent<PlainOutput, Call>>
+    (input: PlainArgument<Context>): AsyncIterableIterator<HermesEvent<Output, Call>>
     <Schema extends PlainOutput>(
-      input: string | HermesInput<Schema>
-    ): AsyncIterableIterator<HermesEvent<Schema | undefined, Call>>
+      input: RunArgument<Schema, Context>
+    ): AsyncIterableIterator<HermesEvent<OptionalOutput<Schema, Output>, Call>>
   }
+  /**
+   * Runs many inputs, `concurrency` of them at a time (default: 4). Resolves with the result or the error of each, in
+   * the form of `Promise.allSettled`. After `dispose` all remaining inputs have the error `Disposed`.
+   */
+  readonly runAll: {
+    <Schema extends PlainOutput>(
+      inputs: Iterable<OutputArgument<Schema, Context>>,
+      options?: BatchOptions
+    ): Promise<ReadonlyArray<PromiseSettledResult<HermesResult<Schema, Call>>>>
+    (
+      inputs: Iterable<PlainArgument<Context>>,
+      options?: BatchOptions
+    ): Promise<ReadonlyArray<PromiseSettledResult<HermesResult<Output, Call>>>>
+    <Schema extends PlainOutput>(
+      inputs: Iterable<RunArgument<Schema, Context>>,
+      options?: BatchOptions
+    ): Promise<ReadonlyArray<PromiseSettledResult<HermesResult<OptionalOutput<Schema, Output>, Call>>>>
+  }
+  /**
+   * Calls a tool outside of a run, with the hooks, middleware and approvals of a call by a model. A call that cannot be
+   * made resolves with a failed output.
+   */
+  readonly callTool: (name: string, args: unknown, options?: CallOptions<Context>) => Promise<ToolOutcome>
+  /** Summarizes the conversation of a session between its runs. Later runs continue from the summary. */
+  readonly compactSession: (sessionId: string, options?: CompactOptions) => Promise<CompactionResult>
+  /** Notifies the listeners that a session is closed. Its messages remain stored. */
+  readonly endSession: (sessionId: string, end: Agent.SessionEnd) => Promise<void>
   /**
    * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
    */
@@ -126,37 +157,26 @@ export interface Hermes<Call extends RunCall = RunCall> {
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-const toRedactedKeys = (
-  key: string | ReadonlyArray<string>
-): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
-  typeof key === "string" ? Redacted.make(key) : key.map((one) => Redacted.make(one))
-
-/** Names the options of `createHermes` in an error about the routes of its models. */
-const nameModelOptions = (
-  { message, path }: ConfigError,
-  model: HermesModelName | HermesModel | ReadonlyArray<HermesModel>
-): ConfigError => {
-  const isInList = typeof model !== "string" && isList(model)
-  const nameOption = (text: string): string =>
-    text.replaceAll(/\broutes(\[\d+\])/gu, (_, index: string) => (isInList ? `model${index}` : "model"))
-  return new ConfigError({ path: nameOption(path), message: nameOption(message) })
+interface BatchOptions {
+  readonly concurrency?: number | undefined
 }
 
-/** Returns a model whose provider is named on its own: `anthropic/claude-…` names both in one text. */
-const nameProvider = ({ model, ...route }: Omit<HermesModel, "apiKey">): Omit<HermesModel, "apiKey"> => {
-  const at = model.indexOf("/")
-  return route.provider === undefined && route.baseUrl === undefined && at > 0
-    ? { ...route, provider: model.slice(0, at), model: model.slice(at + 1) }
-    : { ...route, model }
-}
+/** Options of a tool call outside of a run. */
+type CallOptions<Context> = Partial<ContextOption<Context>> &
+  Omit<Parameters<Agent.Service["callTool"]>[0], "args" | "context" | "name">
 
-const toRoutes = (model: HermesModelName | HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
-  (typeof model === "string" ? [{ model }] : isList(model) ? model : [model]).map(({ apiKey, ...route }) =>
-    apiKey === undefined ? nameProvider(route) : { ...nameProvider(route), apiKey: toRedactedKeys(apiKey) }
-  )
+type CompactOptions = Pick<Parameters<Agent.Service["compact"]>[0], "focus" | "keepExchanges">
 
-const toToolset = (one: HermesTool | Toolset.Toolset<never, BuiltinNeeds>): Toolset.Toolset<never, BuiltinNeeds> =>
-  "toolset" in one ? one.toolset : one
+/** Output of a tool call outside of a run. */
+type ToolOutcome = Effect.Success<ReturnType<Agent.Service["callTool"]>>
+
+/** Session in which a compacted conversation continues, and the sizes of the conversation. */
+type CompactionResult = Effect.Success<ReturnType<Agent.Service["compact"]>>
+
+/** Returns the toolset of a tool. */
+export const toToolset = (
+  one: HermesTool<never> | Toolset.Toolset<never, BuiltinNeeds>
+): Toolset.Toolset<never, BuiltinNeeds> => ("toolset" in one ? one.toolset : one)
 
 const makeStore = (store: HermesOptions["store"]) => {
   if (store === undefined) return SessionStore.layerMemoryWith({ unnamed: 0 })
@@ -165,47 +185,6 @@ const makeStore = (store: HermesOptions["store"]) => {
   return "postgres" in store
     ? SessionStore.layerPostgres({ url: Redacted.make(store.postgres) })
     : SessionStore.layerSqlite({ path: store.sqlite })
-}
-
-const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
-
-const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is ReadonlyArray<HermesModel> =>
-  Array.isArray(model)
-
-const toHooks = (on: Listeners) =>
-  Object.entries(on).flatMap(([name, listener]) =>
-    // The record's type pairs each name with its event, but its entries do not preserve the pairing.
-    listener === undefined
-      ? []
-      : [Hooks.fromPlain(name, listener as (event: Readonly<Record<string, unknown>>) => unknown)]
-  )
-
-const toRunInput = (
-  input: string | HermesInput
-): { readonly run: StartOptions; readonly signal: AbortSignal | undefined } => {
-  if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
-  // A program without type checks may omit the prompt.
-  if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt)))
-    throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
-  checkInput(input)
-  const { history, onEvent, output, prompt, signal, ...rest } = input
-  const told =
-    onEvent === undefined
-      ? {}
-      : {
-          onEvent: (events: ReadonlyArray<RunEvent>) =>
-            Effect.promise(async () => {
-              for (const event of presentMessages(events)) await onEvent(event)
-            })
-        }
-  const run = {
-    ...rest,
-    ...told,
-    prompt: toPrompt(prompt),
-    ...(history === undefined ? {} : { history: toHistory(history) }),
-    ...(output === undefined ? {} : { output: toOutput(output) })
-  }
-  return { run, signal }
 }
 
 const makeDisposedError = (): HermesError =>
@@ -218,13 +197,88 @@ const combineListeners =
   (events) =>
     Effect.andThen(first(events), second(events))
 
-/** Writes warnings to standard error, because standard output belongs to the application. */
-const quiet = Layer.succeed(Logger.LogToStderr, true)
+/** Sends the log to standard error, because standard output belongs to the application. */
+export const quiet = Layer.succeed(Logger.LogToStderr, true)
 
 /** Creates a runtime from a layer that was composed with Effect. */
-export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => fromAgentLayer<RunCall, E>(layer)
+export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => makeHermes(layer, undefined)
 
-const fromAgentLayer = <Call extends RunCall, E>(layer: Layer.Layer<Agent.Agent, E>): Hermes<Call> => {
+const checkBatch = Options.makeMembersCheck("option of a batch", { concurrency: Options.count })
+
+/** Applies a function to each item, some at a time, and collects the results in the order of the items. */
+const settleAll = async <Item, A>(
+  items: Iterable<Item>,
+  concurrency: number,
+  apply: (item: Item) => Promise<A>
+): Promise<ReadonlyArray<PromiseSettledResult<A>>> => {
+  const results: Array<PromiseSettledResult<A>> = []
+  const queue = Array.from(items).entries()
+  const workThrough = async (): Promise<void> => {
+    for (const [index, item] of queue) {
+      const [result] = await Promise.allSettled([apply(item)])
+      results[index] = result
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, workThrough))
+  return results
+}
+
+const callOptions: Options.Checks<CallOptions<unknown>> = {
+  context: Options.skipCheck,
+  cwd: Options.text,
+  sessionId: Options.name
+}
+const checkCall = Options.makeMembersCheck("option of a call", callOptions)
+
+const compactOptions: Options.Checks<CompactOptions> = { focus: Options.text, keepExchanges: Options.count }
+const checkCompaction = Options.makeMembersCheck("option of a compaction", compactOptions)
+
+const endOptions: Options.Checks<Agent.SessionEnd> = {
+  reason: Options.makeChoiceCheck(["shutdown", "session_boundary", "new_session", "session_expired", "compression"]),
+  next: Options.text
+}
+const checkEnd = Options.makeMembersCheck("option of an end", endOptions, ["reason"])
+
+const checkListing = Options.makeMembersCheck("option of a list", { limit: Options.count })
+
+/** Runs an effect with the services of a runtime, and rejects with its failure. */
+type RunToEnd = <A>(effect: Effect.Effect<A, unknown, Agent.Agent>) => Promise<A>
+
+/** Creates the methods that are not runs. */
+const makeMethods = (runToEnd: RunToEnd) => ({
+  callTool: async (name: string, args: unknown, options: CallOptions<unknown> = {}) => {
+    Options.requireArgument(name, Options.text, "name")
+    Options.requireArgument(options, checkCall, "options")
+    const { context, ...rest } = options
+    const run = context === undefined ? {} : { context: toRunContext(context) }
+    return await runToEnd(Agent.Agent.use((agent) => agent.callTool({ ...rest, name, args, ...run })))
+  },
+  compactSession: async (sessionId: string, options: CompactOptions = {}) => {
+    Options.requireArgument(sessionId, Options.name, "sessionId")
+    Options.requireArgument(options, checkCompaction, "options")
+    return await runToEnd(Agent.Agent.use((agent) => agent.compact({ ...options, sessionId })))
+  },
+  endSession: async (sessionId: string, end: Agent.SessionEnd) => {
+    Options.requireArgument(sessionId, Options.name, "sessionId")
+    Options.requireArgument(end, checkEnd, "end")
+    return await runToEnd(Agent.Agent.use((agent) => agent.finalize(sessionId, end)))
+  },
+  listSessions: async (options: { readonly limit?: number | undefined } = {}) => {
+    Options.requireArgument(options, checkListing, "options")
+    return await runToEnd(listSessions(options.limit))
+  },
+  readSession: async (sessionId: string) => {
+    Options.requireArgument(sessionId, Options.name, "sessionId")
+    return await runToEnd(readSession(sessionId))
+  },
+  deleteSession: async (sessionId: string) => {
+    Options.requireArgument(sessionId, Options.name, "sessionId")
+    return await runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId)))
+  }
+})
+
+/** Creates a runtime. `own` is the selection of tools for runs that make none. */
+const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | undefined): Hermes => {
   const runtime = ManagedRuntime.make(Layer.provideMerge(layer, quiet))
   /**
    * Functions that release runs whose readers lag behind. Otherwise these runs would wait for their readers during
@@ -245,38 +299,43 @@ const fromAgentLayer = <Call extends RunCall, E>(layer: Layer.Layer<Agent.Agent,
     for (const letGo of open) letGo()
     return runtime.dispose()
   }
+  const runInput = async (input: string | HermesInput) => {
+    const run = PlainRun.planRun(input)
+    return await runToEnd(PlainRun.startRun(run, own), run.signal)
+  }
   const hermes = {
-    run: async (input: string | HermesInput) => {
-      const { run, signal } = toRunInput(input)
-      const result = await runToEnd(Agent.run(run), signal)
-      presentMessages([result])
-      return result
+    run: runInput,
+    runAll: async (inputs: Iterable<string | HermesInput>, options: BatchOptions = {}) => {
+      Options.requireArgument(options, checkBatch, "options")
+      return await settleAll(inputs, options.concurrency ?? 4, runInput)
     },
     stream: (input: string | HermesInput) => {
-      const { run, signal } = toRunInput(input)
+      const run = PlainRun.planRun(input)
+      const { options, signal } = run
       return EventIterator.make({
         fork: (offer) => {
           if (isDisposed) throw makeDisposedError()
           const offerPlain: OnEvent = (events) => offer(presentMessages(events))
-          const onEvent = run.onEvent === undefined ? offerPlain : combineListeners(run.onEvent, offerPlain)
-          return runtime.runFork(Agent.run({ ...run, streaming: run.streaming ?? true, onEvent }))
+          const onEvent = options.onEvent === undefined ? offerPlain : combineListeners(options.onEvent, offerPlain)
+          const streamed = { ...options, streaming: options.streaming ?? true, onEvent }
+          return runtime.runFork(PlainRun.startRun({ ...run, options: streamed }, own))
         },
         open,
         signal
       })
     },
-    stop: async (sessionId: string) =>
-      !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
-    listSessions: (options: { readonly limit?: number | undefined } = {}) => runToEnd(listSessions(options.limit)),
-    readSession: (sessionId: string) => runToEnd(readSession(sessionId)),
-    deleteSession: (sessionId: string) => runToEnd(Agent.Agent.use((agent) => agent.deleteSession(sessionId))),
+    ...makeMethods(runToEnd),
+    stop: async (sessionId: string) => {
+      Options.requireArgument(sessionId, Options.name, "sessionId")
+      return !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId))))
+    },
     dispose,
     [Symbol.asyncDispose]: dispose
   }
-  // A run with a schema ends in a value that the schema checked, and all its calls are calls of its tools.
+  // A run with a schema ends in a value that the schema checked.
   const typed = hermes as Hermes
   keepPerformer(typed, (work) => runToEnd(work))
-  return typed as Hermes<Call>
+  return typed
 }
 
 /** Connects the MCP servers of a runtime. Their code is not loaded without servers. */
@@ -296,39 +355,93 @@ const withServers = <E>(
         runtime
       )
 
-/** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */
-export const createHermes = <const Tools extends HermesTools = []>(
-  options: HermesOptions<Tools>
-): Hermes<CallsOf<Tools>> => makeHermes<CallsOf<Tools>>(options)
+/** Creates the layer that asks the application about dangerous calls. */
+const makeApprovals = (approve: NonNullable<HermesOptions<never>["approve"]>) =>
+  Approvals.layerCallback((question) =>
+    Effect.flatMap(readRunValue, (context) =>
+      Effect.map(
+        // The types of the runtime's options state which context its functions read.
+        Effect.tryPromise(async () => await approve(question, { context: context as never })),
+        (answer) => (answer === true ? "once" : answer === false ? "deny" : answer)
+      )
+    )
+  )
 
-const makeHermes = <Call extends RunCall>(options: HermesOptions): Hermes<Call> => {
-  if (!Json.isFields(options))
-    throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
-  checkOptions(options)
-  const { approve, middleware = {}, model, on = {}, store, tools = [], ...settings } = options
-  const parts = {
+/** Converts the options that do not concern the model. */
+const toParts = ({
+  agents = [],
+  approve,
+  delegation = {},
+  fallback,
+  hookLimits,
+  middleware = {},
+  model: _,
+  on = {},
+  output,
+  prefill,
+  retry,
+  store,
+  tools = [],
+  ...settings
+}: HermesOptions<never>) => {
+  const toolsets = tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)]))
+  return {
     ...settings,
-    tools: tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)])),
+    delegation: toDelegation(agents, delegation),
+    tools: [...toolsets, ...listToolsets(agents, toolsets)],
     hooks: toHooks(on),
     middleware: toMiddleware(middleware),
     store: makeStore(store),
-    approvals:
-      approve &&
-      Approvals.layerCallback((question) =>
-        Effect.map(
-          Effect.tryPromise(async () => await approve(question)),
-          (answer) => (answer === true ? "once" : answer === false ? "deny" : answer)
-        )
-      )
+    approvals: approve && makeApprovals(approve),
+    ...(hookLimits === undefined ? {} : { hookSettings: toHookSettings(hookLimits) }),
+    ...(output === undefined ? {} : { output: toOutput(output) }),
+    ...(prefill === undefined ? {} : { prefill: toHistory(prefill, "prefill") }),
+    ...(retry === undefined ? {} : { retry: toRetryPolicy(retry) }),
+    ...(fallback === undefined ? {} : { fallback: toFallbackPolicy(fallback) })
   }
+}
+
+/** Options of a runtime that calls only its `tools`. Sub-agents and plugins add tools of unknown types. */
+interface OnlyOwnTools {
+  readonly agents?: undefined
+  readonly plugins?: undefined
+}
+
+/** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */
+export const createHermes: {
+  <
+    Context = unknown,
+    Output extends PlainOutput = PlainOutput,
+    const Tools extends ReadonlyArray<unknown> = HermesTools<Context>
+  >(
+    options: HermesOptions<Context, Output, Tools> & OnlyOwnTools
+  ): Hermes<Context, Output, CallsOf<Tools>>
+  <Context = unknown, Output extends PlainOutput = PlainOutput>(
+    options: HermesOptions<Context, Output>
+  ): Hermes<Context, Output>
+} = <Context>(options: HermesOptions<Context>): Hermes<Context, never, never> =>
+  // A runtime whose functions read a context is only run with one, by its type. A run with a schema ends in a value that
+  // the schema checked, and all its calls are calls of its tools.
+  Options.readPlainly("ConfigError", "the options", () => makeFromOptions(options)) as Hermes<Context, never, never>
+
+const makeFromOptions = <Context>(options: HermesOptions<Context>): Hermes => {
+  if (!Json.isFields(options))
+    throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
+  checkOptions(options)
+  const { agents = [], model, tools = [] } = options
+  const parts = toParts(options)
   const servers = Object.fromEntries(tools.flatMap((one) => (isServer(one) ? Object.entries(one.mcp) : [])))
-  if (model === "offline") return fromAgentLayer<Call, unknown>(withServers(servers, Runtime.layer(parts)))
-  if (isProvider(model))
-    return fromAgentLayer<Call, unknown>(withServers(servers, Runtime.layer({ ...parts, provider: model })))
-  const runtime = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
-  return fromAgentLayer<Call, unknown>(
-    Layer.catchTag(runtime, "ConfigError", (error) =>
+  const own = selectOwnTools(
+    agents,
+    tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)]))
+  )
+  const makeRuntime = (): Layer.Layer<Agent.Agent, unknown> => {
+    if (model === "offline") return withServers(servers, Runtime.layer(parts))
+    if (isProvider(model)) return withServers(servers, Runtime.layer({ ...parts, provider: model }))
+    const routed = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
+    return Layer.catchTag(routed, "ConfigError", (error) =>
       Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
     )
-  )
+  }
+  return makeHermes(makeRuntime(), own)
 }

@@ -6,83 +6,83 @@
 import * as Layer from "effect/Layer"
 import type * as Prompt from "effect/ai/Prompt"
 import type { AgentSettings, RunInput } from "../../agent/RunInput.ts"
+import type { Plugin } from "../../agent/plugin/Plugin.ts"
+import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { RunCall, RunDetails, SucceededCall } from "../../base/domain/RunDetails.ts"
-import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent.ts"
-import { type HookEvents, type HookName, names as hookNames } from "../../hooks/Payloads.ts"
-import type { Provider } from "../../models/provider/Provider.ts"
-import type { ModelRoute } from "../../models/routing/EmbeddedRoutes.ts"
+import type { RunEvent, RunResult, UsageReported, ValueDelta } from "../../base/domain/RunEvent.ts"
+import type { Platform } from "../../base/platform/ChildProcesses.ts"
+import type * as CommandEnvironment from "../../places/CommandEnvironment.ts"
 import type { Question } from "../../tools/approval/Question.ts"
 import type * as FileTools from "../../tools/builtin/FileTools.ts"
 import type * as TerminalTools from "../../tools/builtin/TerminalTools.ts"
 import type * as Todo from "../../tools/builtin/Todo.ts"
-import type { NeedsOf } from "../../tools/ToolRegistry.ts"
+import type { NeedsOf, Selection } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
 import type { CallOf } from "../../tools/ToolsetCalls.ts"
 import { HermesError } from "./HermesError.ts"
+import { agentsCheck, delegationCheck, type HermesAgent, type HermesDelegation } from "./PlainAgents.ts"
+import type { ContextOption, RunScope } from "./PlainContext.ts"
+import { type HookLimits, hookLimitsCheck, type Listeners, listenersCheck } from "./PlainListeners.ts"
+import { type HermesMiddleware, middlewareCheck } from "./PlainMiddleware.ts"
+import { type HermesModel, type HermesModelName, modelCheck, type ModelChoice, modelsCheck } from "./PlainModels.ts"
 import * as Options from "./PlainOptions.ts"
 import type { PartialValueOf, PlainOutput, ValueOf } from "./PlainOutput.ts"
-import { type HermesMiddleware, middlewareKinds } from "./PlainMiddleware.ts"
+import { fallbackCheck, type HermesFallback, type HermesRetry, retryCheck } from "./PlainPolicies.ts"
 import type { PlainMessage, PlainPrompt } from "./PlainPrompt.ts"
 import type { HermesMcp } from "./PlainServers.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
-/** A provider and a model in one text, such as `ollama/qwen3`. */
-export type HermesModelName = `${string}/${string}`
-
-/**
- * A model, its provider, and one API key or several keys used in turn. Without a provider and an address, a model
- * `provider/model` names both.
- */
-export interface HermesModel extends Omit<ModelRoute, "apiKey" | "retry"> {
-  readonly apiKey?: string | ReadonlyArray<string> | undefined
-}
-
-/** Listeners, by the name of their hook. A listener may return a promise, and an answer if the hook accepts one. */
-export type Listeners = { readonly [Name in HookName]?: ((event: HookEvents[Name]) => unknown) | undefined }
-
 /** Services that the built-in toolsets need, which every runtime provides. */
 export type BuiltinNeeds = NeedsOf<typeof FileTools.toolset | typeof TerminalTools.toolset | typeof Todo.toolset>
 
-/** Tools of a runtime. */
-export type HermesTools = ReadonlyArray<HermesTool | HermesMcp | Toolset.Toolset<never, BuiltinNeeds>>
+/** Tools of a runtime. `Context` is the part of a run's `context` that they read. */
+export type HermesTools<Context = unknown> = ReadonlyArray<
+  HermesTool<Context> | HermesMcp | Toolset.Toolset<never, BuiltinNeeds>
+>
 
 type CallOfEntry<Entry> =
-  Entry extends HermesTool<infer Call> ? Call : Entry extends Toolset.Any ? CallOf<Entry> : RunCall
+  Entry extends HermesTool<never, infer Call> ? Call : Entry extends Toolset.Any ? CallOf<Entry> : RunCall
 
 /** Calls of the tools of a runtime. The calls of MCP servers have no types, and neither have any others beside them. */
-export type CallsOf<Tools extends HermesTools> =
+export type CallsOf<Tools extends ReadonlyArray<unknown>> =
   RunCall extends CallOfEntry<Tools[number]> ? RunCall : CallOfEntry<Tools[number]>
 
-/** Options of a runtime. */
-export interface HermesOptions<Tools extends HermesTools = HermesTools> extends Pick<
-  AgentSettings,
-  | "budget"
-  | "cwd"
-  | "identity"
-  | "instructions"
-  | "maxIterations"
-  | "maxOutputTokens"
-  | "reasoningEffort"
-  | "stopTools"
-  | "temperature"
-> {
-  /**
-   * Models in order of preference: the first is called first, and the others are fallbacks if it cannot answer.
-   * `offline` is the built-in stand-in, which uses no network. `provider/model` is a model that needs no key. A
-   * layer is a custom provider, such as a model of the AI SDK (`FromAiSdk.layer` of `hermes-effect/ai-sdk`).
-   */
-  readonly model: "offline" | HermesModelName | HermesModel | ReadonlyArray<HermesModel> | Layer.Layer<Provider>
+/**
+ * Options of a runtime. `Context` is the part of a run's `context` that its functions read, `Schema` is the output of its
+ * runs, and `Tools` are its tools.
+ */
+export interface HermesOptions<
+  Context = unknown,
+  Schema extends PlainOutput = PlainOutput,
+  Tools extends ReadonlyArray<unknown> = HermesTools<Context>
+> extends Omit<AgentSettings, "delegation" | "output" | "prefill" | "tools"> {
+  /** Models in order of preference. */
+  readonly model: ModelChoice
+  /** Repeats failed calls. Default: three attempts with waits of 5 and 10 seconds. */
+  readonly retry?: HermesRetry | undefined
+  /** Leaves a model for the next one of `model`, and returns to the first. */
+  readonly fallback?: HermesFallback | undefined
   /**
    * Tools created from functions (`tool`), MCP servers (`mcp`), and toolsets of the package: `FileTools.toolset`, …
    */
-  readonly tools?: Tools | undefined
-  readonly on?: Listeners | undefined
+  readonly tools?: (Tools & HermesTools<Context>) | undefined
+  /** Sub-agents, to which the model sends tasks. */
+  readonly agents?: ReadonlyArray<HermesAgent<Context>> | undefined
+  /** Limits and permissions of all sub-agents. */
+  readonly delegation?: HermesDelegation | undefined
+  /** Schema of the value in which each run ends, unless the run names another one. */
+  readonly output?: Schema | undefined
+  /** Example messages before the conversation of each model call. They are never stored. */
+  readonly prefill?: ReadonlyArray<PlainMessage | Prompt.Message> | undefined
+  readonly on?: Listeners<Context> | undefined
+  /** Limits of all listeners. */
+  readonly hookLimits?: HookLimits | undefined
   /**
    * Decides whether a dangerous call may run: `true` or `"once"`, `"session"`, …; any other value denies the call.
    * Without this option, dangerous calls are denied.
    */
-  readonly approve?: ((question: Question) => unknown) | undefined
+  readonly approve?: ((question: Question, scope: RunScope<Context>) => unknown) | undefined
   /**
    * Hosts that tools may access without an approval: `example.com`, `*.example.com`, `localhost:8080`. `approve` is
    * asked about all other hosts.
@@ -96,13 +96,20 @@ export interface HermesOptions<Tools extends HermesTools = HermesTools> extends 
    */
   readonly store?: "memory" | "none" | { readonly sqlite: string } | { readonly postgres: string } | undefined
   /** Functions around model calls and tool calls, by their kind. */
-  readonly middleware?: HermesMiddleware | undefined
+  readonly middleware?: HermesMiddleware<Context> | undefined
+  /** Plugins of the package, such as exporters of traces. They come before all other parts. */
+  readonly plugins?: ReadonlyArray<Plugin> | undefined
+  /**
+   * Place in which the built-in tools run commands and store files: a layer such as `Sandbox.layer({ … })`. Default:
+   * this machine, without a sandbox.
+   */
+  readonly environment?: Layer.Layer<CommandEnvironment.CommandEnvironment, ConfigError, Platform> | undefined
 }
 
 /** Input of one run. */
 export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends Omit<
   RunInput,
-  "context" | "hasUnreadMessage" | "history" | "onEvent" | "onUsageAfter" | "prompt"
+  "context" | "history" | "onEvent" | "onUsageAfter" | "prompt" | "route" | "tools"
 > {
   /** The user's message: a text, or texts, images and files as the AI SDK writes them. */
   readonly prompt: PlainPrompt
@@ -113,11 +120,38 @@ export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends O
    * checked `value`; a run without a value rejects with `InvalidOutput`.
    */
   readonly output?: Schema | undefined
+  /** Model of the run, instead of the models of the runtime. */
+  readonly model?: HermesModelName | HermesModel | undefined
+  /** Repeats failed calls of the run, instead of the policies of the runtime. */
+  readonly retry?: HermesRetry | undefined
+  /** Names of the tools and toolsets of the run, or a selection by functions. Default: all tools. */
+  readonly tools?: ReadonlyArray<string> | Selection | undefined
+  /** Value of the application for tools, listeners, middleware and approvals. It is never stored. */
+  readonly context?: unknown
   /** Signal that ends the run, which then rejects with `Aborted`. */
   readonly signal?: AbortSignal | undefined
   /** Called with each event. If it returns a promise, the run waits for it. */
   readonly onEvent?: ((event: RunEvent) => unknown) | undefined
+  /** Called with the usage of reviews and background sub-agents that is charged to the run after its end. */
+  readonly onUsageAfter?: ((usage: UsageReported) => unknown) | undefined
 }
+
+/** Input of a run, as a text or with options. A runtime whose functions read a context requires it. */
+export type RunArgument<Schema extends PlainOutput, Context> =
+  | (unknown extends Context ? string : never)
+  | (HermesInput<Schema> & ContextOption<Context>)
+
+/** Input of a run with a schema of its own. */
+export type OutputArgument<Schema extends PlainOutput, Context> = HermesInput<Schema> &
+  ContextOption<Context> & { readonly output: Schema }
+
+/** Input of a run that ends in the value of its runtime, if it has one. */
+export type PlainArgument<Context> =
+  | (unknown extends Context ? string : never)
+  | (HermesInput & ContextOption<Context> & { readonly output?: undefined })
+
+/** Schema of a run whose own may be absent. `Output` is the schema of its runtime. */
+export type OptionalOutput<Schema, Output> = Schema | (PlainOutput extends Output ? undefined : Output)
 
 /**
  * Result of a run with its details: calls, messages in the form of `history`, files, and the usage of each step. They
@@ -147,33 +181,6 @@ export type HermesEvent<Schema, Call = RunCall> =
 /** Tests whether a tool of a runtime is an MCP server. */
 export const isServer = (one: unknown): one is HermesMcp => Json.isFields(one) && Json.isFields(one["mcp"])
 
-const modelOptions: Options.Checks<HermesModel> = {
-  provider: Options.text,
-  model: Options.text,
-  apiKey: Options.makeKindCheck(
-    "a key, or a list of keys",
-    (key) => typeof key === "string" || (Array.isArray(key) && key.every((one) => typeof one === "string"))
-  ),
-  baseUrl: Options.text,
-  apiMode: Options.text,
-  headers: Options.fields,
-  abilities: Options.fields
-}
-
-const isModelName = (value: unknown): value is HermesModelName => typeof value === "string" && /^[\w-]+\/./u.test(value)
-
-const oneModel = Options.makeMembersCheck("option of a model", modelOptions, ["model"])
-
-const expectedModel =
-  '{ provider, model, apiKey }, a list of them, "provider/model", "offline", or a layer of a provider'
-
-const checkModelChoice: Options.Check = (value, at) => {
-  if (value === "offline" || isModelName(value) || Layer.isLayer(value)) return []
-  const models: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
-  if (models.length === 0 || !models.every(Json.isFields)) return [`${at}: expected ${expectedModel}`]
-  return models.flatMap((one, index) => oneModel(one, Array.isArray(value) ? `${at}[${index}]` : at))
-}
-
 const checkToolList: Options.Check = (value, at) => {
   if (!Array.isArray(value)) return Options.list(value, at)
   const names = new Set<unknown>()
@@ -195,6 +202,11 @@ const checkToolList: Options.Check = (value, at) => {
   })
 }
 
+const checkOutput = Options.makeKindCheck(
+  "a schema",
+  (output) => (typeof output === "object" && output !== null) || typeof output === "function"
+)
+
 const limits: Options.Checks<NonNullable<HermesOptions["budget"]>> = {
   tokens: Options.amount,
   dollars: Options.amount,
@@ -203,17 +215,43 @@ const limits: Options.Checks<NonNullable<HermesOptions["budget"]>> = {
 }
 const budget = Options.makeMembersCheck("limit", limits)
 
-const checkFunctions: Options.Check = (value, at) =>
-  Array.isArray(value)
-    ? value.flatMap((one, index) => Options.callback(one, `${at}[${index}]`))
-    : Options.callback(value, at)
+const resultLimits: Options.Checks<NonNullable<HermesOptions["resultLimits"]>> = {
+  perResult: Options.count,
+  perTurn: Options.count
+}
+
+const thresholds: Options.Checks<NonNullable<HermesOptions["loopGuard"]>["warnAfter"]> = {
+  exactFailure: Options.count,
+  sameToolFailure: Options.count,
+  noProgress: Options.count
+}
+const checkThresholds = Options.makeMembersCheck("threshold", thresholds, Object.keys(thresholds))
+
+const loopGuard: Options.Checks<NonNullable<HermesOptions["loopGuard"]>> = {
+  warnings: Options.flag,
+  hardStop: Options.flag,
+  warnAfter: checkThresholds,
+  hardStopAfter: checkThresholds
+}
+
+const reviews: Options.Checks<NonNullable<HermesOptions["reviews"]>> = {
+  memoryTurns: Options.amount,
+  skillSteps: Options.amount
+}
 
 const runtimeOptions: Options.Checks<HermesOptions> = {
-  model: checkModelChoice,
+  model: modelsCheck,
+  retry: retryCheck,
+  fallback: fallbackCheck,
   tools: checkToolList,
-  on: Options.makeMembersCheck("hook", Object.fromEntries(hookNames.map((name) => [name, Options.callback]))),
+  agents: agentsCheck,
+  delegation: delegationCheck,
+  output: checkOutput,
+  prefill: Options.list,
+  on: listenersCheck,
+  hookLimits: hookLimitsCheck,
   approve: Options.callback,
-  hosts: Options.list,
+  hosts: Options.names,
   store: Options.makeKindCheck(
     '"memory", "none", { sqlite: path } or { postgres: url }',
     (store) =>
@@ -221,10 +259,24 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
       store === "none" ||
       (Json.isFields(store) && (typeof store["sqlite"] === "string" || typeof store["postgres"] === "string"))
   ),
-  middleware: Options.makeMembersCheck(
-    "kind of middleware",
-    Object.fromEntries(middlewareKinds.map((kind) => [kind, checkFunctions]))
+  middleware: middlewareCheck,
+  plugins: Options.makeKindCheck(
+    "a list of plugins",
+    (plugins) => Array.isArray(plugins) && Array.from(plugins).every((one) => Json.isFields(one) && "name" in one)
   ),
+  environment: Options.makeKindCheck("a layer, such as Sandbox.layer({ … })", Layer.isLayer),
+  platform: Options.text,
+  toolUseEnforcement: Options.makeKindCheck(
+    '"auto", true, false, or a list of parts of names',
+    (value) => value === "auto" || typeof value === "boolean" || Array.isArray(value)
+  ),
+  promptCache: Options.makeChoiceCheck(["auto", "5m", "1h", "off"]),
+  promptCacheRoutes: Options.makeChoiceCheck(["known", "always"]),
+  keepTurnContext: Options.flag,
+  passSessionId: Options.flag,
+  loopGuard: Options.makeMembersCheck("setting", loopGuard, Object.keys(loopGuard)),
+  resultLimits: Options.makeMembersCheck("limit", resultLimits, ["perResult", "perTurn"]),
+  reviews: Options.makeMembersCheck("interval", reviews),
   budget,
   cwd: Options.text,
   identity: Options.text,
@@ -232,36 +284,53 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   maxIterations: Options.count,
   maxOutputTokens: Options.count,
   reasoningEffort: Options.effort,
-  stopTools: Options.list,
+  stopTools: Options.names,
   temperature: Options.number
 }
+
+const expectedSession: Options.Checks<NonNullable<RunInput["expectedSession"]>> = {
+  sessionId: Options.name,
+  messages: Options.amount
+}
+
+const selection: Options.Checks<Selection> = {
+  toolset: Options.callback,
+  tool: Options.callback,
+  ofRunAlone: Options.callback,
+  refusal: Options.callback
+}
+const checkFunctions = Options.makeMembersCheck("function of a selection", selection)
+
+const checkSelection: Options.Check = (value, at) => (Array.isArray(value) ? Options.names : checkFunctions)(value, at)
 
 const runOptions: Options.Checks<HermesInput> = {
   prompt: Options.makeKindCheck(
     "a text, or a list of parts",
     (prompt) => typeof prompt === "string" || Array.isArray(prompt)
   ),
-  sessionId: Options.text,
+  sessionId: Options.name,
   goesOn: Options.flag,
-  expectedSession: Options.fields,
+  expectedSession: Options.makeMembersCheck("member", expectedSession, ["sessionId", "messages"]),
   openCalls: Options.makeChoiceCheck(["close", "run"]),
   onInterrupt: Options.makeChoiceCheck(["close", "leave"]),
   source: Options.text,
   platform: Options.text,
   history: Options.list,
-  output: Options.makeKindCheck(
-    "a schema",
-    (output) => (typeof output === "object" && output !== null) || typeof output === "function"
-  ),
+  output: checkOutput,
+  context: Options.skipCheck,
+  retry: retryCheck,
+  model: modelCheck,
+  tenant: Options.text,
   systemPrompt: Options.text,
   ephemeralSystemPrompt: Options.text,
   cwd: Options.text,
-  tools: Options.fields,
+  tools: checkSelection,
+  hasUnreadMessage: Options.callback,
+  onUsageAfter: Options.callback,
   seed: Options.number,
-  stopTools: Options.list,
+  stopTools: Options.names,
   maxIterations: Options.count,
   budget,
-  route: Options.fields,
   reasoningEffort: Options.effort,
   streaming: Options.flag,
   readsText: Options.flag,
@@ -278,7 +347,7 @@ const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyAr
 }
 
 /** Throws a `ConfigError` that lists all problems of the options of a runtime. */
-export const checkOptions = (options: HermesOptions): void =>
+export const checkOptions = (options: HermesOptions<never>): void =>
   throwProblems("ConfigError", findOptionProblems(options, ""))
 
 /** Throws an `InvalidInput` that lists all problems of the input of a run. */

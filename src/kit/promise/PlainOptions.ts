@@ -11,6 +11,10 @@
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
+import * as AnswerFormat from "../../base/domain/AnswerFormat.ts"
+import * as TextCut from "../../base/domain/TextCut.ts"
+import * as Faults from "../../middleware/Faults.ts"
+import { HermesError } from "./HermesError.ts"
 
 /** Returns the problems of a value at a path; empty if it is valid. */
 export type Check = (value: unknown, at: string) => ReadonlyArray<string>
@@ -31,6 +35,11 @@ export const text = makeKindCheck("a text", (value) => typeof value === "string"
 export const flag = makeKindCheck("true or false", (value) => typeof value === "boolean")
 export const callback = makeKindCheck("a function", (value) => typeof value === "function")
 export const list = makeKindCheck("a list", Array.isArray)
+export const name = makeKindCheck("a text that is not empty", (value) => typeof value === "string" && value !== "")
+export const names = makeKindCheck(
+  "a list of texts",
+  (value) => Array.isArray(value) && Array.from(value).every((one) => typeof one === "string")
+)
 export const fields = makeKindCheck("an object", Json.isFields)
 export const count = makeKindCheck(
   "a whole number, 1 or more",
@@ -75,3 +84,33 @@ export const makeMembersCheck =
     })
     return [...absent, ...given]
   }
+
+/** Maximum number of characters of a value in an error. */
+const longestQuote = 80
+
+/** Quotes a value of a program in an error. */
+export const quoteValue = (value: unknown): string => {
+  if (typeof value === "symbol" || typeof value === "function") return typeof value
+  return TextCut.shorten(JSON.stringify(Json.toPlainData(value)) ?? "undefined", longestQuote)
+}
+
+/**
+ * Reads values of a program, whose getters and proxies may throw. Throws a `HermesError` of one line that names what
+ * was read.
+ */
+export const readPlainly = <A>(tag: "ConfigError" | "InvalidInput", what: string, read: () => A): A => {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof HermesError) throw error
+    const problem = AnswerFormat.shortenProblem(Faults.describeError(error))
+    throw new HermesError(tag, `${what} cannot be read: ${problem}`, { cause: error })
+  }
+}
+
+/** Throws an `InvalidInput` that lists the problems of an argument. */
+export const requireArgument = (value: unknown, check: Check, name: string): void =>
+  readPlainly("InvalidInput", name, () => {
+    const problems = check(value, name)
+    if (problems.length > 0) throw new HermesError("InvalidInput", problems.join("; "))
+  })

@@ -16,22 +16,27 @@ import * as Json from "../../base/domain/Json.ts"
 import * as JsonSchemaFormat from "../../base/domain/JsonSchemaFormat.ts"
 import * as Faults from "../../middleware/Faults.ts"
 import { HermesError } from "./HermesError.ts"
+import * as Options from "./PlainOptions.ts"
 import { findJsonSchema, isStandardSchema, readCheckResult } from "./StandardJson.ts"
 
-/** A schema of the value in which a run ends: Standard Schema, or a JSON Schema as a plain object. */
-export type PlainOutput = StandardSchemaV1 | Readonly<Record<string, unknown>>
+/** A schema of the value in which a run ends: Standard Schema, Effect, or a JSON Schema as a plain object. */
+export type PlainOutput = StandardSchemaV1 | EffectOutput | Readonly<Record<string, unknown>>
 
 /** Type of the value of a run with this output: `undefined` without an output. */
 export type ValueOf<Schema> = Schema extends undefined
   ? undefined
   : Schema extends StandardSchemaV1
     ? StandardSchemaV1.InferOutput<Schema>
-    : unknown
+    : Schema extends EffectSchema.ConstraintCodec<infer A, unknown, never, unknown>
+      ? A
+      : unknown
 
 /** Type of a value that arrives, of which any part may be missing. */
 export type PartialValueOf<Schema> = Schema extends StandardSchemaV1
   ? AnswerFormat.DeepPartial<StandardSchemaV1.InferInput<Schema>>
-  : unknown
+  : Schema extends EffectSchema.ConstraintCodec<unknown, infer I, never, unknown>
+    ? AnswerFormat.DeepPartial<I>
+    : unknown
 
 const makeOutputError = (problem: string, cause?: unknown): HermesError =>
   new HermesError("ConfigError", `output: ${problem}`, { cause })
@@ -55,24 +60,35 @@ const checkValue = (schema: StandardSchemaV1, json: unknown): Effect.Effect<unkn
     (checked) => ("problem" in checked ? Effect.fail(checked.problem) : Effect.succeed(checked.value))
   )
 
-/** Tests for a schema of Effect. It is a Standard Schema only if its decoding needs no services. */
-const isEffectSchema = (given: unknown): given is EffectSchema.ConstraintCodec<unknown, unknown, never, unknown> =>
-  EffectSchema.isSchema(given)
+/** A schema of Effect whose decoding needs no services. */
+type EffectOutput = EffectSchema.ConstraintCodec<unknown, unknown, never, unknown>
+
+const isEffectSchema = (given: unknown): given is EffectOutput => EffectSchema.isSchema(given)
+
+const isNamedStandard = (given: unknown): boolean =>
+  ((typeof given === "object" && given !== null) || typeof given === "function") && "~standard" in given
 
 /**
- * Returns the form of answers of a run, which is a schema of Effect itself. Throws a `ConfigError` if the schema cannot be
- * described to a model.
+ * Returns the form of answers of a run, which is a schema of Effect itself. Throws a `ConfigError` if the schema cannot
+ * be described to a model.
  */
-export const toOutput = (given: PlainOutput): AnswerFormat.Output<unknown> => {
-  if (!isStandardSchema(given)) {
-    if ("~standard" in given) throw makeOutputError(`expected a schema: ${remedy}`)
+export const toOutput = (given: PlainOutput): AnswerFormat.Output<unknown> =>
+  Options.readPlainly("ConfigError", "output: the schema", () => {
+    if (isEffectSchema(given)) return given
+    if (isStandardSchema(given)) return toFormat(given)
+    if (isNamedStandard(given)) throw makeOutputError(`expected a schema: ${remedy}`)
     const format = JsonSchemaFormat.readJsonSchema(given)
     if (Result.isFailure(format)) throw makeOutputError(`the schema ${format.failure}`)
     return format.success
-  }
-  if (isEffectSchema(given)) return given
+  })
+
+const toFormat = (given: StandardSchemaV1): AnswerFormat.Output<unknown> => {
   const schema = readSchema(given)
   if (!Json.isFields(schema)) throw makeOutputError(`the schema has no JSON Schema: ${remedy}`)
-  // The schema itself judges, so that its messages and conversions count.
-  return AnswerFormat.makeFormat({ schema: { ...schema }, definitions: {} }, (json) => checkValue(given, json))
+  try {
+    // The schema itself judges, so that its messages and conversions count.
+    return AnswerFormat.makeFormat({ schema: { ...schema }, definitions: {} }, (json) => checkValue(given, json))
+  } catch (error) {
+    throw makeOutputError(`no model can be asked for this schema: ${Faults.describeError(error)}`, error)
+  }
 }

@@ -12,6 +12,7 @@ import { findImageType } from "../../base/domain/ImageType.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
 import { HermesError } from "./HermesError.ts"
+import * as Options from "./PlainOptions.ts"
 
 /** Data of a file: an address, a data URL, base64 text, or bytes. */
 export type PlainData = string | URL | Uint8Array | ArrayBuffer
@@ -133,9 +134,7 @@ const userPartTypes = ["text", "image", "file"]
 const describeUnknown = (value: unknown, known: ReadonlyArray<string>): string => {
   const nearest = typeof value === "string" ? findNearest(value, known) : undefined
   const expected = nearest === undefined ? `expected ${known.join(", ")}` : `did you mean ${nearest}?`
-  const given =
-    value === undefined ? "type" : typeof value === "symbol" ? "symbol" : JSON.stringify(Json.toPlainData(value))
-  return `there is no ${given ?? "function"} here: ${expected}`
+  return `there is no ${value === undefined ? "type" : Options.quoteValue(value)} here: ${expected}`
 }
 
 const toUserPart = (part: unknown, at: string): Prompt.UserMessagePart => {
@@ -192,13 +191,15 @@ const toResultPart = (part: unknown, at: string, calls: Map<string, string>): Pr
     throw makeInputError(at, 'expected { type: "tool-result", toolCallId, output }')
   const id = requireText(part["toolCallId"], `${at}.toolCallId`)
   const name = calls.get(id)
-  if (name === undefined) throw makeInputError(`${at}.toolCallId`, `no earlier message has a call "${id}"`)
+  const problem = `no earlier message has a call ${Options.quoteValue(id)}`
+  if (name === undefined) throw makeInputError(`${at}.toolCallId`, problem)
   return Prompt.toolResultPart({ id, name, ...readResult(part["output"]), providerExecuted: false })
 }
 
 const readList = (content: unknown, at: string): ReadonlyArray<unknown> => {
   if (!Array.isArray(content)) throw makeInputError(at, "expected a list of parts")
-  return content
+  // An array with holes has their places as well.
+  return Array.from(content)
 }
 
 const toMessage = (message: unknown, at: string, calls: Map<string, string>): Prompt.Message => {
@@ -231,9 +232,12 @@ const toMessage = (message: unknown, at: string, calls: Map<string, string>): Pr
   }
 }
 
-/** Converts the earlier conversation of a run. */
-export const toHistory = (messages: ReadonlyArray<PlainMessage | Prompt.Message>): ReadonlyArray<Prompt.Message> => {
+/** Converts the earlier conversation of a run. `at` is the name of the option. */
+export const toHistory = (
+  messages: ReadonlyArray<PlainMessage | Prompt.Message>,
+  at: string
+): ReadonlyArray<Prompt.Message> => {
   /** Names of the called tools, by the id of their call. */
   const calls = new Map<string, string>()
-  return Array.from(messages, (message, index) => toMessage(message, `history[${index}]`, calls))
+  return Array.from(messages, (message, index) => toMessage(message, `${at}[${index}]`, calls))
 }

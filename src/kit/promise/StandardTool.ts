@@ -40,28 +40,36 @@ import { ToolContext } from "../../tools/ToolContext.ts"
 import type { BoundTool } from "../../tools/Toolset.ts"
 import * as Toolset from "../../tools/Toolset.ts"
 import { HermesError } from "./HermesError.ts"
+import { readRunValue } from "./PlainContext.ts"
 import * as Options from "./PlainOptions.ts"
 import { findJsonSchema, isStandardSchema, readCheckResult } from "./StandardJson.ts"
 
-/** Context of one call, in addition to its arguments. */
-export interface ToolCall {
+/** Facts of one call beside its arguments. `Context` is the part of the run's `context` that the tool reads. */
+export interface ToolCall<Context = unknown> {
   readonly sessionId: string
   readonly turnId: string
   /** Absolute working directory of the run. */
   readonly cwd: string
   /** Signal that is aborted when the call is interrupted. */
   readonly signal: AbortSignal
+  /** The `context` of the run. */
+  readonly context: Context
 }
 
 /** Definition of a tool by plain functions. */
-export interface ToolOptions<Input extends StandardSchemaV1, Name extends string = string, Output = unknown> {
+export interface ToolOptions<
+  Input extends StandardSchemaV1,
+  Name extends string = string,
+  Output = unknown,
+  Context = unknown
+> {
   readonly name: Name
   readonly description: string
   readonly input: Input
   /**
    * Returns the result of a call, or a promise of it: a value that becomes JSON, or images and files (`ToolContent`).
    */
-  readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall) => Output
+  readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall<Context>) => Output
   /** JSON Schema of the arguments, for a schema that cannot produce one. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined
   /** True for a read-only tool, whose calls may run concurrently. */
@@ -73,11 +81,14 @@ export interface ToolOptions<Input extends StandardSchemaV1, Name extends string
 }
 
 /**
- * A tool for a runtime, created by {@link tool}. `Call` is the type of its calls in the result of a run.
+ * A tool for a runtime, created by {@link tool}. `Context` is the part of a run's `context` that it reads, and `Call` is
+ * the type of its calls in the result of a run.
  */
-export interface HermesTool<out Call extends RunCall = RunCall> {
+export interface HermesTool<in Context = unknown, out Call extends RunCall = RunCall> {
   readonly toolset: Toolset.Toolset
-  /** Exists only in types. */
+  /** States the type of the context. It has no value. */
+  readonly context?: ((context: Context) => void) | undefined
+  /** States the type of the calls. It has no value. */
   readonly "~call"?: Call | undefined
 }
 
@@ -91,7 +102,7 @@ export type CallOfTool<Input extends StandardSchemaV1, Name extends string, Outp
 type NamedTool = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
 
 const makeToolError = (name: string, problem: string, cause?: unknown): HermesError =>
-  new HermesError("ConfigError", `tool "${name}": ${problem}`, { cause })
+  new HermesError("ConfigError", `tool ${Options.quoteValue(name)}: ${problem}`, { cause })
 
 const wanted = "give the JSON Schema of an object as parameters"
 
@@ -119,7 +130,11 @@ const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => 
  * schema.
  */
 const makeRun =
-  <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] =>
+  <Input extends StandardSchemaV1, Context>({
+    execute,
+    input,
+    name
+  }: ToolOptions<Input, string, unknown, Context>): BoundTool["run"] =>
   (params) => {
     const makeFailure = (phase: ToolFailed["phase"]) => (error: unknown) =>
       new ToolFailed({ tool: name, phase, message: Faults.describeError(error), cause: error })
@@ -133,8 +148,10 @@ const makeRun =
       if ("problem" in checked) return yield* makeFailure("parameters")(new Error(checked.problem))
       // The schema returned this value, so its type is the schema's output type.
       const args = checked.value as StandardSchemaV1.InferOutput<Input>
+      // The runtime requires the context that its tools read.
+      const context = (yield* readRunValue) as Context
       const output: unknown = yield* Effect.tryPromise({
-        try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
+        try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal, context }),
         catch: makeFailure("handler")
       })
       return ToolContent.isToolContent(output)
@@ -163,9 +180,14 @@ const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
  * Creates a tool for a runtime. Throws a `ConfigError` if the JSON Schema of its arguments is unknown, or if a model
  * API does not accept its name.
  */
-export const tool = <Input extends StandardSchemaV1, const Name extends string, Output>(
-  options: ToolOptions<Input, Name, Output>
-): HermesTool<CallOfTool<Input, Name, Output>> => {
+export const tool = <Input extends StandardSchemaV1, const Name extends string, Output, Context = unknown>(
+  options: ToolOptions<Input, Name, Output, Context>
+): HermesTool<Context, CallOfTool<Input, Name, Output>> =>
+  Options.readPlainly("ConfigError", "the options of a tool", () => makeTool(options))
+
+const makeTool = <Input extends StandardSchemaV1, Context>(
+  options: ToolOptions<Input, string, unknown, Context>
+): HermesTool<Context, never> => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "tool takes an object: { name, description, input, execute }")
   const { description, name, needsApproval, timeout } = options

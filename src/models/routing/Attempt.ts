@@ -34,6 +34,7 @@ import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
 import { emitNotice, findProviderFailure, readClock, type RouteCallState } from "./RouteCallState.ts"
 import * as RouteProfile from "./RouteProfile.ts"
+import * as Spending from "./Spending.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** The latest attempt of a call on a route. */
@@ -69,13 +70,11 @@ const leastRoom = 1_024
  * in a known window. If the room is too small for an answer, or the provider may leave out old results, the endpoint
  * decides.
  */
-const computeOutputCap = ({
-  form,
-  known: { window },
-  question: { call },
-  route: { profile }
-}: RouteCallState): number => {
-  const cap = Math.min(form.outputCap ?? Infinity, profile.outputMaximum ?? Infinity)
+const computeOutputCap = (
+  { form, known: { window }, question: { call }, route: { profile } }: RouteCallState,
+  granted: number
+): number => {
+  const cap = Math.min(form.outputCap ?? Infinity, profile.outputMaximum ?? Infinity, granted)
   const limit = Math.min(cap, call.maxOutputTokens ?? profile.defaultLimit ?? 0)
   if (window.source === "default" || limit === 0 || call.contextEdits !== undefined) return cap
   const room = Math.floor(window.tokens - CallTokens.estimateRequest(call) * profile.ratio)
@@ -84,12 +83,13 @@ const computeOutputCap = ({
 
 /**
  * Prepares the request in the form that the route is known to accept. `delivered` is the part of the answer that was
- * already received.
+ * already received, `granted` the largest output limit that the ledger of the run permits.
  */
 const prepareRequest = (
   state: RouteCallState,
   provider: Provider,
-  delivered: string
+  delivered: string,
+  granted: number
 ): Effect.Effect<ModelRequest, AiError.AiError> => {
   const {
     form: { changes: own },
@@ -100,7 +100,7 @@ const prepareRequest = (
   } = state
   const { profile } = route
   const changes = own.size === 0 ? profile.changes : new Set([...profile.changes, ...own])
-  const outputCap = computeOutputCap(state)
+  const outputCap = computeOutputCap(state, granted)
   const prepareAdapted = (asked: ModelCall) => {
     const adapted = changes.size === 0 ? asked : Adaptation.applyChanges(asked, changes)
     const call = profile.parameters.has(Adaptation.cacheMarks) ? { ...adapted, cache: undefined } : adapted
@@ -250,24 +250,25 @@ export const runAttempt = <E>(
       progress,
       Interruption.contain(() => makeSelfInterruption("execute"))(watched(request, options))
     )
-  const response = Effect.flatMap(prepareRequest(state, provider, delivered), (request) =>
-    stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !AttemptEvents.isHeard(hooks)
-      ? recordAttempt(
-          { ...started, prepared: request, payload: request },
-          Chain.provideServices(
-            stack.llmServices,
-            stack.faults,
-            () => makeContextBuilder(started, request)([]),
-            execute(request, question.options)
+  const askProvider = (granted: number) =>
+    Effect.flatMap(prepareRequest(state, provider, delivered, granted), (request) =>
+      stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !AttemptEvents.isHeard(hooks)
+        ? recordAttempt(
+            { ...started, prepared: request, payload: request },
+            Chain.provideServices(
+              stack.llmServices,
+              stack.faults,
+              () => makeContextBuilder(started, request)([]),
+              execute(request, question.options)
+            )
           )
-        )
-      : // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-        restoreProviderFailure(
-          state,
-          runIntercepted(started, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>
-        )
-  )
-  return Effect.map(response, (response) => ({
+        : // The chain erases the types of its wrappers; the stack's maker states them as `E`.
+          restoreProviderFailure(
+            state,
+            runIntercepted(started, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>
+          )
+    )
+  return Effect.map(Spending.reserveAttempt(state, askProvider), (response) => ({
     response: delivered === "" ? response : PartialAnswer.prependText(response, delivered),
     route: provider.info,
     attempt: number,

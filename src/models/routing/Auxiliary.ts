@@ -51,6 +51,7 @@ import * as Usage from "../../base/domain/Usage.ts"
 import * as CallTokens from "./CallTokens.ts"
 import type { Interceptors } from "./Interceptors.ts"
 import type { CallContext, ModelAnswer } from "../../middleware/Middleware.ts"
+import { CurrentSpending } from "./SpendingPort.ts"
 import * as TaskRoutes from "./TaskRoutes.ts"
 import * as WarmPrefix from "./WarmPrefix.ts"
 import { CallingRun, callModel, type Question, type Service as ModelRouter } from "./ModelRouter.ts"
@@ -295,9 +296,11 @@ export const make = <E = never>(options: Options): Service<E> => {
       options: undefined
     }
     const { timeout } = DerivedSettings.readAuxiliaryTask(settings, task)
-    const asked = Effect.flatMap(CallingRun, (run) =>
-      callModel<E>(router, run?.interceptors ?? interceptors, { ...question, getSpending: run?.getSpending })
-    )
+    const asked = Effect.withFiber((fiber) => {
+      const run = fiber.getRef(CallingRun)
+      const own = { getSpending: run?.getSpending, spending: fiber.getRef(CurrentSpending) }
+      return callModel<E>(router, run?.interceptors ?? interceptors, { ...question, ...own })
+    })
     return asked.pipe(
       Effect.timeoutOrElse({
         duration: `${timeout} seconds`,

@@ -44,6 +44,7 @@ import type { RetryPolicy } from "./RetryPolicy.ts"
 import * as CallTokens from "./CallTokens.ts"
 import * as Catalogue from "./CataloguePort.ts"
 import type { Failure } from "./Classification.ts"
+import type { Spending } from "./SpendingPort.ts"
 import type { ModelRoute } from "./EmbeddedRoutes.ts"
 import { Provider } from "../provider/Provider.ts"
 import type { Open } from "./OpenRoute.ts"
@@ -107,6 +108,8 @@ export interface Question {
   readonly discard?: Effect.Effect<void> | undefined
   /** Returns false once parts were passed on that cannot be withdrawn: a failed attempt then ends the call. */
   readonly canRepeat?: (() => boolean) | undefined
+  /** Ledger that bounds the spending of the call; `undefined` if nothing bounds it. */
+  readonly spending?: Spending | undefined
   /** Returns the usage and cost of the run so far; `undefined` outside of a run. */
   readonly getSpending?: (() => RunSpending) | undefined
   /** Progress of the answer, with the text received so far; `undefined` if the answer is read only when complete. */

@@ -61,6 +61,7 @@ import * as LanguageModelBridge from "../provider/LanguageModelBridge.ts"
 import type { Entry } from "./Auxiliary.ts"
 import * as Interceptors from "./Interceptors.ts"
 import { CallingRun, callModel, makeLog, ModelRouter, type Question, type Service } from "./ModelRouter.ts"
+import { CurrentSpending } from "./SpendingPort.ts"
 
 /** Name of the calls in the run record and in the sums of a run. */
 const taskName = "language_model"
@@ -164,6 +165,7 @@ export const make = Effect.fnUntraced(function* ({
           turn: { session: ownSession, turn: context.turnId },
           userMessage: "",
           getSpending: run?.getSpending,
+          spending: yield* CurrentSpending,
           notify: logNotices,
           options: undefined,
           ...(reader === undefined ? {} : readAttempts(reader, log))

@@ -73,5 +73,23 @@ const submit = Command.make("submit", submitFlags, (flags) =>
   ])
 )
 
+const loadWatch = Effect.promise(() => import("./ClusterWatch.ts"))
+
+const run = Argument.String("run").pipe(Argument.withDescription("Id of the run, which `hermes cluster submit` prints"))
+
+const watch = Command.make("watch", { run, json }, (flags) =>
+  Effect.flatMap(loadWatch, ({ watchRun }) => watchRun(flags))
+).pipe(Command.withDescription("Follow a run on any runner until it is over"))
+
+const cancel = Command.make("cancel", { run }, (flags) =>
+  Effect.flatMap(loadWatch, ({ cancelRun }) => cancelRun(flags))
+).pipe(Command.withDescription("Cancel a run, waiting or running on any runner"))
+
+const retry = Command.make("retry", { run }, (flags) =>
+  Effect.flatMap(loadWatch, ({ retryRun }) => retryRun(flags))
+).pipe(Command.withDescription("Start a failed run again, and print the id of the new one"))
+
 /** The command `hermes cluster`. */
-export const command = Command.make("cluster").pipe(Command.withSubcommands([runner, status, drain, submit]))
+export const command = Command.make("cluster").pipe(
+  Command.withSubcommands([runner, status, drain, submit, watch, cancel, retry])
+)

@@ -3,6 +3,7 @@ import type * as Layer from "effect/Layer"
 import type * as Agent from "../../agent/Agent.ts"
 import type { Plugin } from "../../agent/plugin/Plugin.ts"
 import type { AgentSettings } from "../../agent/RunInput.ts"
+import type { Tenants } from "../../agent/Tenancy.ts"
 import type * as RunContext from "../../base/domain/RunContext.ts"
 import type { TupleLike } from "../../base/domain/TupleLike.ts"
 import type { Platform } from "../../base/platform/ChildProcesses.ts"
@@ -79,6 +80,8 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    * of `Approvals.layerSmart` is a side task of the runtime, unless the application provides a judge.
    */
   readonly approvals?: ApprovalsLayer | undefined
+  /** Tenants whose limits bound runs with a `tenant`. Default: there are none, and such a run fails. */
+  readonly tenants?: Layer.Layer<Tenants> | undefined
   /**
    * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. All other hosts need
    * an approval. Default: the hosts of the `Urls.UrlPolicy` in the context of the layer, which allows no hosts by

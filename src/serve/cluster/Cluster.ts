@@ -42,19 +42,24 @@
  *
  * Source: `ARCHITECTURE.md` §3 (room `cluster`), §4 (`store.begin`), `hermes-llm.md` §20.
  */
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import type { Agent } from "../../agent/Agent.ts"
+import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import { SessionId } from "../../base/domain/Ids.ts"
 import type { RunRecord } from "../../store/RunRecord.ts"
-import type { SessionStore } from "../../store/SessionStorePort.ts"
-import type { Counts, Failure, Outcome, Request } from "./Runs.ts"
+import { type NumberedEntry, SessionActivity } from "../../store/SessionActivity.ts"
+import { SessionStore } from "../../store/SessionStorePort.ts"
+import type { Counts, Failure, Outcome, Request, StoredRun } from "./Runs.ts"
 import type { Handler } from "./RunWorkflow.ts"
 
-export type { Counts, Failure, Outcome, Request } from "./Runs.ts"
+export type { Counts, Failure, Outcome, Request, StoredRun } from "./Runs.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
 /**
@@ -75,6 +80,18 @@ export interface Service {
   readonly submit: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
   /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
+  /**
+   * Cancels a run, on whichever runner it is. A run that has not begun is over at once; a running one is stopped by its
+   * runner, and the next turn of its session starts. Returns false if the run is over.
+   */
+  readonly cancel: (id: string) => Effect.Effect<boolean, ClusterError>
+  /**
+   * Starts a failed run again under a new id, which is returned. The new run continues in the session of the failed one,
+   * and the messages of it that are stored are not repeated. Each run is started again once.
+   */
+  readonly retry: (id: string) => Effect.Effect<string, ClusterError>
+  /** Returns the run with this id, if it is stored. */
+  readonly find: (id: string) => Effect.Effect<StoredRun | undefined, ClusterError>
   /** Number of runs in each batch, by state. */
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */
@@ -198,6 +215,12 @@ export const makeTurnRequest = ({
 export const submit = (request: Request): Effect.Effect<Outcome | undefined, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.submit(request))
 
+const cancelRun = (id: string): Effect.Effect<boolean, ClusterError, Cluster> =>
+  Cluster.use((cluster) => cluster.cancel(id))
+
+const retryRun = (id: string): Effect.Effect<string, ClusterError, Cluster> =>
+  Cluster.use((cluster) => cluster.retry(id))
+
 /** Schedule for reading the outcomes of runs, without a time limit. */
 const looks = Schedule.spaced("200 millis")
 
@@ -218,3 +241,49 @@ export const waitForOutcomes = Effect.fnUntraced(function* (
   yield* Effect.repeat(look, { until: (isComplete) => isComplete, schedule: looks })
   return found
 })
+
+const watchRun = (
+  id: string,
+  { after = 0 }: { readonly after?: number | undefined } = {}
+): Stream.Stream<NumberedEntry, ClusterError | SessionStoreError, Cluster | SessionActivity | SessionStore> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { find } = yield* Cluster
+      const { since } = yield* SessionActivity
+      const store = yield* SessionStore
+      let cursor = after
+      let isOver = false
+      const readNew = Effect.gen(function* () {
+        const run = yield* find(id)
+        if (run === undefined) return yield* new ClusterError({ message: `there is no run ${id}: check its id` })
+        const { endedAt = Number.MAX_SAFE_INTEGER, sessionId, startedAt, state } = run
+        // The record of a run is complete when its end is stored.
+        isOver = state === "done"
+        if (startedAt === undefined) return []
+        const sessions = new Set([sessionId, yield* store.newest(SessionId.make(sessionId))])
+        const found = yield* Effect.forEach(sessions, (session) =>
+          Stream.runCollect(since(cursor, { sessionId: session }))
+        )
+        const entries = found.flat().toSorted((one, other) => one.sequence - other.sequence)
+        cursor = entries.at(-1)?.sequence ?? cursor
+        return entries.filter(({ entry }) => entry.at >= startedAt && entry.at <= endedAt)
+      })
+      const next = Effect.suspend(
+        (): Effect.Effect<ReadonlyArray<NumberedEntry>, Cause.Done | ClusterError | SessionStoreError> =>
+          isOver ? Cause.done() : readNew
+      ).pipe(Effect.tap((found) => (found.length === 0 && !isOver ? Effect.sleep("200 millis") : Effect.void)))
+      return Stream.flatMap(Stream.fromEffectRepeat(next), (entries) => Stream.fromIterable(entries))
+    })
+  )
+
+/** Cancels a run. Returns false if the run is over. See {@link Service.cancel}. */
+export const cancel = cancelRun
+
+/** Starts a failed run again, and returns the id of the new run. See {@link Service.retry}. */
+export const retry = retryRun
+
+/**
+ * Follows a run that any runner executes, from the run record: returns its entries as they are written, each with its
+ * sequence number, and ends with the run. `after` is the last number that the caller has read.
+ */
+export const watch = watchRun

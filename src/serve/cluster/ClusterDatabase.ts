@@ -51,6 +51,23 @@ export const stallColumns = [
 /** The index that finds the oldest unfinished runs, shared with SQLite. */
 export const openRunsIndex = "CREATE INDEX IF NOT EXISTS runs_open ON runs (made) WHERE state <> 'done'"
 
+/** The index that finds the next turn of a session, shared with SQLite. */
+export const openTurnsIndex =
+  "CREATE INDEX IF NOT EXISTS runs_open_turns ON runs (session_id, made) WHERE state <> 'done'"
+
+/** Statements that create the inbox of sessions and the mark of a run that was started again, shared with SQLite. */
+export const buildInboxTable = (seq: string): ReadonlyArray<string> => [
+  `CREATE TABLE inbox (
+    seq ${seq},
+    session_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    sent_at BIGINT NOT NULL
+  )`,
+  "CREATE INDEX inbox_session ON inbox (session_id, kind, seq)",
+  "ALTER TABLE runs ADD COLUMN retried_as TEXT"
+]
+
 /** Migration statements, one list for each version of the tables. A released list must never be changed. */
 const steps: ReadonlyArray<ReadonlyArray<string>> = [
   [
@@ -85,7 +102,8 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
     "CREATE INDEX runs_ended ON runs (ended_at) WHERE state = 'done'"
   ],
   [openRunsIndex],
-  stallColumns
+  stallColumns,
+  [openTurnsIndex, ...buildInboxTable("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")]
 ]
 
 /**

@@ -17,11 +17,12 @@ import { layer as shardingLayer, Sharding } from "effect/cluster/Sharding"
 import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as SqlMessageStorage from "effect/cluster/SqlMessageStorage"
 import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
-import * as WorkflowEngine from "effect/workflow/WorkflowEngine"
 import * as Cluster from "./Cluster.ts"
 import { layer as databaseLayer } from "./ClusterDatabase.ts"
+import * as ClusterService from "./ClusterService.ts"
 import * as ClusterRetention from "./ClusterRetention.ts"
 import * as Members from "./Members.ts"
+import * as Inbox from "./Inbox.ts"
 import * as DurableRun from "./DurableRun.ts"
 import * as Runs from "./Runs.ts"
 import * as RunWorkflow from "./RunWorkflow.ts"
@@ -82,31 +83,6 @@ const woken = Layer.effectDiscard(
   })
 )
 
-/** Provides the `Cluster` service, based on the stored runs and the workflow engine. */
-const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.WorkflowEngine> = Layer.effect(
-  Cluster.Cluster,
-  Effect.gen(function* () {
-    const runs = yield* Runs.Runs
-    const engine = yield* WorkflowEngine.WorkflowEngine
-    return {
-      submit: Effect.fnUntraced(function* (request) {
-        const known = yield* runs.add(request)
-        if (known !== undefined) return known
-        yield* Effect.provideService(
-          RunWorkflow.RunWorkflow.execute(request, { discard: true }),
-          WorkflowEngine.WorkflowEngine,
-          engine
-        )
-        yield* runs.announce
-        return undefined
-      }),
-      outcomes: runs.outcomes,
-      counts: runs.counts,
-      failures: runs.failures
-    }
-  })
-)
-
 /** Makes the layer for durable runs in one process over a SQLite file. */
 export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
@@ -120,13 +96,14 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
     }))
   )
   return Layer.mergeAll(
-    served,
+    ClusterService.layer,
     runner,
     ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)
   ).pipe(
     Layer.provide(makeWorkerLayer(address.host, options, () => {})),
     Layer.provide(getEngine),
     Layer.provide([RunnerStorage.layerMemory, ShardingConfig.layer(buildShardingConfig(Option.some(address)))]),
+    Layer.provide(Inbox.layerSqlite(options.path)),
     Layer.provide(Runs.layerSqlite(options.path))
   )
 }
@@ -144,7 +121,7 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
   const sharded = Layer.unwrap(
     Effect.map(Members.Membership, ({ address, report }) =>
       Layer.mergeAll(
-        served,
+        ClusterService.layer,
         runner,
         woken,
         Members.removeDead,
@@ -159,7 +136,7 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
   )
   return sharded.pipe(
     Layer.provide(Members.layer(options.concurrency ?? defaultConcurrency)),
-    Layer.provide(Runs.layerPostgres)
+    Layer.provide([Runs.layerPostgres, Inbox.layerPostgres])
   )
 }
 
@@ -168,11 +145,11 @@ export const makeRunnerLayer = (options: Cluster.ServerOptions & Cluster.RunnerO
   makeRunnerLayerOnDatabase(options).pipe(Layer.provide(databaseLayer(options.url)))
 
 /** Provides a client that submits runs through a database that is already open. */
-export const clientOver = served.pipe(
+export const clientOver = ClusterService.layer.pipe(
   Layer.provide(getEngine),
   Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
   Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.none()))),
-  Layer.provide(Runs.layerPostgres),
+  Layer.provide([Runs.layerPostgres, Inbox.layerPostgres]),
   Layer.provide(Members.sameProtocol)
 )
 

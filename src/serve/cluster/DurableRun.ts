@@ -17,6 +17,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -26,14 +27,14 @@ import { SessionId } from "../../base/domain/Ids.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
 import { Agent } from "../../agent/Agent.ts"
 import { waitForSession } from "../../agent/BusySession.ts"
-import type { RunOptions } from "../../agent/RunInput.ts"
+import type { RunOptions, StartOptions } from "../../agent/RunInput.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { Outcome } from "./Runs.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
 
 /** Input of a run that may have been started before. */
-export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCalls" | "onInterrupt"> {
+export interface Input extends Omit<StartOptions, "sessionId" | "goesOn" | "openCalls" | "onInterrupt"> {
   readonly sessionId: string
   /** Number of messages in the session before the run. */
   readonly firstPosition: number
@@ -167,14 +168,30 @@ export type AgentOpener = (
   agent: string | undefined
 ) => Effect.Effect<OpenedAgent, { readonly _tag: string; readonly message: string }, Scope.Scope>
 
+/** Asks the run of a session to stop, until it does. */
+const stopRun = (sessionId: string): Effect.Effect<never, never, Agent | SessionStore> =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore
+    const agent = yield* Agent
+    const stop = Effect.flatMap(store.newest(SessionId.make(sessionId)), (id) => agent.stop(id))
+    // A run that is just beginning has no session yet.
+    yield* Effect.ignore(
+      Effect.repeat(stop, { until: (isStopped) => isStopped, schedule: Schedule.spaced("100 millis") })
+    )
+    return yield* Effect.never
+  })
+
 /** Makes the handler that executes turns. `open` opens the agent of a turn. */
 export const makeTurnHandler =
   (open: AgentOpener): Handler =>
-  ({ firstPosition, input, sessionId, starts }: Work) =>
+  ({ cancelled = Effect.never, firstPosition, input, sessionId, starts }: Work) =>
     decodeTurn(input).pipe(
       Effect.flatMap(({ agent, ...options }) =>
         Effect.flatMap(open(agent), ({ services, tools }) =>
-          Effect.provideContext(run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }), services)
+          run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }).pipe(
+            Effect.raceFirst(Effect.andThen(cancelled, stopRun(sessionId))),
+            Effect.provideContext(services)
+          )
         )
       ),
       Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),

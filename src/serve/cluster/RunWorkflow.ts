@@ -8,9 +8,15 @@
  * remain in the database and move to another runner with their shard. If a runner dies, another runner restarts its
  * run, and the handler continues from the state in the store ({@link "./DurableRun.ts"}). The outcome of a run is
  * written once.
+ *
+ * Turns of one session are chained: a turn that is behind another one suspends its workflow on a durable deferred, and
+ * the end of each run completes the deferred of the first turn that is left. A waiting turn has no fiber, no place in a
+ * runner, and makes no statements. The end and the wake-up are part of the workflow of the ended run, so they are
+ * repeated if its runner dies between them.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -24,9 +30,11 @@ import * as EntityId from "effect/cluster/EntityId"
 import { Sharding } from "effect/cluster/Sharding"
 import * as Activity from "effect/workflow/Activity"
 import * as DurableClock from "effect/workflow/DurableClock"
+import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
+import { Inbox } from "./Inbox.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Runs } from "./Runs.ts"
 
 /** The workflow of a run. Each id has one execution. */
@@ -45,6 +53,8 @@ export const computeExecutionId = (id: string): Effect.Effect<string> =>
 export interface Work extends Request {
   readonly firstPosition: number
   readonly starts: number
+  /** Completes when the run is cancelled. The handler then has ten seconds to end. */
+  readonly cancelled?: Effect.Effect<void> | undefined
 }
 
 /** Executes the requests of one kind. Failures are returned as outcomes. */
@@ -93,11 +103,18 @@ const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
   isPassing
 })
 
+/** Outcome of a run that was cancelled. */
+export const cancelledOutcome: Outcome = { status: "failed", message: "the run was cancelled", isPassing: false }
+
+/** Time that a cancelled run has to end, before it is interrupted. */
+const cancellationGrace = "10 seconds"
+
 /** Makes one attempt of a run: asks for admission, records the start in the database, and runs the handler. */
 const runAttempt = Effect.fnUntraced(function* (
   { admit, handlers, messages, runner }: WorkerOptions,
   runs: Runs["Service"],
-  request: Request
+  request: Request,
+  cancelled: Effect.Effect<void>
 ): Effect.fn.Return<Outcome, { readonly message: string }> {
   const { id, kind, sessionId } = request
   const handler = handlers[kind]
@@ -112,7 +129,10 @@ const runAttempt = Effect.fnUntraced(function* (
       false
     )
   }
-  const outcome = yield* handler({ ...request, ...started })
+  const outcome = yield* Effect.raceFirst(
+    handler({ ...request, ...started, cancelled }),
+    cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
+  )
   if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
   return outcome
 })
@@ -142,13 +162,11 @@ const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outc
   return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
 }
 
-/** Schedule for checking if an earlier turn of the session has ended, without a time limit. */
-const turnChecks = Schedule.spaced("500 millis")
 /** Schedule for checking if the attempts of a worker that closes have ended. Its scope bounds the wait. */
 const endChecks = Schedule.spaced("100 millis")
 
 /** Provides the worker of a runner. */
-export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
+export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Inbox | Runs | Sharding> =>
   Layer.effect(
     Worker,
     Effect.gen(function* () {
@@ -156,25 +174,43 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
       const sharding = yield* Sharding
       const level = yield* References.MinimumLogLevel
       const permits = yield* Semaphore.make(options.concurrency)
-      const attempts = new Set<string>()
+      const inbox = yield* Inbox
+      /** Runs with an attempt that is active or waits for its start, each with its cancellation. */
+      const attempts = new Map<string, { readonly sessionId: string; readonly cancelled: Deferred.Deferred<void> }>()
+      /** Takes the cancellations of a session: the ends are stored, then running attempts are stopped. */
+      const takeCancellations = Effect.fnUntraced(function* (sessionId: string) {
+        const ids = yield* inbox.take(sessionId, "cancel", (messages) =>
+          Effect.forEach(messages, ({ body }) => Effect.as(runs.finish(body, cancelledOutcome), body))
+        )
+        for (const id of ids ?? []) {
+          const active = attempts.get(id)
+          if (active !== undefined) yield* Deferred.succeed(active.cancelled, undefined)
+        }
+      })
+      const readInbox = Effect.gen(function* () {
+        const sessions = new Set(Array.from(attempts.values(), ({ sessionId }) => sessionId))
+        for (const sessionId of yield* inbox.listPending(Array.from(sessions), "cancel"))
+          yield* takeCancellations(sessionId)
+      }).pipe(Effect.catch(({ message }) => Effect.logWarning(message)))
+      yield* Effect.forkScoped(inbox.listen(readInbox))
       let running = 0
       let isClosed = false
       const changeRunningCount = (change: number) => Effect.sync(() => options.report((running += change)))
 
       const attempt: WorkerService["attempt"] = (request) =>
         Effect.gen(function* () {
-          attempts.add(request.id)
-          // Turns of one session run in the order of their submission.
-          yield* Effect.repeat(runs.isBehind(request.id, request.sessionId), {
-            while: (isBehind) => isBehind,
-            schedule: turnChecks
-          })
+          const cancelled = yield* Deferred.make<void>()
+          attempts.set(request.id, { sessionId: request.sessionId, cancelled })
           return yield* permits.withPermit(
             Effect.suspend(() =>
               isClosed
                 ? leaveToNextOwner(sharding)
                 : Effect.ensuring(
-                    Effect.andThen(changeRunningCount(1), runAttempt(options, runs, request)),
+                    changeRunningCount(1).pipe(
+                      // A cancellation may have been sent to a runner that died.
+                      Effect.andThen(takeCancellations(request.sessionId)),
+                      Effect.andThen(runAttempt(options, runs, request, Deferred.await(cancelled)))
+                    ),
                     changeRunningCount(-1)
                   )
             )
@@ -213,11 +249,42 @@ const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
   )
 }
 
+/** Completed when no earlier run of the session is left. */
+const turn = DurableDeferred.make("turn")
+
+/** Waits until the earlier runs of the session are over: turns of one session run in the order of their submission. */
+const waitForTurn = Effect.fnUntraced(function* ({ id, sessionId }: Request) {
+  const runs = yield* Runs
+  if (yield* runs.isBehind(id, sessionId)) yield* DurableDeferred.await(turn)
+})
+
+/** Wakes the workflow of a run that waits for its turn. */
+export const wakeTurn = Effect.fnUntraced(function* (id: string) {
+  const engine = yield* WorkflowEngine
+  yield* engine.deferredDone(turn, {
+    workflowName: RunWorkflow._tag,
+    executionId: yield* computeExecutionId(id),
+    deferredName: turn.name,
+    exit: Exit.void
+  })
+  yield* (yield* Runs).announce
+})
+
+/**
+ * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn
+ * that was submitted meanwhile either sees the end or is found.
+ */
+const endRun = Effect.fnUntraced(function* (id: string, outcome: Outcome) {
+  const runs = yield* Runs
+  yield* runs.finish(id, outcome)
+  const next = yield* runs.findNextTurn(id)
+  if (next !== undefined) yield* wakeTurn(next)
+})
+
 /** Executes the workflow on this runner. */
 export const layer = RunWorkflow.toLayer(
   Effect.fnUntraced(function* (request) {
     const { attempt } = yield* Worker
-    const runs = yield* Runs
     const attempts = Effect.gen(function* () {
       for (let number = 0; ; number++) {
         const outcome: Outcome = yield* Activity.make({
@@ -230,13 +297,14 @@ export const layer = RunWorkflow.toLayer(
       }
     })
     // A run that is already over retains its outcome.
-    yield* attempts.pipe(
-      Effect.flatMap((outcome) => runs.finish(request.id, outcome)),
+    yield* waitForTurn(request).pipe(
+      Effect.andThen(attempts),
+      Effect.flatMap((outcome) => endRun(request.id, outcome)),
       // The engine reports a suspension, and the move to another runner, as interrupts.
       Effect.catchCause((cause) =>
         Cause.hasInterrupts(cause)
           ? Effect.failCause(cause)
-          : Effect.catch(runs.finish(request.id, makeBrokenOutcome(cause)), () => Effect.failCause(cause))
+          : Effect.catch(endRun(request.id, makeBrokenOutcome(cause)), () => Effect.failCause(cause))
       ),
       Effect.orDie
     )
@@ -267,7 +335,9 @@ interface IdleRun {
  * `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`; `test/serve/cluster/Suspension.test.ts` shows
  * it).
  *
- * If an unfinished run has no attempt here for two checks, the state of its workflow is read, and again at the fourth
+ * Only the first unfinished run of each session is examined; the others wait for their turn.
+ *
+ * If such a run has no attempt here for two checks, the state of its workflow is read, and again at the fourth
  * check, the eighth, and so on. A suspended workflow is resumed. If the workflow is complete, it could not write the
  * outcome of the run. The run then fails with the reason, so that the next turn of its session can begin. A workflow
  * without a reply is left unchanged.
@@ -285,14 +355,15 @@ export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | Wo
         if (answered === undefined) return
         if (answered._tag === "Suspended") return yield* RunWorkflow.resume(execution)
         const { exit } = answered
-        yield* runs.finish(
+        yield* endRun(
           id,
           Exit.isFailure(exit)
             ? makeBrokenOutcome(exit.cause)
             : makeFailedOutcome("the run ended, but its outcome was lost", true)
         )
       },
-      Effect.provideService(WorkflowEngine, engine)
+      Effect.provideService(WorkflowEngine, engine),
+      Effect.provideService(Runs, runs)
     )
     const look = Effect.gen(function* () {
       const found = new Map<string, IdleRun>()

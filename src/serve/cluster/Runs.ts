@@ -19,9 +19,17 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import * as Json from "../../base/domain/Json.ts"
+import type * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as SqlFailure from "../../base/platform/SqlFailure.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
-import { ClusterDatabase, openRunsIndex, buildRunTables, stallColumns } from "./ClusterDatabase.ts"
+import {
+  ClusterDatabase,
+  openRunsIndex,
+  openTurnsIndex,
+  buildInboxTable,
+  buildRunTables,
+  stallColumns
+} from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** A submitted run. */
@@ -72,6 +80,20 @@ export interface Failure {
   readonly message: string
 }
 
+/** A stored run. */
+export interface StoredRun {
+  readonly id: string
+  readonly batch: string
+  readonly sessionId: string
+  readonly state: "done" | "running" | "waiting"
+  readonly outcome: Outcome | undefined
+  /** Times of the first start and of the end, in epoch milliseconds. */
+  readonly startedAt: number | undefined
+  readonly endedAt: number | undefined
+  /** Id of the run that does its work again, if it failed and was started again. */
+  readonly retriedAs: string | undefined
+}
+
 /** A run that has just been started. */
 export interface StartedRun {
   /** Number of messages in its session before its first start. */
@@ -100,11 +122,25 @@ export interface Service {
   readonly pause: (id: string) => Effect.Effect<void, ClusterError>
   /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
+  /** Ends a run that is not started. Returns false if it is running or over. */
+  readonly finishWaiting: (id: string, outcome: Outcome) => Effect.Effect<boolean, ClusterError>
+  /** Returns the run with this id, if it is stored. */
+  readonly find: (id: string) => Effect.Effect<StoredRun | undefined, ClusterError>
+  /**
+   * Adds a run that does the work of a failed one again, in its session and from its first position. Returns false if
+   * the run has not failed, or was started again before.
+   */
+  readonly addRetry: (id: string, retry: Request) => Effect.Effect<boolean, ClusterError>
   /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
   /** Returns true if an earlier run of the session is not over. */
   readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
-  /** Returns the ids of at most `most` unfinished runs, the oldest first. */
+  /** Returns the id of the first unfinished run in the session of a run, if any. */
+  readonly findNextTurn: (id: string) => Effect.Effect<string | undefined, ClusterError>
+  /**
+   * Returns the ids of at most `most` unfinished runs that do not wait for an earlier run of their session, the oldest
+   * first.
+   */
   readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */
@@ -135,7 +171,10 @@ const decodeOutcomeText = (text: string | null): Outcome | undefined =>
 type RunsPart<Members extends keyof Service> = Pick<Service, Members>
 
 /** Makes the operations that change a run: add, start, pause and finish. */
-const makeCourse = ({ run, sql }: RunsPlace): RunsPart<"add" | "finish" | "pause" | "start"> => ({
+const makeCourse = ({
+  run,
+  sql
+}: RunsPlace): RunsPart<"add" | "addRetry" | "finish" | "finishWaiting" | "pause" | "start"> => ({
   add: ({ batch, id, kind, sessionId }) =>
     run(
       Effect.gen(function* () {
@@ -164,6 +203,34 @@ const makeCourse = ({ run, sql }: RunsPlace): RunsPart<"add" | "finish" | "pause
       })
     ),
   pause: (id) => Effect.asVoid(run(sql`UPDATE runs SET state = 'waiting' WHERE id = ${id} AND state = 'running'`)),
+  finishWaiting: (id, outcome) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.map(
+        run(
+          sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
+            WHERE id = ${id} AND state = 'waiting' RETURNING id`
+        ),
+        (rows) => rows.length > 0
+      )
+    ),
+  addRetry: (id, retry) =>
+    run(
+      sql.withTransaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const marked = yield* sql`
+            UPDATE runs SET retried_as = ${retry.id}
+            WHERE id = ${id} AND retried_as IS NULL AND state = 'done' AND outcome LIKE '{"status":"failed"%'
+            RETURNING id`
+          if (marked.length === 0) return false
+          yield* sql`
+            INSERT INTO runs (id, batch, kind, session_id, first_position, state, starts, submitted_at)
+            SELECT ${retry.id}, batch, kind, session_id, first_position, 'waiting', 0, CAST(${now} AS BIGINT)
+            FROM runs WHERE id = ${id}`
+          return true
+        })
+      )
+    ),
   finish: (id, outcome) =>
     Effect.asVoid(
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -175,12 +242,43 @@ const makeCourse = ({ run, sql }: RunsPlace): RunsPart<"add" | "finish" | "pause
     )
 })
 
+const makeFind =
+  ({ run, sql }: RunsPlace): Service["find"] =>
+  (id) =>
+    Effect.map(
+      run(
+        sql<{
+          readonly batch: string
+          readonly sessionId: string
+          readonly state: StoredRun["state"]
+          readonly outcome: string | null
+          readonly startedAt: number | null
+          readonly endedAt: number | null
+          readonly retriedAs: string | null
+        }>`
+          SELECT batch, session_id AS "sessionId", state, outcome, retried_as AS "retriedAs",
+            started_at AS "startedAt", ended_at AS "endedAt"
+          FROM runs WHERE id = ${id}`
+      ),
+      ([row]) =>
+        row === undefined
+          ? undefined
+          : {
+              id,
+              ...row,
+              outcome: decodeOutcomeText(row.outcome),
+              startedAt: row.startedAt ?? undefined,
+              endedAt: row.endedAt ?? undefined,
+              retriedAs: row.retriedAs ?? undefined
+            }
+    )
+
 /** Makes the queries over runs. */
 const makeQueries = ({
   listed,
   run,
   sql
-}: RunsPlace): RunsPart<"counts" | "failures" | "isBehind" | "open" | "outcomes"> => ({
+}: RunsPlace): RunsPart<"counts" | "failures" | "findNextTurn" | "isBehind" | "open" | "outcomes"> => ({
   outcomes: (ids) =>
     ids.length === 0
       ? Effect.succeed(new Map())
@@ -206,9 +304,20 @@ const makeQueries = ({
           AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
       (rows) => rows.length > 0
     ),
+  findNextTurn: (id) =>
+    Effect.map(
+      run(sql<{ readonly id: string }>`
+        SELECT id FROM runs WHERE session_id = (SELECT session_id FROM runs WHERE id = ${id}) AND state <> 'done'
+        ORDER BY made LIMIT 1`),
+      ([row]) => row?.id
+    ),
   open: (most) =>
     Effect.map(
-      run(sql<{ readonly id: string }>`SELECT id FROM runs WHERE state <> 'done' ORDER BY made LIMIT ${most}`),
+      run(sql<{ readonly id: string }>`
+        SELECT id FROM runs WHERE state <> 'done' AND NOT EXISTS (
+          SELECT 1 FROM runs AS earlier
+          WHERE earlier.session_id = runs.session_id AND earlier.state <> 'done' AND earlier.made < runs.made)
+        ORDER BY made LIMIT ${most}`),
       (rows) => rows.map(({ id }) => id)
     ),
   counts: Effect.map(
@@ -232,7 +341,8 @@ const makeQueries = ({
     Effect.map(
       run(sql<Omit<Failure, "message"> & { readonly outcome: string }>`
         SELECT id, batch, session_id AS "sessionId", outcome FROM runs
-        WHERE state = 'done' AND outcome LIKE '{"status":"failed"%' ORDER BY ended_at DESC, made DESC LIMIT ${most}`),
+        WHERE state = 'done' AND outcome LIKE '{"status":"failed"%' AND retried_as IS NULL
+        ORDER BY ended_at DESC, made DESC LIMIT ${most}`),
       (rows) => rows.map(({ outcome, ...run }) => ({ ...run, message: decodeOutcomeText(outcome)?.message ?? "" }))
     )
 })
@@ -241,6 +351,7 @@ const makeQueries = ({
 const make = (place: RunsPlace): Service => ({
   ...makeCourse(place),
   ...makeQueries(place),
+  find: makeFind(place),
   announce: place.announce,
   listen: place.listen
 })
@@ -249,6 +360,24 @@ const formatChannelName = (schema: string): string => `hermes_work_${schema}`.sl
 
 /** Schedule for listening again after the connection of the listener broke. */
 const listenAgain = Schedule.spaced("1 second")
+
+/** Runs `then` whenever a channel is notified, and after each time that the connection was lost. */
+export const listenOn = (
+  sql: PostgresClient.Client,
+  channel: string,
+  then: Effect.Effect<void>
+): Effect.Effect<never> => {
+  const listened = Effect.scoped(
+    Effect.flatMap(sql.listen(channel), (news) =>
+      // All notifications that arrived meanwhile are handled together.
+      Effect.forever(Effect.andThen(Queue.takeAll(news), then))
+    )
+  ).pipe(Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)))
+  return listened.pipe(
+    Effect.andThen(Effect.schedule(Effect.andThen(then, listened), listenAgain)),
+    Effect.andThen(Effect.never)
+  )
+}
 
 /** Stores the runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
@@ -260,23 +389,13 @@ export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.ef
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
       announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
-      listen: (then) => {
-        const listened = Effect.scoped(
-          Effect.flatMap(sql.listen(formatChannelName(schema)), (news) =>
-            // All notifications that arrived meanwhile are handled together.
-            Effect.forever(Effect.andThen(Queue.takeAll(news), then))
-          )
-        ).pipe(Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)))
-        return listened.pipe(
-          Effect.andThen(Effect.schedule(Effect.andThen(then, listened), listenAgain)),
-          Effect.andThen(Effect.never)
-        )
-      }
+      listen: (then) => listenOn(sql, formatChannelName(schema), then)
     })
   })
 )
 
-const toClusterErrorAt =
+/** Converts a failure of the SQLite file at `path`. */
+export const toClusterErrorAt =
   (path: string) =>
   (error: SqlError): ClusterError =>
     new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
@@ -304,9 +423,14 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
             for (const statement of buildRunTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
           }
           yield* sql.unsafe(openRunsIndex).unprepared
+          yield* sql.unsafe(openTurnsIndex).unprepared
           const columns = yield* sql<{ readonly name: string }>`SELECT name FROM pragma_table_info('runs')`
           if (!columns.some(({ name }) => name === "stalls")) {
             for (const statement of stallColumns) yield* sql.unsafe(statement).unprepared
+          }
+          if (!columns.some(({ name }) => name === "retried_as")) {
+            for (const statement of buildInboxTable("INTEGER PRIMARY KEY AUTOINCREMENT"))
+              yield* sql.unsafe(statement).unprepared
           }
         })
       )

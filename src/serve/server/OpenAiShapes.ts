@@ -45,10 +45,11 @@ export const makeModelList = (names: ReadonlyArray<string>): typeof ModelList.Ty
   data: names.map((id) => ({ id, object: "model", created: 0, owned_by: "hermes" }))
 })
 
+/** Statuses of error responses. */
+export const statuses = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 503, 504]
+
 /** Error responses of every endpoint. */
-export const errors = [400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 502, 503, 504].map((status) =>
-  ApiError.ErrorBody.pipe(HttpApiSchema.status(status))
-)
+export const errors = statuses.map((status) => ApiError.ErrorBody.pipe(HttpApiSchema.status(status)))
 
 /** The path parameter `id`. */
 export const id = { id: Schema.String }

@@ -19,6 +19,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Json from "../../base/domain/Json.ts"
 import { Secrets } from "../../base/domain/Secrets.ts"
 import * as HttpListener from "../../base/platform/HttpListener.ts"
+import * as AnthropicError from "./AnthropicError.ts"
 import * as ApiError from "./ApiError.ts"
 import type { Options, RunningServer } from "./HermesServer.ts"
 import * as ServerGuard from "./ServerGuard.ts"
@@ -187,12 +188,14 @@ export const serve = (
       const client = Result.getOrUndefined(admitted)
       const { onAnswered, router } = client ?? own
       const work = Result.isFailure(admitted)
-        ? Effect.succeed(ApiError.toResponse(admitted.failure))
+        ? Effect.succeed(AnthropicError.respondTo(request.url, admitted.failure))
         : ofAll(request, client === undefined ? router : client.bounded(request, router))
       const response = yield* work.pipe(
-        Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.toResponse(unknownPlace))),
+        Effect.catchTag("HttpServerError", () => Effect.succeed(AnthropicError.respondTo(request.url, unknownPlace))),
         Effect.tapDefect((defect) => Effect.logError("a request failed", defect)),
-        Effect.catchDefect((defect) => Effect.succeed(ApiError.toResponse(ApiError.fromError(defect))))
+        Effect.catchDefect((defect) =>
+          Effect.succeed(AnthropicError.respondTo(request.url, ApiError.fromError(defect)))
+        )
       )
       onAnswered?.(response.status)
       return HttpServerResponse.setHeader(response, "x-content-type-options", "nosniff")

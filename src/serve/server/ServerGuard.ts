@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A server requires one of its keys (`Authorization: Bearer …`), even on a loopback address, because other users and
- * programs on the machine can reach that address. Only an open server has no key. An application may choose this on a
- * loopback address. `Host` must be a loopback name or one of the allowed names. If the server does not listen on a
+ * A server requires one of its keys (`Authorization: Bearer …` or `x-api-key`), even on a loopback address, because
+ * other users and programs on the machine can reach that address. Only an open server has no key. An application may
+ * choose this on a loopback address. `Host` must be a loopback name or one of the allowed names. If the server does not listen on a
  * loopback address, `Host` may also be an IP address. `Origin`, which browsers send, must be absent or allowed in the
  * same way. A page from another site can therefore neither read responses nor reach the server through a domain name
  * that resolves to its address.
@@ -20,6 +20,7 @@ import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as HttpListener from "../../base/platform/HttpListener.ts"
 import { isSecret, makeSecret } from "../../base/platform/SharedSecret.ts"
+import * as AnthropicError from "./AnthropicError.ts"
 import * as ApiError from "./ApiError.ts"
 import * as ServerKeys from "./ServerKeys.ts"
 
@@ -73,8 +74,8 @@ const isMeant = ({ allowedHosts, host: bound }: Options, host: string | undefine
 const isOwnPage = ({ allowedOrigins }: Options, { host, origin }: HttpServerRequest["headers"]): boolean =>
   origin === undefined || origin === `http://${host}` || origin === `https://${host}` || allowedOrigins.includes(origin)
 
-const readBearerToken = (headers: HttpServerRequest["headers"]): string =>
-  /^Bearer\s+(.+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? ""
+const readKey = (headers: HttpServerRequest["headers"]): string =>
+  /^Bearer\s+(.+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? headers["x-api-key"] ?? ""
 
 const notMeant = ApiError.make(
   403,
@@ -90,7 +91,7 @@ const wrongKey = ApiError.make(
   401,
   "invalid_api_key",
   "The API key is missing or wrong: send the key that `hermes serve` named at its start (server.key of its home " +
-    "directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer."
+    "directory, or HERMES_SERVER_KEY), or the key of your name in server.keys, as Authorization: Bearer or x-api-key."
 )
 
 /**
@@ -106,7 +107,7 @@ export const admit = <A extends ServerKeys.NamedKey>(
   if (!isOwnPage(options, headers)) return Result.fail(otherPage)
   // A health check reveals no client data and needs no key.
   if ((options.key === undefined && keys.length === 0) || url === "/health") return Result.succeed(undefined)
-  const given = readBearerToken(headers)
+  const given = readKey(headers)
   const named = ServerKeys.find(given, keys)
   const isOwner = options.key !== undefined && isSecret(given, Redacted.value(options.key))
   return named !== undefined || isOwner ? Result.succeed(named) : Result.fail(wrongKey)
@@ -142,13 +143,15 @@ export const makeLimiter = ({ maxBodies, maxBody, maxConnections, maxRequests }:
   let active = 0
   let open = 0
   let bodies = 0
-  const respondOverloaded = (reason: string) =>
-    Effect.succeed(ApiError.toResponse(ApiError.make(503, "overloaded", `${reason} Try again in a moment.`)))
   return <E, R>(
-    request: Pick<HttpServerRequest, "headers">,
+    request: Pick<HttpServerRequest, "headers" | "url">,
     answer: Effect.Effect<HttpServerResponse, E, R>
   ): Effect.Effect<HttpServerResponse, E, R | Scope.Scope> =>
     Effect.suspend(() => {
+      const respondOverloaded = (reason: string) => {
+        const error = ApiError.make(503, "overloaded", `${reason} Try again in a moment.`)
+        return Effect.succeed(AnthropicError.respondTo(request.url, error))
+      }
       if (active >= maxRequests) return respondOverloaded(`This server answers ${maxRequests} requests at once.`)
       if (open >= maxConnections)
         return respondOverloaded(`${maxConnections} answers of this server are open, streams of events among them.`)

@@ -17,18 +17,33 @@ import { version } from "../../base/domain/Version.ts"
 import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
 import * as Framing from "./Framing.ts"
 
+/** Result of an offered tool, in the form of the protocol. */
+export type OfferedResult = Pick<CallToolResult, "content" | "isError" | "structuredContent">
+
 /** One tool offered to other programs. */
 export interface OfferedTool {
   readonly name: string
   readonly description: string
   readonly parameters: Readonly<Record<string, unknown>>
   readonly readOnly: boolean
-  /** Runs the tool and returns the text of the result or of the failure. */
-  readonly run: (args: Readonly<Record<string, unknown>>) => Effect.Effect<string, string>
+  /** Hints of the tool about its effects. By default, a tool that is not read-only counts as destructive. */
+  readonly annotations?: ListToolsResult["tools"][number]["annotations"]
+  /** JSON Schema of the object that the tool returns, if it always returns one. */
+  readonly outputSchema?: Readonly<Record<string, unknown>> | undefined
+  /** Runs the tool and returns the text of the result or of the failure, or a result in the form of the protocol. */
+  readonly run: (args: Readonly<Record<string, unknown>>) => Effect.Effect<string | OfferedResult, string>
 }
 
+/** Name and version that a server states. */
+export interface ServerName {
+  readonly name: string
+  readonly version: string
+}
+
+const ownName: ServerName = { name: "hermes", version }
+
 /** The transport of a server. */
-interface Wire<E> {
+export interface Wire<E> {
   readonly input: Stream.Stream<Uint8Array, E>
   readonly write: (text: string) => Effect.Effect<void>
 }
@@ -39,16 +54,26 @@ type Hide = (text: string) => string
 
 const toListedTool =
   (hide: Hide) =>
-  ({ description, name, parameters, readOnly }: OfferedTool): ListToolsResult["tools"][number] => ({
+  ({
+    annotations,
+    description,
+    name,
+    outputSchema,
+    parameters,
+    readOnly
+  }: OfferedTool): ListToolsResult["tools"][number] => ({
     name,
     description: hide(description),
     inputSchema: { ...parameters, type: "object" },
-    annotations: { readOnlyHint: readOnly, destructiveHint: !readOnly }
+    ...(outputSchema === undefined ? {} : { outputSchema: { ...outputSchema, type: "object" } }),
+    annotations: annotations ?? { readOnlyHint: readOnly, destructiveHint: !readOnly }
   })
 
-const toCallResult = (exit: Exit.Exit<string, string>, hide: Hide): CallToolResult => {
+const toCallResult = (exit: Exit.Exit<string | OfferedResult, string>, hide: Hide): CallToolResult => {
+  // The copy has the form of the original.
+  if (Exit.isSuccess(exit) && typeof exit.value !== "string") return Json.toPlainData(exit.value, hide) as OfferedResult
   const text = Exit.isSuccess(exit)
-    ? exit.value
+    ? String(exit.value)
     : Option.getOrElse(Exit.findErrorOption(exit), () => Cause.pretty(exit.cause))
   return { content: [{ type: "text", text: hide(text) }], isError: Exit.isFailure(exit) }
 }
@@ -58,14 +83,18 @@ const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontex
 )
 
 /** Creates MCP servers for the tools. The signal aborts their running calls. */
-const makeServers = Effect.fnUntraced(function* (tools: ReadonlyArray<OfferedTool>, ending: AbortSignal) {
+const makeServers = Effect.fnUntraced(function* (
+  tools: ReadonlyArray<OfferedTool>,
+  ending: AbortSignal,
+  serverName: ServerName
+) {
   const { ProtocolError, ProtocolErrorCode, Server } = yield* sdk
   const services = yield* Effect.context<never>()
   const secrets = yield* Secrets
   // Texts of failures and defects may contain secrets, so they are masked before they leave the program.
   const hide: Hide = (text) => redactKeys(text, secrets)
   return () => {
-    const server = new Server({ name: "hermes", version }, { capabilities: { tools: {} } })
+    const server = new Server({ ...serverName }, { capabilities: { tools: {} } })
     server.setRequestHandler("tools/list", () => ({ tools: tools.map(toListedTool(hide)) }))
     server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
       const tool = tools.find(({ name }) => name === params.name)
@@ -85,11 +114,12 @@ const makeServers = Effect.fnUntraced(function* (tools: ReadonlyArray<OfferedToo
 
 /** Answers requests over HTTP, each with a separate server, until the scope closes. */
 export const makeHandler = Effect.fnUntraced(function* (
-  tools: ReadonlyArray<OfferedTool>
+  tools: ReadonlyArray<OfferedTool>,
+  serverName = ownName
 ): Effect.fn.Return<(request: Request) => Promise<Response>, ConfigError, Scope.Scope> {
   const { createMcpHandler } = yield* sdk
   const ending = new AbortController()
-  const made = yield* makeServers(tools, ending.signal)
+  const made = yield* makeServers(tools, ending.signal, serverName)
   const { close, fetch } = createMcpHandler(made, { maxRequestBodySize: maxMessageBytes })
   yield* Effect.addFinalizer(() =>
     Effect.andThen(
@@ -103,7 +133,8 @@ export const makeHandler = Effect.fnUntraced(function* (
 /** Serves until the input ends, then interrupts running calls. */
 export const serve = Effect.fn("McpHost.serve")(function* <E>(
   tools: ReadonlyArray<OfferedTool>,
-  { input, write }: Wire<E>
+  { input, write }: Wire<E>,
+  serverName = ownName
 ) {
   const services = yield* Effect.context<never>()
   const ending = new AbortController()
@@ -112,7 +143,7 @@ export const serve = Effect.fn("McpHost.serve")(function* <E>(
     close: () => Promise.resolve(),
     send: (message) => Effect.runPromiseWith(services)(write(`${JSON.stringify(message)}\n`))
   }
-  const server = (yield* makeServers(tools, ending.signal))()
+  const server = (yield* makeServers(tools, ending.signal, serverName))()
   yield* Effect.acquireRelease(
     Effect.promise(() => server.connect(transport)),
     () => Effect.sync(() => ending.abort())

@@ -1,5 +1,13 @@
 // An agent under the AI SDK: as a language model for `generateText` and `streamText`, and as a tool.
-import { generateText, type ModelMessage, Output, simulateReadableStream, stepCountIs, streamText } from "ai"
+import {
+  generateText,
+  jsonSchema,
+  type ModelMessage,
+  Output,
+  simulateReadableStream,
+  stepCountIs,
+  streamText
+} from "ai"
 import { MockLanguageModelV4 } from "ai/test"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -348,6 +356,32 @@ describe("languageModel", () => {
     })
   })
 
+  it("an edited message is answered without what was said after it, also by another model of the same runtime", async () => {
+    const { hermes, messages } = scripted(
+      ["One.", "Two.", "Two edited.", "Three.", "First edited."].map((text) => Scripted.complete(text))
+    )
+    await used(hermes, async () => {
+      const said = [user("First."), assistant("One.")]
+      await generateText({ model: languageModel(hermes), prompt: "First.", ...named })
+      await generateText({ model: languageModel(hermes), messages: [...said, user("Second.")], ...named })
+      const edited = [...said, user("Second, edited.")]
+      const second = streamText({ model: languageModel(hermes), messages: edited, ...named })
+      assert.strictEqual(await second.text, "Two edited.")
+      assert.deepStrictEqual(textsOf((await messages())[2]), ["First.", "One.", "Second, edited."])
+      const next = [...edited, assistant("Two edited."), user("Third.")]
+      await generateText({ model: languageModel(hermes), messages: next, ...named })
+      assert.deepStrictEqual(textsOf((await messages())[3]), [
+        "First.",
+        "One.",
+        "Second, edited.",
+        "Two edited.",
+        "Third."
+      ])
+      // The stored session is as it was.
+      assert.lengthOf((await hermes.readSession("s-1")) ?? [], 4)
+    })
+  })
+
   it("a question whose run failed is not asked twice", async () => {
     const { hermes, messages } = scripted([
       Scripted.complete("One."),
@@ -388,27 +422,88 @@ describe("languageModel", () => {
     })
   })
 
-  it("answers in JSON where it is asked to, and warns of settings that are the agent's", async () => {
-    const { hermes, messages } = scripted([Scripted.complete('{"n": 42}')])
-    await used(hermes, async () => {
-      const result = await generateText({
-        model: languageModel(hermes),
-        prompt: "Double 21.",
-        temperature: 0.3,
-        maxOutputTokens: 100,
-        output: Output.object({ schema: z.object({ n: z.number() }) })
+  describe("asked for an object", () => {
+    const output = Output.object({ schema: z.object({ n: z.number() }) })
+
+    it("gives it to the engine, and warns of settings that are the agent's", async () => {
+      const { calls, hermes } = scripted([Scripted.complete('{"n": 42}')])
+      await used(hermes, async () => {
+        const result = await generateText({
+          model: languageModel(hermes),
+          prompt: "Double 21.",
+          temperature: 0.3,
+          maxOutputTokens: 100,
+          output
+        })
+        assert.deepStrictEqual(result.output, { n: 42 })
+        assert.deepStrictEqual(
+          (result.warnings ?? []).map((warning) => ("feature" in warning ? [warning.type, warning.feature] : [])),
+          [
+            ["unsupported", "maxOutputTokens"],
+            ["unsupported", "temperature"]
+          ]
+        )
+        const format = (await calls())[0]?.responseFormat
+        assert.deepInclude(format?.type === "json" ? format.schema["properties"] : {}, { n: { type: "number" } })
       })
-      assert.deepStrictEqual(result.output, { n: 42 })
-      assert.deepStrictEqual(
-        (result.warnings ?? []).map((warning) => ("feature" in warning ? [warning.type, warning.feature] : [])),
-        [
-          ["unsupported", "maxOutputTokens"],
-          ["unsupported", "temperature"],
-          ["compatibility", "responseFormat"]
-        ]
-      )
-      const [system] = (await messages())[0] ?? []
-      assert.isTrue(system?.role === "system" && system.content.includes('"n":{"type":"number"}'))
+    })
+
+    it("has a wrong answer corrected, and streams only the accepted one, after calls and prose too", async () => {
+      const turns = [
+        Scripted.complete({ text: "I double it.", toolCalls: [{ name: "double", params: { n: 21 }, id: "c1" }] }),
+        Scripted.complete('Here it is: {"n": "many"}'),
+        Scripted.complete('```json\n{ "n": 42 }\n```')
+      ]
+      const { hermes } = scripted([...turns, ...turns])
+      await used(hermes, async () => {
+        const generated = await generateText({ model: languageModel(hermes), prompt: "Double 21.", output })
+        assert.deepStrictEqual([generated.output, generated.text], [{ n: 42 }, '{ "n": 42 }'])
+        const streamed = streamText({ model: languageModel(hermes), prompt: "Double 21.", output })
+        const partial: Array<unknown> = []
+        for await (const value of streamed.partialOutputStream) partial.push(value)
+        assert.deepStrictEqual([partial, await streamed.output], [[{ n: 42 }], { n: 42 }])
+        assert.deepStrictEqual(
+          (await streamed.toolCalls).map(({ toolName }) => toolName),
+          ["double"]
+        )
+      })
+    })
+
+    it("that never fits rejects with what was tried", async () => {
+      const { hermes } = scripted(["no", "{}", '{"n":"x"}'].map((text) => Scripted.complete(text)))
+      await used(hermes, async () => {
+        const error: unknown = await generateText({
+          model: languageModel(hermes),
+          prompt: "?",
+          output,
+          maxRetries: 0
+        }).then(
+          () => undefined,
+          (error: unknown) => error
+        )
+        assert.strictEqual(error instanceof HermesError && error.tag, "InvalidOutput")
+      })
+    })
+
+    it("works with lists, choices, JSON of any form, and a schema that the runtime cannot check", async () => {
+      const texts = ['{"elements":[1,2]}', '{"result":"a"}', '{"x":1}', '{"a":1}']
+      const { hermes } = scripted(texts.map((text) => Scripted.complete(text)))
+      await used(hermes, async () => {
+        const model = languageModel(hermes)
+        const list = await generateText({ model, prompt: "?", output: Output.array({ element: z.number() }) })
+        const choice = await generateText({ model, prompt: "?", output: Output.choice({ options: ["a", "b"] }) })
+        const json = await generateText({ model, prompt: "?", output: Output.json() })
+        const odd = jsonSchema<{ a: number }>({ type: "object", if: { required: ["a"] }, then: {} })
+        const unchecked = await generateText({ model, prompt: "?", output: Output.object({ schema: odd }) })
+        assert.deepStrictEqual(
+          [list.output, choice.output, json.output, unchecked.output],
+          [[1, 2], "a", { x: 1 }, { a: 1 }]
+        )
+        assert.deepStrictEqual(
+          (unchecked.warnings ?? []).map((warning) => ("feature" in warning ? warning.feature : "")),
+          ["responseFormat"]
+        )
+      })
     })
   })
 

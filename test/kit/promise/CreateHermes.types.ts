@@ -5,7 +5,8 @@ import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as z from "zod"
 import type { RunCall } from "../../../src/base/domain/RunDetails.ts"
 import type { RunEvent, RunResult } from "../../../src/base/domain/RunEvent.ts"
-import { createHermes, HermesError, tool } from "../../../src/kit/entry/promise.ts"
+import { createHermes, HermesError, tool, type ToolCall } from "../../../src/kit/entry/promise.ts"
+import { agentTool } from "../../../src/kit/promise/AiSdkTool.ts"
 import * as FileTools from "../../../src/tools/builtin/FileTools.ts"
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -120,3 +121,59 @@ const sure = await hermes.run({ prompt: "Hello?", output: z.object({ city: z.str
 same<typeof sure.value, { city: string }>(true)
 const json = await hermes.run({ prompt: "Hello?", output: { type: "object" } })
 same<typeof json.value, unknown>(true)
+// A context is required by the functions that read it.
+const whoami = tool({
+  name: "whoami",
+  description: "Who",
+  input: z.object({}),
+  execute: (_, { context }: ToolCall<{ readonly user: string }>) => context.user
+})
+const desk = createHermes({ model: "offline", tools: [whoami, weather] })
+void desk.run({ prompt: "Who?", context: { user: "Ann" } })
+// @ts-expect-error the context is missing
+void desk.run({ prompt: "Who?" })
+// @ts-expect-error a text has no context
+void desk.run("Who?")
+// @ts-expect-error the user is a text
+void desk.run({ prompt: "Who?", context: { user: 1 } })
+createHermes<{ readonly user: string; readonly tenant: number }>({
+  model: "offline",
+  tools: [whoami],
+  on: { post_tool_call: (_, { context }) => same<typeof context.tenant, number>(true) },
+  approve: (_, { context }) => context.tenant === 1,
+  middleware: { tool_execution: ({ next_call }, { context }) => (context.user === "" ? undefined : next_call()) }
+})
+const counted = createHermes({ model: "offline", output: z.object({ n: z.number() }) })
+const { value } = await counted.run("How many?")
+same<typeof value, { n: number }>(true)
+
+// Context, value and calls of one runtime are inferred together, also from tools that are written in place.
+const all = createHermes({
+  model: "offline",
+  output: z.object({ n: z.number() }),
+  tools: [
+    whoami,
+    tool({ name: "count", description: "Counts", input: z.object({ by: z.number() }), execute: ({ by }) => by + 1 })
+  ]
+})
+const full = await all.run({ prompt: "Count", context: { user: "Ann" } })
+same<typeof full.value, { n: number }>(true)
+same<(typeof full.calls)[number]["name"], "count" | "whoami">(true)
+const either = await all.run({ prompt: "Where?", context: { user: "Ann" }, output: maybe })
+same<typeof either.value, { city: string } | { n: number }>(true)
+const [settled] = await all.runAll([{ prompt: "Count", context: { user: "Ann" } }])
+if (settled?.status === "fulfilled") same<typeof settled.value.value, { n: number }>(true)
+// @ts-expect-error the context is missing
+void all.runAll(["Count"])
+const asTool = agentTool(all, { description: "Counts", context: { user: "Ann" }, output: z.object({ m: z.number() }) })
+same<Awaited<ReturnType<typeof asTool.execute>>, { m: number }>(true)
+// @ts-expect-error the context is missing
+agentTool(all, { description: "Counts" })
+
+// Sub-agents add calls whose types are not known, and so does a named context.
+const led = createHermes({ model: "offline", tools: [log], agents: [{ name: "researcher" }] })
+same<Awaited<ReturnType<typeof led.run>>["calls"][number], RunCall>(true)
+const named = createHermes<{ readonly user: string }>({ model: "offline", tools: [log, whoami] })
+same<Awaited<ReturnType<typeof named.run>>["calls"][number], RunCall>(true)
+const bare = await createHermes({ model: "offline" }).run("Hello?")
+same<(typeof bare.calls)[number], RunCall>(true)

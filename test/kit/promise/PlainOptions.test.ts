@@ -147,7 +147,11 @@ describe("a run, unchecked", () => {
       { prompt: "Hi", sesionId: "s" },
       "InvalidInput: sesionId: no such option of a run; did you mean sessionId?"
     ],
-    ["an id that is no text", { prompt: "Hi", sessionId: 7 }, "InvalidInput: sessionId: expected a text"],
+    [
+      "an id that is no text",
+      { prompt: "Hi", sessionId: 7 },
+      "InvalidInput: sessionId: expected a text that is not empty"
+    ],
     ["no signal", { prompt: "Hi", signal: new AbortController() }, "InvalidInput: signal: expected an AbortSignal"],
     ["a listener that is no function", { prompt: "Hi", onEvent: [] }, "InvalidInput: onEvent: expected a function"],
     [

@@ -65,7 +65,7 @@ describe("output of the promise facade", () => {
     await withScript(["{}", "{}", "{}"], async (hermes) => {
       assert.match(
         await messageOf(hermes.run({ prompt: "weather?", output: Weather })),
-        /^InvalidOutput: the answer does not fit the output schema: city: /
+        /^InvalidOutput: the answer does not fit the output schema after 2 corrections: city: /
       )
     })
   })

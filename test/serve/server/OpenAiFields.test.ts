@@ -42,7 +42,7 @@ const refused = {
     ["reasoning.effort", { reasoning: { effort: "low" } }],
     ["background", { background: true }],
     ["include", { include: ["message.output_text.logprobs"] }],
-    ["conversation", { conversation: "conv_1" }],
+    ["previous_response_id", { conversation: "conv_1", previous_response_id: "resp_1" }],
     ["prompt", { prompt: { id: "pmpt_1" } }],
     ["max_tool_calls", { max_tool_calls: 1 }]
   ]

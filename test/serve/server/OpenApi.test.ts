@@ -86,13 +86,31 @@ describe("the description of the server", () => {
           await ask("GET", "/v1/models/{id}", none, 404)
           for (const [path, said] of [
             ["/v1/chat/completions", { messages: [user("Say hello")] }],
-            ["/v1/responses", { input: "Say hello" }]
+            ["/v1/responses", { input: "Say hello" }],
+            ["/v1/messages", { messages: [user("Say hello")], max_tokens: 100 }]
           ] as const) {
             await ask("POST", path, none, 200, said)
             await ask("POST", path, none, 200, { ...said, stream: true })
             await ask("POST", path, none, 400, "{")
             await ask("POST", path, none, 404, { ...said, model: "nobody" })
           }
+          await ask("POST", "/v1/messages/count_tokens", none, 200, { messages: [user("Say hello")] })
+          const response = await ask("POST", "/v1/responses", none, 200, { input: "Say hello" })
+          await ask("GET", "/v1/responses/{id}", { id: response.id }, 200)
+          await ask("GET", "/v1/responses/{id}/input_items", { id: response.id }, 200)
+          await ask("DELETE", "/v1/responses/{id}", { id: response.id }, 200)
+          await ask("GET", "/v1/responses/{id}", { id: response.id }, 404)
+          const conversation = await ask("POST", "/v1/conversations", none, 200, {})
+          const items = { items: [{ type: "message", role: "user", content: "x" }] }
+          const added = await ask("POST", "/v1/conversations/{id}/items", { id: conversation.id }, 200, items)
+          const place = { id: conversation.id, item: added.first_id }
+          await ask("GET", "/v1/conversations/{id}/items", place, 200)
+          await ask("GET", "/v1/conversations/{id}/items/{item}", place, 200)
+          await ask("DELETE", "/v1/conversations/{id}/items/{item}", place, 400)
+          await ask("GET", "/v1/conversations/{id}", place, 200)
+          await ask("POST", "/v1/conversations/{id}", place, 400, { metadata: { a: "b" } })
+          await ask("DELETE", "/v1/conversations/{id}", place, 200)
+          await ask("GET", "/v1/conversations/{id}", place, 404)
           await ask("POST", "/v1/sessions", none, 400, { mode: "none" })
           const { id } = await ask("POST", "/v1/sessions", none, 201, { mode: "ask" })
           await ask("GET", "/v1/sessions/{id}/events", { id }, 200)

@@ -1,12 +1,13 @@
 /**
- * The HTTP API of an agent: chat completions and responses in the OpenAI format, sessions with their events, and health
- * checks.
+ * The HTTP API of an agent: chat completions and responses in the OpenAI format, messages in Anthropic's format,
+ * sessions with their events, and health checks.
  *
  * **Details**
  *
  * The OpenAI endpoints work with any OpenAI client: `model` is `hermes` or one of `/v1/models`. Calls of tools that the
  * caller defined are returned to the caller; the agent's own tools run on the server. Sampling parameters are accepted
- * but have no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields`.
+ * but have no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields` and
+ * `AnthropicFields`.
  * `/v1/sessions` adds live events, approvals and steering. The header `x-hermes-session-id`, `previous_response_id`, or
  * the messages of a request determine the session that the request continues. `/openapi.json` describes all endpoints
  * except `/mcp`, which uses another protocol: it offers the agent as a tool over MCP.
@@ -21,6 +22,7 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
 import { planModes } from "../../host/HostEvent.ts"
+import * as AnthropicError from "../AnthropicError.ts"
 import {
   ChatRequest,
   describeKeys,
@@ -102,7 +104,7 @@ const StoredView = Schema.Struct({
   ended_at: Schema.NullOr(Schema.Number)
 })
 
-/** Endpoints for models, chat completions and responses. */
+/** Endpoints for models and chat completions. */
 const openai = HttpApiGroup.make("openai").add(
   HttpApiEndpoint.get("models", "/v1/models", { success: ModelList, error: errors }),
   HttpApiEndpoint.get("model", "/v1/models/:id", { params: id, success: Model, error: errors }),
@@ -110,11 +112,89 @@ const openai = HttpApiGroup.make("openai").add(
     payload: ChatRequest,
     success: [Fields, EventStream],
     error: errors
-  }),
+  })
+)
+
+const optionalText = Schema.optionalKey(Schema.String)
+
+/** Query of a list of items. */
+const itemPage = { after: optionalText, limit: optionalText, order: optionalText }
+
+/** Endpoints for responses, which are parts of sessions. */
+const responses = HttpApiGroup.make("responses").add(
   HttpApiEndpoint.post("respond", "/v1/responses", {
     payload: ResponseRequest,
     success: [Fields, EventStream],
     error: errors
+  }),
+  HttpApiEndpoint.get("response", "/v1/responses/:id", {
+    params: id,
+    query: { stream: optionalText },
+    success: Fields,
+    error: errors
+  }),
+  HttpApiEndpoint.delete("deleteResponse", "/v1/responses/:id", { params: id, success: Fields, error: errors }),
+  HttpApiEndpoint.get("inputItems", "/v1/responses/:id/input_items", {
+    params: id,
+    query: itemPage,
+    success: Fields,
+    error: errors
+  })
+)
+
+const conversationPath = "/v1/conversations/:id"
+const itemPath = `${conversationPath}/items/:item` as const
+const itemId = { ...id, item: Schema.String }
+
+/** Endpoints for conversations, which are sessions. */
+const conversations = HttpApiGroup.make("conversations").add(
+  HttpApiEndpoint.post("createConversation", "/v1/conversations", { payload: Fields, success: Fields, error: errors }),
+  HttpApiEndpoint.get("conversation", conversationPath, { params: id, success: Fields, error: errors }),
+  HttpApiEndpoint.post("updateConversation", conversationPath, {
+    params: id,
+    payload: Fields,
+    success: Fields,
+    error: errors
+  }),
+  HttpApiEndpoint.delete("deleteConversation", conversationPath, { params: id, success: Fields, error: errors }),
+  HttpApiEndpoint.get("items", `${conversationPath}/items`, {
+    params: id,
+    query: itemPage,
+    success: Fields,
+    error: errors
+  }),
+  HttpApiEndpoint.post("addItems", `${conversationPath}/items`, {
+    params: id,
+    payload: Fields,
+    success: Fields,
+    error: errors
+  }),
+  HttpApiEndpoint.get("item", itemPath, { params: itemId, success: Fields, error: errors }),
+  HttpApiEndpoint.delete("deleteItem", itemPath, { params: itemId, success: Fields, error: errors })
+)
+
+/** A request to the messages API. */
+const MessageRequest = Schema.StructWithRest(
+  Schema.Struct({
+    messages: Schema.Array(Fields),
+    model: Schema.optionalKey(Schema.String),
+    stream: Schema.optionalKey(Schema.Boolean),
+    tools: Schema.optionalKey(Schema.Array(Fields))
+  }),
+  [Fields]
+)
+
+/** Endpoints for messages in the form of Anthropic's API. */
+const anthropic = HttpApiGroup.make("anthropic").add(
+  HttpApiEndpoint.post("messages", "/v1/messages", {
+    payload: MessageRequest,
+    success: [Fields, EventStream],
+    error: AnthropicError.errors
+  }),
+  HttpApiEndpoint.post("countTokens", "/v1/messages/count_tokens", {
+    payload: MessageRequest,
+    success: Schema.Struct({ input_tokens: Schema.Int }),
+    error: AnthropicError.errors
   })
 )
 
@@ -174,4 +254,6 @@ const life = HttpApiGroup.make("life").add(
 )
 
 /** Definition of the whole API. */
-export const api = HttpApi.make("hermes").add(life, openai, sessions).annotate(OpenApi.Transform, describeKeys)
+export const api = HttpApi.make("hermes")
+  .add(life, openai, responses, conversations, anthropic, sessions)
+  .annotate(OpenApi.Transform, describeKeys)

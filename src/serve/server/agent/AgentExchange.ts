@@ -18,7 +18,6 @@ import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../../agent/RunInput.ts"
 import type { AgentError } from "../../../base/domain/AgentError.ts"
-import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import type { RunResult } from "../../../base/domain/RunEvent.ts"
 import { Secrets } from "../../../base/domain/Secrets.ts"
@@ -29,6 +28,7 @@ import { type Selection, ToolRegistry } from "../../../tools/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as AnswerPieces from "./AnswerPieces.ts"
 import * as ClientTools from "./ClientTools.ts"
+import { type RequestedForm, requireForm, type ServedTurn } from "./RequestedForm.ts"
 import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
 
 /** A request to the agent. */
@@ -42,19 +42,21 @@ export interface Request {
   /** Conversation before the prompt, for clients that store the messages themselves. */
   readonly history: ReadonlyArray<Prompt.Message>
   readonly prompt: RunInput["prompt"] | undefined
-  /** Results of the caller's tools by call id. A request has either results or a prompt. */
-  readonly results: ReadonlyMap<string, string>
+  /**
+   * Results of the caller's tools by call id. A prompt beside them follows the results in the turn that waits for them.
+   */
+  readonly results: ReadonlyMap<string, ClientTools.ClientResult>
   readonly tools: ReadonlyArray<ClientTools.ClientTool>
-  /** Form of the answer, which is then JSON. */
-  readonly output: AnswerFormat<unknown> | undefined
+  readonly form: RequestedForm | undefined
+  /** False if the conversation must not be stored beyond the answer. */
+  readonly isStored: boolean
   readonly model: string | undefined
 }
 
 /** An answer in progress. */
 export interface Exchange {
   readonly sessionId: string
-  /** Number of messages in the session before this turn. */
-  readonly position: number
+  readonly turn: ServedTurn
   readonly pieces: Stream.Stream<AnswerPieces.Piece, ApiError.ApiError>
 }
 
@@ -91,12 +93,12 @@ const toFinishReason = (
 /** Offers the tools of a request to the next turn. */
 const offerTools = Effect.fnUntraced(function* (
   { calls, id, input, scope }: ExchangeSession,
-  { output, system, tools }: Request,
+  { form, system, tools }: Request,
   chosen: Selection
 ) {
   const registry = yield* ToolRegistry
   input.system = system
-  input.output = output
+  input.output = form?.format
   const offered = JSON.stringify(tools)
   if (offered === input.offered) return
   if (input.toolScope !== undefined) yield* Scope.close(input.toolScope, Exit.void)
@@ -171,29 +173,39 @@ const leaveExchange = (exchange: OpenExchange): Effect.Effect<void> =>
     return Effect.andThen(Effect.exit(stopped), releaseSession(exchange))
   })
 
-/**
- * Sends the prompt of a request, or the results of its calls. Returns the position in the session at which the turn
- * begins.
- */
+/** Supplies results to the turn that waits for them. A prompt beside them reaches the model after them. */
+const continueTurn = Effect.fnUntraced(function* (exchange: OpenExchange): Effect.fn.Return<void, ApiError.ApiError> {
+  const { request, session } = exchange
+  const { calls, live, turn } = session
+  yield* requireForm(request.form, turn)
+  const begin = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? turn.position
+  session.turn = { ...turn, begin, continuations: turn.continuations + 1 }
+  if (request.prompt !== undefined) {
+    // Sent first, because a message is delivered with the next result.
+    const sent = yield* live.send({ prompt: request.prompt, busy: "steer" })
+    if (sent._tag !== "Steering") exchange.message = sent.message.id
+  }
+  for (const [call, result] of request.results) yield* calls.answer(call, result)
+  if (request.prompt !== undefined) yield* calls.abandon
+})
+
+/** Sends the prompt of a request, or the results of its calls. */
 const sendRequest = Effect.fnUntraced(function* (
   exchange: OpenExchange
-): Effect.fn.Return<number, ApiError.ApiError, ToolRegistry> {
+): Effect.fn.Return<void, ApiError.ApiError, ToolRegistry> {
   const { options, request, session } = exchange
   const { calls, live } = session
-  if (request.results.size > 0) {
-    for (const [call, output] of request.results) yield* calls.answer(call, output)
-    return 0
-  }
+  if (request.results.size > 0) return yield* continueTurn(exchange)
   yield* calls.abandon
   yield* offerTools(session, request, options.tools)
   yield* live.setRoute(options.route)
   const position = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? 0
+  session.turn = { position, begin: position, continuations: 0, format: request.form?.format }
   yield* Effect.uninterruptible(
     Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => {
       exchange.message = sent.message.id
     })
   )
-  return position
 })
 
 const endAnswer = Effect.fnUntraced(function* (
@@ -204,13 +216,16 @@ const endAnswer = Effect.fnUntraced(function* (
   const { options, request, session } = exchange
   const rest = answer.end()
   const waiting = finish === "tool_calls" ? session.calls.waiting() : []
+  const left = yield* Effect.mapError(session.live.known, toStoreError)
   // Only a client that does not name its session sends the whole conversation.
-  if (waiting.length === 0 && request.session === undefined) {
-    const left = yield* Effect.mapError(session.live.known, toStoreError)
-    if (left !== undefined) options.remember(answer.said(), left)
-  }
+  if (waiting.length === 0 && request.session === undefined && request.isStored && left !== undefined)
+    options.remember(answer.said(), left)
   yield* releaseSession(exchange)
-  return [...rest, { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model() } }]
+  const stored = left === undefined ? undefined : { id: left.id, messages: left.messageCount }
+  return [
+    ...rest,
+    { _tag: "Ended", ending: { finish, calls: waiting, usage: answer.usage(), model: answer.model(), stored } }
+  ]
 })
 
 const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, event: HostEvent): Pieces => {
@@ -273,11 +288,11 @@ export const begin = Effect.fnUntraced(function* (
     () => leave
   )
   const reader = yield* live.subscribe()
-  const position = yield* sendRequest(exchange)
+  yield* sendRequest(exchange)
   const answer = AnswerPieces.make(exchange.message, {
     turn: (yield* live.state).turn,
     model: options.model,
-    isHeld: request.output !== undefined,
+    isHeld: session.turn.format !== undefined,
     secrets: yield* Secrets
   })
   const next = takePieces(exchange, answer, reader)
@@ -286,5 +301,5 @@ export const begin = Effect.fnUntraced(function* (
     (): Effect.Effect<readonly [ReadonlyArray<AnswerPieces.Piece>, undefined] | undefined, ApiError.ApiError> =>
       exchange.isEnded ? Effect.undefined : Effect.map(next, (found) => [found, undefined] as const)
   ).pipe(Stream.flattenIterable, Stream.ensuring(leave))
-  return { sessionId: id, position, pieces }
+  return { sessionId: id, turn: session.turn, pieces }
 })

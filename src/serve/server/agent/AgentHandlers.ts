@@ -36,8 +36,12 @@ import { makeModelList } from "../OpenAiShapes.ts"
 import { api, sessionHeader } from "./AgentApi.ts"
 import type { Exchange } from "./AgentExchange.ts"
 import { AgentSessions } from "./AgentSessions.ts"
+import * as AnthropicAnswers from "./AnthropicAnswers.ts"
+import * as ConversationHandlers from "./ConversationHandlers.ts"
+import * as MessagesHandlers from "./MessagesHandlers.ts"
 import * as OpenAiAnswers from "./OpenAiAnswers.ts"
 import * as OpenAiMessages from "./OpenAiMessages.ts"
+import * as ResponseHandlers from "./ResponseHandlers.ts"
 import * as SessionHandlers from "./SessionHandlers.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -74,29 +78,6 @@ const makeChatHandler = (readBody: BodyReader) =>
     )
   })
 
-const makeResponseHandler = (readBody: BodyReader) =>
-  Effect.fnUntraced(function* (request: Request) {
-    const body = yield* readBody(request)
-    const given = Json.readString(body["previous_response_id"])
-    const previous = given === undefined ? undefined : OpenAiAnswers.readResponseId(given)
-    if (given !== undefined && previous === undefined)
-      return yield* ApiError.make(404, "response_not_found", `There is no response "${given}".`)
-    const exchange = yield* (yield* AgentSessions).exchange(yield* OpenAiMessages.readResponseRequest(body, previous))
-    const frame = {
-      id: OpenAiAnswers.formatResponseId(exchange.sessionId, exchange.position),
-      created: yield* secondsNow,
-      model: readModel(body)
-    }
-    const repeated = {
-      instructions: Json.readString(body["instructions"]) ?? null,
-      previous_response_id: given ?? null,
-      metadata: body["metadata"] ?? {}
-    }
-    if (body["stream"] !== true)
-      return makeJsonResponse(yield* OpenAiAnswers.makeResponse(frame, repeated, exchange), 200, makeHeaders(exchange))
-    return makeEventStream(OpenAiAnswers.streamResponse(frame, repeated, exchange), makeHeaders(exchange))
-  })
-
 /** Renders the metrics of the server in the Prometheus text format. */
 const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: ReadonlyMap<string, number>): string => {
   const { open, readers, turns, usage } = counts()
@@ -128,6 +109,23 @@ const renderMetrics = (counts: AgentSessions["Service"]["counts"], requests: Rea
   )
 }
 
+/** Lists the models in the form of the API that the client speaks. */
+const describeModels = Effect.fnUntraced(function* ({ headers }: Request) {
+  const models = yield* AgentSessions.use(({ models }) => models)
+  const list = makeModelList(["hermes", ...models.map(({ id }) => id)])
+  return headers["anthropic-version"] === undefined ? list : AnthropicAnswers.listModels(list.data.map(({ id }) => id))
+})
+
+const listModels = (request: Request) => Effect.map(describeModels(request), (list) => makeJsonResponse(list))
+
+const findModel = Effect.fnUntraced(function* (request: Request, id: string) {
+  const { data } = yield* describeModels(request)
+  const found = data.find((one) => one.id === id)
+  return found === undefined
+    ? yield* ApiError.make(404, "model_not_found", `There is no model "${id}".`)
+    : makeJsonResponse(found)
+})
+
 const makeHandlers = (readBody: BodyReader) => {
   const life = HttpApiBuilder.group(api, "life", (group) =>
     group
@@ -144,33 +142,18 @@ const makeHandlers = (readBody: BodyReader) => {
   )
   const openai = HttpApiBuilder.group(api, "openai", (group) =>
     group
-      .handleRaw("models", () =>
-        respondToFailure(
-          Effect.map(
-            AgentSessions.use(({ models }) => models),
-            (all) => makeJsonResponse(makeModelList(["hermes", ...all.map(({ id }) => id)]))
-          )
-        )
-      )
-      .handleRaw("model", ({ params }) =>
-        respondToFailure(
-          Effect.flatMap(
-            AgentSessions.use(({ models }) => models),
-            (all) => {
-              const found = makeModelList(["hermes", ...all.map(({ id }) => id)]).data.find(
-                ({ id }) => id === params.id
-              )
-              return found === undefined
-                ? Effect.fail(ApiError.make(404, "model_not_found", `There is no model "${params.id}".`))
-                : Effect.succeed(makeJsonResponse(found))
-            }
-          )
-        )
-      )
+      .handleRaw("models", ({ request }) => respondToFailure(listModels(request)))
+      .handleRaw("model", ({ params, request }) => respondToFailure(findModel(request, params.id)))
       .handleRaw("chat", ({ request }) => respondToFailure(makeChatHandler(readBody)(request)))
-      .handleRaw("respond", ({ request }) => respondToFailure(makeResponseHandler(readBody)(request)))
   )
-  return Layer.mergeAll(life, openai, SessionHandlers.layer(readBody))
+  return Layer.mergeAll(
+    life,
+    openai,
+    ResponseHandlers.makeResponseHandlers(readBody),
+    ConversationHandlers.makeConversationHandlers(readBody),
+    MessagesHandlers.makeMessageHandlers(readBody),
+    SessionHandlers.layer(readBody)
+  )
 }
 
 /** Values that are needed to answer the requests of a client. */

@@ -32,6 +32,7 @@ import * as AgentExchange from "./AgentExchange.ts"
 import * as ClientTools from "./ClientTools.ts"
 import * as KnownConversations from "./KnownConversations.ts"
 import * as ServedSessions from "./ServedSessions.ts"
+import * as StoredConversations from "./StoredConversations.ts"
 
 /** A model that requests may name. */
 export interface ServedModel {
@@ -53,6 +54,8 @@ export interface Service {
   /** Opens a session, or returns the open one. Without an id, begins a new session. */
   readonly open: (id?: string) => Effect.Effect<ServedSessions.ServedSession, ApiError.ApiError>
   readonly close: ServedSessions.ServedSessions["close"]
+  /** Operations on stored conversations of the client. */
+  readonly conversations: StoredConversations.StoredConversations
   /** Name of the key to which the sessions belong, or `undefined` for the server's own key. */
   readonly client: string | undefined
   readonly models: Options["models"]
@@ -73,14 +76,8 @@ const { toStoreError } = ServedSessions
 const canFork = ({ position, results, session }: AgentExchange.Request): boolean =>
   results.size === 0 && (session === undefined || position !== undefined)
 
-/** Returns the number of messages up to the end of the turn that begins at a position. */
-const findTurnEnd = (history: ReadonlyArray<Prompt.Message>, position: number): number => {
-  const turn = history.findIndex(({ role }, index) => index >= position && role === "user")
-  const next = turn === -1 ? -1 : history.findIndex(({ role }, index) => index > turn && role === "user")
-  return next === -1 ? history.length : next
-}
-
-const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Prompt.Message> =>
+/** Converts a prompt to messages. */
+export const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Prompt.Message> =>
   prompt === undefined
     ? []
     : [Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })]
@@ -95,27 +92,30 @@ interface SessionContext {
   readonly known: ReturnType<typeof KnownConversations.make>
 }
 
-/** Starts a session with messages stored by the client. */
-const beginWithHistory = Effect.fnUntraced(function* (
+/** Stores a new session with messages of the client. */
+const createSession = Effect.fnUntraced(function* (
   { agent, options, router, served, store }: SessionContext,
   history: ReadonlyArray<Prompt.Message>
-): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+): Effect.fn.Return<Session, ApiError.ApiError> {
   const { cwd, tools } = options
   const id = yield* Ids.makeSessionId
-  if (history.length > 0) {
-    yield* Effect.gen(function* () {
-      const { model, provider } = yield* router.primary
-      const layers = yield* agent.promptLayers({
-        cwd,
-        platform: "api-server",
-        tools: ClientTools.excludeClients(tools)
-      })
-      const systemPrompt = SystemPrompt.render(layers)
-      yield* store.create({ id, source: served.source, provider, model, systemPrompt, cwd })
-      yield* store.append(id, history)
-    }).pipe(Effect.mapError(toStoreError))
-  }
-  return yield* served.begin(id)
+  return yield* Effect.gen(function* () {
+    const { model, provider } = yield* router.primary
+    const layers = yield* agent.promptLayers({ cwd, platform: "api-server", tools: ClientTools.excludeClients(tools) })
+    const systemPrompt = SystemPrompt.render(layers)
+    const made = yield* store.create({ id, source: served.source, provider, model, systemPrompt, cwd })
+    if (history.length > 0) yield* store.append(id, history)
+    return made
+  }).pipe(Effect.mapError(toStoreError))
+})
+
+/** Starts a session with messages stored by the client. */
+const beginWithHistory = Effect.fnUntraced(function* (
+  context: SessionContext,
+  history: ReadonlyArray<Prompt.Message>
+): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const id = history.length > 0 ? (yield* createSession(context, history)).id : yield* Ids.makeSessionId
+  return yield* context.served.begin(id)
 })
 
 /** Starts a new session with the messages of a stored session, up to the end of a turn. */
@@ -126,7 +126,7 @@ const forkSession = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ExchangeSession, ApiError.ApiError, Needs> {
   const forked = Effect.gen(function* () {
     const originals = yield* store.messages(session.id)
-    const end = findTurnEnd(originals, position)
+    const end = StoredConversations.findTurnEnd(originals, position)
     const { id } = yield* SessionFork.fork(session, {
       history: originals.slice(0, end),
       originals,
@@ -153,7 +153,8 @@ const continueAfterTurn = Effect.fnUntraced(function* (
   )
   // If the session was compacted after the response, the conversation continues from the summary.
   const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
-  if (findTurnEnd(history, position) < history.length) return yield* forkSession(context, named, position)
+  if (StoredConversations.findTurnEnd(history, position) < history.length)
+    return yield* forkSession(context, named, position)
   const found = yield* served.find(newest.id)
   return found.isBusy ? yield* forkSession(context, named, position) : found
 })
@@ -191,6 +192,40 @@ const findWaitingSession = Effect.fnUntraced(function* (
   )
 })
 
+/**
+ * Moves results into the history if a message follows them and no call waits for them, because the conversation has
+ * continued without them.
+ */
+const settleResults = ({ served }: SessionContext, request: AgentExchange.Request): AgentExchange.Request => {
+  const { prompt, results } = request
+  if (prompt === undefined || results.size === 0) return request
+  const waiting = new Set(
+    served
+      .waitingFor(results)
+      ?.calls.waiting()
+      .map(({ id }) => id)
+  )
+  const isWaiting = typeof prompt === "string" && Array.from(results.keys()).every((id) => waiting.has(id))
+  return isWaiting ? request : { ...request, results: new Map() }
+}
+
+/**
+ * Begins a session that is removed after the answer, with the messages of the request or of the response before it. A
+ * stored session cannot be continued without storing.
+ */
+const chooseTransientSession = Effect.fnUntraced(function* (
+  context: SessionContext,
+  { history, position, session }: AgentExchange.Request
+): Effect.fn.Return<ExchangeSession, ApiError.ApiError, Needs> {
+  if (session !== undefined && position === undefined)
+    return yield* ApiError.refuseField("store", "store: a named session is stored. Leave the session out, or store.")
+  const made = yield* session === undefined || position === undefined
+    ? beginWithHistory(context, history)
+    : Effect.flatMap(context.served.stored(session), (found) => forkSession(context, found, position))
+  context.served.discard(made)
+  return made
+})
+
 /** Chooses the session of a request: the session that it names or continues, otherwise a new session. */
 const chooseSession = Effect.fnUntraced(function* (
   context: SessionContext,
@@ -199,6 +234,7 @@ const chooseSession = Effect.fnUntraced(function* (
   const { history, position, results, session } = request
   const [waitsFor] = results.keys()
   if (waitsFor !== undefined) return yield* findWaitingSession(context, request, waitsFor)
+  if (!request.isStored) return yield* chooseTransientSession(context, request)
   if (session !== undefined)
     return yield* position === undefined ? context.served.find(session) : continueAfterTurn(context, session, position)
   return (yield* recogniseSession(context, history)) ?? (yield* beginWithHistory(context, history))
@@ -234,7 +270,8 @@ export const make = Effect.fnUntraced(function* (
   const known = KnownConversations.make()
   const context: SessionContext = { options, agent: yield* Agent, router, store: yield* SessionStore, served, known }
   return {
-    exchange: Effect.fnUntraced(function* (request) {
+    exchange: Effect.fnUntraced(function* (given) {
+      const request = settleResults(context, given)
       const route = yield* chooseRoute(models, request.model)
       const { model } = yield* router.primary
       const remember = (said: string, { id, messageCount }: Session): void => {
@@ -248,6 +285,11 @@ export const make = Effect.fnUntraced(function* (
         Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })
       )
     }, Effect.provideContext(services)),
+    conversations: StoredConversations.makeStoredConversations({
+      served,
+      store: context.store,
+      create: (history) => createSession(context, history)
+    }),
     open: (id) => (id === undefined ? Effect.flatMap(Ids.makeSessionId, served.begin) : served.find(id)),
     close: served.close,
     client: options.client,

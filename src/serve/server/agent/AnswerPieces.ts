@@ -23,6 +23,8 @@ export interface Ending {
   readonly calls: ReadonlyArray<ClientCall>
   readonly usage: Usage.Usage
   readonly model: string
+  /** The stored session at the end of the answer, and the number of its messages. */
+  readonly stored: { readonly id: string; readonly messages: number } | undefined
 }
 
 /** A part of an answer. `Ended` is always the last part. */

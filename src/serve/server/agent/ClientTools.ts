@@ -23,7 +23,7 @@ import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Ids from "../../../base/domain/Ids.ts"
 import type { Registry } from "../../../base/domain/Secrets.ts"
-import { ToolFailed } from "../../../base/domain/ToolOutput.ts"
+import { ToolFailed, type ToolOutput } from "../../../base/domain/ToolOutput.ts"
 import * as Annotations from "../../../tools/Annotations.ts"
 import { ConversationHistory } from "../../../tools/ToolContext.ts"
 import type { Selection } from "../../../tools/ToolRegistry.ts"
@@ -51,6 +51,11 @@ export interface ClientCall {
   readonly arguments: string
 }
 
+/** Result of a call, as the caller supplied it. */
+export interface ClientResult extends ToolOutput {
+  readonly output: string
+}
+
 /** Time within which the caller must supply a result. */
 const patience = Duration.minutes(10)
 
@@ -61,7 +66,7 @@ export interface ClientCalls {
   /** Completes as soon as another call waits. */
   readonly arrived: Effect.Effect<void>
   /** Supplies the result of a call. Returns false if the call is not waiting. */
-  readonly answer: (id: string, output: string) => Effect.Effect<boolean>
+  readonly answer: (id: string, result: ClientResult) => Effect.Effect<boolean>
   /** Fails all waiting calls, because the caller continued without answering them. */
   readonly abandon: Effect.Effect<void>
   /** Makes the session's toolset from the caller's tools. */
@@ -82,7 +87,10 @@ export const excludeClients = (chosen: Selection): Selection => selectTools("", 
 
 /** Makes the client calls of a session. Known secrets are removed from the arguments that are sent to the caller. */
 export const make = (session: string, secrets: Registry): ClientCalls => {
-  const open = new Map<string, { readonly call: ClientCall; readonly result: Deferred.Deferred<string, ToolFailed> }>()
+  const open = new Map<
+    string,
+    { readonly call: ClientCall; readonly result: Deferred.Deferred<ClientResult, ToolFailed> }
+  >()
   let next = Deferred.makeUnsafe<void>()
 
   const makeToolFailure = (tool: string, message: string): ToolFailed =>
@@ -99,25 +107,24 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
             `A script cannot call ${name}: it is a tool of the client. Call it directly.`
           )
         const id = `call_${yield* Ids.makeHex(24)}`
-        const result = yield* Deferred.make<string, ToolFailed>()
+        const result = yield* Deferred.make<ClientResult, ToolFailed>()
         open.set(callId, { call: { id, callId, name, arguments: secrets.mask(JSON.stringify(params)) }, result })
         const arrived = next
         next = Deferred.makeUnsafe<void>()
         yield* Deferred.succeed(arrived, undefined)
-        const output = yield* Effect.timeoutOrElse(Deferred.await(result), {
+        return yield* Effect.timeoutOrElse(Deferred.await(result), {
           duration: patience,
           orElse: () =>
             Effect.fail(makeToolFailure(name, `The client returned no result within ${Duration.format(patience)}.`))
         })
-        return { output, isFailure: false }
       }).pipe(Effect.ensuring(Effect.sync(() => open.delete(callId))))
 
   return {
     waiting: () => Array.from(open.values(), ({ call }) => call),
     arrived: Effect.suspend(() => Deferred.await(next)),
-    answer: (id, output) => {
+    answer: (id, result) => {
       const found = Array.from(open.values()).find(({ call }) => call.id === id)
-      return found === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(found.result, output), true)
+      return found === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(found.result, result), true)
     },
     abandon: Effect.suspend(() =>
       Effect.forEach(

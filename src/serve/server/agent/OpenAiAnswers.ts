@@ -15,6 +15,7 @@ import * as Usage from "../../../base/domain/Usage.ts"
 import * as ApiError from "../ApiError.ts"
 import type { Exchange } from "./AgentExchange.ts"
 import type { Ending, Piece } from "./AnswerPieces.ts"
+import { formatAnswerId, formatCallId } from "./StoredItems.ts"
 
 /** Values that an answer contains in every format. */
 export interface Frame {
@@ -25,7 +26,7 @@ export interface Frame {
 }
 
 /** The text and the reasoning of an answer, collected from its pieces. */
-interface GatheredAnswer {
+export interface GatheredAnswer {
   readonly text: string
   readonly reasoning: string
   readonly ending: Ending
@@ -115,14 +116,26 @@ export const streamCompletion = (
 
 const prefix = "resp_"
 
-/** Returns the id of a response, made from its session and the position of its turn. */
-export const formatResponseId = (session: string, position: number): string => `${prefix}${session}.${position}`
+/**
+ * Returns the id of a response, made from its session and the position of its turn. Responses that continue a turn with
+ * results of tools are numbered.
+ */
+export const formatResponseId = (session: string, { continuations, position }: Exchange["turn"]): string =>
+  `${prefix}${session}.${position}${continuations === 0 ? "" : `-${continuations}`}`
 
 /** Reads the id of a response. Returns `undefined` for other text. */
 export const readResponseId = (id: string): { readonly session: string; readonly position: number } | undefined => {
-  const [, session, position] = /^resp_(.+)\.(\d+)$/u.exec(id) ?? []
+  const [, session, position] = /^resp_(.+)\.(\d+)(?:-\d+)?$/u.exec(id) ?? []
   return session === undefined ? undefined : { session, position: Number(position) }
 }
+
+/** Returns the id of a message of Anthropic's API, which continues as a response does. */
+export const formatMessageId = (session: string, turn: Exchange["turn"]): string =>
+  `msg_${formatResponseId(session, turn)}`
+
+/** Reads the id of a message of Anthropic's API. Returns `undefined` for other text. */
+export const readMessageId = (id: string): ReturnType<typeof readResponseId> =>
+  id.startsWith("msg_") ? readResponseId(id.slice("msg_".length)) : undefined
 
 const toResponseUsage = (usage: Usage.Usage) => ({
   input_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
@@ -132,8 +145,15 @@ const toResponseUsage = (usage: Usage.Usage) => ({
   total_tokens: Usage.countTotalTokens(usage)
 })
 
+/** Values that a response contains. */
+export interface ResponseFrame extends Frame {
+  readonly session: string
+}
+
 /** Request fields whose values are repeated in the response. */
 export interface RepeatedFields {
+  readonly conversation: { readonly id: string } | null
+  readonly store: boolean
   readonly instructions: string | null
   readonly previous_response_id: string | null
   readonly metadata: unknown
@@ -167,47 +187,53 @@ const makeResponseBody = (
   ...more
 })
 
-const makeReasoningItem = (text: string) => ({
+const makeReasoningItem = ({ id }: Frame, text: string) => ({
   type: "reasoning",
-  id: "rs_0",
+  id: `rs_${id}`,
   summary: [{ type: "summary_text", text: text }]
 })
 const makeMessageItem = (
+  { id }: Frame,
   text: string,
   status: "in_progress" | "completed",
   content: ReadonlyArray<unknown> = [{ type: "output_text", text: text, annotations: [] }]
-) => ({ type: "message", id: "msg_0", status, role: "assistant", content })
-const makeCallItem = (call: Ending["calls"][number], status: "in_progress" | "completed") => ({
+) => ({ type: "message", id: formatAnswerId(id), status, role: "assistant", content })
+const makeCallItem = (
+  { session }: ResponseFrame,
+  call: Ending["calls"][number],
+  status: "in_progress" | "completed"
+) => ({
   type: "function_call",
-  id: `fc_${call.id}`,
+  id: formatCallId(session, call),
   call_id: call.id,
   name: call.name,
   arguments: status === "completed" ? call.arguments : "",
   status
 })
 
-const listItems = ({ ending, reasoning, text }: GatheredAnswer): ReadonlyArray<unknown> => [
-  ...(reasoning === "" ? [] : [makeReasoningItem(reasoning)]),
-  ...(text === "" && ending.calls.length > 0 ? [] : [makeMessageItem(text, "completed")]),
-  ...ending.calls.map((call) => makeCallItem(call, "completed"))
+const listItems = (frame: ResponseFrame, { ending, reasoning, text }: GatheredAnswer): ReadonlyArray<unknown> => [
+  ...(reasoning === "" ? [] : [makeReasoningItem(frame, reasoning)]),
+  ...(text === "" && ending.calls.length > 0 ? [] : [makeMessageItem(frame, text, "completed")]),
+  ...ending.calls.map((call) => makeCallItem(frame, call, "completed"))
 ]
 
-const makeFinalResponse = (frame: Frame, repeated: RepeatedFields, done: GatheredAnswer) => {
+/** Returns the body of a response that has ended. */
+export const makeFinalResponse = (frame: ResponseFrame, repeated: RepeatedFields, done: GatheredAnswer) => {
   const { finish, usage } = done.ending
   const isWhole = finish === "stop" || finish === "tool_calls"
-  return makeResponseBody(frame, repeated, isWhole ? "completed" : "incomplete", listItems(done), {
+  return makeResponseBody(frame, repeated, isWhole ? "completed" : "incomplete", listItems(frame, done), {
     usage: toResponseUsage(usage),
     ...(isWhole ? {} : { incomplete_details: { reason: finish === "length" ? "max_output_tokens" : "content_filter" } })
   })
 }
 
 /** Returns a complete response. */
-export const makeResponse = (frame: Frame, repeated: RepeatedFields, exchange: Exchange) =>
+export const makeResponse = (frame: ResponseFrame, repeated: RepeatedFields, exchange: Exchange) =>
   Effect.map(gatherAnswer(exchange), (done) => makeFinalResponse(frame, repeated, done))
 
 /** State of a stream of response events. */
 interface ResponseStream {
-  readonly frame: Frame
+  readonly frame: ResponseFrame
   readonly repeated: RepeatedFields
   /** Sequence number of the next event. */
   sequence: number
@@ -222,11 +248,11 @@ const formatNextEvent = (state: ResponseStream, type: string, fields: Readonly<R
 
 const beginText = (state: ResponseStream): string => {
   const output_index = state.reasoning === "" ? 0 : 1
-  const item = makeMessageItem("", "in_progress", [])
+  const item = makeMessageItem(state.frame, "", "in_progress", [])
   return (
     formatNextEvent(state, "response.output_item.added", { output_index, item }) +
     formatNextEvent(state, "response.content_part.added", {
-      item_id: "msg_0",
+      item_id: formatAnswerId(state.frame.id),
       output_index,
       content_index: 0,
       part: { type: "output_text", text: "", annotations: [] }
@@ -237,25 +263,31 @@ const beginText = (state: ResponseStream): string => {
 const endReasoning = (state: ResponseStream): string =>
   state.reasoning === ""
     ? ""
-    : formatNextEvent(state, "response.output_item.done", { output_index: 0, item: makeReasoningItem(state.reasoning) })
+    : formatNextEvent(state, "response.output_item.done", {
+        output_index: 0,
+        item: makeReasoningItem(state.frame, state.reasoning)
+      })
 
 const endText = (state: ResponseStream, output_index: number): string => {
   const { text } = state
   return (
     formatNextEvent(state, "response.output_text.done", {
-      item_id: "msg_0",
+      item_id: formatAnswerId(state.frame.id),
       output_index,
       content_index: 0,
       text,
       logprobs: []
     }) +
     formatNextEvent(state, "response.content_part.done", {
-      item_id: "msg_0",
+      item_id: formatAnswerId(state.frame.id),
       output_index,
       content_index: 0,
       part: { type: "output_text", text, annotations: [] }
     }) +
-    formatNextEvent(state, "response.output_item.done", { output_index, item: makeMessageItem(text, "completed") })
+    formatNextEvent(state, "response.output_item.done", {
+      output_index,
+      item: makeMessageItem(state.frame, text, "completed")
+    })
   )
 }
 
@@ -266,14 +298,14 @@ const renderReasoning = (state: ResponseStream, delta: string): string => {
     state.reasoning === ""
       ? formatNextEvent(state, "response.output_item.added", {
           output_index: 0,
-          item: { type: "reasoning", id: "rs_0", summary: [] }
+          item: { type: "reasoning", id: `rs_${state.frame.id}`, summary: [] }
         })
       : ""
   state.reasoning += delta
   return (
     begin +
     formatNextEvent(state, "response.reasoning_summary_text.delta", {
-      item_id: "rs_0",
+      item_id: `rs_${state.frame.id}`,
       output_index: 0,
       summary_index: 0,
       delta
@@ -288,7 +320,7 @@ const renderText = (state: ResponseStream, delta: string): string => {
   return (
     begin +
     formatNextEvent(state, "response.output_text.delta", {
-      item_id: "msg_0",
+      item_id: formatAnswerId(state.frame.id),
       output_index: state.textIndex,
       content_index: 0,
       delta,
@@ -298,9 +330,12 @@ const renderText = (state: ResponseStream, delta: string): string => {
 }
 
 const renderCall = (state: ResponseStream, call: Ending["calls"][number], output_index: number): string => {
-  const item_id = `fc_${call.id}`
+  const item_id = formatCallId(state.frame.session, call)
   return (
-    formatNextEvent(state, "response.output_item.added", { output_index, item: makeCallItem(call, "in_progress") }) +
+    formatNextEvent(state, "response.output_item.added", {
+      output_index,
+      item: makeCallItem(state.frame, call, "in_progress")
+    }) +
     formatNextEvent(state, "response.function_call_arguments.delta", { item_id, output_index, delta: call.arguments }) +
     formatNextEvent(state, "response.function_call_arguments.done", {
       item_id,
@@ -308,7 +343,10 @@ const renderCall = (state: ResponseStream, call: Ending["calls"][number], output
       name: call.name,
       arguments: call.arguments
     }) +
-    formatNextEvent(state, "response.output_item.done", { output_index, item: makeCallItem(call, "completed") })
+    formatNextEvent(state, "response.output_item.done", {
+      output_index,
+      item: makeCallItem(state.frame, call, "completed")
+    })
   )
 }
 
@@ -337,7 +375,11 @@ const renderPiece = (state: ResponseStream, piece: Piece): string => {
 }
 
 /** Returns the events of a response, encoded as an event stream. */
-export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces }: Exchange): Stream.Stream<string> => {
+export const streamResponse = (
+  frame: ResponseFrame,
+  repeated: RepeatedFields,
+  { pieces }: Exchange
+): Stream.Stream<string> => {
   const state: ResponseStream = { frame, repeated, sequence: 0, text: "", reasoning: "", textIndex: undefined }
   const started = makeResponseBody(frame, repeated, "in_progress", [])
   return Stream.fromIterable([started]).pipe(

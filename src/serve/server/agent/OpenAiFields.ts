@@ -5,7 +5,7 @@
  * **Details**
  *
  * A field is accepted if it is absent, `null` or has its default value. Hints are accepted with any value and have no
- * effect: sampling (`temperature`, `top_p`, `seed`, penalties), token limits, `user`, `metadata`, `store`,
+ * effect: sampling (`temperature`, `top_p`, `seed`, penalties), token limits, `user`, `metadata`,
  * `service_tier`, `truncation`, `prediction`, cache keys, and fields that these APIs do not define.
  *
  * Source: OpenAI API reference, chat completions and responses.
@@ -18,8 +18,8 @@ import * as ApiError from "../ApiError.ts"
 export interface Field {
   /** Path of the field in the request, with dots between its names. */
   readonly name: string
-  /** Returns true if a value is supported. Not called for `null` or an absent field. */
-  readonly isServed: (value: unknown) => boolean
+  /** Returns true if a value is supported in a request. Not called for `null` or an absent field. */
+  readonly isServed: (value: unknown, body: Json.Fields) => boolean
   /** Advice to the client about an alternative. */
   readonly advice: string
 }
@@ -36,6 +36,8 @@ const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.l
 /** Tests for a format of answers, which `OpenAiMessages` reads. */
 const isFormat = (value: unknown): boolean =>
   isAmong("text", "json_object", "json_schema")(Json.readFields(value)["type"])
+
+const isFlag = (value: unknown): boolean => typeof value === "boolean"
 
 const leaveOut = "Leave it out."
 
@@ -55,6 +57,7 @@ const shared: ReadonlyArray<Field> = [
     isServed: isAmong(true),
     advice: "The agent may call several tools at once. Leave it out."
   },
+  { name: "store", isServed: isFlag, advice: "Use true or false." },
   { name: "top_logprobs", isServed: isAmong(0), advice: "There are no log probabilities. Leave it out." },
   {
     name: "background",
@@ -99,7 +102,12 @@ export const responseFields: ReadonlyArray<Field> = [
     isServed: (value) => Array.isArray(value) && !value.includes("message.output_text.logprobs"),
     advice: 'There are no log probabilities. Leave "message.output_text.logprobs" out.'
   },
-  { name: "conversation", isServed: isNever, advice: "Use previous_response_id to go on with a conversation." },
+  {
+    name: "previous_response_id",
+    isServed: (_, { conversation }) => conversation === undefined || conversation === null,
+    advice: "Use it or conversation, not both."
+  },
+  { name: "context_management", isServed: isEmptyList, advice: "The agent bounds its context itself. Leave it out." },
   { name: "prompt", isServed: isNever, advice: "There are no stored prompts: use instructions and input." },
   {
     name: "max_tool_calls",
@@ -118,7 +126,7 @@ export const admitFields = (
 ): Effect.Effect<void, ApiError.ApiError> => {
   const refused = fields.find(({ isServed, name }) => {
     const value = readField(body, name)
-    return value !== undefined && value !== null && !isServed(value)
+    return value !== undefined && value !== null && !isServed(value, body)
   })
   if (refused === undefined) return Effect.void
   const { advice, name } = refused

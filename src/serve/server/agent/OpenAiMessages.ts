@@ -9,38 +9,45 @@
  * Source: OpenAI API reference, chat completions and responses.
  */
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
-import type { RunInput } from "../../../agent/RunInput.ts"
-import * as AnswerFormat from "../../../base/domain/AnswerFormat.ts"
 import * as Json from "../../../base/domain/Json.ts"
-import * as JsonSchemaFormat from "../../../base/domain/JsonSchemaFormat.ts"
 import * as ApiError from "../ApiError.ts"
 import type { Request } from "./AgentExchange.ts"
+import {
+  type Item,
+  joinText,
+  makeClientTool,
+  type Parsed,
+  refuseRequest,
+  requireDistinct,
+  splitConversation,
+  toAddressPart,
+  toDataPart,
+  toHistory
+} from "./CallerItems.ts"
 import type { ClientTool } from "./ClientTools.ts"
 import * as OpenAiFields from "./OpenAiFields.ts"
-
-type Parsed<A> = Effect.Effect<A, ApiError.ApiError>
-
-const refuseRequest = (message: string): Effect.Effect<never, ApiError.ApiError> =>
-  Effect.fail(ApiError.make(400, "invalid_request", message))
-
-const decodeBase64 = Schema.decodeOption(Schema.Uint8ArrayFromBase64)
+import { readForm } from "./RequestedForm.ts"
 
 const toImagePart = (url: unknown): Parsed<Prompt.FilePart> => {
-  if (typeof url !== "string") return refuseRequest("An image needs an address: data: or https:.")
-  const [, mediaType, data] = /^data:(image\/[\w.+-]+);base64,(.*)$/su.exec(url) ?? []
-  if (mediaType !== undefined && data !== undefined) {
-    return Option.match(decodeBase64(data), {
-      onNone: () => refuseRequest("The data of an image is not base64."),
-      onSome: (bytes) => Effect.succeed(Prompt.filePart({ mediaType, data: bytes }))
-    })
-  }
-  return URL.canParse(url) && /^https?:/u.test(url)
-    ? Effect.succeed(Prompt.filePart({ mediaType: "image/*", data: new URL(url) }))
-    : refuseRequest("An image needs an address: data: or https:.")
+  const [, mediaType, data] = /^data:(image\/[\w.+-]+);base64,(.*)$/su.exec(Json.readString(url) ?? "") ?? []
+  return mediaType === undefined ? toAddressPart(url, "image/*", "image_url") : toDataPart(data, mediaType, "image_url")
+}
+
+/** Converts a file, whose data is a `data:` address, or which has an address. */
+const toFilePart = ({
+  file_data: given,
+  file_id: id,
+  file_url: url,
+  filename
+}: Json.Fields): Parsed<Prompt.FilePart> => {
+  if (id !== undefined && id !== null)
+    return Effect.fail(ApiError.refuseField("file_id", "file_id: no files are stored. Send file_data."))
+  if (given === undefined || given === null) return toAddressPart(url, "application/pdf", "file_url")
+  const [, mediaType = "", data] = /^data:([\w.+-]+\/[\w.+-]+);base64,(.*)$/su.exec(Json.readString(given) ?? "") ?? []
+  return data === undefined
+    ? Effect.fail(ApiError.refuseField("file_data", "file_data is not a data: address in base64."))
+    : toDataPart(data, mediaType, "file_data", Json.readString(filename))
 }
 
 const toPart = (part: unknown): Parsed<Prompt.TextPart | Prompt.FilePart> => {
@@ -56,9 +63,13 @@ const toPart = (part: unknown): Parsed<Prompt.TextPart | Prompt.FilePart> => {
       return toImagePart(Json.isFields(fields["image_url"]) ? fields["image_url"]["url"] : fields["image_url"])
     case "input_image":
       return toImagePart(fields["image_url"])
+    case "file":
+      return toFilePart(Json.readFields(fields["file"]))
+    case "input_file":
+      return toFilePart(fields)
     default:
       return refuseRequest(
-        `Content of the type "${Json.readWord(fields["type"])}" is not supported. Send text or images.`
+        `Content of the type "${Json.readWord(fields["type"])}" is not supported. Send text, images or files.`
       )
   }
 }
@@ -70,25 +81,6 @@ const toParts = (content: unknown): Parsed<ReadonlyArray<Prompt.TextPart | Promp
     ? Effect.forEach(content, toPart)
     : refuseRequest("content is a text or a list of parts.")
 }
-
-const joinText = (parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>): string =>
-  parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
-
-/** An item of a conversation. */
-type Item =
-  | { readonly role: "system"; readonly text: string }
-  | { readonly role: "user"; readonly parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart> }
-  | { readonly role: "assistant"; readonly text: string }
-  | { readonly role: "call"; readonly id: string; readonly name: string; readonly arguments: string }
-  | { readonly role: "result"; readonly id: string; readonly output: string }
-
-const toResultItems = (
-  id: unknown,
-  parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>
-): Parsed<ReadonlyArray<Item>> =>
-  parts.some(({ type }) => type === "file")
-    ? refuseRequest("The result of a tool is text. Send an image in a message of the user.")
-    : Effect.succeed([{ role: "result", id: Json.readWord(id), output: joinText(parts) }])
 
 const toChatItems = (message: unknown, index: number): Parsed<ReadonlyArray<Item>> =>
   Effect.gen(function* (): Effect.gen.Return<ReadonlyArray<Item>, ApiError.ApiError> {
@@ -114,7 +106,9 @@ const toChatItems = (message: unknown, index: number): Parsed<ReadonlyArray<Item
         return [...(text === "" ? [] : [{ role: "assistant", text } as const]), ...calls]
       }
       case "tool":
-        return yield* toResultItems(fields["tool_call_id"], parts)
+        return parts.some(({ type }) => type === "file")
+          ? yield* refuseRequest("The result of a tool is text. Send an image in a message of the user.")
+          : [{ role: "result", id: Json.readWord(fields["tool_call_id"]), parts }]
       default:
         return yield* refuseRequest(
           `messages[${index}] has the role "${Json.readWord(fields["role"])}". Use system, developer, user, ` +
@@ -138,7 +132,9 @@ const toResponseItems = (item: unknown, index: number): Parsed<ReadonlyArray<Ite
         }
       ])
     case "function_call_output":
-      return Effect.flatMap(toParts(fields["output"]), (parts) => toResultItems(fields["call_id"], parts))
+      return Effect.map(toParts(fields["output"]), (parts) => [
+        { role: "result", id: Json.readWord(fields["call_id"]), parts }
+      ])
     // Reasoning items are ignored, because the agent stores its own reasoning.
     case "reasoning":
       return Effect.succeed([])
@@ -150,76 +146,6 @@ const toResponseItems = (item: unknown, index: number): Parsed<ReadonlyArray<Ite
   }
 }
 
-const toPrompt = (parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>): RunInput["prompt"] =>
-  parts.every(({ type }) => type === "text") ? joinText(parts) : parts
-
-const toHistory = (items: ReadonlyArray<Item>): ReadonlyArray<Prompt.Message> => {
-  const names = new Map(items.flatMap((item) => (item.role === "call" ? [[item.id, item.name]] : [])))
-  return items.flatMap((item): ReadonlyArray<Prompt.Message> => {
-    switch (item.role) {
-      case "system":
-        return []
-      case "user":
-        return item.parts.length === 0 ? [] : [Prompt.userMessage({ content: item.parts })]
-      case "assistant":
-        return [Prompt.assistantMessage({ content: [Prompt.textPart({ text: item.text })] })]
-      case "call":
-        return [
-          Prompt.assistantMessage({
-            content: [
-              Prompt.toolCallPart({
-                id: item.id,
-                name: item.name,
-                params: Json.parseOrKeep(item.arguments),
-                providerExecuted: false
-              })
-            ]
-          })
-        ]
-      case "result":
-        return names.has(item.id)
-          ? [
-              Prompt.toolMessage({
-                content: [
-                  Prompt.toolResultPart({
-                    id: item.id,
-                    name: names.get(item.id) ?? "",
-                    isFailure: false,
-                    result: item.output,
-                    providerExecuted: false
-                  })
-                ]
-              })
-            ]
-          : []
-    }
-  })
-}
-
-const splitConversation = (
-  items: ReadonlyArray<Item>
-): Parsed<Pick<Request, "history" | "prompt" | "results" | "system">> => {
-  const system = items.flatMap((item) => (item.role === "system" && item.text !== "" ? [item.text] : []))
-  const said = items.filter(({ role }) => role !== "system")
-  const start = said.findLastIndex(({ role }) => role === "assistant" || role === "call") + 1
-  const last = said.slice(start)
-  const results = new Map(last.flatMap((item) => (item.role === "result" ? [[item.id, item.output]] : [])))
-  const parts = last.flatMap((item) => (item.role === "user" ? item.parts : []))
-  if (parts.length === 0 && results.size === 0)
-    return refuseRequest("The last message is neither the user's nor a result of a tool.")
-  return Effect.succeed({
-    system: system.length === 0 ? undefined : system.join("\n\n"),
-    // Tool results that are followed by another message belong to the history, because the conversation has continued.
-    history: toHistory(
-      parts.length === 0
-        ? said.slice(0, start)
-        : [...said.slice(0, start), ...last.filter(({ role }) => role === "result")]
-    ),
-    prompt: parts.length === 0 ? undefined : toPrompt(parts),
-    results: parts.length === 0 ? results : new Map()
-  })
-}
-
 const toClientTool = (tool: unknown, index: number): Parsed<ClientTool> => {
   const fields = Json.readFields(tool)
   if (fields["type"] !== "function")
@@ -228,51 +154,16 @@ const toClientTool = (tool: unknown, index: number): Parsed<ClientTool> => {
         "the agent has its own tools."
     )
   const made = Json.isFields(fields["function"]) ? fields["function"] : fields
-  const name = Json.readString(made["name"]) ?? ""
-  if (!/^[\w-]{1,64}$/u.test(name))
-    return refuseRequest(`tools[${index}] has no name of letters, digits, _ and -, 64 at most.`)
-  // The value was parsed from JSON.
-  const parameters = (
-    Json.isFields(made["parameters"]) ? made["parameters"] : { type: "object", properties: {} }
-  ) as ClientTool["parameters"]
-  return Effect.succeed({ name, description: Json.readString(made["description"]) ?? "", parameters })
+  const { description, name, parameters } = made
+  return makeClientTool({ name, description, parameters }, `tools[${index}]`)
 }
 
 const readTools = Effect.fnUntraced(function* (
   body: Json.Fields
 ): Effect.fn.Return<ReadonlyArray<ClientTool>, ApiError.ApiError> {
   if (body["tool_choice"] === "none") return []
-  const tools = yield* Effect.forEach(Json.readItems(body["tools"]), toClientTool)
-  const twice = tools.find(({ name }, index) => tools.findIndex((other) => other.name === name) !== index)
-  return twice === undefined
-    ? tools
-    : yield* refuseRequest(`tools has "${twice.name}" twice. Give each a name of its own.`)
+  return yield* requireDistinct(yield* Effect.forEach(Json.readItems(body["tools"]), toClientTool))
 })
-
-/** Reads the form of an answer. A value of it is refused with the name of its field. */
-const readOutput = (
-  format: unknown,
-  schema: unknown,
-  name: string
-): Parsed<AnswerFormat.AnswerFormat<unknown> | undefined> => {
-  switch (Json.readFields(format)["type"]) {
-    case "json_object":
-      return Effect.map(Effect.succeed({ type: "object" }), (object) =>
-        AnswerFormat.makeFormat({ schema: object, definitions: {} }, (json) =>
-          Json.isFields(json) ? Effect.succeed(json) : Effect.fail("expected a JSON object")
-        )
-      )
-    case "json_schema": {
-      const read = JsonSchemaFormat.readJsonSchema(schema, "ignore")
-      if (Result.isFailure(read)) return Effect.fail(ApiError.refuseField(name, `${name} ${read.failure}`))
-      return read.success.unwrap === undefined
-        ? Effect.succeed(read.success)
-        : Effect.fail(ApiError.refuseField(name, `${name} is not the schema of an object`))
-    }
-    default:
-      return Effect.undefined
-  }
-}
 
 /** Reads a request for a chat completion. */
 export const readChatRequest = Effect.fnUntraced(function* (
@@ -287,22 +178,28 @@ export const readChatRequest = Effect.fnUntraced(function* (
     ...(yield* splitConversation(items)),
     session,
     tools: yield* readTools(body),
-    output: yield* readOutput(
+    form: yield* readForm(
+      "response_format",
       body["response_format"],
       Json.readFields(Json.readFields(body["response_format"])["json_schema"])["schema"],
       "response_format.json_schema.schema"
     ),
+    isStored: body["store"] !== false,
     model: Json.readString(body["model"])
   }
 })
 
+/** Reads items of a conversation as messages. */
+export const readItems = (given: ReadonlyArray<unknown>): Parsed<ReadonlyArray<Prompt.Message>> =>
+  Effect.map(Effect.forEach(given, toResponseItems), (items) => toHistory(items.flat()))
+
 /**
  * Reads a request for a response. `previous` contains the session and the position to which `previous_response_id`
- * refers.
+ * refers, or the session of `conversation`. References to items are already resolved.
  */
 export const readResponseRequest = Effect.fnUntraced(function* (
   body: Json.Fields,
-  previous: { readonly session: string; readonly position: number } | undefined
+  previous: { readonly session: string; readonly position?: number } | undefined
 ): Effect.fn.Return<Request, ApiError.ApiError> {
   yield* OpenAiFields.admitFields(body, OpenAiFields.responseFields)
   const { input, instructions } = body
@@ -317,10 +214,10 @@ export const readResponseRequest = Effect.fnUntraced(function* (
     ...conversation,
     system: all.length === 0 ? undefined : all.join("\n\n"),
     session: previous?.session,
-    // Tool results belong to the turn that waits for them, so the position is not used.
-    position: conversation.results.size > 0 ? undefined : previous?.position,
+    position: previous?.position,
     tools: yield* readTools(body),
-    output: yield* readOutput(format, Json.readFields(format)["schema"], "text.format.schema"),
+    isStored: body["store"] !== false,
+    form: yield* readForm("text.format", format, Json.readFields(format)["schema"], "text.format.schema"),
     model: Json.readString(body["model"])
   }
 })

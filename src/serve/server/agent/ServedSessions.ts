@@ -22,7 +22,7 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import type { Agent } from "../../../agent/Agent.ts"
+import { Agent } from "../../../agent/Agent.ts"
 import type { BackgroundWork } from "../../../agent/BackgroundWork.ts"
 import type { PermissionMode } from "../../../base/config/PermissionMode.ts"
 import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
@@ -41,6 +41,7 @@ import * as OpenSessions from "../OpenSessions.ts"
 import * as SessionAudience from "../../../store/SessionAudience.ts"
 import * as ClientTools from "./ClientTools.ts"
 import * as EventFeed from "./EventFeed.ts"
+import type { ServedTurn } from "./RequestedForm.ts"
 
 /** Options that all sessions share. */
 export interface Options {
@@ -80,6 +81,7 @@ export interface ExchangeSession extends ServedSession {
     toolScope: Scope.Closeable | undefined
     offered: string
   }
+  turn: ServedTurn
   /** True while an exchange is in progress. A session has at most one exchange at a time. */
   isBusy: boolean
   usedAt: number
@@ -106,8 +108,12 @@ export interface ServedSessions {
   /** Returns the newest stored session of the conversation with the given id. */
   readonly stored: (id: string) => Effect.Effect<Session, ApiError.ApiError>
   /** Returns the open session that waits for a result of one of these calls. */
-  readonly waitingFor: (calls: ReadonlyMap<string, string>) => ExchangeSession | undefined
+  readonly waitingFor: (calls: ReadonlyMap<string, unknown>) => ExchangeSession | undefined
   readonly close: (id: string) => Effect.Effect<boolean>
+  /** Hides a session, and removes it as soon as it is unused. */
+  readonly discard: (session: ExchangeSession) => void
+  /** Closes and removes the whole conversation of a session, which stops its turn. */
+  readonly remove: (id: string) => Effect.Effect<void, ApiError.ApiError>
   readonly counts: () => Counts
   /** Ends the event stream of each session as soon as the session is idle, because the server is ending. */
   readonly drain: Effect.Effect<void>
@@ -155,6 +161,8 @@ interface SessionPool {
   readonly sessions: OpenSessions.OpenSessions<ExchangeSession>
   /** Settings of closed sessions that differ from the defaults. */
   readonly chosen: Map<string, LiveSettings>
+  /** Ids of sessions that are removed from the store as soon as they are unused. */
+  readonly discarded: Set<string>
   /** Queue that triggers the closing of unused sessions. */
   readonly freed: Queue.Queue<void>
   readonly sums: SessionSums
@@ -188,7 +196,7 @@ const releaseUnused = Effect.fnUntraced(function* (pool: SessionPool) {
   const { idle = Duration.minutes(10), maxUnused = mostUnused } = pool.options
   const now = yield* Clock.currentTimeMillis
   const found = yield* listUnused(pool)
-  const due = found.filter(({ usedAt }) => now - usedAt >= Duration.toMillis(idle))
+  const due = found.filter(({ id, usedAt }) => pool.discarded.has(id) || now - usedAt >= Duration.toMillis(idle))
   const surplus =
     found.length <= maxUnused
       ? []
@@ -273,8 +281,15 @@ const makeSession = Effect.fnUntraced(function* (
   pool: SessionPool,
   id: Ids.SessionId
 ): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
-  const { freed, options, secrets } = pool
+  const { discarded, freed, options, secrets } = pool
   const scope = yield* Effect.scope
+  const { deleteSession } = yield* Agent
+  // Runs when everything else of the session is closed. A session that cannot be removed stays hidden.
+  yield* Effect.addFinalizer(() =>
+    discarded.has(id)
+      ? Effect.ignore(Effect.tap(deleteSession(id), () => Effect.sync(() => discarded.delete(id))))
+      : Effect.void
+  )
   // This scope is closed after the live session, so that the last events of a stopped turn are still read.
   const reading = yield* Scope.fork(scope)
   const input: ExchangeSession["input"] = {
@@ -295,6 +310,7 @@ const makeSession = Effect.fnUntraced(function* (
     calls: ClientTools.make(id, secrets),
     scope,
     input,
+    turn: { position: 0, begin: 0, continuations: 0, format: undefined },
     isBusy: false,
     usedAt: now,
     freed: Effect.asVoid(Queue.offer(freed, undefined))
@@ -312,18 +328,6 @@ const makeSession = Effect.fnUntraced(function* (
   return session
 })
 
-const findStored = ({ options, store }: SessionPool, id: string): Effect.Effect<Session, ApiError.ApiError> =>
-  Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), toStoreError).pipe(
-    // A session that belongs to another key is treated as missing.
-    Effect.map(Option.filter((found) => SessionAudience.isSeenBy(options.client, found.source))),
-    Effect.flatMap(
-      Option.match({
-        onNone: () => Effect.fail(ApiError.make(404, "session_not_found", `There is no session "${id}".`)),
-        onSome: Effect.succeed
-      })
-    )
-  )
-
 /**
  * Returns the open session whose current stored session has the given id. An open session retains its first id after a
  * compaction.
@@ -333,6 +337,31 @@ const findOpenPart = Effect.fnUntraced(function* ({ sessions }: SessionPool, id:
   if (byId !== undefined) return byId
   for (const one of sessions.all()) if ((yield* one.live.state).session.id === id) return one
   return undefined
+})
+
+const findStored = Effect.fnUntraced(function* (
+  { discarded, options, store }: SessionPool,
+  id: string
+): Effect.fn.Return<Session, ApiError.ApiError> {
+  const found = Option.getOrUndefined(
+    yield* Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), toStoreError)
+  )
+  const isSeen =
+    found !== undefined &&
+    SessionAudience.isSeenBy(options.client, found.source) &&
+    !discarded.has(id) &&
+    !discarded.has(found.id)
+  // A session that belongs to another key, or is about to be removed, is treated as missing.
+  return isSeen ? found : yield* ApiError.make(404, "session_not_found", `There is no session "${id}".`)
+})
+
+const removeStored = Effect.fnUntraced(function* (pool: SessionPool, id: string) {
+  const { id: newest } = yield* findStored(pool, id)
+  const open = yield* findOpenPart(pool, newest)
+  if (open !== undefined) yield* pool.sessions.close(open.id)
+  yield* Effect.mapError((yield* Agent).deleteSession(newest), (error) =>
+    error._tag === "SessionBusy" ? ApiError.make(409, "session_busy", error.message) : toStoreError(error)
+  )
 })
 
 /**
@@ -353,6 +382,7 @@ export const make = Effect.fnUntraced(function* (
     secrets: yield* Secrets,
     sessions,
     chosen: new Map(),
+    discarded: new Set(),
     freed: yield* Queue.sliding<void>(1),
     sums
   }
@@ -393,6 +423,8 @@ export const make = Effect.fnUntraced(function* (
     stored: (id) => findStored(pool, id),
     waitingFor: (results) => sessions.all().find(({ calls }) => calls.waiting().some(({ id }) => results.has(id))),
     close: sessions.close,
+    discard: ({ id }) => void pool.discarded.add(id),
+    remove: (id) => Effect.provide(removeStored(pool, id), services),
     counts: () => ({
       open: sessions.all().length,
       turns: sums.turns,

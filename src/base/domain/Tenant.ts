@@ -1,0 +1,79 @@
+/**
+ * A tenant: a customer or a team for which an application runs agents, with the limits on its spending.
+ *
+ * Money is counted in nanodollars (10⁻⁹ US dollars), so that sums of calls are exact integers.
+ *
+ * Source: `ARCHITECTURE.md` §5.
+ */
+import * as Schema from "effect/Schema"
+
+/** Limits of one period. An absent limit does not apply. */
+export interface Allowance {
+  /** Maximum number of tokens that model calls read and write. */
+  readonly tokens?: number | undefined
+  /** Maximum cost in US dollars. */
+  readonly dollars?: number | undefined
+}
+
+/** Prices that are assumed for a model whose prices are unknown, in US dollars per million tokens. */
+export interface AssumedPrices {
+  readonly input: number
+  readonly output: number
+}
+
+/** A tenant. Absent fields impose no limit. */
+export interface Tenant {
+  /** Name of the tenant. It is stored with its usage, and shown in figures. */
+  readonly id: string
+  /** Limits of one run with its children and side tasks. */
+  readonly perRun?: Allowance | undefined
+  /** Limits of a day (UTC). */
+  readonly perDay?: Allowance | undefined
+  /** Limits of a calendar month (UTC). */
+  readonly perMonth?: Allowance | undefined
+  /** Maximum number of model calls that begin in a minute. Further calls wait. */
+  readonly callsPerMinute?: number | undefined
+  /** Maximum number of runs at the same time, over all processes that share the ledger. Further runs are refused. */
+  readonly concurrentRuns?: number | undefined
+  /**
+   * Treatment of models without known prices if a limit in dollars applies: `refuse` (the default) makes no such call;
+   * prices are assumed otherwise.
+   */
+  readonly unknownPrices?: "refuse" | AssumedPrices | undefined
+  /** Tools and toolsets that runs of the tenant may use. Absent permits those of the agent. */
+  readonly tools?: ReadonlyArray<string> | undefined
+}
+
+/** Period whose allowance is used up. */
+export const Period = Schema.Literals(["run", "day", "month"])
+/** Type of {@link Period}. */
+export type Period = typeof Period.Type
+
+/** Tokens and money. */
+export interface Amounts {
+  readonly tokens: number
+  /** Nanodollars. */
+  readonly nanos: number
+}
+
+/** No tokens and no money. */
+export const nothing: Amounts = { tokens: 0, nanos: 0 }
+
+/** Number of nanodollars in a dollar. */
+const nanosPerDollar = 1_000_000_000
+
+/** Converts US dollars to nanodollars, rounded up. */
+export const toNanos = (dollars: number): number => Math.ceil(dollars * nanosPerDollar - 1e-6)
+
+/** Adds amounts. */
+export const add = (a: Amounts, b: Amounts): Amounts => ({ tokens: a.tokens + b.tokens, nanos: a.nanos + b.nanos })
+
+/** Returns the UTC day of a time in milliseconds, such as `2026-11-29`. */
+export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
+
+/** Returns the start of the day or month after the one of a time, in milliseconds. */
+export const findNextStart = (period: "day" | "month", at: number): number => {
+  const date = new Date(at)
+  const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
+  return period === "day" ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1)
+}

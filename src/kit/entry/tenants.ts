@@ -1,0 +1,3 @@
+/** Tenants: limits of spending that no model call can overrun, and their ledger. */
+export * as TenantLedger from "../../store/tenants/TenantLedger.ts"
+export * as Tenants from "../../agent/Tenants.ts"

@@ -1,0 +1,80 @@
+/**
+ * An MCP server from plain tools.
+ *
+ * **Example** (A program that is an MCP server)
+ *
+ * ```ts
+ * import { mcpHandler, tool } from "hermes-effect/promise"
+ * import * as z from "zod"
+ *
+ * const double = tool({
+ *   name: "double",
+ *   description: "Doubles a number",
+ *   input: z.object({ n: z.number() }),
+ *   execute: ({ n }) => ({ doubled: n * 2 }),
+ *   readonly: true
+ * })
+ *
+ * // Over standard input and output: await serveMcp({ tools: [double] })
+ * const { close, fetch } = await mcpHandler({ tools: [double] })
+ * console.log((await fetch(new Request("http://localhost/mcp"))).status)
+ * await close()
+ * // => 405
+ * ```
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Runtime from "../../program/Runtime.ts"
+import * as ToolServer from "../../serve/server/ToolServer.ts"
+import type * as Toolset from "../../tools/Toolset.ts"
+import { quiet, toToolset } from "./CreateHermes.ts"
+import { fromCause } from "./HermesError.ts"
+import type { BuiltinNeeds } from "./HermesOptions.ts"
+import type { HermesTool } from "./StandardTool.ts"
+
+/** Options of an MCP server. */
+export interface McpServerOptions extends Omit<ToolServer.Options, "tools"> {
+  /** Tools created from functions (`tool`), and toolsets of the package. */
+  readonly tools: ReadonlyArray<HermesTool | Toolset.Toolset<never, BuiltinNeeds>>
+}
+
+/** An MCP server over HTTP. */
+export interface McpHandler {
+  /** Answers a request. It checks no keys and no hosts: put it behind the checks of your server. */
+  readonly fetch: (request: Request) => Promise<Response>
+  /** Interrupts running calls. */
+  readonly close: () => Promise<void>
+}
+
+const makeRuntime = ({ tools }: McpServerOptions) =>
+  Layer.provideMerge(Runtime.layer({ tools: tools.map(toToolset) }), quiet)
+
+const runToEnd = async <A>(effect: Effect.Effect<A, unknown>, signal?: AbortSignal): Promise<A> => {
+  const exit = await Effect.runPromiseExit(effect, signal === undefined ? {} : { signal })
+  if (Exit.isSuccess(exit)) return exit.value
+  throw fromCause(exit.cause, signal?.reason)
+}
+
+/**
+ * Serves tools to an MCP client over standard input and output, until the input ends. Standard output belongs to the
+ * protocol: write everything else to standard error.
+ */
+export const serveMcp = (options: McpServerOptions): Promise<void> => {
+  const { tools: _, ...more } = options
+  return runToEnd(Effect.provide(ToolServer.serveStdio(more), makeRuntime(options)))
+}
+
+/** Makes a handler of web requests that serves tools to MCP clients over streamable HTTP. */
+export const mcpHandler = async (options: McpServerOptions): Promise<McpHandler> => {
+  const { tools: _, ...more } = options
+  const scope = await Effect.runPromise(Scope.make())
+  const handler = Effect.flatMap(Layer.build(makeRuntime(options)), (context) =>
+    Effect.provide(ToolServer.makeHandler(more), context)
+  )
+  return {
+    fetch: await runToEnd(Scope.provide(handler, scope)),
+    close: () => Effect.runPromise(Scope.close(scope, Exit.void))
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Port to a ledger that bounds the spending of model calls. `Spending` describes its use. Without a ledger nothing is
+ * reserved.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { SessionStoreError, TenantRefused } from "../../base/domain/AgentError.ts"
+import type * as Usage from "../../base/domain/Usage.ts"
+
+/** A model call that is about to be made. */
+export interface PlannedCall {
+  readonly model: string
+  /** Largest number of prompt tokens. */
+  readonly promptTokens: number
+  /** Largest number of output tokens. */
+  readonly wantedOutput: number
+  /** Computes the cost of usage in nanodollars; `undefined` if the price is unknown. */
+  readonly computeNanos: (usage: Usage.Usage) => number | undefined
+  /** Reports that the call waits for its turn. */
+  readonly reportWait: (millis: number) => Effect.Effect<void>
+}
+
+/** What a call used. */
+export interface UsedTokens {
+  readonly usage: Usage.Usage
+  /** Nanodollars; `undefined` if the price is unknown. */
+  readonly nanos: number | undefined
+}
+
+/** A reservation for a model call. */
+export interface Grant {
+  /** Maximum number of output tokens. */
+  readonly output: number
+  /** Ends the reservation. */
+  readonly settle: (used: UsedTokens) => Effect.Effect<void>
+}
+
+/** Ledger of the spending of one run. */
+export interface Spending {
+  /** Reserves the cost of a call. Fails if no allowance is left for it. */
+  readonly reserve: (call: PlannedCall) => Effect.Effect<Grant, TenantRefused | SessionStoreError>
+}
+
+/** Ledger of the current fiber's model calls; `undefined` if their spending is not bounded. */
+export const CurrentSpending = Context.Reference<Spending | undefined>("hermes-effect/routing/CurrentSpending", {
+  defaultValue: () => undefined
+})

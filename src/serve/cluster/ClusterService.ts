@@ -1,0 +1,87 @@
+/**
+ * The `Cluster` service, based on the stored runs, the inbox of sessions and the workflow engine.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as SqlClient from "effect/sql/SqlClient"
+import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
+import { Cluster, ClusterError } from "./Cluster.ts"
+import { Inbox } from "./Inbox.ts"
+import * as Runs from "./Runs.ts"
+import { cancelledOutcome, computeExecutionId, RunWorkflow, wakeTurn } from "./RunWorkflow.ts"
+
+const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(Runs.Request))
+
+/** Reads the request of a run from its workflow. */
+const readRequest = Effect.fnUntraced(function* (id: string) {
+  const sql = yield* SqlClient.SqlClient
+  const executionId = yield* computeExecutionId(id)
+  const [row] = yield* Effect.orDie(sql<{ readonly payload: string }>`
+    SELECT payload FROM cluster_messages WHERE tag = 'run' AND entity_id = ${executionId}`)
+  return row === undefined ? undefined : Option.getOrUndefined(decodeRequest(row.payload))
+})
+
+/** Returns the id of the next attempt of a run: `a` becomes `a~2`, and `a~2` becomes `a~3`. */
+const makeRetryId = (id: string): string => {
+  const [, base = id, number = "1"] = /^(.*)~(\d+)$/su.exec(id) ?? []
+  return `${base}~${Number(number) + 1}`
+}
+
+/** Provides the `Cluster` service. */
+export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.SqlClient | WorkflowEngine> =
+  Layer.effect(
+    Cluster,
+    Effect.gen(function* () {
+      const runs = yield* Runs.Runs
+      const inbox = yield* Inbox
+      const services = yield* Effect.context<Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
+      const startWorkflow = (request: Runs.Request) =>
+        Effect.andThen(Effect.provideContext(RunWorkflow.execute(request, { discard: true }), services), runs.announce)
+      return {
+        submit: Effect.fnUntraced(function* (request) {
+          const known = yield* runs.add(request)
+          if (known !== undefined) return known
+          yield* startWorkflow(request)
+          return undefined
+        }),
+        cancel: Effect.fnUntraced(function* (id) {
+          const run = yield* runs.find(id)
+          if (run === undefined) return yield* new ClusterError({ message: `there is no run ${id}: check its id` })
+          if (run.state === "done") return false
+          if (yield* runs.finishWaiting(id, cancelledOutcome)) {
+            // Its workflow ends, instead of waiting for a turn that it does not take.
+            yield* Effect.provideContext(wakeTurn(id), services)
+            return true
+          }
+          if ((yield* runs.find(id))?.state === "done") return false
+          yield* inbox.send({ sessionId: run.sessionId, kind: "cancel", body: id })
+          return true
+        }),
+        retry: Effect.fnUntraced(function* (id) {
+          const run = yield* runs.find(id)
+          const makeRefusal = (message: string) => Effect.fail(new ClusterError({ message }))
+          if (run === undefined) return yield* makeRefusal(`there is no run ${id}: check its id`)
+          const known = run.retriedAs === undefined ? undefined : yield* runs.find(run.retriedAs)
+          if (known?.state === "done") return yield* makeRefusal(`run ${id} was started again before, as ${known.id}`)
+          if (run.outcome?.status !== "failed")
+            return yield* makeRefusal(
+              `run ${id} is ${run.state === "done" ? "finished" : run.state}: only a failed run starts again`
+            )
+          const request = yield* Effect.provideContext(readRequest(id), services)
+          if (request === undefined) return yield* makeRefusal(`the content of run ${id} was removed: submit it again`)
+          const again = { ...request, id: known?.id ?? makeRetryId(id) }
+          // A process that died here left the new run without its workflow.
+          if (known === undefined && !(yield* runs.addRetry(id, again)))
+            return yield* makeRefusal(`run ${id} was started again by another process`)
+          yield* startWorkflow(again)
+          return again.id
+        }),
+        find: runs.find,
+        outcomes: runs.outcomes,
+        counts: runs.counts,
+        failures: runs.failures
+      }
+    })
+  )

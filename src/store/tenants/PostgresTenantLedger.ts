@@ -1,0 +1,320 @@
+/**
+ * Ledger of tenants in a Postgres database, for several machines.
+ *
+ * **Details**
+ *
+ * A reservation is one call of a function of the database, which locks the row of the tenant, so that concurrent calls
+ * of one tenant follow one another and calls of different tenants do not wait for each other. The function computes as
+ * `TenantSums` does. A repeated call with the same id, after a lost connection, returns the first result.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import { findNextStart } from "../../base/domain/Tenant.ts"
+import * as PostgresClient from "../../base/platform/PostgresClient.ts"
+import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
+import type { Decision, ReserveRequest, Service, Settlement, UsageRow } from "./TenantLedgerPort.ts"
+
+const tables = [
+  `CREATE TABLE IF NOT EXISTS tenant_sums (
+    tenant TEXT PRIMARY KEY,
+    day TEXT NOT NULL,
+    day_tokens BIGINT NOT NULL DEFAULT 0,
+    day_nanos BIGINT NOT NULL DEFAULT 0,
+    month_tokens BIGINT NOT NULL DEFAULT 0,
+    month_nanos BIGINT NOT NULL DEFAULT 0,
+    minute BIGINT NOT NULL DEFAULT 0,
+    calls BIGINT NOT NULL DEFAULT 0
+  ) WITH (fillfactor = 50)`,
+  `CREATE TABLE IF NOT EXISTS tenant_reservations (
+    id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    tokens BIGINT NOT NULL,
+    nanos BIGINT NOT NULL,
+    output BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    is_counted BOOLEAN NOT NULL DEFAULT FALSE
+  )`,
+  "CREATE INDEX IF NOT EXISTS tenant_reservations_tenant ON tenant_reservations (tenant) WHERE NOT is_counted",
+  `CREATE TABLE IF NOT EXISTS tenant_places (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, expires_at BIGINT NOT NULL)`,
+  "CREATE INDEX IF NOT EXISTS tenant_places_tenant ON tenant_places (tenant)",
+  `CREATE TABLE IF NOT EXISTS tenant_usage (
+    tenant TEXT NOT NULL,
+    day TEXT NOT NULL,
+    model TEXT NOT NULL,
+    calls BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    nanos BIGINT NOT NULL,
+    PRIMARY KEY (tenant, day, model)
+  )`
+]
+
+/** Locks the sums of a tenant, begins a new period if one has passed, and counts settled and expired reservations. */
+const settleFunction = `
+CREATE OR REPLACE FUNCTION tenant_settle(p_tenant TEXT, p_settled JSONB, p_at BIGINT) RETURNS tenant_sums AS $$
+DECLARE
+  sums tenant_sums;
+  one JSONB;
+  held tenant_reservations;
+  used_tokens BIGINT;
+  used_nanos BIGINT;
+  today TEXT := to_char(to_timestamp(p_at / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD');
+  this_minute BIGINT := p_at / 60000;
+BEGIN
+  INSERT INTO tenant_sums (tenant, day) VALUES (p_tenant, today) ON CONFLICT DO NOTHING;
+  SELECT * INTO sums FROM tenant_sums WHERE tenant = p_tenant FOR UPDATE;
+  IF this_minute > sums.minute THEN
+    sums.minute := this_minute;
+    sums.calls := 0;
+  END IF;
+  IF today > sums.day THEN
+    IF left(today, 7) <> left(sums.day, 7) THEN
+      sums.month_tokens := 0;
+      sums.month_nanos := 0;
+    END IF;
+    sums.day := today;
+    sums.day_tokens := 0;
+    sums.day_nanos := 0;
+  END IF;
+  FOR one IN SELECT * FROM jsonb_array_elements(p_settled) LOOP
+    DELETE FROM tenant_reservations WHERE id = one->>'id' RETURNING * INTO held;
+    CONTINUE WHEN NOT FOUND;
+    used_tokens := (one->>'inputTokens')::BIGINT + (one->>'outputTokens')::BIGINT;
+    used_nanos := (one->>'nanos')::BIGINT;
+    INSERT INTO tenant_usage AS u VALUES (p_tenant, sums.day, one->>'model', 1, (one->>'inputTokens')::BIGINT,
+      (one->>'outputTokens')::BIGINT, used_nanos)
+    ON CONFLICT (tenant, day, model) DO UPDATE SET calls = u.calls + 1,
+      input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
+      nanos = u.nanos + excluded.nanos;
+    IF held.is_counted THEN
+      used_tokens := used_tokens - held.tokens;
+      used_nanos := used_nanos - held.nanos;
+    END IF;
+    sums.day_tokens := sums.day_tokens + used_tokens;
+    sums.day_nanos := sums.day_nanos + used_nanos;
+    sums.month_tokens := sums.month_tokens + used_tokens;
+    sums.month_nanos := sums.month_nanos + used_nanos;
+  END LOOP;
+  DELETE FROM tenant_reservations WHERE tenant = p_tenant AND is_counted AND expires_at <= p_at - 86400000;
+  WITH expired AS (
+    UPDATE tenant_reservations SET is_counted = TRUE
+    WHERE tenant = p_tenant AND NOT is_counted AND expires_at <= p_at RETURNING tokens, nanos
+  )
+  SELECT COALESCE(sum(tokens), 0), COALESCE(sum(nanos), 0) INTO used_tokens, used_nanos FROM expired;
+  sums.day_tokens := sums.day_tokens + used_tokens;
+  sums.day_nanos := sums.day_nanos + used_nanos;
+  sums.month_tokens := sums.month_tokens + used_tokens;
+  sums.month_nanos := sums.month_nanos + used_nanos;
+  UPDATE tenant_sums SET day = sums.day, day_tokens = sums.day_tokens, day_nanos = sums.day_nanos,
+    month_tokens = sums.month_tokens, month_nanos = sums.month_nanos, minute = sums.minute, calls = sums.calls
+  WHERE tenant = p_tenant;
+  RETURN sums;
+END $$ LANGUAGE plpgsql`
+
+const reserveFunction = `
+CREATE OR REPLACE FUNCTION tenant_reserve(p JSONB, p_at BIGINT) RETURNS JSONB AS $$
+DECLARE
+  sums tenant_sums;
+  limits JSONB := p->'limits';
+  wanted BIGINT := (p->>'wantedOutput')::BIGINT;
+  least_output BIGINT := (p->>'leastOutput')::BIGINT;
+  price DOUBLE PRECISION := (p->>'outputNanos')::DOUBLE PRECISION;
+  prompt_tokens BIGINT := (p->'prompt'->>'tokens')::BIGINT;
+  prompt_nanos BIGINT := (p->'prompt'->>'nanos')::BIGINT;
+  reserved_tokens BIGINT;
+  reserved_nanos BIGINT;
+  granted BIGINT;
+  room BIGINT;
+  limit_value BIGINT;
+  spent_value BIGINT;
+  field TEXT;
+BEGIN
+  SELECT output INTO granted FROM tenant_reservations WHERE id = p->>'id';
+  IF FOUND THEN RETURN jsonb_build_object('_tag', 'Reserved', 'output', granted); END IF;
+  sums := tenant_settle(p->>'tenant', p->'settled', p_at);
+  SELECT COALESCE(sum(tokens), 0), COALESCE(sum(nanos), 0) INTO reserved_tokens, reserved_nanos
+  FROM tenant_reservations WHERE tenant = p->>'tenant' AND NOT is_counted;
+  granted := wanted;
+  FOREACH field IN ARRAY ARRAY['monthTokens', 'monthNanos', 'dayTokens', 'dayNanos'] LOOP
+    limit_value := (limits->>field)::BIGINT;
+    CONTINUE WHEN limit_value IS NULL;
+    spent_value := CASE field WHEN 'monthTokens' THEN sums.month_tokens WHEN 'monthNanos' THEN sums.month_nanos
+      WHEN 'dayTokens' THEN sums.day_tokens ELSE sums.day_nanos END;
+    IF field LIKE '%Tokens' THEN
+      room := limit_value - spent_value - reserved_tokens - prompt_tokens;
+    ELSE
+      room := limit_value - spent_value - reserved_nanos - prompt_nanos;
+      room := CASE WHEN price > 0 THEN floor(room / price) WHEN room >= 0 THEN wanted ELSE -1 END;
+    END IF;
+    IF room < least_output THEN
+      RETURN jsonb_build_object('_tag', 'Spent', 'field', field, 'day', sums.day);
+    END IF;
+    granted := least(granted, room);
+  END LOOP;
+  IF (limits->>'callsPerMinute') IS NOT NULL AND sums.calls >= (limits->>'callsPerMinute')::BIGINT THEN
+    RETURN jsonb_build_object('_tag', 'Paced', 'waitMillis', greatest(1, (sums.minute + 1) * 60000 - p_at));
+  END IF;
+  UPDATE tenant_sums SET calls = calls + 1 WHERE tenant = p->>'tenant';
+  INSERT INTO tenant_reservations (id, tenant, tokens, nanos, output, expires_at) VALUES (p->>'id', p->>'tenant',
+    prompt_tokens + granted, prompt_nanos + ceil(granted * price)::BIGINT, granted, p_at + (p->>'expiresIn')::BIGINT);
+  RETURN jsonb_build_object('_tag', 'Reserved', 'output', granted);
+END $$ LANGUAGE plpgsql`
+
+const enterFunction = `
+CREATE OR REPLACE FUNCTION tenant_enter(p_tenant TEXT, p_id TEXT, p_most BIGINT, p_expires_in BIGINT, p_at BIGINT)
+RETURNS BOOLEAN AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('tenant_places'), hashtext(p_tenant));
+  DELETE FROM tenant_places WHERE tenant = p_tenant AND expires_at <= p_at;
+  IF (SELECT count(*) FROM tenant_places WHERE tenant = p_tenant AND id <> p_id) >= p_most THEN RETURN FALSE; END IF;
+  INSERT INTO tenant_places VALUES (p_id, p_tenant, p_at + p_expires_in)
+  ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at;
+  RETURN TRUE;
+END $$ LANGUAGE plpgsql`
+
+/** Key of the advisory lock that is held while the tables are created. */
+const creating = 0x54656e61
+
+/** Options of {@link open}. */
+export interface Options extends PostgresClient.Options {
+  /** Clock of the ledger, in milliseconds since 1970. Defaults to the clock of the server. */
+  readonly clock?: Effect.Effect<number> | undefined
+}
+
+const serverTime = "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)"
+
+/** Refusal as the function of the database describes it. */
+interface Refusal {
+  readonly _tag: "Spent"
+  readonly field: string
+  readonly day: string
+}
+
+const toDecision = (found: Exclude<Decision, { readonly _tag: "Spent" }> | Refusal, now: number): Decision => {
+  if (found._tag !== "Spent") return found
+  const period = found.field.startsWith("month") ? "month" : "day"
+  return {
+    _tag: "Spent",
+    period,
+    kind: found.field.endsWith("Tokens") ? "tokens" : "cost",
+    freeAt: findNextStart(period, Math.max(now, Date.parse(found.day)))
+  }
+}
+
+/** Opens the ledger in a database, and creates its tables if they are missing. It is closed with the scope. */
+export const open = Effect.fnUntraced(function* ({
+  clock,
+  ...options
+}: Options): Effect.fn.Return<Service, SessionStoreError, Scope.Scope> {
+  const run = <A, R>(
+    operation: string,
+    effect: Effect.Effect<A, SqlError, R>
+  ): Effect.Effect<A, SessionStoreError, R> =>
+    Effect.mapError(
+      effect,
+      (error) =>
+        new SessionStoreError({
+          operation,
+          message: PostgresFailure.describe(options.url, error),
+          cause: error.reason.cause
+        })
+    )
+  const sql = yield* run("open", PostgresClient.open(options))
+  yield* run(
+    "open",
+    sql.transaction(
+      Effect.gen(function* () {
+        yield* sql`SELECT pg_advisory_xact_lock(${creating})`
+        yield* sql.unsafe(`CREATE SCHEMA IF NOT EXISTS "${PostgresClient.readSchemaName(options.url)}"`)
+        for (const statement of [...tables, settleFunction, reserveFunction, enterFunction])
+          yield* sql.unsafe(statement)
+      })
+    )
+  )
+  const withTime = <A, E>(body: (at: number | undefined) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    clock === undefined ? body(undefined) : Effect.flatMap(clock, body)
+  const time = (at: number | undefined) => (at === undefined ? sql.literal(serverTime) : sql`CAST(${at} AS BIGINT)`)
+  const settle = (tenant: string, settled: ReadonlyArray<Settlement>) =>
+    withTime(
+      (at) => sql<{ readonly day: string }>`
+        SELECT * FROM tenant_settle(${tenant}, CAST(${JSON.stringify(settled)} AS JSONB), ${time(at)})`
+    )
+  const reserve = (request: ReserveRequest) =>
+    withTime((at) =>
+      Effect.map(
+        sql<{ readonly found: Refusal | Exclude<Decision, { readonly _tag: "Spent" }>; readonly now: number }>`
+          SELECT tenant_reserve(CAST(${JSON.stringify(request)} AS JSONB), ${time(at)}) AS found, ${time(at)} AS now`,
+        ([row]): Decision =>
+          row === undefined ? { _tag: "Paced", waitMillis: 1000 } : toDecision(row.found, Number(row.now))
+      )
+    )
+  return {
+    reserve: (request) => run("reserve", sql.waiting(reserve(request))),
+    settle: (tenant, settled) => run("settle", Effect.asVoid(sql.waiting(settle(tenant, settled)))),
+    renew: (ids, expiresIn) =>
+      run(
+        "renew",
+        withTime((at) =>
+          Effect.asVoid(sql`
+            WITH places AS (
+              UPDATE tenant_places SET expires_at = ${time(at)} + CAST(${expiresIn} AS BIGINT)
+              WHERE id IN ${sql.in(ids)}
+            )
+            UPDATE tenant_reservations SET expires_at = ${time(at)} + CAST(${expiresIn} AS BIGINT)
+            WHERE id IN ${sql.in(ids)} AND NOT is_counted`)
+        )
+      ),
+    balance: (tenant) =>
+      run(
+        "balance",
+        Effect.gen(function* () {
+          yield* settle(tenant, [])
+          const [row] = yield* sql<Record<string, number | string>>`
+            SELECT s.*, COALESCE(r.tokens, 0) AS held_tokens, COALESCE(r.nanos, 0) AS held_nanos FROM tenant_sums s
+            LEFT JOIN (SELECT CAST(sum(tokens) AS BIGINT) AS tokens, CAST(sum(nanos) AS BIGINT) AS nanos
+              FROM tenant_reservations WHERE tenant = ${tenant} AND NOT is_counted) r ON TRUE
+            WHERE tenant = ${tenant}`
+          const read = (name: string): number => Number(row?.[name] ?? 0)
+          const amounts = (prefix: string) => ({ tokens: read(`${prefix}_tokens`), nanos: read(`${prefix}_nanos`) })
+          return {
+            day: String(row?.["day"] ?? ""),
+            spentToday: amounts("day"),
+            spentThisMonth: amounts("month"),
+            reserved: amounts("held")
+          }
+        })
+      ),
+    usage: ({ from = "0000", tenant = null, to = "9999" } = {}) =>
+      run(
+        "usage",
+        sql<UsageRow>`
+          SELECT tenant, day, model, calls, input_tokens AS "inputTokens", output_tokens AS "outputTokens", nanos
+          FROM tenant_usage WHERE day >= ${from} AND day <= ${to}
+          AND (CAST(${tenant} AS TEXT) IS NULL OR tenant = ${tenant}) ORDER BY day, tenant, model`
+      ),
+    enter: (tenant, id, most, expiresIn) =>
+      run(
+        "enter",
+        withTime((at) =>
+          Effect.map(
+            sql<{ readonly entered: boolean }>`
+              SELECT tenant_enter(${tenant}, ${id}, CAST(${most} AS BIGINT), CAST(${expiresIn} AS BIGINT), ${time(at)})
+              AS entered`,
+            ([row]) => row?.entered === true
+          )
+        )
+      ),
+    leave: (id) => run("leave", Effect.asVoid(sql`DELETE FROM tenant_places WHERE id = ${id}`)),
+    remove: (tenant) =>
+      run(
+        "remove",
+        Effect.asVoid(sql`
+          WITH a AS (DELETE FROM tenant_sums WHERE tenant = ${tenant}),
+            b AS (DELETE FROM tenant_reservations WHERE tenant = ${tenant}),
+            c AS (DELETE FROM tenant_places WHERE tenant = ${tenant})
+          DELETE FROM tenant_usage WHERE tenant = ${tenant}`)
+      )
+  }
+})

@@ -1,0 +1,88 @@
+/**
+ * Arithmetic of the ledger: sums of the current day and month, and the decision about a reservation. The stores in
+ * memory and in SQLite use it directly; the function in `PostgresTenantLedger` does the same in SQL.
+ */
+import { type Amounts, add, dayOf, findNextStart, nothing } from "../../base/domain/Tenant.ts"
+import type { Decision, ReserveRequest, Spent } from "./TenantLedgerPort.ts"
+
+/** Sums of a tenant in its current day and month. */
+export interface Sums {
+  readonly day: string
+  readonly today: Amounts
+  readonly month: Amounts
+  /** Minute, counted from 1970, and the number of calls that began in it. */
+  readonly minute: number
+  readonly calls: number
+}
+
+/** Sums of a tenant without usage. */
+export const makeSums = (at: number): Sums => ({ day: dayOf(at), today: nothing, month: nothing, minute: 0, calls: 0 })
+
+const monthOf = (day: string): string => day.slice(0, 7)
+
+/** Begins a new day, month or minute if one has passed. An earlier time leaves the sums unchanged. */
+export const advance = (sums: Sums, at: number): Sums => {
+  const day = dayOf(at)
+  const minute = Math.floor(at / 60_000)
+  const timed = minute > sums.minute ? { ...sums, minute, calls: 0 } : sums
+  if (day <= sums.day) return timed
+  return { ...timed, day, today: nothing, month: monthOf(day) === monthOf(sums.day) ? timed.month : nothing }
+}
+
+/** Adds amounts to both periods. */
+export const addSpent = (sums: Sums, amounts: Amounts): Sums => ({
+  ...sums,
+  today: add(sums.today, amounts),
+  month: add(sums.month, amounts)
+})
+
+/** Room for a call within one limit, in output tokens. */
+interface Room extends Pick<Spent, "period" | "kind"> {
+  readonly output: number
+}
+
+const findRooms = (
+  { month, today }: Sums,
+  reserved: Amounts,
+  { limits, outputNanos, prompt, wantedOutput }: ReserveRequest
+): ReadonlyArray<Room> => {
+  const byTokens = (limit: number | undefined, spent: Amounts): number =>
+    limit === undefined ? wantedOutput : limit - spent.tokens - reserved.tokens - prompt.tokens
+  const byNanos = (limit: number | undefined, spent: Amounts): number => {
+    if (limit === undefined) return wantedOutput
+    const left = limit - spent.nanos - reserved.nanos - prompt.nanos
+    return outputNanos > 0 ? Math.floor(left / outputNanos) : left >= 0 ? wantedOutput : -1
+  }
+  return [
+    { period: "month", kind: "tokens", output: byTokens(limits.monthTokens, month) },
+    { period: "month", kind: "cost", output: byNanos(limits.monthNanos, month) },
+    { period: "day", kind: "tokens", output: byTokens(limits.dayTokens, today) },
+    { period: "day", kind: "cost", output: byNanos(limits.dayNanos, today) }
+  ]
+}
+
+/** Decides about a reservation. `reserved` is the sum of the calls in flight. */
+export const decide = (sums: Sums, reserved: Amounts, request: ReserveRequest, at: number): Decision => {
+  const rooms = findRooms(sums, reserved, request)
+  const spent = rooms.find(({ output }) => output < request.leastOutput)
+  // A period that began later than this clock says ends later, too.
+  const now = Math.max(at, Date.parse(sums.day))
+  if (spent !== undefined)
+    return { _tag: "Spent", period: spent.period, kind: spent.kind, freeAt: findNextStart(spent.period, now) }
+  const { callsPerMinute } = request.limits
+  if (callsPerMinute !== undefined && sums.calls >= callsPerMinute)
+    return { _tag: "Paced", waitMillis: Math.max(1, (sums.minute + 1) * 60_000 - at) }
+  return { _tag: "Reserved", output: Math.min(request.wantedOutput, ...rooms.map(({ output }) => output)) }
+}
+
+/** Counts the beginning of a call. */
+export const countCall = (sums: Sums): Sums => ({ ...sums, calls: sums.calls + 1 })
+
+/** Amounts that a reservation holds. */
+export const computeHeld = ({ outputNanos, prompt }: ReserveRequest, output: number): Amounts => ({
+  tokens: prompt.tokens + output,
+  nanos: prompt.nanos + Math.ceil(output * outputNanos)
+})
+
+/** Time after its end for which an expired reservation can still be settled, in milliseconds. */
+export const keptMillis = 86_400_000

@@ -1,0 +1,312 @@
+// The ledgers of tenants: the same decisions in memory, in SQLite and in Postgres, limits that no calls in flight
+// overrun, and processes that die.
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/testing/TestClock"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Memory from "../../../src/store/tenants/MemoryTenantLedger.ts"
+import * as Postgres from "../../../src/store/tenants/PostgresTenantLedger.ts"
+import * as Sqlite from "../../../src/store/tenants/SqliteTenantLedger.ts"
+import type { ReserveRequest, Service, Settlement } from "../../../src/store/tenants/TenantLedgerPort.ts"
+import { missing, type Server, startServer } from "../../support/postgresServer.ts"
+
+let server: Server | undefined
+let folder = ""
+let count = 0
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "hermes-tenants-"))
+  if (missing === undefined) server = await startServer()
+})
+
+afterAll(async () => {
+  await server?.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Ledgers without entries, by the name of the store. */
+// Their pools have timers: the clock is set before they are opened.
+const openAll = Effect.gen(function* () {
+  const number = ++count
+  const ledgers: Array<readonly [name: string, ledger: Service]> = [
+    ["memory", Memory.make()],
+    ["sqlite", yield* Sqlite.open(join(folder, `${number}.db`))]
+  ]
+  if (server !== undefined) {
+    const url = Redacted.make(server.url(`tenants_${number}`))
+    ledgers.push(["postgres", yield* Postgres.open({ url, clock: Clock.currentTimeMillis })])
+  }
+  return ledgers
+})
+
+const request = (id: string, more: Partial<ReserveRequest> = {}): ReserveRequest => ({
+  tenant: "acme",
+  id,
+  limits: { dayTokens: 1000 },
+  prompt: { tokens: 100, nanos: 10_000 },
+  outputNanos: 600,
+  leastOutput: 10,
+  wantedOutput: 200,
+  expiresIn: 60_000,
+  settled: [],
+  ...more
+})
+
+const settlement = (id: string, more: Partial<Settlement> = {}): Settlement => ({
+  id,
+  model: "m",
+  inputTokens: 80,
+  outputTokens: 20,
+  nanos: 20_000,
+  ...more
+})
+
+/** Runs the same operations on all ledgers, and returns the results of the first if all are equal. */
+const onAll = <A>(
+  ledgers: ReadonlyArray<readonly [string, Service]>,
+  body: (ledger: Service) => Effect.Effect<A, unknown>
+) =>
+  Effect.gen(function* () {
+    const results: Array<A> = []
+    for (const [name, ledger] of ledgers) {
+      const result = yield* Effect.orDie(body(ledger))
+      if (results.length > 0) assert.deepStrictEqual(result, results[0], name)
+      results.push(result)
+    }
+    return results[0] as A
+  })
+
+/** Numbers that look random and follow from a seed. */
+const makeRandom = (seed: number) => () => {
+  seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
+  return seed / 2 ** 32
+}
+
+describe("ledgers of tenants", () => {
+  it("were compared on Postgres, too, where the machine has one", () => {
+    assert.strictEqual(server === undefined, missing !== undefined)
+  })
+
+  it.effect(
+    "reserve the largest cost, shrink the last answer to the room that is left, and name the end of the period",
+    () =>
+      Effect.gen(function* () {
+        yield* TestClock.setTime(Date.UTC(2026, 10, 30, 12))
+        const ledgers = yield* openAll
+        const decisions = yield* onAll(ledgers, (ledger) =>
+          Effect.forEach(["a", "b", "c", "d", "e"], (id) => ledger.reserve(request(id)))
+        )
+        assert.deepStrictEqual(decisions, [
+          { _tag: "Reserved", output: 200 },
+          { _tag: "Reserved", output: 200 },
+          { _tag: "Reserved", output: 200 },
+          // 900 of 1,000 are held: no room for a prompt of 100 and an answer of 10.
+          { _tag: "Spent", period: "day", kind: "tokens", freeAt: Date.UTC(2026, 11, 1) },
+          { _tag: "Spent", period: "day", kind: "tokens", freeAt: Date.UTC(2026, 11, 1) }
+        ])
+        const after = yield* onAll(ledgers, (ledger) =>
+          Effect.gen(function* () {
+            const decision = yield* ledger.reserve(
+              request("f", { settled: [settlement("a"), settlement("b"), settlement("a")] })
+            )
+            yield* ledger.settle("acme", [settlement("b"), settlement("unknown")])
+            return { decision, balance: yield* ledger.balance("acme"), usage: yield* ledger.usage() }
+          })
+        )
+        assert.deepStrictEqual(after, {
+          decision: { _tag: "Reserved", output: 200 },
+          balance: {
+            day: "2026-11-30",
+            spentToday: { tokens: 200, nanos: 40_000 },
+            spentThisMonth: { tokens: 200, nanos: 40_000 },
+            reserved: { tokens: 600, nanos: 2 * (10_000 + 120_000) }
+          },
+          usage: [
+            {
+              tenant: "acme",
+              day: "2026-11-30",
+              model: "m",
+              calls: 2,
+              inputTokens: 160,
+              outputTokens: 40,
+              nanos: 40_000
+            }
+          ]
+        })
+      })
+  )
+
+  it.effect("begin a new day and month, and never go back", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 30, 23, 59))
+      const ledgers = yield* openAll
+      const limits = { dayTokens: 300, monthNanos: 200_000 }
+      const reserveAndSettle = (ledger: Service, id: string) =>
+        Effect.tap(
+          ledger.reserve(request(id, { limits })),
+          ledger.settle("acme", [settlement(id, { nanos: 150_000, inputTokens: 250 })])
+        )
+      yield* onAll(ledgers, (ledger) => reserveAndSettle(ledger, "a"))
+      assert.deepStrictEqual(
+        yield* onAll(ledgers, (ledger) => ledger.reserve(request("b", { limits: { monthNanos: 160_000 } }))),
+        { _tag: "Spent", period: "month", kind: "cost", freeAt: Date.UTC(2026, 11, 1) }
+      )
+      yield* TestClock.setTime(Date.UTC(2026, 11, 1, 0, 1))
+      assert.deepStrictEqual(yield* onAll(ledgers, (ledger) => ledger.reserve(request("c", { limits }))), {
+        _tag: "Reserved",
+        output: 200
+      })
+      assert.strictEqual((yield* onAll(ledgers, (ledger) => ledger.balance("acme"))).day, "2026-12-01")
+    })
+  )
+
+  it.effect("count what a dead process held as spent, and correct it when its settlement comes", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 10))
+      const ledgers = yield* openAll
+      yield* onAll(ledgers, (ledger) => ledger.reserve(request("dead")))
+      yield* onAll(ledgers, (ledger) => ledger.reserve(request("alive")))
+      yield* TestClock.adjust("50 seconds")
+      yield* onAll(ledgers, (ledger) => ledger.renew(["alive"], 60_000))
+      yield* TestClock.adjust("20 seconds")
+      const expired = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual(
+        [expired.spentToday, expired.reserved],
+        [
+          { tokens: 300, nanos: 130_000 },
+          { tokens: 300, nanos: 130_000 }
+        ]
+      )
+      yield* onAll(ledgers, (ledger) => ledger.settle("acme", [settlement("dead")]))
+      const corrected = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual(corrected.spentToday, { tokens: 100, nanos: 20_000 })
+    })
+  )
+
+  it.effect("pace calls by the minute, and bound the places of runs", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 10, 8, 0, 20))
+      const ledgers = yield* openAll
+      const limits = { callsPerMinute: 2 }
+      const paced = yield* onAll(ledgers, (ledger) =>
+        Effect.forEach(["a", "b", "c"], (id) => ledger.reserve(request(id, { limits })))
+      )
+      assert.deepStrictEqual(paced[2], { _tag: "Paced", waitMillis: 40_000 })
+      yield* TestClock.adjust("40 seconds")
+      assert.strictEqual((yield* onAll(ledgers, (ledger) => ledger.reserve(request("c", { limits }))))._tag, "Reserved")
+      const enter = (id: string) => (ledger: Service) => ledger.enter("acme", id, 1, 60_000)
+      assert.isTrue(yield* onAll(ledgers, enter("one")))
+      assert.isTrue(yield* onAll(ledgers, enter("one")))
+      assert.isFalse(yield* onAll(ledgers, enter("two")))
+      yield* onAll(ledgers, (ledger) => ledger.leave("one"))
+      assert.isTrue(yield* onAll(ledgers, enter("two")))
+      yield* TestClock.adjust("2 minutes")
+      assert.isTrue(yield* onAll(ledgers, enter("three")))
+    })
+  )
+
+  it.effect("remove everything of a tenant, and nothing of another", () =>
+    Effect.gen(function* () {
+      const ledgers = yield* openAll
+      for (const tenant of ["acme", "globex"]) {
+        yield* onAll(ledgers, (ledger) => ledger.reserve(request(`${tenant}-1`, { tenant })))
+        yield* onAll(ledgers, (ledger) =>
+          ledger.reserve(request(`${tenant}-2`, { tenant, settled: [settlement(`${tenant}-1`)] }))
+        )
+        yield* onAll(ledgers, (ledger) => ledger.enter(tenant, `run-${tenant}`, 1, 60_000))
+      }
+      yield* onAll(ledgers, (ledger) => ledger.remove("acme"))
+      const left = yield* onAll(ledgers, (ledger) =>
+        Effect.all({
+          acme: ledger.balance("acme"),
+          globex: ledger.balance("globex"),
+          usage: ledger.usage(),
+          free: ledger.enter("acme", "other", 1, 60_000),
+          taken: ledger.enter("globex", "other-2", 1, 60_000)
+        })
+      )
+      assert.deepStrictEqual([left.acme.spentThisMonth.tokens, left.acme.reserved.tokens], [0, 0])
+      assert.deepStrictEqual([left.globex.spentThisMonth.tokens, left.globex.reserved.tokens], [100, 300])
+      assert.deepStrictEqual(
+        left.usage.map(({ tenant }) => tenant),
+        ["globex"]
+      )
+      assert.deepStrictEqual([left.free, left.taken], [true, false])
+    })
+  )
+
+  it.effect("decide alike over random operations of several tenants", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 30, 20))
+      const ledgers = yield* openAll
+      const random = makeRandom(7)
+      const open: Array<readonly [tenant: string, id: string]> = []
+      for (let step = 0; step < 400; step++) {
+        const tenant = random() < 0.5 ? "acme" : "globex"
+        const settled = open.splice(0, Math.floor(random() * 2)).filter(([owner]) => owner === tenant)
+        const more: Partial<ReserveRequest> = {
+          tenant,
+          limits: { dayTokens: 20_000, monthTokens: 45_000, dayNanos: 9_000_000, callsPerMinute: 40 },
+          prompt: { tokens: Math.floor(random() * 800), nanos: Math.floor(random() * 90_000) },
+          outputNanos: random() < 0.2 ? 0 : 0.5 + random() * 900,
+          wantedOutput: 20 + Math.floor(random() * 900),
+          settled: settled.map(([, id]) =>
+            settlement(id, { inputTokens: Math.floor(random() * 700), nanos: Math.floor(random() * 300_000) })
+          )
+        }
+        const decision = yield* onAll(ledgers, (ledger) => ledger.reserve(request(`r${step}`, more)))
+        if (decision._tag === "Reserved") open.push([tenant, `r${step}`])
+        if (random() < 0.3) yield* TestClock.adjust(Math.floor(random() * 40 * 60_000))
+        if (step % 20 === 0) yield* onAll(ledgers, (ledger) => ledger.balance(tenant))
+      }
+      const usage = yield* onAll(ledgers, (ledger) => ledger.usage({ from: "2026-11-30" }))
+      assert.isAbove(usage.length, 1)
+    })
+  )
+
+  it.effect("are never overrun by calls in flight, and leave less than a twentieth unused", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 10))
+      const ledgers = yield* openAll
+      for (const [name, ledger] of ledgers) {
+        const random = makeRandom(name.length)
+        let spent = 0
+        const budget = 200_000
+        const run = (index: number) =>
+          Effect.gen(function* () {
+            for (let call = 0; ; call++) {
+              const id = `${index}-${call}`
+              const decision = yield* ledger.reserve(
+                request(id, { limits: { dayTokens: budget }, prompt: { tokens: 300, nanos: 0 }, wantedOutput: 800 })
+              )
+              if (decision._tag !== "Reserved") return
+              const held = 300 + decision.output
+              // The call is in flight. One in ten dies, having cost all that it could.
+              yield* Effect.yieldNow
+              const isKilled = random() < 0.1
+              const outputTokens = isKilled ? decision.output : Math.floor(random() * decision.output)
+              spent += 300 + outputTokens
+              assert.isAtMost(300 + outputTokens, held)
+              if (isKilled) return
+              yield* ledger.settle("acme", [settlement(id, { inputTokens: 300, outputTokens })])
+            }
+          })
+        yield* Effect.forEach(
+          Array.from({ length: 200 }, (_, index) => index),
+          run,
+          { concurrency: "unbounded" }
+        )
+        // Others use the rest.
+        for (let index = 1000; index < 1010; index++) yield* run(index)
+        assert.isAtMost(spent, budget, name)
+        assert.isAtLeast(spent, budget * 0.95, name)
+        const { reserved, spentToday } = yield* ledger.balance("acme")
+        assert.isAtMost(reserved.tokens + spentToday.tokens, budget, name)
+      }
+    })
+  )
+})
