@@ -88,7 +88,7 @@ describe("the package", () => {
         )
       ).toSorted()
     const ofLoop = modulesOf("kit/entry/agent")
-    assert.strictEqual(ofLoop.length, 39)
+    assert.strictEqual(ofLoop.length, 40)
     const isOfNode = (name: string): boolean => name.startsWith("#node/")
     const ofRoot = modulesOf("index").filter((name) => !ofLoop.includes(name))
     assert.strictEqual(

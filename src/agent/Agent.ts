@@ -23,62 +23,53 @@
  *
  * Source: `ARCHITECTURE.md` §4 and §5.
  */
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import {
-  type AgentError,
-  type ConfigError,
-  InvalidInput,
-  type SessionBusy,
-  type SessionStoreError
-} from "../base/domain/AgentError.ts"
-import * as Ids from "../base/domain/Ids.ts"
+import type { AgentError, ConfigError, SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
 import { RunRecorder } from "../base/domain/RunRecorder.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
-import * as Hooks from "../hooks/Hooks.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import * as EntryServices from "../middleware/EntryServices.ts"
-import * as Stack from "../middleware/Stack.ts"
 import type { Output } from "../base/domain/AnswerFormat.ts"
-import { MemoryProvider } from "../base/domain/MemoryProvider.ts"
-import { type PromptLayer, PromptSources } from "../tools/prompt/SystemPrompt.ts"
-import { CompactionPort } from "../models/routing/CompactionPort.ts"
+import type { PromptLayer } from "../tools/prompt/SystemPrompt.ts"
 import { ModelRouter } from "../models/routing/ModelRouter.ts"
-import * as ContextCopy from "../store/ContextCopy.ts"
-import { RunRecord } from "../store/RunRecord.ts"
-import * as SessionChain from "../store/SessionChain.ts"
-import { SessionMaintenance } from "../store/SessionMaintenance.ts"
 import { SessionStore } from "../store/SessionStore.ts"
-import * as Approvals from "../tools/Approvals.ts"
-import { FileState } from "../tools/builtin/file/FileState.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
-import { UsageAccounts } from "./Budget.ts"
+import * as AgentParts from "./AgentParts.ts"
+import * as OwnedSessions from "./OwnedSessions.ts"
+import type { SessionEnd } from "./OwnedSessions.ts"
 import * as AgentSpans from "./AgentSpans.ts"
-import * as AnswerValue from "./AnswerValue.ts"
 import * as CallTool from "./CallTool.ts"
 import * as BackgroundReview from "./BackgroundReview.ts"
 import * as EventHandoff from "./EventHandoff.ts"
 import * as ContextFit from "./ContextFit.ts"
-import * as Continuation from "./Continuation.ts"
-import { Children, make as makeChildren } from "./Children.ts"
 import * as RunEnd from "./RunEnd.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
-import { emit, type Lineage, noteEnd } from "./RunState.ts"
+import { addRunDetails, emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
-import type { AgentSettings, EventOf, OutputInput, ResultOf, RunInput, RunOptions, StartOptions } from "./RunInput.ts"
-import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
+import type {
+  AgentSettings,
+  EventOf,
+  NoOutputInput,
+  OptionalValue,
+  OutputInput,
+  RequiredOutputInput,
+  ResultOf,
+  RunInput,
+  RunOptions,
+  StartOptions
+} from "./RunInput.ts"
+import { type MiddlewareFailure, Services } from "./Services.ts"
 import * as Tenancy from "./Tenancy.ts"
 import * as SessionOpening from "./SessionOpening.ts"
-import * as StopTools from "./StopTools.ts"
+export type { SessionEnd } from "./OwnedSessions.ts"
 export type { AgentSettings, RunInput } from "./RunInput.ts"
 
 /** Number of events by which a slow reader of {@link Service.stream} may lag before the run waits for it. */
@@ -89,15 +80,21 @@ const streamBuffer = 256
  * middleware and hooks read from each run, and `Value` is the value in which a run ends if the agent has an `output`
  * schema, whose JSON has the type `ValueJson`.
  */
-export interface Service<out E = never, R = never, out Value = unknown, out ValueJson = unknown> {
+export interface Service<out E = never, R = never, Value = unknown, ValueJson = unknown> {
   /** Runs the agent. With an `output` schema, the result carries the decoded `value`. */
-  readonly run: <A = Value, I = ValueJson>(
-    input: RunInput<R> & OutputInput<A, I>
-  ) => Effect.Effect<ResultOf<A>, AgentError | E>
+  readonly run: {
+    (input: RunInput<R> & NoOutputInput): Effect.Effect<ResultOf<Value>, AgentError | E>
+    <A, I>(input: RunInput<R> & RequiredOutputInput<A, I>): Effect.Effect<ResultOf<A>, AgentError | E>
+    <A, I>(input: RunInput<R> & OutputInput<A, I>): Effect.Effect<ResultOf<OptionalValue<A, Value>>, AgentError | E>
+  }
   /** Events of a run, ending with `RunFinished`. Ending the stream early interrupts the run. */
-  readonly stream: <A = Value, I = ValueJson>(
-    input: RunInput<R> & OutputInput<A, I>
-  ) => Stream.Stream<EventOf<A, I>, AgentError | E>
+  readonly stream: {
+    (input: RunInput<R> & NoOutputInput): Stream.Stream<EventOf<Value, ValueJson>, AgentError | E>
+    <A, I>(input: RunInput<R> & RequiredOutputInput<A, I>): Stream.Stream<EventOf<A, I>, AgentError | E>
+    <A, I>(
+      input: RunInput<R> & OutputInput<A, I>
+    ): Stream.Stream<EventOf<OptionalValue<A, Value>, OptionalValue<I, ValueJson>>, AgentError | E>
+  }
   /** Runs a tool outside of any run, in the same way as a call by a model; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
@@ -125,25 +122,8 @@ export interface Service<out E = never, R = never, out Value = unknown, out Valu
   readonly deleteSession: (sessionId: string) => Effect.Effect<boolean, SessionBusy | SessionStoreError>
 }
 
-/** The last run of a session. */
-interface LastRun {
-  readonly turnId: Ids.TurnId
-  /** False if the session and its record were removed. */
-  readonly isStored: boolean
-}
-
-/** Details of the end of a session. */
-export interface SessionEnd {
-  readonly reason: "shutdown" | "session_boundary" | "new_session" | "session_expired" | "compression"
-  /** Session that replaces the ended one. */
-  readonly next?: string | undefined
-}
-
 /** The agent of a runtime. Applications whose middleware adds failures define a separate key for their agent. */
 export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agent/Agent") {}
-
-/** Maximum number of open sessions of an agent. One more closes the session that was idle longest. */
-const maxOpenSessions = 1000
 
 /** Parts of an agent that are not services in its context. */
 export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> extends AgentSettings {
@@ -192,156 +172,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 > =>
   RunContext.deferKeys(
     Effect.gen(function* () {
-      const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks)) ?? (yield* Hooks.make())
-      const registry = yield* ToolRegistry
-      // All additions are known when the agent is built.
-      yield* hooks.settle
-      yield* registry.settle
-      const subAgents = settings.delegation?.agents ?? []
-      yield* StopTools.warnUnknown(
-        [settings, ...subAgents.map((one) => one.settings)].flatMap((one) => one?.stopTools ?? []),
-        registry
-      )
-      const stacked = [...outermost, ...(yield* Middleware.arrangeEntries(middleware ?? []))]
-      const services: AgentServices = {
-        router: yield* ModelRouter,
-        registry,
-        store: yield* SessionStore,
-        record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
-        interceptors: { stack: yield* Stack.makeChecked(stacked), hooks },
-        // Without an approver, calls that need approval do not run.
-        approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () =>
-          Approvals.makeUnattended(hooks)
-        ),
-        compaction: yield* CompactionPort,
-        children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
-        accounts: Option.getOrUndefined(yield* Effect.serviceOption(UsageAccounts)),
-        files: Option.getOrUndefined(yield* Effect.serviceOption(FileState)),
-        memory: yield* MemoryProvider,
-        promptSources: yield* PromptSources,
-        settings
-      }
-      /** Services for the runs of each sub-agent: its own settings, and its middleware inside the shared middleware. */
-      const ofSubAgents = new Map<string, AgentServices>()
-      for (const one of subAgents) {
-        ofSubAgents.set(one.name, {
-          ...services,
-          settings: {
-            ...settings,
-            identity: undefined,
-            instructions: undefined,
-            temperature: undefined,
-            stopTools: undefined,
-            output: undefined,
-            ...one.settings
-          },
-          interceptors: { stack: yield* Stack.makeChecked([...stacked, ...(one.middleware ?? [])]), hooks }
-        })
-      }
-      const selectServices = (lineage: Lineage | undefined): AgentServices =>
-        (lineage?.agent === undefined ? undefined : ofSubAgents.get(lineage.agent)) ?? services
+      const { selectServices, services } = yield* AgentParts.collectServices(settings, outermost, middleware ?? [])
       const built = yield* Effect.context<Middleware.Needs<Middlewares>>()
       const needs = Context.add(built, EntryServices.AgentContext, built)
-      const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
-
-      /**
-       * Sessions of top-level runs with their last run, the most recent last.
-       */
-      const open = new Map<string, LastRun>()
-      const noteRemoval = (sessionId: string): void => {
-        const last = open.get(sessionId)
-        if (last !== undefined) open.set(sessionId, { ...last, isStored: false })
-      }
-      yield* services.store.dropped?.((ids) => ids.forEach(noteRemoval)) ?? Effect.void
-
-      /** Records the end of a session. The end of a session that is not stored any more is only told to listeners. */
-      const recordEnd = (sessionId: Ids.SessionId, last: LastRun | undefined, reason: string): Effect.Effect<void> => {
-        const { record } = services
-        const write = last?.isStored === false ? record?.announce : record?.append
-        return write === undefined || last === undefined
-          ? Effect.void
-          : Effect.flatMap(Clock.currentTimeMillis, (at) =>
-              write([{ sessionId, turnId: last.turnId, at, event: { _tag: "SessionEnded", reason } }])
-            )
-      }
-
       const memories = yield* MemoryTurns.makeNotifier
 
-      const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
-        Effect.suspend(() => {
-          const last = open.get(sessionId)
-          open.delete(sessionId)
-          const old = Ids.SessionId.make(sessionId)
-          const told = hooks.emit("on_session_finalize", () => ({
-            session_id: old,
-            platform: settings.platform ?? "library",
-            reason,
-            ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
-          }))
-          const remembered = Effect.provideService(memories.ended(old), Services, services)
-          return Effect.andThen(Effect.andThen(told, remembered), recordEnd(old, last, reason))
-        })
-      const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
-        Effect.suspend(() => {
-          open.delete(sessionId)
-          open.set(sessionId, { turnId, isStored: true })
-          const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !active.has(id)) : undefined
-          return idle === undefined ? Effect.void : finalize(idle, { reason: "session_expired" })
-        })
-
-      const stop: Service["stop"] = (sessionId) =>
-        Effect.suspend(() => {
-          const stopped = active.get(sessionId)
-          return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
-        })
-
-      /** Continues a compacted session in a new one: notifies the listeners and replaces the old session. */
-      const continueInNewSession = (
-        opened: RunStart.OpenedRun,
-        input: SessionOpening.PromptInput & Pick<RunOptions, "systemPrompt">,
-        reason: string
-      ) =>
-        Effect.tap(Continuation.make(opened, input, reason), (next) => {
-          const { platform, sessionId: old } = opened.run
-          if (next === undefined) return Effect.void
-          return Effect.gen(function* () {
-            yield* finalize(old, { reason: "compression", next })
-            yield* hooks.emit("on_session_reset", () => ({
-              session_id: next,
-              platform,
-              reason: "compression",
-              old_session_id: old,
-              new_session_id: next
-            }))
-            yield* keepOpen(next, ContextCopy.makeCompressionTurnId(next))
-          })
-        })
-
-      /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
-      const ownSession = Effect.fnUntraced(function* (asked: string | undefined) {
-        if (asked === "")
-          return yield* new InvalidInput({ message: "the session id is empty: leave it out, or name one" })
-        const stopped = Deferred.makeUnsafe<void, SessionBusy>()
-        const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
-          const { lost } = yield* services.store.acquire(id)
-          yield* Effect.acquireRelease(
-            Effect.sync(() => active.set(id, stopped)),
-            () => Effect.sync(() => active.delete(id))
-          )
-          if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
-        })
-        let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
-        yield* acquireOwnership(id)
-        // Only the owner knows the newest session: a run that ends may create a continuation.
-        let next = asked === undefined ? id : yield* services.store.newest(id)
-        while (next !== id) {
-          id = next
-          yield* acquireOwnership(id)
-          next = yield* services.store.newest(id)
-        }
-        return { id, stopped }
-      })
-
+      const sessions = yield* OwnedSessions.makeSessions(services, memories)
       const compact = ({
         focus,
         keepExchanges,
@@ -349,7 +185,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError> =>
         Effect.scoped(
           Effect.gen(function* () {
-            const { id } = yield* ownSession(input.sessionId)
+            const { id } = yield* sessions.acquireSession(input.sessionId)
             const session = Option.getOrUndefined(yield* services.store.get(id))
             if (session === undefined || session.messageCount === 0) {
               const nothing = { messages: 0, tokens: 0 }
@@ -363,8 +199,9 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               Effect.ensuring(recorder?.flush ?? Effect.void)
             )
             const sessionId =
-              (yield* Effect.uninterruptible(continueInNewSession(opened, input, session.endReason ?? "compacted"))) ??
-              id
+              (yield* Effect.uninterruptible(
+                sessions.continueInNewSession(opened, input, session.endReason ?? "compacted")
+              )) ?? id
             return {
               sessionId,
               before,
@@ -399,16 +236,16 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         const own = selectServices(lineage)
         const conducted = Effect.scoped(
           Effect.gen(function* () {
-            const { id, stopped } = yield* ownSession(input.sessionId)
+            const { id, stopped } = yield* sessions.acquireSession(input.sessionId)
             const prepared = yield* RunStart.prepare(id, input, lineage)
             const conductRun = (opened: RunStart.OpenedRun) =>
               // A child's session is closed when the child ends.
               Effect.andThen(
-                lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void,
+                lineage === undefined ? sessions.keepOpen(id, opened.run.turnId) : Effect.void,
                 memories.listening(
                   opened.run,
                   input,
-                  RunConduct.conduct(opened, input, stopped, { run: startRun, stop })
+                  RunConduct.conduct(opened, input, stopped, { run: startRun, stop: sessions.stop })
                 )
               )
             const { run } = prepared.opened
@@ -425,7 +262,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                   const ended = RunLifecycle.end(run, exit)
                   return output === undefined
                     ? ended
-                    : Effect.flatMap(ended, (result) => restore(AnswerValue.attachValue(run, output, result)))
+                    : Effect.flatMap(ended, (result) => restore(output.attachValue(run, result)))
                 }
               ).pipe(
                 Effect.onExit(RunEnd.announceEnd(run)),
@@ -434,8 +271,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                 Effect.provideService(RunRecorder, run.recorder),
                 Effect.exit,
                 Effect.flatMap((exit) =>
-                  Effect.flatMap(continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)), (next) =>
-                    Effect.map(exit, (end) => (next === undefined ? end : { ...end, sessionId: next }))
+                  Effect.flatMap(
+                    sessions.continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)),
+                    (next) =>
+                      Effect.map(exit, (end) =>
+                        addRunDetails(run, next === undefined ? end : { ...end, sessionId: next })
+                      )
                   )
                 ),
                 Effect.tap((finished) => restore(emit(run, finished))),
@@ -515,22 +356,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           Effect.provideService(SessionOpening.buildPromptLayers(input), Services, services)
         )
 
-      const maintenance = Option.getOrUndefined(yield* Effect.serviceOption(SessionMaintenance))
-      const deleteSession: Service["deleteSession"] = (sessionId) =>
-        Effect.gen(function* () {
-          const newest = yield* services.store.newest(Ids.SessionId.make(sessionId))
-          const isRemoved = yield* SessionChain.removeConversation(services.store, newest, maintenance)
-          if (!isRemoved || !open.has(newest)) return isRemoved
-          noteRemoval(newest)
-          yield* finalize(newest, { reason: "session_boundary" })
-          return true
-        })
-
-      const finalizeAll = Effect.suspend(() =>
-        Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true })
-      )
-      yield* Effect.addFinalizer(() => finalizeAll)
-
+      const { deleteSession, finalize, stop } = sessions
       const service = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize, deleteSession }
       // Failures of middleware pass through unchanged, and the context of a run is merged regardless of its contents:
       // the types of the list define both. A run with a schema ends with a value that the schema decoded.
@@ -583,12 +409,23 @@ export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = 
 ) => layerFor<Agent, never, never, Middlewares>(Agent, options)
 
 /** Runs the agent in the context. With an `output` schema, the result carries the decoded `value`. */
-export const run = <A = unknown, I = unknown>(
-  input: RunInput & OutputInput<A, I>
-): Effect.Effect<ResultOf<A>, AgentError, Agent> => Effect.flatMap(Agent, (agent) => agent.run<A, I>(input))
+export const run: {
+  (input: RunInput & NoOutputInput): Effect.Effect<ResultOf<unknown>, AgentError, Agent>
+  <A, I>(input: RunInput & RequiredOutputInput<A, I>): Effect.Effect<ResultOf<A>, AgentError, Agent>
+  <A, I>(input: RunInput & OutputInput<A, I>): Effect.Effect<ResultOf<A | undefined>, AgentError, Agent>
+} = (input: RunInput & OutputInput<unknown, unknown>): Effect.Effect<ResultOf<never>, AgentError, Agent> =>
+  // The overloads name the value, which the schema of the input decodes.
+  Effect.flatMap(Agent, (agent) => agent.run(input)) as Effect.Effect<ResultOf<never>, AgentError, Agent>
 
 /** Streams a run of the agent in the context. */
-export const stream = <A = unknown, I = unknown>(
-  input: RunInput & OutputInput<A, I>
-): Stream.Stream<EventOf<A, I>, AgentError, Agent> =>
-  Stream.unwrap(Effect.map(Agent, (agent) => agent.stream<A, I>(input)))
+export const stream: {
+  (input: RunInput & NoOutputInput): Stream.Stream<EventOf<unknown, unknown>, AgentError, Agent>
+  <A, I>(input: RunInput & RequiredOutputInput<A, I>): Stream.Stream<EventOf<A, I>, AgentError, Agent>
+  <A, I>(input: RunInput & OutputInput<A, I>): Stream.Stream<EventOf<A | undefined, I | undefined>, AgentError, Agent>
+} = (input: RunInput & OutputInput<unknown, unknown>): Stream.Stream<EventOf<never, never>, AgentError, Agent> =>
+  // The overloads name the value, as for `run`.
+  Stream.unwrap(Effect.map(Agent, (agent) => agent.stream(input))) as Stream.Stream<
+    EventOf<never, never>,
+    AgentError,
+    Agent
+  >

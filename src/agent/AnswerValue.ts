@@ -12,7 +12,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
-import { InvalidOutput, type SessionStoreError } from "../base/domain/AgentError.ts"
+import { type ConfigError, InvalidOutput, type SessionStoreError } from "../base/domain/AgentError.ts"
 import * as AnswerFormat from "../base/domain/AnswerFormat.ts"
 import type { ResponseFormat, StreamPart } from "../base/domain/ModelCall.ts"
 import * as PartialJson from "../base/domain/PartialJson.ts"
@@ -28,12 +28,25 @@ const defaultCorrections = 2
 /** Time limit for the decoder of a caller's schema. */
 const decodeTimeout = Duration.seconds(30)
 
-/** Returns the format of the model calls of a run. */
-export const toResponseFormat = ({ output }: RunState): ResponseFormat =>
-  output === undefined ? { type: "text" } : { type: "json", name: output.name, schema: output.schema }
-
-/** Texts that were accepted as the end of their run, with their values. A decoder checks each text once. */
-const accepted = new WeakMap<RunState, { readonly text: string; readonly value: unknown }>()
+/** The form of the value in which a run ends, with the functions that check and read its answers. */
+export interface RunAnswer {
+  readonly responseFormat: ResponseFormat
+  /** Tests whether a text contains JSON. */
+  readonly hasJson: (text: string) => boolean
+  /**
+   * Checks the text in which the model ends a run. Returns true if the run can end with it. Otherwise the model is
+   * asked for a corrected answer, or the run fails after the last correction.
+   */
+  readonly reviewAnswer: (
+    run: RunState,
+    text: string,
+    corrections: number
+  ) => Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services>
+  /** Adds the value to the result of a run. Fails if the final text has no value, for example after a stop. */
+  readonly attachValue: (run: RunState, result: RunResult) => Effect.Effect<RunResult, InvalidOutput>
+  /** Creates a reader of the value of one answer that streams. `before` is the text that the answer continues. */
+  readonly makeValueReader: (before: string) => ValueReader
+}
 
 /** Decodes the value of a text. A decoder that throws or hangs is a mistake of the schema, described like any other. */
 const decodeText = <A>(format: AnswerFormat.AnswerFormat<A>, text: string): Effect.Effect<A, string> => {
@@ -67,50 +80,55 @@ const makeFailure = (
   corrections: number
 ): InvalidOutput => new InvalidOutput({ sessionId, exit, text, problem, corrections })
 
-/**
- * Checks the text in which the model ends a run. Returns true if the run can end with it. Otherwise the model is asked
- * for a corrected answer, or the run fails after the last correction.
- */
-export const reviewAnswer = (
-  run: RunState,
-  text: string,
-  corrections: number
-): Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services> => {
-  const { output } = run
-  if (output === undefined) return Effect.succeed(true)
-  return Effect.matchEffect(decodeText(output, text), {
-    onSuccess: (value) =>
-      Effect.sync(() => {
-        accepted.set(run, { text, value })
-        return true
-      }),
-    onFailure: (problem): Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services> =>
-      corrections >= (output.maxCorrections ?? defaultCorrections)
-        ? Effect.fail(makeFailure(run, { exit: "text_response", text }, problem, corrections))
-        : Effect.as(
-            Effect.andThen(
-              replaceText(run, run.steps.answerStart, ""),
-              appendMessages(run, makeCorrection(output, problem))
-            ),
-            false
-          )
-  })
+/** Text that was accepted as the end of a run, with its value. A decoder checks each text once. */
+interface AcceptedText {
+  readonly text: string
+  readonly value: unknown
 }
 
-/** Adds the value to the result of a run. Fails if the final text has no value, for example after a stop. */
-export const attachValue = (
-  run: RunState,
-  format: AnswerFormat.AnswerFormat<unknown>,
-  result: RunResult
-): Effect.Effect<RunResult, InvalidOutput> => {
-  const known = accepted.get(run)
-  return known?.text === result.text
-    ? Effect.succeed({ ...result, value: known.value })
-    : Effect.matchEffect(decodeText(format, result.text), {
-        onSuccess: (value) => Effect.succeed({ ...result, value }),
-        onFailure: (problem) => Effect.fail(makeFailure(run, result, problem, 0))
-      })
+/** Makes the functions that check the answers of one run. */
+const makeReview = (format: AnswerFormat.AnswerFormat<unknown>): Pick<RunAnswer, "attachValue" | "reviewAnswer"> => {
+  let accepted: AcceptedText | undefined
+  return {
+    reviewAnswer: (run, text, corrections) =>
+      Effect.matchEffect(decodeText(format, text), {
+        onSuccess: (value) =>
+          Effect.sync(() => {
+            accepted = { text, value }
+            return true
+          }),
+        onFailure: (problem): Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services> =>
+          corrections >= (format.maxCorrections ?? defaultCorrections)
+            ? Effect.fail(makeFailure(run, { exit: "text_response", text }, problem, corrections))
+            : Effect.as(
+                Effect.andThen(
+                  replaceText(run, run.steps.answerStart, ""),
+                  appendMessages(run, makeCorrection(format, problem))
+                ),
+                false
+              )
+      }),
+    attachValue: (run, result) =>
+      accepted?.text === result.text
+        ? Effect.succeed({ ...result, value: accepted.value })
+        : Effect.matchEffect(decodeText(format, result.text), {
+            onSuccess: (value) => Effect.succeed({ ...result, value }),
+            onFailure: (problem) => Effect.fail(makeFailure(run, result, problem, 0))
+          })
+  }
 }
+
+/**
+ * Makes the form of the value of one run. Fails with a `ConfigError` if the schema cannot be described to a model. This
+ * module is loaded with the first schema.
+ */
+export const makeRunAnswer = (output: AnswerFormat.Output<unknown>): Effect.Effect<RunAnswer, ConfigError> =>
+  Effect.map(AnswerFormat.resolveOutput(output), (format) => ({
+    ...makeReview(format),
+    responseFormat: { type: "json", name: format.name, schema: format.schema },
+    hasJson: (text) => AnswerFormat.findJson(text) !== undefined,
+    makeValueReader: (before) => makeValueReader(format, before)
+  }))
 
 /** Reader of the value of one answer that streams. */
 interface ValueReader {
@@ -120,8 +138,7 @@ interface ValueReader {
   readonly startAgain: () => void
 }
 
-/** Creates a reader of the value of an answer of this form. `before` is the text that the answer continues. */
-export const makeValueReader = ({ unwrap }: AnswerFormat.AnswerFormat<unknown>, before: string): ValueReader => {
+const makeValueReader = ({ unwrap }: AnswerFormat.AnswerFormat<unknown>, before: string): ValueReader => {
   const beginReader = (): PartialJson.PartialJson => {
     const reader = PartialJson.makeReader()
     PartialJson.readMore(reader, before)

@@ -14,12 +14,10 @@ import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { CompressionExhausted, InvalidOutput, SessionStoreError } from "../base/domain/AgentError.ts"
-import { findJson } from "../base/domain/AnswerFormat.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import type { ToolContext } from "../tools/ToolContext.ts"
 import type { Outcome } from "./AnswerOutcome.ts"
-import * as AnswerValue from "./AnswerValue.ts"
 import * as AnswerRetryPolicy from "./AnswerRetryPolicy.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextFit from "./ContextFit.ts"
@@ -53,7 +51,7 @@ const collectAnswerFacts = (run: RunState, outcome: Outcome): AnswerRetryPolicy.
     afterTools,
     answer:
       // An answer in JSON announces nothing, whatever its texts say.
-      outcome._tag !== "Finished" || (run.output !== undefined && findJson(outcome.text) !== undefined)
+      outcome._tag !== "Finished" || run.output?.hasJson(outcome.text) === true
         ? "answer"
         : AnswerRetryPolicy.classifyAnswer({
             text: outcome.text,
@@ -129,7 +127,9 @@ const acceptAnswer = (
   { exit, text }: Pick<RunResult, "exit" | "text">,
   corrections: number
 ): Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services> =>
-  exit === "text_response" ? AnswerValue.reviewAnswer(run, text, corrections) : Effect.succeed(true)
+  run.output !== undefined && exit === "text_response"
+    ? run.output.reviewAnswer(run, text, corrections)
+    : Effect.succeed(true)
 
 /** Runs steps until an outcome ends the run. */
 export const runLoop = Effect.fnUntraced(function* (

@@ -14,7 +14,7 @@ import {
   MiddlewareFailure,
   type SessionStoreError
 } from "../base/domain/AgentError.ts"
-import type { ContentPart, ModelCall, OnPart, StreamPart } from "../base/domain/ModelCall.ts"
+import type { ResponseFormat, ContentPart, ModelCall, OnPart, StreamPart } from "../base/domain/ModelCall.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
@@ -25,7 +25,6 @@ import { type AttemptLog, callModel, makeLog } from "../models/routing/ModelRout
 import * as AnswerProgress from "../models/routing/AnswerProgress.ts"
 import { CurrentSpending } from "../models/routing/SpendingPort.ts"
 import * as AnswerText from "../base/domain/AnswerText.ts"
-import * as AnswerValue from "./AnswerValue.ts"
 import * as Budget from "./Budget.ts"
 import { noteAnswerStored } from "./RunConversation.ts"
 import { emit, replaceText, type RunState } from "./RunState.ts"
@@ -38,6 +37,9 @@ import {
   recordAnswer
 } from "./RunUsage.ts"
 import { type MiddlewareFailure as AnyMiddlewareFailure, Services } from "./Services.ts"
+
+/** Format of the answers of a run without an output schema. */
+const textFormat: ResponseFormat = { type: "text" }
 
 /** Converts parts of an answer to the events that are shown to the user. */
 const toRunEvents = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Array<RunEvent> => {
@@ -103,8 +105,7 @@ const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
 const watchParts = (run: RunState, redact: boolean, progress: AnswerProgress.AnswerProgress): Watch => {
   const watcher = AnswerText.makeWatcher(redact)
   const hasReader = run.emit !== undefined && run.readsText
-  const values =
-    run.output === undefined || !hasReader ? undefined : AnswerValue.makeValueReader(run.output, run.steps.answerText)
+  const values = hasReader ? run.output?.makeValueReader(run.steps.answerText) : undefined
   const displayParts = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     AnswerProgress.showParts(progress, parts, hasReader)
     if (run.emit === undefined) return Effect.void
@@ -150,7 +151,7 @@ const sendQuestion = (
         ),
         tools,
         toolChoice,
-        responseFormat: AnswerValue.toResponseFormat(run),
+        responseFormat: run.output?.responseFormat ?? textFormat,
         stream: run.streaming,
         maxOutputTokens: run.tokens.outputLimit ?? settings.maxOutputTokens,
         temperature: settings.temperature,

@@ -250,7 +250,7 @@ const conductReview = Effect.fnUntraced(function* (
       ids: { sessionId, taskId, turnId, apiRequestId: makeApiRequestId(turnId, step, 0) },
       emit: undefined,
       begin: () => Effect.void,
-      settled: ({ id }, _message, _told, reason) => Effect.sync(() => void blocked.set(id, reason)),
+      settled: ({ id }, _message, _told, { reason }) => Effect.sync(() => void blocked.set(id, reason)),
       quota: () => Budget.takeToolCall(run.budget)
     }).pipe(
       Effect.provideService(Hooks, interceptors.hooks),

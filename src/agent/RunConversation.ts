@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import type { Origin } from "../base/domain/RecordEvent.ts"
+import type { CallEnd } from "../base/domain/RunDetails.ts"
 import * as TurnContext from "../base/domain/TurnContext.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import type * as WindowProbing from "../models/routing/WindowProbing.ts"
@@ -37,6 +38,10 @@ const makeBatch = (calls: Batch["calls"]): OpenBatch => ({
 export interface RunConversation {
   /** System message, followed by the conversation. The list grows, and its messages never change. */
   readonly messages: ReadonlyArray<Prompt.Message>
+  /** Index of the first message that the run added. */
+  readonly start: number
+  /** Ends of the calls of the run, by their result. */
+  readonly ends: ReadonlyMap<Prompt.Message, CallEnd>
   /** Sent messages that the session does not store, with the stored message that each one replaces. */
   readonly unstored: ReadonlyMap<Prompt.Message, Prompt.Message | undefined>
   /** Context of the turn, until the answer that keeps it is stored. */
@@ -63,6 +68,8 @@ interface OpenBatch extends Batch {
 /** Mutable {@link RunConversation}, used only in this module. */
 interface OwnConversation extends RunConversation {
   readonly messages: Array<Prompt.Message>
+  start: number
+  readonly ends: Map<Prompt.Message, CallEnd>
   readonly unstored: Map<Prompt.Message, Prompt.Message | undefined>
   context: TurnContext.TurnContext | undefined
   batch: OpenBatch
@@ -72,15 +79,18 @@ interface OwnConversation extends RunConversation {
 }
 
 /**
- * Creates the conversation of a run that starts with these messages. `replaced` contains those that the session stores
- * in another form.
+ * Creates the conversation of a run that starts with the messages `before`, and adds the messages `added`. `replaced`
+ * contains those that the session stores in another form.
  */
 export const makeConversation = (
-  messages: ReadonlyArray<Prompt.Message>,
+  before: ReadonlyArray<Prompt.Message>,
+  added: ReadonlyArray<Prompt.Message> = [],
   replaced: ReadonlyMap<Prompt.Message, Prompt.Message> = new Map()
 ): RunConversation => {
   const own: OwnConversation = {
-    messages: [...messages],
+    messages: [...before, ...added],
+    start: before.length,
+    ends: new Map(),
     unstored: new Map(replaced),
     context: undefined,
     batch: makeBatch([]),
@@ -137,13 +147,25 @@ export const makeAnswer = (
 
 /** Replaces all messages; returns the messages as they were before. */
 export const replaceMessages = (run: RunState, after: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
-  const { messages } = getOwn(run)
-  return messages.splice(0, messages.length, ...after)
+  const own = getOwn(run)
+  const { messages } = own
+  const added = new Set(messages.slice(own.start))
+  const start = after.findIndex((message) => added.has(message))
+  own.start = start === -1 ? after.length : start
+  const before = messages.splice(0, messages.length, ...after)
+  if (own.ends.size > 0) {
+    const kept = new Set(after)
+    for (const message of own.ends.keys()) if (!kept.has(message)) own.ends.delete(message)
+  }
+  return before
 }
 
 /** Removes the newest messages from an index onwards, and returns them. */
-export const removeFrom = (run: RunState, index: number): ReadonlyArray<Prompt.Message> =>
-  getOwn(run).messages.splice(index)
+export const removeFrom = (run: RunState, index: number): ReadonlyArray<Prompt.Message> => {
+  const own = getOwn(run)
+  own.start = Math.min(own.start, index)
+  return own.messages.splice(index)
+}
 
 /** Records that the conversation was compacted and continues in another session. */
 export const noteCompaction = (run: RunState): void => {
@@ -173,19 +195,22 @@ export const closeBatch = (run: RunState): void => {
 
 /** Returns the current batch as a mutable value, for work that may outlast the batch. */
 export const watchBatch = (run: RunState): BatchChanges => {
-  const { batch } = getOwn(run)
+  const { batch, ends } = getOwn(run)
   return {
     noteBegun: (ids) => {
       for (const id of ids) batch.begun.add(id)
     },
-    noteResult: (id, message) => void batch.results.set(id, message)
+    noteResult: (id, message, end) => {
+      batch.results.set(id, message)
+      ends.set(message, end)
+    }
   }
 }
 
 /** Changes to a batch; see {@link watchBatch}. */
 export interface BatchChanges {
   readonly noteBegun: (ids: ReadonlyArray<string>) => void
-  readonly noteResult: (id: string, message: Prompt.ToolMessage) => void
+  readonly noteResult: (id: string, message: Prompt.ToolMessage, end: CallEnd) => void
 }
 
 /** Stores the partial output of an interrupted call, which becomes the result of the call. */

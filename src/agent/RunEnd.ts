@@ -18,7 +18,7 @@ import { isCompleted, type RunEvent, type RunResult } from "../base/domain/RunEv
 import * as CallTokens from "../models/routing/CallTokens.ts"
 import * as Evidence from "../models/routing/classification/Evidence.ts"
 import * as RunCut from "./RunCut.ts"
-import { addMessages, closeBatch, makeAnswer, noteAnswerStored, storeMessages } from "./RunConversation.ts"
+import { addMessages, closeBatch, makeAnswer, noteAnswerStored, storeMessages, watchBatch } from "./RunConversation.ts"
 import { getApiRequestId, emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -35,6 +35,11 @@ export const cutStep = Effect.fnUntraced(function* (
   const getCallOutput = ({ id }: Prompt.ToolCallPart): string =>
     salvaged.get(id) ?? Conversation.describeUnknownResult(begun.has(id))
   const cut = calls.map((call) => Conversation.makeToolResult(call, { output: getCallOutput(call), isFailure: true }))
+  const { noteResult } = watchBatch(run)
+  calls.forEach(({ id }, index) => {
+    const message = cut[index]
+    if (message !== undefined) noteResult(id, message, { status: "cancelled", form: "other", length: 0 })
+  })
   closeBatch(run)
   addMessages(
     run,

@@ -8,6 +8,7 @@ import type { PromptCache, ReasoningEffort } from "../base/domain/ModelCall.ts"
 import type * as RunContext from "../base/domain/RunContext.ts"
 import type { Route } from "../base/domain/Route.ts"
 import type { DeepPartial, Output } from "../base/domain/AnswerFormat.ts"
+import type { RunCall, RunDetails } from "../base/domain/RunDetails.ts"
 import type { RunEvent, RunResult, UsageReported, ValueDelta } from "../base/domain/RunEvent.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import type { Enforcement } from "../tools/prompt/SystemPrompt.ts"
@@ -29,18 +30,36 @@ export interface OutputInput<A, I> {
   readonly output?: Output<A, I> | undefined
 }
 
+/** {@link OutputInput} of a run that has a schema. */
+export interface RequiredOutputInput<A, I> {
+  /** See {@link OutputInput.output}. */
+  readonly output: Output<A, I>
+}
+
+/** Input of a run without a schema. */
+export interface NoOutputInput {
+  readonly output?: undefined
+}
+
+/** Value of a run whose schema may be absent. The run then ends in the value of its agent, if it has one. */
+export type OptionalValue<A, Value> = A | (unknown extends Value ? undefined : Value)
+
 /** {@link RunOptions} with the form of a value of any type. */
 export type StartOptions = RunOptions & OutputInput<unknown, unknown>
 
-/** Result of a run. With an output schema whose type is known, `value` is the decoded answer. */
-export type ResultOf<A> = unknown extends A ? RunResult : RunResult & { readonly value: A }
+/**
+ * Result of a run with its details. With an output schema whose type is known, `value` is the decoded answer. `Call` is
+ * the type of its tool calls.
+ */
+export type ResultOf<A, Call = RunCall> = RunResult &
+  RunDetails<Call> &
+  (unknown extends A ? unknown : { readonly value: A })
 
 /** Events of a run with an output schema: `I` is the type of the answer's JSON. */
-export type EventOf<A, I> = unknown extends A
-  ? RunEvent
-  : | Exclude<RunEvent, RunResult | typeof ValueDelta.Type>
-    | (typeof ValueDelta.Type & { readonly value: DeepPartial<I> })
-    | ResultOf<A>
+export type EventOf<A, I> =
+  | Exclude<RunEvent, RunResult | typeof ValueDelta.Type>
+  | (unknown extends A ? typeof ValueDelta.Type : typeof ValueDelta.Type & { readonly value: DeepPartial<I> })
+  | ResultOf<A>
 
 /** {@link RunInput} without the application's `context`. */
 export interface RunOptions {

@@ -5,7 +5,6 @@
 import * as Effect from "effect/Effect"
 import * as WarmPrefix from "../models/routing/WarmPrefix.ts"
 import { insertPrefill } from "../tools/prompt/Prefill.ts"
-import * as AnswerValue from "./AnswerValue.ts"
 import type { AgentSettings } from "./RunInput.ts"
 import type { RunState } from "./RunState.ts"
 import { isPromptKnown } from "./RunUsage.ts"
@@ -46,7 +45,7 @@ export const describePrefix = Effect.fnUntraced(function* (
   } = run
   const { route } = questions
   // A note is text, and the format of an answer is part of the prefix.
-  if (AnswerValue.toResponseFormat(run).type !== "text") return undefined
+  if (run.output !== undefined) return undefined
   if (!isWarm(run, settings) || !WarmPrefix.isCached({ cache, route })) return undefined
   if (named === undefined && !WarmPrefix.isSameRoute(route, yield* router.primary)) return undefined
   const { definitions } = yield* registry.snapshot(run.tools)

@@ -12,7 +12,6 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import { type ConfigError, InvalidInput, type SessionStoreError } from "../base/domain/AgentError.ts"
-import * as AnswerFormat from "../base/domain/AnswerFormat.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as RecordEvent from "../base/domain/RecordEvent.ts"
 import { type RouteInfo, toInfo as routeInfo } from "../base/domain/Route.ts"
@@ -246,7 +245,7 @@ const makeRunState = (
   recorder,
   userMessage: prompt,
   unfinished: session.unfinished,
-  conversation: makeConversation([...restored.messages, ...reports, ...added], restored.replaced),
+  conversation: makeConversation(restored.messages, [...reports, ...added], restored.replaced),
   steps: makeSteps(),
   questions: makeQuestions(route),
   tokens: makeTokens(),
@@ -327,7 +326,13 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const prompt = cleanPrompt(input.prompt)
   const user = yield* makeUserMessage(prompt)
   const wanted = input.output ?? settings.output
-  const output = wanted === undefined ? undefined : yield* AnswerFormat.resolveOutput(wanted)
+  const output =
+    wanted === undefined
+      ? undefined
+      : yield* Effect.flatMap(
+          Effect.promise(() => import("./AnswerValue.ts")),
+          ({ makeRunAnswer }) => makeRunAnswer(wanted)
+        )
   const notice = lineage === undefined ? yield* checkModel(router, input) : undefined
   const route = input.route === undefined ? yield* router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? getWorkingDirectory()

@@ -5,8 +5,8 @@
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as Prompt from "effect/ai/Prompt"
-import type { AnswerFormat } from "../base/domain/AnswerFormat.ts"
 import * as Cost from "../base/domain/Cost.ts"
+import * as RunDetails from "../base/domain/RunDetails.ts"
 import type { ApiRequestId, SessionId, TaskId, TurnId } from "../base/domain/Ids.ts"
 import type { PromptCache, ReasoningEffort } from "../base/domain/ModelCall.ts"
 import type { Route } from "../base/domain/Route.ts"
@@ -17,6 +17,7 @@ import type { CallIds } from "../middleware/Kind.ts"
 import type { RouteIdentity } from "../models/routing/CataloguePort.ts"
 import type { LoopGuard } from "../tools/calls/LoopGuard.ts"
 import type { Selection } from "../tools/ToolRegistry.ts"
+import type { RunAnswer } from "./AnswerValue.ts"
 import type * as Budget from "./Budget.ts"
 import type { RunOptions } from "./RunInput.ts"
 import type { RunConversation } from "./RunConversation.ts"
@@ -74,7 +75,7 @@ export interface RunFacts {
   /** Names of the tools whose successful call ends the run, or `undefined` without stop tools. */
   readonly stopTools: ReadonlySet<string> | undefined
   /** Form of the value in which the run ends, or `undefined` for a run that ends in text. */
-  readonly output: AnswerFormat<unknown> | undefined
+  readonly output: RunAnswer | undefined
   readonly hasUnreadMessage: RunOptions["hasUnreadMessage"]
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   readonly onUsageAfter: RunOptions["onUsageAfter"]
@@ -205,3 +206,10 @@ export const makeResult = (
   usage: run.budget.usage,
   cost: Cost.toSpent(run.budget.cost)
 })
+
+/** Adds the details of a run that has ended to its result. The result holds no other part of the run. */
+export const addRunDetails = (
+  { conversation: { ends, messages, start, unstored }, steps }: RunState,
+  result: RunResult
+): RunResult & RunDetails.RunDetails =>
+  RunDetails.addDetails(result, { messages: messages.slice(start), ends, unstored, stepUsage: steps.usage })

@@ -7,6 +7,7 @@ import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
 import type { ModelCall, ModelResponse } from "../base/domain/ModelCall.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
+import type { StepUsage } from "../base/domain/RunDetails.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import type { RunSpending } from "../middleware/Kind.ts"
@@ -29,6 +30,8 @@ export interface RunSteps {
   forced: number
   /** Step in which each tool was last used, by tool name. */
   readonly lastUse: Map<string, number>
+  /** Usage of each answer. */
+  readonly usage: Array<StepUsage>
 }
 
 /** Questions to the model: one for each step, and one for each request for a summary. */
@@ -68,7 +71,14 @@ export interface RunTokens {
 }
 
 /** Creates the step counts of a run before its first step. */
-export const makeSteps = (): RunSteps => ({ count: 0, answerStart: 0, answerText: "", forced: 0, lastUse: new Map() })
+export const makeSteps = (): RunSteps => ({
+  count: 0,
+  answerStart: 0,
+  answerText: "",
+  forced: 0,
+  lastUse: new Map(),
+  usage: []
+})
 
 /** Creates the question state of a run that asks this route first. */
 export const makeQuestions = (route: RouteInfo): RunQuestions => ({
@@ -306,5 +316,8 @@ export const recordAnswer = (
 ): Effect.Effect<void, SessionStoreError, Services> => {
   const usage = Usage.fromResponse(response.usage)
   measurePrompt(run, Usage.countPromptTokens(usage), tools)
+  const { model, provider } = route
+  const { finishReason } = response
+  run.steps.usage.push({ step: run.steps.count, provider, model, usage, cost: Cost.toSpent(cost), finishReason })
   return recordPayment(run, { route, usage, cost })
 }

@@ -124,8 +124,8 @@ const runTools = Effect.fnUntraced(function* (
         batch.noteBegun(ids)
       })
     },
-    settled: (call, message, told) =>
-      Effect.map(storeMessagesIn(store, run, [message], told), () => batch.noteResult(call.id, message)),
+    settled: (call, message, told, { end }) =>
+      Effect.map(storeMessagesIn(store, run, [message], told), () => batch.noteResult(call.id, message, end)),
     quota: () => Budget.takeToolCall(run.budget)
   })
   const ending = choose(calls)
@@ -211,7 +211,7 @@ const closeRemoved = (
             durationMillis: 0
           })
         )
-        watchBatch(run).noteResult(call.id, message)
+        watchBatch(run).noteResult(call.id, message, { status: "blocked", form: "other", length: 0 })
         yield* emit(run, {
           _tag: "ToolFinished",
           callId: call.id,

@@ -7,6 +7,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { ConfigError, type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
+import * as TextCut from "../base/domain/TextCut.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedgerPort.ts"
 import type { RunOptions } from "./RunInput.ts"
 import { makeResult, type RunState } from "./RunState.ts"
@@ -43,7 +44,7 @@ export const boundRun = <A, E, R>(
     ? Effect.fail(
         new ConfigError({
           path: "tenant",
-          message: `the run is for tenant ${tenant}, and the runtime has no tenants: add \`tenants\` to its options`
+          message: `the run is for tenant ${TextCut.shorten(tenant, 80)}, and the runtime has no tenants: add \`tenants\` to its options`
         })
       )
     : tenants.within(tenant, effect)

@@ -42,6 +42,7 @@ import type * as Scope from "effect/Scope"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { add, type Allowance, type Amounts, nothing, type Tenant, toNanos } from "../base/domain/Tenant.ts"
+import * as TextCut from "../base/domain/TextCut.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
@@ -304,7 +305,13 @@ export const make = Effect.fnUntraced(function* <R = never>(
   const findTenant = (id: string) =>
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>
       tenant === undefined
-        ? Effect.fail(new TenantRefused({ tenant: id, reason: "unknown", message: `there is no tenant ${id}` }))
+        ? Effect.fail(
+            new TenantRefused({
+              tenant: id,
+              reason: "unknown",
+              message: `there is no tenant ${TextCut.shorten(id, 80)}`
+            })
+          )
         : Effect.succeed(tenant)
     )
 

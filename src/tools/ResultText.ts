@@ -96,6 +96,10 @@ const addWarning = (value: unknown): unknown => {
 /** Text of a tool result for the model, the store and the listeners. */
 interface RenderedResult {
   readonly output: string
+  /** Value that the text represents; `undefined` if a warning was added to it, or if it is a description. */
+  readonly value: unknown
+  /** Result as returned by the tool, or its description. */
+  readonly raw: unknown
   readonly modelOutput: ToolOutput["modelOutput"]
 }
 
@@ -117,15 +121,44 @@ export const cleanText = (given: string, { foreign, redact }: Rules): string => 
 /** Bounds that cut no structure: a result is shortened only after it is rendered as text. */
 const whole: Redaction.Bounds = { depth: Json.maxDepth, nodes: Number.POSITIVE_INFINITY }
 
-/** Renders a tool result as the text for the model, the store and the listeners. */
+/** Maximum number of characters of a result beside its images and files. A longer result contains their data. */
+const longestBesideFiles = 20_000
+
+/** Describes the images and files of a result in words. */
+const describeFiles = (parts: ReadonlyArray<Prompt.ToolModelOutputPart>): string =>
+  parts
+    .map((part) =>
+      part.type === "text" ? part.text : `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`
+    )
+    .join("\n")
+
+/**
+ * Renders a tool result as the text for the model, the store and the listeners. A result that contains the data of its
+ * images and files is replaced by a description.
+ */
 export const renderResult = ({ modelOutput, output }: ToolOutput, rules: Rules): RenderedResult => {
+  const hasFiles = modelOutput?.some(({ type }) => type === "file") === true
+  if (!hasFiles || Json.toText(output).length <= longestBesideFiles)
+    return { ...renderOutput({ modelOutput, output }, rules), raw: output }
+  const described = renderOutput({ modelOutput, output: describeFiles(modelOutput) }, rules)
+  return { ...described, value: undefined, raw: described.output }
+}
+
+const renderOutput = (
+  { modelOutput, output }: Omit<ToolOutput, "isFailure">,
+  rules: Rules
+): Omit<RenderedResult, "raw"> => {
   const parts = modelOutput?.map((part) =>
     part.type === "text" ? Prompt.textPart({ text: cleanText(part.text, rules), options: part.options }) : part
   )
-  if (typeof output === "string") return { output: cleanText(output, rules), modelOutput: parts }
+  if (typeof output === "string") {
+    const text = cleanText(output, rules)
+    return { output: text, value: text, modelOutput: parts }
+  }
   const cleaned = Json.toPlainData(output, normalizeText)
   const safe = rules.redact ? Redaction.redactValue(cleaned, whole) : cleaned
-  return { output: Json.toText(rules.foreign ? addWarning(safe) : safe), modelOutput: parts }
+  const warned = rules.foreign ? addWarning(safe) : safe
+  return { output: Json.toText(warned), value: warned === safe ? safe : undefined, modelOutput: parts }
 }
 
 /** Renders a tool's progress report as text. */
@@ -198,8 +231,6 @@ export interface Result {
   readonly text: string
   /** Maximum number of characters that the tool's annotation allows. */
   readonly bound?: number | undefined
-  /** True if the result contains more than text, such as an image. */
-  readonly multimodal?: boolean | undefined
 }
 
 const previewChars = 1_500
@@ -241,11 +272,11 @@ const storeLongResult = (result: Result): Effect.Effect<string> =>
   )
 
 /** Returns true if a result may be moved to a file to meet the budget of a batch. */
-export const isMovable = (result: Result): boolean => result.multimodal !== true && !pinned.has(result.tool)
+export const isMovable = (result: Result): boolean => !pinned.has(result.tool)
 
 /** Limits the text of one result. Returns the text unchanged if it fits. */
 export const boundResult = (result: Result, limits: Limits = defaultLimits): Effect.Effect<string> =>
-  result.multimodal === true || result.text.length <= resolveLimit(result.tool, result.bound, limits)
+  result.text.length <= resolveLimit(result.tool, result.bound, limits)
     ? Effect.succeed(result.text)
     : storeLongResult(result)
 

@@ -12,7 +12,8 @@ import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
-import type { RunEvent } from "../base/domain/RunEvent.ts"
+import type { CallEnd } from "../base/domain/RunDetails.ts"
+import type { RunEvent, ToolFinished } from "../base/domain/RunEvent.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../models/routing/Interceptors.ts"
@@ -64,14 +65,21 @@ interface Batch<E> extends Prepare.CallEnvironment {
   readonly succeeded?: ((call: Prompt.ToolCallPart, args: unknown, text: string) => void) | undefined
   /**
    * Stores every result as soon as it exists, in order of completion. `told` records the end of the call; call it after
-   * the result is stored. `reason` explains why a call did not run.
+   * the result is stored.
    */
   readonly settled: (
     call: Prompt.ToolCallPart,
     message: Prompt.ToolMessage,
     told: () => void,
-    reason: SettledCall["reason"]
+    facts: CallFacts
   ) => Effect.Effect<void, E>
+}
+
+/** Facts about the end of a call. */
+interface CallFacts {
+  /** Reason why the call did not run; `undefined` if it ran. */
+  readonly reason: string | undefined
+  readonly end: CallEnd
 }
 
 /** Outcome of a batch. */
@@ -85,8 +93,10 @@ export interface BatchOutcome {
 }
 
 /** Settlement of one call, with the data needed to close it. */
-interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
+interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw" | "value"> {
   readonly call: Prompt.ToolCallPart
+  /** Value of the result; `undefined` if the text of the result is not the tool's own. */
+  readonly value?: unknown
   /** Arguments that reached the tool; `undefined` if the call did not run. */
   readonly args?: unknown
   /** Reason why the call did not run; `undefined` if it ran. */
@@ -100,26 +110,63 @@ interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
   readonly halted?: string | undefined
 }
 
+/**
+ * Creates the event of the end of a call. Its JSON contains the result once, as text: the value is not enumerable.
+ */
+const makeFinished = (
+  event: Omit<typeof ToolFinished.Type, "_tag" | "result">,
+  value: unknown
+): typeof ToolFinished.Type => {
+  const finished = { _tag: "ToolFinished" as const, ...event }
+  return value === undefined ? finished : Object.defineProperty(finished, "result", { value, enumerable: false })
+}
+
+/** Returns the text of a result that the limits apply to. Its images and files are not part of it. */
+const readLimitedText = ({ modelOutput, output }: Pick<SettledCall, "modelOutput" | "output">): string =>
+  modelOutput === undefined
+    ? output
+    : modelOutput.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
+
+/** Returns the output of a call with its text within the limits. */
+const takeBoundedText = (ended: SettledCall, text: string): Pick<SettledCall, "modelOutput" | "output"> => {
+  const { modelOutput, output } = ended
+  if (modelOutput === undefined) return { output: text, modelOutput }
+  if (text === readLimitedText(ended)) return { output, modelOutput }
+  return {
+    output: text,
+    modelOutput: [Prompt.textPart({ text }), ...modelOutput.filter(({ type }) => type === "file")]
+  }
+}
+
 const closeCall = <E>(
   { emit, notes, settled, succeeded }: Batch<E>,
   ended: SettledCall,
   text: string,
   recording: CallRecording.Recording | undefined
 ): Effect.Effect<ClosedCall, E> => {
-  const { blockedBy, call, durationMillis, halted, isFailure, modelOutput, reason = blockedBy, remark, status } = ended
-  const output = [notes?.get(call), remark].reduce<string>(
-    (text, line) => (line === undefined ? text : `${text}\n\n[${line}]`),
-    text
-  )
+  const { blockedBy, call, durationMillis, halted, isFailure, reason = blockedBy, remark, status, value } = ended
+  const bounded = takeBoundedText(ended, text)
+  const remarks = [notes?.get(call), remark].flatMap((line) => (line === undefined ? [] : [`[${line}]`]))
+  const output = [bounded.output, ...remarks].join("\n\n")
+  const modelOutput = bounded.modelOutput && [
+    ...bounded.modelOutput,
+    ...remarks.map((line) => Prompt.textPart({ text: line }))
+  ]
   const message = Conversation.makeToolResult(call, { output, isFailure, modelOutput })
-  if (!isFailure) succeeded?.(call, ended.args ?? call.params, text)
+  const isOwn = value !== undefined && bounded.output === ended.output
+  const end: CallEnd = {
+    status,
+    form: isOwn ? (typeof value === "string" ? "text" : "json") : "other",
+    length: ended.output.length
+  }
+  if (!isFailure) succeeded?.(call, ended.args ?? call.params, bounded.output)
   const stored = settled(
     call,
     message,
     () => {
       if (recording !== undefined) CallRecording.recordEnd(recording, ended, output)
     },
-    reason
+    { reason, end }
   )
   // Stores a result and then emits `ToolFinished` in the same step. The event is emitted only here.
   const told =
@@ -127,7 +174,7 @@ const closeCall = <E>(
       ? stored
       : Effect.andThen(
           stored,
-          emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }])
+          emit([makeFinished({ callId: call.id, name: call.name, status, output, durationMillis }, value)])
         )
   return Effect.as(Effect.uninterruptible(told), { message, halted })
 }
@@ -331,6 +378,7 @@ const toSettledCall = <E>(
     ran: settlement.status !== "blocked",
     durationMillis,
     output: isChanged ? after.output : seen,
+    value: isChanged || settlement.isFailure || seen !== settlement.output ? undefined : settlement.value,
     ...(isChanged ? { modelOutput: undefined } : {}),
     ...(after?.isRefused === true ? { status: "error" as const, isFailure: true } : {}),
     bound: ready.bound.facts.resultBound,
@@ -386,12 +434,11 @@ interface ClosedCall {
   readonly halted: string | undefined
 }
 
-const toResult = ({ bound, call, modelOutput, output }: SettledCall): ResultText.Result => ({
-  callId: call.id,
-  tool: call.name,
-  text: output,
-  bound,
-  multimodal: modelOutput !== undefined
+const toResult = (ended: SettledCall): ResultText.Result => ({
+  callId: ended.call.id,
+  tool: ended.call.name,
+  text: readLimitedText(ended),
+  bound: ended.bound
 })
 
 /**
@@ -442,9 +489,11 @@ const closeAllCalls = <E>(
             left
           ),
           (texts) =>
-            Effect.forEach(late, ({ ended, index }, at) => closeWithText(index, ended, texts[at] ?? ended.output), {
-              discard: true
-            })
+            Effect.forEach(
+              late,
+              ({ ended, index }, at) => closeWithText(index, ended, texts[at] ?? readLimitedText(ended)),
+              { discard: true }
+            )
         )
       })
     )

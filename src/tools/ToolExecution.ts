@@ -79,6 +79,8 @@ export interface Settlement {
   readonly output: string
   /** Result as returned by the tool. */
   readonly raw: unknown
+  /** Value of the result, cleaned as its text is; `undefined` if the text contains more than the value. */
+  readonly value: unknown
   readonly isFailure: boolean
   readonly modelOutput: ToolOutput["modelOutput"]
   /** Component that stopped a call with the status `blocked`. */
@@ -91,7 +93,7 @@ export interface Settlement {
 type OnProgress = (output: unknown) => Effect.Effect<void>
 
 /** End of a call, before its result is rendered as text. */
-type RawSettlement = Omit<Settlement, "args" | "output" | "raw"> & Pick<ToolOutput, "output">
+type RawSettlement = Omit<Settlement, "args" | "output" | "raw" | "value"> & Pick<ToolOutput, "output">
 
 const toFailure = (status: ToolStatus, error: string, blockedBy?: BlockReason): RawSettlement => ({
   status,
@@ -215,7 +217,6 @@ export const execute = (
     const toSettlement = (ended: RawSettlement): Settlement => ({
       ...ended,
       ...ResultText.renderResult(ended, rules),
-      raw: ended.output,
       args: reached
     })
     return Effect.matchCauseEffect(run, {

@@ -16,6 +16,7 @@ import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
+import * as ToolContent from "../base/domain/ToolContent.ts"
 import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
 
 /** Receives preliminary results in their encoded form. */
@@ -83,6 +84,10 @@ const makeErrorNormalizer =
     return AiError.isAiErrorReason(error) ? makeFailure(tool, error) : error
   }
 
+/** Returns the images and files of a result for the model, if the result is `ToolContent`. */
+const readContent = (result: unknown): ToolOutput["modelOutput"] =>
+  ToolContent.isToolContent(result) ? ToolContent.toModelOutput(result) : undefined
+
 /**
  * Creates the functions that encode the result of a call. A failure is encoded as a result if the tool returns failures
  * (`failureMode: "return"`).
@@ -97,7 +102,7 @@ const makeResultEncoders = (tool: Tool.Any) => {
       Effect.map(encodeSuccess(result), (output) => ({
         output,
         isFailure: false,
-        modelOutput: toModelOutput?.(result)
+        modelOutput: toModelOutput?.(result) ?? readContent(result)
       })),
     failed: (cause: Cause.Cause<unknown>): Effect.Effect<ToolOutput, unknown> => {
       const reason = cause.reasons.find(Cause.isFailReason)
@@ -202,7 +207,8 @@ export const fromToolkit =
         // For a tool that returns its failures, `Toolkit.handle` also returns failures to decode the arguments or
         // encode the result. These are not answers of the tool.
         if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
-        return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
+        const { encodedResult: output, isFailure, modelOutput, result } = last
+        return Effect.succeed({ output, isFailure, modelOutput: modelOutput ?? readContent(result) })
       }),
       Effect.updateContext((call: Context.Context<never>) => Context.merge(services, call))
     )

@@ -97,17 +97,17 @@ export interface BoundTool {
  * Any toolset, as an element type of lists. It has no `bind`, so that the types of a toolset created inside a list are
  * inferred from its handlers.
  */
-export interface Any {
+export interface Any<out T extends Tool.Any = Tool.Any> {
   readonly [TypeId]: typeof TypeId
   readonly name: string
-  readonly tools: ReadonlyArray<Tool.Any>
+  readonly tools: ReadonlyArray<T>
 }
 
 /**
  * A named group of `effect/ai` tools with their handlers. `E` and `R` are the errors and requirements of building its
- * handlers.
+ * handlers, and `T` is the union of its tools.
  */
-export interface Toolset<out E = never, out R = never> extends Any {
+export interface Toolset<out E = never, out R = never, out T extends Tool.Any = Tool.Any> extends Any<T> {
   readonly bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
 }
 
@@ -213,14 +213,18 @@ const bindWith = <Tools extends Record<string, Tool.Any>>(
     Object.values(tools).map((tool) => bindTool(name, tool, getHandle(tool, services as Context.Context<never>)))
   )
 
+const listTools = <Tools extends Record<string, Tool.Any>>(tools: Tools): ReadonlyArray<Tools[keyof Tools]> =>
+  // The keys of a record of tools are their names.
+  (Object.keys(tools) as ReadonlyArray<keyof Tools & string>).map((name) => tools[name])
+
 /** Creates a toolset whose handlers come from the surrounding context, as provided by `toolkit.toLayer(…)`. */
 export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
   name: string,
   toolkit: Toolkit.Toolkit<Tools>
-): Toolset<never, Tool.HandlersFor<Tools> | CallServices<Tools>> => ({
+): Toolset<never, Tool.HandlersFor<Tools> | CallServices<Tools>, Tools[keyof Tools]> => ({
   [TypeId]: TypeId,
   name,
-  tools: Object.values(toolkit.tools),
+  tools: listTools(toolkit.tools),
   bind: Effect.flatMap(Effect.context<Tool.HandlersFor<Tools>>(), (handlers) =>
     bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, handlers, services))
   )
@@ -239,10 +243,10 @@ export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   name: string,
   toolkit: Toolkit.Toolkit<Tools>,
   handlers: Layer.Layer<Tool.HandlersFor<Tools>, E, R>
-): Toolset<NoInfer<E>, NoInfer<R> | CallServices<Tools>> => ({
+): Toolset<NoInfer<E>, NoInfer<R> | CallServices<Tools>, Tools[keyof Tools]> => ({
   [TypeId]: TypeId,
   name,
-  tools: Object.values(toolkit.tools),
+  tools: listTools(toolkit.tools),
   bind: Effect.gen(function* () {
     const built = yield* Layer.build(Layer.fresh(handlers))
     return yield* bindWith(name, toolkit.tools, (tool, services) => ToolHandler.make(tool, built, services))
@@ -253,10 +257,10 @@ export const make = <Tools extends Record<string, Tool.Any>, E, R>(
 export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   name: string,
   handled: Toolkit.WithHandler<Tools>
-): Toolset<never, CallServices<Tools>> => ({
+): Toolset<never, CallServices<Tools>, Tools[keyof Tools]> => ({
   [TypeId]: TypeId,
   name,
-  tools: Object.values(handled.tools),
+  tools: listTools(handled.tools),
   bind: bindWith(name, handled.tools, (tool, services) =>
     // From here on, tools are looked up by name at run time, so the exact type of the record is not needed.
     ToolHandler.fromToolkit(tool, handled as unknown as ToolHandler.BoundToolkit, services)
@@ -267,9 +271,9 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
  * Returns the toolset with the processes and files of the runtime's environment instead of this machine's. A call works
  * in the environment's directory that corresponds to the call's own directory, and may write there.
  */
-export const inEnvironment = <E, R>(
-  toolset: Toolset<E, R>
-): Toolset<E, CommandEnvironment.CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>> => ({
+export const inEnvironment = <E, R, T extends Tool.Any>(
+  toolset: Toolset<E, R, T>
+): Toolset<E, CommandEnvironment.CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>, T> => ({
   ...toolset,
   bind: Effect.gen(function* () {
     const tools = yield* CommandEnvironment.provide(toolset.bind)

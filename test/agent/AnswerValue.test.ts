@@ -10,6 +10,7 @@ import * as Stream from "effect/Stream"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import type { AnswerFormat, Output } from "../../src/base/domain/AnswerFormat.ts"
+import type * as RunDetails from "../../src/base/domain/RunDetails.ts"
 import * as MovingClock from "../support/movingClock.ts"
 import { Agent, AgentError, Hooks, Runtime, RunEvent, Scripted, SessionStore, Toolset } from "../../src/index.ts"
 
@@ -66,7 +67,7 @@ describe("a run with an output schema", () => {
   it.effect("without a schema has no value, and its calls ask for text", () =>
     Effect.gen(function* () {
       const result = yield* Agent.run({ prompt: "weather?" })
-      expectTypeOf(result).toEqualTypeOf<RunEvent.RunResult>()
+      expectTypeOf(result).toEqualTypeOf<RunEvent.RunResult & RunDetails.RunDetails>()
       assert.notProperty(result, "value")
       assert.deepStrictEqual((yield* asked)[0]?.responseFormat, { type: "text" })
     }).pipe(Effect.provide(withModel(answers("cold"))))

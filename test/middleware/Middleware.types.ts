@@ -12,6 +12,7 @@ import type * as AiError from "effect/ai/AiError"
 import * as Agent from "../../src/agent/Agent.ts"
 import type { ApiMode } from "../../src/base/domain/ApiMode.ts"
 import { type AgentError, ExecutionBlocked } from "../../src/base/domain/AgentError.ts"
+import type { RunDetails } from "../../src/base/domain/RunDetails.ts"
 import type { RunResult } from "../../src/base/domain/RunEvent.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import type { ModelRouter } from "../../src/models/routing/ModelRouter.ts"
@@ -79,7 +80,7 @@ const budgeted = Agent.make({ middleware: [timing, budget] })
 same<Effect.Success<typeof budgeted>, Agent.Service<BudgetExceeded>>(true)
 same<Effect.Services<typeof budgeted>, Surroundings | Ledger>(true)
 export const run = Effect.flatMap(budgeted, (agent) => agent.run({ prompt: "go" }))
-same<Effect.Success<typeof run>, RunResult>(true)
+same<Effect.Success<typeof run>, RunResult & RunDetails>(true)
 same<Effect.Error<typeof run>, AgentError | BudgetExceeded>(true)
 
 // What an outer wrapper catches is gone, wherever the entries of the other kind stand in the list.

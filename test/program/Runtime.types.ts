@@ -188,3 +188,19 @@ export const runs = (service: Agent.Service<never, Tenant>) => [
   // @ts-expect-error: a stream without it
   service.stream({ prompt: "a" })
 ]
+
+// The value of a run whose schema may be absent may be absent, too.
+const Answer = Schema.Struct({ city: Schema.String })
+type Answer = typeof Answer.Type
+declare const maybe: typeof Answer | undefined
+const optional = Agent.run({ prompt: "Hello?", output: maybe })
+same<Effect.Success<typeof optional>["value"], Answer | undefined>(true)
+const sure = Agent.run({ prompt: "Hello?", output: Answer })
+same<Effect.Success<typeof sure>["value"], Answer>(true)
+class Forecaster extends Context.Service<Forecaster, Agent.Service<never, never, number, number>>()(
+  "test/Forecaster"
+) {}
+export const own = Forecaster.use((agent) => agent.run({ prompt: "Hello?" }))
+same<Effect.Success<typeof own>["value"], number>(true)
+export const either = Forecaster.use((agent) => agent.run({ prompt: "Hello?", output: maybe }))
+same<Effect.Success<typeof either>["value"], Answer | number>(true)

@@ -53,8 +53,7 @@ describe("calls of tools, in the sources", () => {
         "serve/server/agent/AgentServer.ts: tool",
         "tools/ToolExecution.ts: bound",
         "tools/Toolset.ts: bound",
-        "tools/mcp/McpHost.ts: tool",
-        "tools/mcp/ServerTools.ts: bound"
+        "tools/mcp/McpHost.ts: tool"
       ]
     )
     const taken = all.filter(({ text }) =>

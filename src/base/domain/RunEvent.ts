@@ -115,12 +115,17 @@ export const ToolProgress = Schema.TaggedStruct("ToolProgress", {
   name: Schema.String,
   text: Schema.String
 })
-/** A tool call has ended, whether or not the tool ran. `output` is the result that the model receives. */
+/**
+ * A tool call has ended, whether or not the tool ran. `output` is the result that the model receives. `result` is the
+ * value of a successful result, as JSON of the tool's success schema. It is not enumerable, so that the JSON of the
+ * event contains the result once, and absent if a hook or middleware changed the result.
+ */
 export const ToolFinished = Schema.TaggedStruct("ToolFinished", {
   callId: Schema.String,
   name: Schema.String,
   status: ToolStatus,
   output: Schema.String,
+  result: Schema.optionalKey(Schema.Unknown),
   durationMillis: Schema.Finite
 })
 /** A child agent begins to work on a part of the task; it has a separate session. */

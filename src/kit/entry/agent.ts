@@ -1,6 +1,7 @@
 /** The agent loop over one model, with services provided by the application: the minimal parts of an agent. */
 export * as Agent from "../../agent/Agent.ts"
 export * as RunContext from "../../base/domain/RunContext.ts"
+export * as RunDetails from "../../base/domain/RunDetails.ts"
 export * as RunEvent from "../../base/domain/RunEvent.ts"
 export * as ModelTransport from "../../base/platform/ModelTransport.ts"
 export * as Hooks from "../../hooks/Hooks.ts"

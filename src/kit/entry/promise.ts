@@ -1,6 +1,15 @@
 /** The runtime for code without Effect. */
 export { createHermes, fromLayer, type Hermes } from "../promise/CreateHermes.ts"
-export { type HermesEvent, type HermesInput, type HermesOptions, type HermesResult } from "../promise/HermesOptions.ts"
+export {
+  type CallsOf,
+  type HermesEvent,
+  type HermesInput,
+  type HermesOptions,
+  type HermesResult,
+  type HermesTools
+} from "../promise/HermesOptions.ts"
+export { type AnswerFile, type RunCall, type RunDetails, type StepUsage } from "../../base/domain/RunDetails.ts"
+export * as ToolContent from "../../base/domain/ToolContent.ts"
 export { HermesError, type Tag } from "../promise/HermesError.ts"
 export { type HermesTool, tool, type ToolCall, type ToolOptions } from "../promise/StandardTool.ts"
 export { type HermesAgent, type HermesDelegation } from "../promise/PlainAgents.ts"

@@ -127,7 +127,10 @@ const toResult = (output: string): LanguageModelV4ToolResult["result"] => {
   return typeof value === "object" && value !== null ? (value as LanguageModelV4ToolResult["result"]) : output
 }
 
-const finishCall = (state: StreamState, { callId, name, output, status }: EventWithTag<"ToolFinished">): Parts => {
+const finishCall = (
+  state: StreamState,
+  { callId, name, output, result, status }: EventWithTag<"ToolFinished">
+): Parts => {
   const call = beginCall(state, callId, name)
   // A refused call never started, and its arguments may not be JSON.
   const known = reportCall(state, callId, call, JSON.stringify(call.text))
@@ -137,7 +140,9 @@ const finishCall = (state: StreamState, { callId, name, output, status }: EventW
       type: "tool-result",
       toolCallId: callId,
       toolName: name,
-      result: status === "ok" ? toResult(output) : output,
+      // The value of a result is JSON. Without it, a hook or middleware changed the text.
+      result:
+        status === "ok" ? ((result as LanguageModelV4ToolResult["result"] | undefined) ?? toResult(output)) : output,
       ...(status === "ok" ? {} : { isError: true }),
       dynamic: true
     }

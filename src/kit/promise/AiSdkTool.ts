@@ -4,7 +4,8 @@
  * **Details**
  *
  * Each call is a run in a new session. A failed run becomes a tool error with the tag and the message of its
- * `HermesError`; a run ended by a limit is a result that reports the limit. An aborted call interrupts the run.
+ * `HermesError`; a run ended by a limit is a result that reports the limit. With an `output` schema, the result of the
+ * tool is the value of the run. An aborted call interrupts the run.
  *
  * **Gotchas**
  *
@@ -33,6 +34,7 @@ import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import type { Hermes } from "./CreateHermes.ts"
 import type { HermesInput } from "./HermesOptions.ts"
 import type { ContextOption } from "./PlainContext.ts"
+import type { PlainOutput, ValueOf } from "./PlainOutput.ts"
 
 /** Input schema of the tool. */
 const Task = Schema.Struct({
@@ -44,40 +46,51 @@ const Task = Schema.Struct({
 
 const inputSchema = Schema.toStandardJSONSchemaV1(Schema.toStandardSchemaV1(Task))
 
-/** Description of the tool, and settings of each of its runs. */
-export interface AgentToolOptions extends Omit<HermesInput, "goesOn" | "history" | "prompt" | "sessionId" | "signal"> {
+/** Description of the tool, and settings of each of its runs. With an `output` schema, the result is the value. */
+export interface AgentToolOptions<Schema extends PlainOutput = PlainOutput> extends Omit<
+  HermesInput<Schema>,
+  "goesOn" | "history" | "prompt" | "sessionId" | "signal"
+> {
   /** Description that tells the model when to use the tool. */
   readonly description: string
 }
 
-/** An agent in the form of an AI SDK tool. */
-export interface AgentTool {
+/** An agent in the form of an AI SDK tool. `Result` is its final text, or its value. */
+export interface AgentTool<Result = string> {
   readonly description: string
   readonly inputSchema: typeof inputSchema
   readonly execute: (
     input: { readonly task: string },
     options: { readonly abortSignal?: AbortSignal | undefined }
-  ) => Promise<string>
+  ) => Promise<Result>
 }
 
 /** Converts an agent to a tool for `generateText`, `streamText` and agents of the AI SDK. */
-export const agentTool = <Context = unknown>(
-  hermes: Hermes<Context>,
-  { description, ...run }: AgentToolOptions & ContextOption<Context>
-): AgentTool =>
+export const agentTool: {
+  <Schema extends PlainOutput, Context = unknown>(
+    hermes: Hermes<Context>,
+    options: AgentToolOptions<Schema> & ContextOption<Context> & { readonly output: Schema }
+  ): AgentTool<ValueOf<Schema>>
+  <Context = unknown>(
+    hermes: Hermes<Context>,
+    options: AgentToolOptions & ContextOption<Context> & { readonly output?: undefined }
+  ): AgentTool
+} = <Context>(hermes: Hermes<Context>, options: AgentToolOptions & ContextOption<Context>): AgentTool<never> =>
   // The context that the agent requires is in the options.
-  makeTool(hermes as Hermes, { description, ...run })
+  makeTool(hermes as Hermes, options)
 
-const makeTool = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool => ({
+const makeTool = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool<never> => ({
   description,
   inputSchema,
   execute: async ({ task }, { abortSignal }) => {
-    const { exit, text } = await hermes.run({
+    const { exit, text, ...rest } = await hermes.run({
       source: "ai-sdk",
       ...run,
       prompt: task,
       ...(abortSignal === undefined ? {} : { signal: abortSignal })
     })
-    return isCompletedExit(exit) ? text : `${text}\n\n[The run ended early: ${exit}.]`.trim()
+    const shown = isCompletedExit(exit) ? text : `${text}\n\n[The run ended early: ${exit}.]`.trim()
+    // The overloads name the type: a run with a schema ends with its value, and any other with text.
+    return (run.output === undefined ? shown : rest.value) as never
   }
 })

@@ -43,6 +43,7 @@ import * as Agent from "../../agent/Agent.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { RunCall } from "../../base/domain/RunDetails.ts"
 import { layerFetch } from "../../base/platform/ModelTransport.ts"
 import * as Runtime from "../../program/Runtime.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
@@ -54,12 +55,17 @@ import { keepPerformer } from "./HermesServices.ts"
 import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
 import {
   type BuiltinNeeds,
+  type CallsOf,
   checkOptions,
   type HermesEvent,
   type HermesInput,
   type HermesOptions,
   type HermesResult,
+  type HermesTools,
   isServer,
+  type OptionalOutput,
+  type OutputArgument,
+  type PlainArgument,
   type RunArgument
 } from "./HermesOptions.ts"
 import { listToolsets, selectOwnTools, toDelegation } from "./PlainAgents.ts"
@@ -73,32 +79,52 @@ import { toFallbackPolicy, toRetryPolicy } from "./PlainPolicies.ts"
 import type { HermesMcp } from "./PlainServers.ts"
 import { type PlainMessage, toHistory } from "./PlainPrompt.ts"
 import * as PlainRun from "./PlainRun.ts"
-import { type HermesSession, listSessions, readSession } from "./PlainSessions.ts"
+import { type HermesSession, listSessions, presentMessages, readSession } from "./PlainSessions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /**
- * A runtime for code without Effect. `Context` is the value that each run has to bring, and `Output` the schema of the
- * runs that name none.
+ * A runtime for code without Effect. `Context` is the value that each run has to bring, `Output` the schema of the runs
+ * that name none, and `Call` the type of the tool calls in results.
  */
-export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOutput> {
-  readonly run: <Schema extends PlainOutput = Output>(
-    input: RunArgument<Schema, Context>
-  ) => Promise<HermesResult<Schema>>
+export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOutput, Call extends RunCall = RunCall> {
+  readonly run: {
+    <Schema extends PlainOutput>(input: OutputArgument<Schema, Context>): Promise<HermesResult<Schema, Call>>
+    (input: PlainArgument<Context>): Promise<HermesResult<Output, Call>>
+    <Schema extends PlainOutput>(
+      input: RunArgument<Schema, Context>
+    ): Promise<HermesResult<OptionalOutput<Schema, Output>, Call>>
+  }
   /**
    * Events of a run, in order, for one reader. The run begins when the first event is requested, and ends when the
    * reader leaves the loop.
    */
-  readonly stream: <Schema extends PlainOutput = Output>(
-    input: RunArgument<Schema, Context>
-  ) => AsyncIterableIterator<HermesEvent<Schema>>
+  readonly stream: {
+    <Schema extends PlainOutput>(
+      input: OutputArgument<Schema, Context>
+    ): AsyncIterableIterator<HermesEvent<Schema, Call>>
+    (input: PlainArgument<Context>): AsyncIterableIterator<HermesEvent<Output, Call>>
+    <Schema extends PlainOutput>(
+      input: RunArgument<Schema, Context>
+    ): AsyncIterableIterator<HermesEvent<OptionalOutput<Schema, Output>, Call>>
+  }
   /**
    * Runs many inputs, `concurrency` of them at a time (default: 4). Resolves with the result or the error of each, in
    * the form of `Promise.allSettled`. After `dispose` all remaining inputs have the error `Disposed`.
    */
-  readonly runAll: <Schema extends PlainOutput = Output>(
-    inputs: Iterable<RunArgument<Schema, Context>>,
-    options?: { readonly concurrency?: number | undefined }
-  ) => Promise<ReadonlyArray<PromiseSettledResult<HermesResult<Schema>>>>
+  readonly runAll: {
+    <Schema extends PlainOutput>(
+      inputs: Iterable<OutputArgument<Schema, Context>>,
+      options?: BatchOptions
+    ): Promise<ReadonlyArray<PromiseSettledResult<HermesResult<Schema, Call>>>>
+    (
+      inputs: Iterable<PlainArgument<Context>>,
+      options?: BatchOptions
+    ): Promise<ReadonlyArray<PromiseSettledResult<HermesResult<Output, Call>>>>
+    <Schema extends PlainOutput>(
+      inputs: Iterable<RunArgument<Schema, Context>>,
+      options?: BatchOptions
+    ): Promise<ReadonlyArray<PromiseSettledResult<HermesResult<OptionalOutput<Schema, Output>, Call>>>>
+  }
   /**
    * Calls a tool outside of a run, with the hooks, middleware and approvals of a call by a model. A call that cannot be
    * made resolves with a failed output.
@@ -130,6 +156,10 @@ export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOut
    */
   readonly dispose: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
+}
+
+interface BatchOptions {
+  readonly concurrency?: number | undefined
 }
 
 /** Options of a tool call outside of a run. */
@@ -173,10 +203,6 @@ export const quiet = Layer.succeed(Logger.LogToStderr, true)
 
 /** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => makeHermes(layer, undefined)
-
-interface BatchOptions {
-  readonly concurrency?: number | undefined
-}
 
 const checkBatch = Options.makeMembersCheck("option of a batch", { concurrency: Options.count })
 
@@ -290,7 +316,8 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
       return EventIterator.make({
         fork: (offer) => {
           if (isDisposed) throw makeDisposedError()
-          const onEvent = options.onEvent === undefined ? offer : combineListeners(options.onEvent, offer)
+          const offerPlain: OnEvent = (events) => offer(presentMessages(events))
+          const onEvent = options.onEvent === undefined ? offerPlain : combineListeners(options.onEvent, offerPlain)
           const streamed = { ...options, streaming: options.streaming ?? true, onEvent }
           return runtime.runFork(PlainRun.startRun({ ...run, options: streamed }, own))
         },
@@ -376,14 +403,30 @@ const toParts = ({
   }
 }
 
-/** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */
-export const createHermes = <Context = unknown, Output extends PlainOutput = PlainOutput>(
-  options: HermesOptions<Context, Output>
-): Hermes<Context, Output> =>
-  // A runtime whose functions read a context is only run with one, by its type.
-  Options.readPlainly("ConfigError", "the options", () => makeFromOptions(options)) as Hermes<Context, Output>
+/** Options of a runtime that calls only its `tools`. Sub-agents and plugins add tools of unknown types. */
+interface OnlyOwnTools {
+  readonly agents?: undefined
+  readonly plugins?: undefined
+}
 
-const makeFromOptions = <Context, Output extends PlainOutput>(options: HermesOptions<Context, Output>): Hermes => {
+/** Creates a runtime from plain values. Throws a `ConfigError` that names each option that is unknown or invalid. */
+export const createHermes: {
+  <
+    Context = unknown,
+    Output extends PlainOutput = PlainOutput,
+    const Tools extends ReadonlyArray<unknown> = HermesTools<Context>
+  >(
+    options: HermesOptions<Context, Output, Tools> & OnlyOwnTools
+  ): Hermes<Context, Output, CallsOf<Tools>>
+  <Context = unknown, Output extends PlainOutput = PlainOutput>(
+    options: HermesOptions<Context, Output>
+  ): Hermes<Context, Output>
+} = <Context>(options: HermesOptions<Context>): Hermes<Context, never, never> =>
+  // A runtime whose functions read a context is only run with one, by its type. A run with a schema ends in a value that
+  // the schema checked, and all its calls are calls of its tools.
+  Options.readPlainly("ConfigError", "the options", () => makeFromOptions(options)) as Hermes<Context, never, never>
+
+const makeFromOptions = <Context>(options: HermesOptions<Context>): Hermes => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
   checkOptions(options)

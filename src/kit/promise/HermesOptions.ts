@@ -9,6 +9,7 @@ import type { AgentSettings, RunInput } from "../../agent/RunInput.ts"
 import type { Plugin } from "../../agent/plugin/Plugin.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { RunCall, RunDetails, SucceededCall } from "../../base/domain/RunDetails.ts"
 import type { RunEvent, RunResult, UsageReported, ValueDelta } from "../../base/domain/RunEvent.ts"
 import type { Platform } from "../../base/platform/ChildProcesses.ts"
 import type * as CommandEnvironment from "../../places/CommandEnvironment.ts"
@@ -19,6 +20,7 @@ import type * as TerminalTools from "../../tools/builtin/TerminalTools.ts"
 import type * as Todo from "../../tools/builtin/Todo.ts"
 import type { NeedsOf, Selection } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
+import type { CallOf } from "../../tools/ToolsetCalls.ts"
 import { HermesError } from "./HermesError.ts"
 import { agentsCheck, delegationCheck, type HermesAgent, type HermesDelegation } from "./PlainAgents.ts"
 import type { ContextOption, RunScope } from "./PlainContext.ts"
@@ -35,14 +37,27 @@ import type { HermesTool } from "./StandardTool.ts"
 /** Services that the built-in toolsets need, which every runtime provides. */
 export type BuiltinNeeds = NeedsOf<typeof FileTools.toolset | typeof TerminalTools.toolset | typeof Todo.toolset>
 
+/** Tools of a runtime. `Context` is the part of a run's `context` that they read. */
+export type HermesTools<Context = unknown> = ReadonlyArray<
+  HermesTool<Context> | HermesMcp | Toolset.Toolset<never, BuiltinNeeds>
+>
+
+type CallOfEntry<Entry> =
+  Entry extends HermesTool<never, infer Call> ? Call : Entry extends Toolset.Any ? CallOf<Entry> : RunCall
+
+/** Calls of the tools of a runtime. The calls of MCP servers have no types, and neither have any others beside them. */
+export type CallsOf<Tools extends ReadonlyArray<unknown>> =
+  RunCall extends CallOfEntry<Tools[number]> ? RunCall : CallOfEntry<Tools[number]>
+
 /**
- * Options of a runtime. `Context` is the part of a run's `context` that its functions read, and `Schema` is the output
- * of its runs.
+ * Options of a runtime. `Context` is the part of a run's `context` that its functions read, `Schema` is the output of its
+ * runs, and `Tools` are its tools.
  */
-export interface HermesOptions<Context = unknown, Schema extends PlainOutput = PlainOutput> extends Omit<
-  AgentSettings,
-  "delegation" | "output" | "prefill" | "tools"
-> {
+export interface HermesOptions<
+  Context = unknown,
+  Schema extends PlainOutput = PlainOutput,
+  Tools extends ReadonlyArray<unknown> = HermesTools<Context>
+> extends Omit<AgentSettings, "delegation" | "output" | "prefill" | "tools"> {
   /** Models in order of preference. */
   readonly model: ModelChoice
   /** Repeats failed calls. Default: three attempts with waits of 5 and 10 seconds. */
@@ -52,7 +67,7 @@ export interface HermesOptions<Context = unknown, Schema extends PlainOutput = P
   /**
    * Tools created from functions (`tool`), MCP servers (`mcp`), and toolsets of the package: `FileTools.toolset`, …
    */
-  readonly tools?: ReadonlyArray<HermesTool<Context> | HermesMcp | Toolset.Toolset<never, BuiltinNeeds>> | undefined
+  readonly tools?: (Tools & HermesTools<Context>) | undefined
   /** Sub-agents, to which the model sends tasks. */
   readonly agents?: ReadonlyArray<HermesAgent<Context>> | undefined
   /** Limits and permissions of all sub-agents. */
@@ -129,17 +144,42 @@ export type RunArgument<Schema extends PlainOutput, Context> =
   | (unknown extends Context ? string : never)
   | (HermesInput<Schema> & ContextOption<Context>)
 
-/** Result of a run. With an `output` schema, `value` is the value of the answer. */
-export type HermesResult<Schema> =
-  unknown extends ValueOf<Schema> ? RunResult : RunResult & { readonly value: ValueOf<Schema> }
+/** Input of a run with a schema of its own. */
+export type OutputArgument<Schema extends PlainOutput, Context> = HermesInput<Schema> &
+  ContextOption<Context> & { readonly output: Schema }
+
+/** Input of a run that ends in the value of its runtime, if it has one. */
+export type PlainArgument<Context> =
+  | (unknown extends Context ? string : never)
+  | (HermesInput & ContextOption<Context> & { readonly output?: undefined })
+
+/** Schema of a run whose own may be absent. `Output` is the schema of its runtime. */
+export type OptionalOutput<Schema, Output> = Schema | (PlainOutput extends Output ? undefined : Output)
+
+/**
+ * Result of a run with its details: calls, messages in the form of `history`, files, and the usage of each step. They
+ * are not part of its JSON. With an `output` schema, `value` is the value of the answer.
+ */
+export type HermesResult<Schema, Call = RunCall> = RunResult &
+  Omit<RunDetails<Call>, "messages"> & {
+    readonly messages: ReadonlyArray<PlainMessage>
+  } & (unknown extends ValueOf<Schema> ? unknown : { readonly value: ValueOf<Schema> })
+
+type FinishedOf<Call> =
+  Call extends SucceededCall<infer Name, unknown, infer Result>
+    ? ToolFinishedEvent & { readonly name: Name; readonly result?: Result }
+    : never
+
+type ToolFinishedEvent = Extract<RunEvent, { readonly _tag: "ToolFinished" }>
 
 /** Events of a run. With an `output` schema, `ValueDelta` and the result carry its types. */
-export type HermesEvent<Schema> =
-  unknown extends ValueOf<Schema>
-    ? RunEvent
-    : | Exclude<RunEvent, RunResult | typeof ValueDelta.Type>
-      | (typeof ValueDelta.Type & { readonly value: PartialValueOf<Schema> })
-      | HermesResult<Schema>
+export type HermesEvent<Schema, Call = RunCall> =
+  | Exclude<RunEvent, RunResult | ToolFinishedEvent | typeof ValueDelta.Type>
+  | FinishedOf<Call>
+  | (unknown extends ValueOf<Schema>
+      ? typeof ValueDelta.Type
+      : typeof ValueDelta.Type & { readonly value: PartialValueOf<Schema> })
+  | HermesResult<Schema, Call>
 
 /** Tests whether a tool of a runtime is an MCP server. */
 export const isServer = (one: unknown): one is HermesMcp => Json.isFields(one) && Json.isFields(one["mcp"])

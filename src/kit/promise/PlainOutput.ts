@@ -22,12 +22,14 @@ import { findJsonSchema, isStandardSchema, readCheckResult } from "./StandardJso
 /** A schema of the value in which a run ends: Standard Schema, Effect, or a JSON Schema as a plain object. */
 export type PlainOutput = StandardSchemaV1 | EffectOutput | Readonly<Record<string, unknown>>
 
-/** Type of the value of a run with this output. */
-export type ValueOf<Schema> = Schema extends StandardSchemaV1
-  ? StandardSchemaV1.InferOutput<Schema>
-  : Schema extends EffectSchema.ConstraintCodec<infer A, unknown, never, unknown>
-    ? A
-    : unknown
+/** Type of the value of a run with this output: `undefined` without an output. */
+export type ValueOf<Schema> = Schema extends undefined
+  ? undefined
+  : Schema extends StandardSchemaV1
+    ? StandardSchemaV1.InferOutput<Schema>
+    : Schema extends EffectSchema.ConstraintCodec<infer A, unknown, never, unknown>
+      ? A
+      : unknown
 
 /** Type of a value that arrives, of which any part may be missing. */
 export type PartialValueOf<Schema> = Schema extends StandardSchemaV1

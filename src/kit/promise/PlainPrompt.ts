@@ -8,6 +8,7 @@
  * `InvalidInput` that names its place, such as `history[2].content[0]`.
  */
 import * as Prompt from "effect/ai/Prompt"
+import { findImageType } from "../../base/domain/ImageType.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
 import { HermesError } from "./HermesError.ts"
@@ -64,18 +65,6 @@ const requireText = (value: unknown, at: string): string => {
   if (typeof value !== "string") throw makeInputError(at, "expected a text")
   return value
 }
-
-/** First bytes of the image types that models accept. */
-const signatures: ReadonlyArray<readonly [type: string, at: number, bytes: ReadonlyArray<number>]> = [
-  ["image/png", 0, [0x89, 0x50, 0x4e, 0x47]],
-  ["image/jpeg", 0, [0xff, 0xd8, 0xff]],
-  ["image/gif", 0, [0x47, 0x49, 0x46, 0x38]],
-  ["image/webp", 8, [0x57, 0x45, 0x42, 0x50]]
-]
-
-/** Returns the type of an image by its first bytes. */
-const findImageType = (data: Uint8Array): string | undefined =>
-  signatures.find(([, at, bytes]) => bytes.every((byte, index) => data[at + index] === byte))?.[0]
 
 /** Data as the runtime sends it, with its type if the data names it. */
 interface FileContent {

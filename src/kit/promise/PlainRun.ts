@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Agent from "../../agent/Agent.ts"
 import type { StartOptions } from "../../agent/RunInput.ts"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as RetryPolicy from "../../models/routing/RetryPolicy.ts"
 import { type Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
@@ -15,6 +16,7 @@ import * as Options from "./PlainOptions.ts"
 import { toOutput } from "./PlainOutput.ts"
 import { toRetryPolicy } from "./PlainPolicies.ts"
 import { toHistory, toPrompt } from "./PlainPrompt.ts"
+import { presentMessages } from "./PlainSessions.ts"
 
 /** A run that can be started. */
 export interface PlannedRun {
@@ -47,7 +49,9 @@ const readInput = (input: HermesInput): PlannedRun => {
   const { context, history, model, onEvent, onUsageAfter, output, prompt, retry, signal, tools, ...rest } = input
   const options = {
     ...rest,
-    ...(onEvent === undefined ? {} : { onEvent: callInOrder(onEvent) }),
+    ...(onEvent === undefined
+      ? {}
+      : { onEvent: (events: ReadonlyArray<RunEvent>) => callInOrder(onEvent)(presentMessages(events)) }),
     ...(onUsageAfter === undefined ? {} : { onUsageAfter: callInOrder(onUsageAfter) }),
     prompt: toPrompt(prompt),
     ...(history === undefined ? {} : { history: toHistory(history, "history") }),
@@ -87,5 +91,9 @@ export const startRun = ({ context, options, retry, tools }: PlannedRun, own: Se
       ...(selection === undefined ? {} : { tools: selection }),
       ...(context === undefined ? {} : { context: toRunContext(context) })
     })
-    return retry === undefined ? run : Effect.provideService(run, RetryPolicy.CallPolicy, retry)
+    const presented = Effect.map(run, (result) => {
+      presentMessages([result])
+      return result
+    })
+    return retry === undefined ? presented : Effect.provideService(presented, RetryPolicy.CallPolicy, retry)
   })

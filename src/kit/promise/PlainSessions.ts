@@ -5,6 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../base/domain/Conversation.ts"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
+import * as RunDetails from "../../base/domain/RunDetails.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import { type Session, type Service as Store, SessionStore } from "../../store/SessionStore.ts"
 import { HermesError } from "./HermesError.ts"
@@ -84,6 +86,14 @@ const toPlainMessages = (message: Prompt.Message): ReadonlyArray<PlainMessage> =
         }
       ]
   }
+}
+
+/** Presents the messages of a result in the form of `history`. Other events are unchanged. */
+export const presentMessages = (events: ReadonlyArray<RunEvent>): ReadonlyArray<RunEvent> => {
+  for (const event of events) {
+    if (event._tag === "RunFinished") RunDetails.presentMessages(event, (messages) => messages.flatMap(toPlainMessages))
+  }
+  return events
 }
 
 const useStore = <A>(work: (store: Store) => Effect.Effect<A, unknown>): Effect.Effect<A, unknown> =>

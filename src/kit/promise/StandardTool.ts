@@ -31,6 +31,8 @@ import * as Effect from "effect/Effect"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as Tool from "effect/ai/Tool"
 import * as Json from "../../base/domain/Json.ts"
+import type { JsonOf, RunCall } from "../../base/domain/RunDetails.ts"
+import * as ToolContent from "../../base/domain/ToolContent.ts"
 import { ToolFailed } from "../../base/domain/ToolOutput.ts"
 import * as Faults from "../../middleware/Faults.ts"
 import * as Annotations from "../../tools/Annotations.ts"
@@ -55,11 +57,19 @@ export interface ToolCall<Context = unknown> {
 }
 
 /** Definition of a tool by plain functions. */
-export interface ToolOptions<Input extends StandardSchemaV1, Context = unknown> {
-  readonly name: string
+export interface ToolOptions<
+  Input extends StandardSchemaV1,
+  Name extends string = string,
+  Output = unknown,
+  Context = unknown
+> {
+  readonly name: Name
   readonly description: string
   readonly input: Input
-  readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall<Context>) => unknown
+  /**
+   * Returns the result of a call, or a promise of it: a value that becomes JSON, or images and files (`ToolContent`).
+   */
+  readonly execute: (args: StandardSchemaV1.InferOutput<Input>, call: ToolCall<Context>) => Output
   /** JSON Schema of the arguments, for a schema that cannot produce one. */
   readonly parameters?: Readonly<Record<string, unknown>> | undefined
   /** True for a read-only tool, whose calls may run concurrently. */
@@ -70,12 +80,24 @@ export interface ToolOptions<Input extends StandardSchemaV1, Context = unknown> 
   readonly timeout?: number | undefined
 }
 
-/** A tool for a runtime, created by {@link tool}. `Context` is the part of a run's `context` that it reads. */
-export interface HermesTool<in Context = unknown> {
+/**
+ * A tool for a runtime, created by {@link tool}. `Context` is the part of a run's `context` that it reads, and `Call` is
+ * the type of its calls in the result of a run.
+ */
+export interface HermesTool<in Context = unknown, out Call extends RunCall = RunCall> {
   readonly toolset: Toolset.Toolset
   /** States the type of the context. It has no value. */
   readonly context?: ((context: Context) => void) | undefined
+  /** States the type of the calls. It has no value. */
+  readonly "~call"?: Call | undefined
 }
+
+/** A call of a tool in the result of a run. */
+export type CallOfTool<Input extends StandardSchemaV1, Name extends string, Output> = RunCall<
+  Name,
+  JsonOf<StandardSchemaV1.InferInput<Input>>,
+  [Awaited<Output>] extends [void] ? null : JsonOf<Awaited<Output>>
+>
 
 type NamedTool = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
 
@@ -108,7 +130,11 @@ const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => 
  * schema.
  */
 const makeRun =
-  <Input extends StandardSchemaV1, Context>({ execute, input, name }: ToolOptions<Input, Context>): BoundTool["run"] =>
+  <Input extends StandardSchemaV1, Context>({
+    execute,
+    input,
+    name
+  }: ToolOptions<Input, string, unknown, Context>): BoundTool["run"] =>
   (params) => {
     const makeFailure = (phase: ToolFailed["phase"]) => (error: unknown) =>
       new ToolFailed({ tool: name, phase, message: Faults.describeError(error), cause: error })
@@ -128,7 +154,9 @@ const makeRun =
         try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal, context }),
         catch: makeFailure("handler")
       })
-      return { output: output ?? null, isFailure: false }
+      return ToolContent.isToolContent(output)
+        ? ToolContent.toToolOutput(output)
+        : { output: output ?? null, isFailure: false }
     })
   }
 
@@ -152,13 +180,14 @@ const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
  * Creates a tool for a runtime. Throws a `ConfigError` if the JSON Schema of its arguments is unknown, or if a model
  * API does not accept its name.
  */
-export const tool = <Input extends StandardSchemaV1, Context = unknown>(
-  options: ToolOptions<Input, Context>
-): HermesTool<Context> => Options.readPlainly("ConfigError", "the options of a tool", () => makeTool(options))
+export const tool = <Input extends StandardSchemaV1, const Name extends string, Output, Context = unknown>(
+  options: ToolOptions<Input, Name, Output, Context>
+): HermesTool<Context, CallOfTool<Input, Name, Output>> =>
+  Options.readPlainly("ConfigError", "the options of a tool", () => makeTool(options))
 
 const makeTool = <Input extends StandardSchemaV1, Context>(
-  options: ToolOptions<Input, Context>
-): HermesTool<Context> => {
+  options: ToolOptions<Input, string, unknown, Context>
+): HermesTool<Context, never> => {
   if (!Json.isFields(options))
     throw new HermesError("ConfigError", "tool takes an object: { name, description, input, execute }")
   const { description, name, needsApproval, timeout } = options

@@ -5,7 +5,8 @@
  * **Details**
  *
  * An image that is too large is scaled down once (`ImageScaling`). An image that cannot be scaled is replaced by a note
- * in a user message, and omitted from an assistant message. An image given by its URL is not changed.
+ * in a user message and in a tool result, and omitted from an assistant message. An image given by its URL is not
+ * changed.
  *
  * Refused optional parameters are identified from the error: providers name them in a field (`param`, `loc`) or in the
  * message. Required parameters (`model`, `messages`, `tools`, `stream`) are never removed. The output limit of chat
@@ -167,9 +168,10 @@ type FittedImages = ReadonlyMap<object, Prompt.FilePart | undefined>
 
 /**
  * Returns the message with its images replaced by the fitted ones. An image without a replacement becomes a note in a
- * user message, and is omitted from an assistant message.
+ * user message and in a tool result, and is omitted from an assistant message.
  */
 const replaceImages = (message: Prompt.Message, fitted: FittedImages): Prompt.Message => {
+  if (message.role === "tool") return replaceResultImages(message, fitted)
   if ((message.role !== "user" && message.role !== "assistant") || !message.content.some(isImage)) return message
   return message.role === "user"
     ? Prompt.userMessage({
@@ -186,8 +188,29 @@ const replaceImages = (message: Prompt.Message, fitted: FittedImages): Prompt.Me
       })
 }
 
-const collectImages = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> =>
-  typeof content === "string" ? [] : [...content].filter(isImage)
+const replaceResultImages = (message: Prompt.ToolMessage, fitted: FittedImages): Prompt.ToolMessage =>
+  collectImages(message).length === 0
+    ? message
+    : Prompt.toolMessage({
+        content: message.content.map((part) =>
+          part.type === "tool-result" && part.modelOutput !== undefined
+            ? Prompt.toolResultPart({
+                ...part,
+                modelOutput: part.modelOutput.map((one) =>
+                  isImage(one) ? (fitted.get(one) ?? describeOmittedImage(one)) : one
+                )
+              })
+            : part
+        ),
+        options: message.options
+      })
+
+const collectImages = (message: Prompt.Message): ReadonlyArray<Prompt.FilePart> => {
+  if (message.role === "system") return []
+  return message.role === "tool"
+    ? message.content.flatMap((part) => (part.type === "tool-result" ? (part.modelOutput ?? []).filter(isImage) : []))
+    : [...message.content].filter(isImage)
+}
 
 const none: FittedImages = new Map()
 

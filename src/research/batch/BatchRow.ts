@@ -6,7 +6,8 @@
  * Session and workspace are named after the row and the number of the attempt. An attempt that was interrupted by the
  * end of its process continues in its session. Calls that had begun are reported to the model as "may have happened"
  * and are not repeated. If the agent had already answered, only the result row is written. A row works in its `cwd`, or
- * in an empty directory that is removed when the row is finished.
+ * in an empty directory that is removed when the row is finished. A row with a JSON Schema in `output_schema` ends in a
+ * value, which its result row has as `value`.
  *
  * Source: `hermes-product.md` §5.1, `hermes-llm.md` §20.1.
  */
@@ -15,6 +16,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import { Agent } from "../../agent/Agent.ts"
@@ -22,6 +24,7 @@ import { waitForSession } from "../../agent/BusySession.ts"
 import type { Limits } from "../../agent/Budget.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { AgentError } from "../../base/domain/AgentError.ts"
+import type { AnswerFormat as Format } from "../../base/domain/AnswerFormat.ts"
 import * as Conversation from "../../base/domain/Conversation.ts"
 import { SessionId } from "../../base/domain/Ids.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
@@ -44,6 +47,8 @@ import * as RowRecord from "./RowRecord.ts"
 export class RowRefused extends Schema.TaggedError<RowRefused>("hermes-effect/RowRefused")("RowRefused", {
   message: Schema.String
 }) {}
+
+type AnswerFormat = Format<unknown>
 
 /** Failure of a row. */
 export type RowError = AgentError | RowRefused
@@ -100,7 +105,10 @@ export const decideOnFailure = (error: unknown): RowPool.Decision => {
   }
   if (typeof error !== "object" || error === null || !("_tag" in error)) return "retry"
   if (error._tag === "ConfigError" || error._tag === "SessionStoreError") return "stop"
-  return error._tag === "InvalidInput" || error._tag === "CompressionExhausted" || error._tag === "ExecutionBlocked"
+  return error._tag === "InvalidInput" ||
+    error._tag === "InvalidOutput" ||
+    error._tag === "CompressionExhausted" ||
+    error._tag === "ExecutionBlocked"
     ? "fail"
     : "retry"
 }
@@ -138,11 +146,46 @@ const prepareWorkspace = Effect.fnUntraced(function* (
   return { path, isOwn: true }
 })
 
-/**
- * Runs the agent in the session of an attempt. If an earlier process already began the run, it is resumed. Returns true
- * if the session already contained its answer.
- */
-const runOrResume = Effect.fnUntraced(function* (input: RunInput & { readonly sessionId: SessionId }) {
+/** Field of a row with the JSON Schema of its value. */
+const schemaField = "output_schema"
+
+/** Reads the form of the value of a row. A row whose schema cannot be used is refused before any model call. */
+const readOutput = ({ fields }: Row): Effect.Effect<AnswerFormat | undefined, RowRefused> => {
+  const schema = fields[schemaField]
+  if (schema === undefined || schema === null) return Effect.undefined
+  return Effect.flatMap(
+    Effect.promise(() => import("../../base/domain/JsonSchemaFormat.ts")),
+    ({ readJsonSchema }) =>
+      Result.match(readJsonSchema(schema), {
+        onFailure: (problem) => Effect.fail(new RowRefused({ message: `${schemaField} ${problem}` })),
+        onSuccess: Effect.succeed
+      })
+  )
+}
+
+/** Reads the value of the answer that a session already contains. */
+const readStoredValue = (output: AnswerFormat, text: string): Effect.Effect<unknown, RowRefused> =>
+  Effect.flatMap(
+    Effect.promise(() => import("../../base/domain/AnswerFormat.ts")),
+    ({ findJson }) =>
+      Effect.mapError(
+        output.decode(Option.getOrUndefined(Json.parse(findJson(text) ?? ""))),
+        (problem) => new RowRefused({ message: `the stored answer does not fit ${schemaField}: ${problem}` })
+      )
+  )
+
+/** Outcome of the run of a row. */
+interface RowOutcome {
+  /** True if the session already contained the answer. */
+  readonly isAnswered: boolean
+  /** Value of the answer of a row with a schema. */
+  readonly value: unknown
+}
+
+/** Runs the agent in the session of an attempt. If an earlier process already began the run, it is resumed. */
+const runOrResume = Effect.fnUntraced(function* (
+  input: RunInput & { readonly output: AnswerFormat | undefined; readonly sessionId: SessionId }
+) {
   const agent = yield* Agent
   const store = yield* SessionStore
   const newest = yield* store.newest(input.sessionId)
@@ -152,11 +195,21 @@ const runOrResume = Effect.fnUntraced(function* (input: RunInput & { readonly se
     last?.role === "assistant" &&
     Conversation.listOpenCalls(messages).length === 0 &&
     Conversation.readText(last).trim() !== ""
-  if (isAnswered) return true
+  const { output } = input
+  if (isAnswered) {
+    const value = output === undefined ? undefined : yield* readStoredValue(output, Conversation.readText(last))
+    return { isAnswered, value } satisfies RowOutcome
+  }
   const expectedSession = { sessionId: newest, messages: messages.length }
   // If the session has no messages, it was created but its run has not begun.
-  yield* agent.run({ ...input, expectedSession, goesOn: messages.length > 0, openCalls: "run", onInterrupt: "leave" })
-  return false
+  const { value } = yield* agent.run({
+    ...input,
+    expectedSession,
+    goesOn: messages.length > 0,
+    openCalls: "run",
+    onInterrupt: "leave"
+  })
+  return { isAnswered: false, value } satisfies RowOutcome
 })
 
 /** Reads the record of a row from the sessions of an attempt. */
@@ -208,6 +261,7 @@ export const run = Effect.fnUntraced(function* (
   const registry = yield* ToolRegistry
   const agent = yield* Agent
   const prompt = Json.readString(row.fields[options.promptField]) ?? ""
+  const output = yield* readOutput(row)
   const workspace = yield* prepareWorkspace(row, attempt, options)
   yield* options.prepare(row, workspace.path)
   const toolsets = options.getToolsets(row)
@@ -218,6 +272,7 @@ export const run = Effect.fnUntraced(function* (
   const seed = options.getSeed?.(row)
   const input = {
     prompt,
+    output,
     sessionId,
     source: "batch",
     platform: "batch",
@@ -231,11 +286,16 @@ export const run = Effect.fnUntraced(function* (
     readsText: false,
     onEvent: told?.onEvent
   }
-  const isAnswered = yield* waitForSession(() => runOrResume(input)).pipe(
+  const { isAnswered, value } = yield* waitForSession(() => runOrResume(input)).pipe(
     Effect.onError(() => told?.rest ?? Effect.void),
     Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" }))
   )
-  const { costUsd, fields, hasReasoning, usage } = yield* readRowRecord(sessionId, {
+  const {
+    costUsd,
+    fields: recorded,
+    hasReasoning,
+    usage
+  } = yield* readRowRecord(sessionId, {
     promptIndex: row.index,
     batch: options.getRowBatch(row),
     prompt,
@@ -253,6 +313,7 @@ export const run = Effect.fnUntraced(function* (
       Effect.logWarning(`batch: the workspace of row ${row.index} stays: ${message}`)
     )
   }
+  const fields = output === undefined ? recorded : { ...recorded, value: Redaction.redactValue(value) }
   const used = { costUsd, tokens: Usage.countTotalTokens(usage) }
   return options.needsReasoning && !hasReasoning
     ? RowPool.makeDiscardedResult(noReasoning, fields, used)

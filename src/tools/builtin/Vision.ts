@@ -29,6 +29,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Base64 from "effect/encoding/Base64"
+import { findImageType } from "../../base/domain/ImageType.ts"
 import type { CommandEnvironment } from "../../places/CommandEnvironment.ts"
 import { Timeout } from "../Annotations.ts"
 import * as EgressGate from "../fence/EgressGate.ts"
@@ -60,13 +61,7 @@ export const tool = Tool.make("vision_analyze", {
   .annotate(Timeout, Duration.infinity)
 
 /** Detects the media type from the first bytes. Pure. */
-export const detectMediaType = (bytes: Uint8Array): string | undefined => {
-  const readAscii = (from: number, to: number): string => String.fromCharCode(...bytes.subarray(from, to))
-  if (readAscii(1, 4) === "PNG" && bytes[0] === 0x89) return "image/png"
-  if (bytes[0] === 0xff && bytes[1] === 0xd8) return "image/jpeg"
-  if (readAscii(0, 4) === "GIF8") return "image/gif"
-  return readAscii(0, 4) === "RIFF" && readAscii(8, 12) === "WEBP" ? "image/webp" : undefined
-}
+export const detectMediaType = findImageType
 
 const tooLarge = Problem.fail(`the image is larger than ${maxBytes / 1024 / 1024} MB: make it smaller first`)
 

@@ -9,26 +9,17 @@
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
  */
 import * as Schema from "effect/Schema"
-import * as Prompt from "effect/ai/Prompt"
 import * as TextCut from "../../base/domain/TextCut.ts"
+import * as ToolContent from "../../base/domain/ToolContent.ts"
 import type { Block, CallResult } from "./McpConnection.ts"
 
 /** Maximum number of retained characters of a result. */
 const maxResultChars = 1_000_000
 
 const maxMediaChars = 8_000_000
-const maxMedia = 8
-
-/** An image for the model, in base64. */
-const Media = Schema.Struct({ mediaType: Schema.String, data: Schema.String })
-
-/** A result with images. */
-export const WithMedia = Schema.Struct({ text: Schema.String, media: Schema.Array(Media) })
-/** See {@link WithMedia}. */
-export type WithMedia = typeof WithMedia.Type
 
 /** Result of a tool of a server: its text, or text and images. */
-export const Success = Schema.Union([Schema.String, WithMedia])
+export const Success = Schema.Union([Schema.String, ToolContent.ToolContent])
 /** See {@link Success}. */
 export type Success = typeof Success.Type
 
@@ -66,12 +57,13 @@ export const fromBlocks = (blocks: ReadonlyArray<Block>): Success => {
       .filter((part) => part !== "")
       .join("\n")
   )
-  const media = blocks
+  const images = blocks
     .flatMap((block) =>
-      block.type === "media" && isShown(block) ? [{ mediaType: block.mimeType, data: block.data }] : []
+      block.type === "media" && isShown(block) ? [ToolContent.fromImage(block.data, block.mimeType)] : []
     )
-    .slice(0, maxMedia)
-  return media.length === 0 ? text : { text, media }
+    .slice(0, ToolContent.maxFiles)
+  if (images.length === 0) return text
+  return text === "" ? ToolContent.joinContent(...images) : ToolContent.joinContent(text, ...images)
 }
 
 const isEmpty = (result: Success): boolean => result === ""
@@ -81,9 +73,3 @@ export const fromCall = ({ blocks, structured }: CallResult): Success => {
   const result = fromBlocks(blocks)
   return isEmpty(result) && structured !== undefined ? limitText(JSON.stringify(structured)) : result
 }
-
-/** Converts a result with images to message parts for a provider. */
-export const toMediaParts = ({ media, text }: WithMedia): ReadonlyArray<Prompt.ToolModelOutputPart> => [
-  ...(text === "" ? [] : [Prompt.textPart({ text })]),
-  ...media.map(({ data, mediaType }) => Prompt.filePart({ mediaType, data }))
-]

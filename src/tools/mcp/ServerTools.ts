@@ -25,12 +25,13 @@ import { Correlation } from "../../hooks/Correlation.ts"
 import { redactKeys } from "../../base/domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
 import * as TextHygiene from "../../base/domain/TextHygiene.ts"
+import * as ToolContent from "../../base/domain/ToolContent.ts"
 import * as Injection from "../../base/domain/Injection.ts"
 import * as EgressGate from "../fence/EgressGate.ts"
 import { formatHost } from "../fence/Urls.ts"
 import * as Toolset from "../Toolset.ts"
 import { type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./McpConnection.ts"
-import { limitText, Failure, toMediaParts, fromBlocks, fromCall, Success, WithMedia } from "./ServerAnswer.ts"
+import { limitText, Failure, fromBlocks, fromCall, Success } from "./ServerAnswer.ts"
 import {
   makeNameFilter,
   type ServerConfig,
@@ -109,7 +110,7 @@ const toFailure = ({ message }: McpError): Failure => ({ error: message })
 const toOutcome = (result: CallResult): Effect.Effect<Success, Failure> => {
   const output = fromCall(result)
   if (!result.isError) return Effect.succeed(output)
-  const text = typeof output === "string" ? output : output.text
+  const text = typeof output === "string" ? output : ToolContent.toText(output)
   return Effect.fail({ error: text === "" ? "the tool failed and did not say why" : text })
 }
 
@@ -341,17 +342,6 @@ export const makeUtilities = (
     : [])
 ]
 
-/** Passes images to the model as images, and to all other readers as text. */
-const withMedia = (bound: Toolset.BoundTool): Toolset.BoundTool => ({
-  ...bound,
-  run: (params, callId, onProgress) =>
-    Effect.map(bound.run(params, callId, onProgress), (result) =>
-      Schema.is(WithMedia)(result.output)
-        ? { ...result, output: result.output.text, modelOutput: toMediaParts(result.output) }
-        : result
-    )
-})
-
 /**
  * Selects the address if the server is asked to read from another host. The server's own host was chosen by the user.
  */
@@ -380,8 +370,7 @@ export const makeToolset = (config: ServerConfig, list: ReadonlyArray<Entry>): T
   const layer = toolkit.toLayer(handlers as never)
   // The names are known only at run time here as well.
   const made = Toolset.make(formatToolsetName(config.name), toolkit, layer) as Toolset.Toolset
-  const shown: Toolset.Toolset = { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
-  return EgressGate.guardAddresses(shown, makeResourceSelector(config))
+  return EgressGate.guardAddresses(made, makeResourceSelector(config))
 }
 
 // The search tool that represents a large server's tools and makes the tools that it finds available. The tools that it

@@ -133,9 +133,7 @@ const computeSummaryTokens = (content: number, window: number): number =>
 
 /** Replaces images with labels in messages before the newest message with images. */
 const dropOldFiles = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
-  const newest = messages.findLastIndex(
-    (message) => message.role === "user" && message.content.some(({ type }) => type === "file")
-  )
+  const newest = messages.findLastIndex(Prune.hasFiles)
   return messages.map((message, at) => (at < newest ? Prune.replaceFiles(message) : message))
 }
 

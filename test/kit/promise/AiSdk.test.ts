@@ -102,7 +102,7 @@ describe("languageModel", () => {
       )
       assert.deepStrictEqual(
         result.toolResults.map(({ output, toolCallId }) => [toolCallId, output]),
-        [["c1", "42"]]
+        [["c1", 42]]
       )
       assert.deepStrictEqual(
         [result.finishReason, result.rawFinishReason, result.steps.length],
@@ -239,7 +239,7 @@ describe("languageModel", () => {
         [
           ["user", "Double 21."],
           ["assistant", "I double it.", ["double", { n: 21 }]],
-          ["tool", "42"],
+          ["tool", 42],
           ["assistant", "It is 42."],
           ["user", "And this?", "file"]
         ]

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as z from "zod"
 import { createHermes, fromLayer, type Hermes, HermesError, tool } from "../../../src/kit/entry/promise.ts"
+import type { RunEvent } from "../../../src/base/domain/RunEvent.ts"
 import * as Scripted from "../../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
 import * as FileTools from "../../../src/tools/builtin/FileTools.ts"
@@ -291,5 +292,47 @@ describe("tools by Standard Schema", () => {
     assert.isDefined(
       tool({ name: "t", description: "", input: bare, parameters: { type: "object" }, execute: () => 1 })
     )
+  })
+})
+
+describe("a result", () => {
+  const weather = tool({
+    name: "weather",
+    description: "Weather",
+    input: z.object({ city: z.string() }),
+    readonly: true,
+    execute: async ({ city }) => ({ city, at: new Date(0) })
+  })
+  const turns = [
+    Scripted.complete({ toolCalls: [{ name: "weather", params: { city: "Oslo" } }] }),
+    Scripted.complete("ok")
+  ]
+
+  it("has its calls with values, and its messages in the form of a history", async () => {
+    await withHermes(scripted([...turns, ...turns], [weather]), async (hermes) => {
+      const { calls, messages, stepUsage } = await hermes.run("Hello?")
+      assert.deepStrictEqual(
+        calls.map(({ name, params, result, status }) => [name, params, result, status]),
+        [["weather", { city: "Oslo" }, { city: "Oslo", at: "1970-01-01T00:00:00.000Z" }, "ok"]]
+      )
+      assert.deepStrictEqual(
+        messages.map(({ content, role }) => [role, typeof content === "string" ? content : content[0]?.type]),
+        [
+          ["user", "text"],
+          ["assistant", "tool-call"],
+          ["tool", "tool-result"],
+          ["assistant", "text"]
+        ]
+      )
+      assert.lengthOf(stepUsage, 2)
+      const seen: Array<unknown> = []
+      const onEvent = (event: RunEvent): void => void (event._tag === "RunFinished" && seen.push(event))
+      for await (const event of hermes.stream({ prompt: "Again?", history: messages, onEvent })) {
+        if (event._tag === "ToolFinished") seen.push(event.result)
+        if (event._tag === "RunFinished") seen.push(event.messages.map(({ role }) => role))
+      }
+      assert.deepInclude(seen, { city: "Oslo", at: "1970-01-01T00:00:00.000Z" })
+      assert.deepInclude(seen, ["user", "assistant", "tool", "assistant"])
+    })
   })
 })

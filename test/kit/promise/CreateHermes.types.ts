@@ -3,8 +3,10 @@
 import * as EffectSchema from "effect/Schema"
 import type { StandardSchemaV1 } from "effect/StandardSchema"
 import * as z from "zod"
+import type { RunCall } from "../../../src/base/domain/RunDetails.ts"
 import type { RunEvent, RunResult } from "../../../src/base/domain/RunEvent.ts"
 import { createHermes, HermesError, tool, type ToolCall } from "../../../src/kit/entry/promise.ts"
+import { agentTool } from "../../../src/kit/promise/AiSdkTool.ts"
 import * as FileTools from "../../../src/tools/builtin/FileTools.ts"
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -59,8 +61,44 @@ const hermes = createHermes({
     after_everything: () => undefined
   }
 })
-same<Awaited<ReturnType<typeof hermes.run>>, RunResult>(true)
-for await (const event of hermes.stream("Hello?")) same<typeof event, RunEvent>(true)
+const result = await hermes.run("Hello?")
+export const isResult: RunResult = result
+same<typeof result.value, unknown>(true)
+// Beside toolsets whose types are not known, no call has a type.
+same<(typeof result.calls)[number], RunCall>(true)
+for await (const event of hermes.stream("Hello?")) {
+  const plain: RunEvent = event
+  same<typeof plain._tag, RunEvent["_tag"]>(true)
+}
+
+const log = tool({ name: "log", description: "Logs", input: z.object({ line: z.string() }), execute: async () => {} })
+const forecast = tool({
+  name: "forecast",
+  description: "Forecast",
+  input,
+  execute: async ({ city }) => ({ city, highs: [1, 2] })
+})
+const typed = createHermes({ model: "offline", tools: [forecast, log] })
+const { calls, messages } = await typed.run("Hello?")
+same<(typeof messages)[number]["role"], "user" | "assistant" | "tool">(true)
+for (const call of calls) {
+  same<typeof call.name, "forecast" | "log">(true)
+  if (call.name === "forecast" && call.status === "ok") {
+    same<typeof call.params.city, string>(true)
+    // The model writes the input of the schema.
+    same<typeof call.params.at, string>(true)
+    same<NonNullable<typeof call.result>["highs"], ReadonlyArray<number>>(true)
+  }
+  if (call.name === "log") same<typeof call.result, null | undefined>(true)
+  if (call.status === "blocked") same<typeof call.result, undefined>(true)
+}
+for await (const event of typed.stream("Hello?")) {
+  if (event._tag === "ToolFinished" && event.name === "forecast") {
+    same<NonNullable<typeof event.result>["city"], string>(true)
+    // @ts-expect-error the tool returns no such member
+    void event.result?.country
+  }
+}
 
 // @ts-expect-error a prompt is needed
 void hermes.run({ sessionId: "s" })
@@ -75,6 +113,14 @@ if (error instanceof HermesError) {
   same<typeof error.reason, string | undefined>(true)
 }
 
+// An output that may be absent may leave no value.
+declare const maybe: z.ZodObject<{ city: z.ZodString }> | undefined
+const optional = await hermes.run({ prompt: "Hello?", output: maybe })
+same<typeof optional.value, { city: string } | undefined>(true)
+const sure = await hermes.run({ prompt: "Hello?", output: z.object({ city: z.string() }) })
+same<typeof sure.value, { city: string }>(true)
+const json = await hermes.run({ prompt: "Hello?", output: { type: "object" } })
+same<typeof json.value, unknown>(true)
 // A context is required by the functions that read it.
 const whoami = tool({
   name: "whoami",
@@ -100,3 +146,34 @@ createHermes<{ readonly user: string; readonly tenant: number }>({
 const counted = createHermes({ model: "offline", output: z.object({ n: z.number() }) })
 const { value } = await counted.run("How many?")
 same<typeof value, { n: number }>(true)
+
+// Context, value and calls of one runtime are inferred together, also from tools that are written in place.
+const all = createHermes({
+  model: "offline",
+  output: z.object({ n: z.number() }),
+  tools: [
+    whoami,
+    tool({ name: "count", description: "Counts", input: z.object({ by: z.number() }), execute: ({ by }) => by + 1 })
+  ]
+})
+const full = await all.run({ prompt: "Count", context: { user: "Ann" } })
+same<typeof full.value, { n: number }>(true)
+same<(typeof full.calls)[number]["name"], "count" | "whoami">(true)
+const either = await all.run({ prompt: "Where?", context: { user: "Ann" }, output: maybe })
+same<typeof either.value, { city: string } | { n: number }>(true)
+const [settled] = await all.runAll([{ prompt: "Count", context: { user: "Ann" } }])
+if (settled?.status === "fulfilled") same<typeof settled.value.value, { n: number }>(true)
+// @ts-expect-error the context is missing
+void all.runAll(["Count"])
+const asTool = agentTool(all, { description: "Counts", context: { user: "Ann" }, output: z.object({ m: z.number() }) })
+same<Awaited<ReturnType<typeof asTool.execute>>, { m: number }>(true)
+// @ts-expect-error the context is missing
+agentTool(all, { description: "Counts" })
+
+// Sub-agents add calls whose types are not known, and so does a named context.
+const led = createHermes({ model: "offline", tools: [log], agents: [{ name: "researcher" }] })
+same<Awaited<ReturnType<typeof led.run>>["calls"][number], RunCall>(true)
+const named = createHermes<{ readonly user: string }>({ model: "offline", tools: [log, whoami] })
+same<Awaited<ReturnType<typeof named.run>>["calls"][number], RunCall>(true)
+const bare = await createHermes({ model: "offline" }).run("Hello?")
+same<(typeof bare.calls)[number], RunCall>(true)

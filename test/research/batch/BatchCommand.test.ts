@@ -69,6 +69,29 @@ describe("hermes batch", () => {
     })
   )
 
+  it.live("a row with output_schema ends in a value, and one whose schema or answer does not fit fails alone", () =>
+    Effect.gen(function* () {
+      const output_schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] }
+      const { directory, run } = yield* world([
+        { id: "a", prompt: 'Reply exactly {"n":1}', output_schema },
+        { id: "b", prompt: "Reply exactly hello" },
+        { id: "c", prompt: "Reply exactly [2]", output_schema: { type: "array", items: { type: "integer" } } },
+        { id: "d", prompt: "Reply exactly hello", output_schema: { type: "nothing" } },
+        { id: "e", prompt: 'Reply exactly {"value":[2]}', output_schema: { type: "array", items: { type: "integer" } } }
+      ])
+      yield* run("--batch_size=1", "--num_workers=1")
+      const rows = rowsOf(join(directory, "trajectories.jsonl"))
+      assert.deepStrictEqual(
+        rows.map((row) => [row["prompt_index"], row["value"], "value" in row]),
+        [
+          [0, { n: 1 }, true],
+          [1, undefined, false],
+          [4, [2], true]
+        ]
+      )
+    })
+  )
+
   it.live(
     "each row holds the real system prompt, its calls with usage, times and finish reasons; the ephemeral prompt is saved nowhere in it",
     () =>

@@ -506,7 +506,7 @@ describe("the route of the next turns", () => {
         const inputs: Array<RunInput> = []
         const agent = Agent.of({
           ...(yield* Agent),
-          run: (input) =>
+          run: (input: RunInput) =>
             Effect.suspend(() => {
               inputs.push(input)
               return Effect.succeed({

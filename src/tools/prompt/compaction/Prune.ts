@@ -116,16 +116,40 @@ const shortenStrings = (value: unknown, depth = 0): unknown => {
     : Object.fromEntries(Object.entries(value).map(([name, item]) => [name, shortenStrings(item, depth + 1)]))
 }
 
+const hasResultFiles = ({ modelOutput }: Prompt.ToolResultPart): boolean =>
+  modelOutput?.some(({ type }) => type === "file") === true
+
+/** Tests whether a message of the user or the result of a tool contains images or other files. */
+export const hasFiles = (message: Prompt.Message): boolean =>
+  (message.role === "user" && message.content.some(({ type }) => type === "file")) ||
+  (message.role === "tool" && message.content.some((part) => part.type === "tool-result" && hasResultFiles(part)))
+
 /** Replaces images and other files in a message with labels. */
 export const replaceFiles = (message: Prompt.Message): Prompt.Message => {
   const describeFile = (part: { readonly mediaType: string; readonly fileName?: string | undefined }): string =>
     `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}, left out to save room]`
   switch (message.role) {
     case "user":
-      return message.content.some(({ type }) => type === "file")
+      return hasFiles(message)
         ? Prompt.userMessage({
             content: message.content.map((part) =>
               part.type === "file" ? Prompt.textPart({ text: describeFile(part) }) : part
+            ),
+            options: message.options
+          })
+        : message
+    case "tool":
+      return hasFiles(message)
+        ? Prompt.toolMessage({
+            content: message.content.map((part) =>
+              part.type === "tool-result" && hasResultFiles(part)
+                ? Prompt.toolResultPart({
+                    ...part,
+                    modelOutput: part.modelOutput?.map((one) =>
+                      one.type === "file" ? Prompt.textPart({ text: describeFile(one) }) : one
+                    )
+                  })
+                : part
             ),
             options: message.options
           })

@@ -1,0 +1,174 @@
+/**
+ * The sessions of an agent: their owners, those that are open, and their ends.
+ *
+ * **Details**
+ *
+ * A session has one owner at a time over all agents and processes. The agent closes each session that it opened once:
+ * when another session replaces it, when it was idle longest of too many, and when the agent ends.
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { InvalidInput, type SessionBusy } from "../base/domain/AgentError.ts"
+import * as Ids from "../base/domain/Ids.ts"
+import * as ContextCopy from "../store/ContextCopy.ts"
+import * as SessionChain from "../store/SessionChain.ts"
+import { SessionMaintenance } from "../store/SessionMaintenance.ts"
+import * as Continuation from "./Continuation.ts"
+import type * as MemoryTurns from "./MemoryTurns.ts"
+import type { Service } from "./Agent.ts"
+import type { RunOptions } from "./RunInput.ts"
+import type * as RunStart from "./RunStart.ts"
+import { type AgentServices, Services } from "./Services.ts"
+import type * as SessionOpening from "./SessionOpening.ts"
+
+/** The last run of a session. */
+interface LastRun {
+  readonly turnId: Ids.TurnId
+  /** False if the session and its record were removed. */
+  readonly isStored: boolean
+}
+
+/** Details of the end of a session. */
+export interface SessionEnd {
+  readonly reason: "shutdown" | "session_boundary" | "new_session" | "session_expired" | "compression"
+  /** Session that replaces the ended one. */
+  readonly next?: string | undefined
+}
+
+/** Maximum number of open sessions of an agent. One more closes the session that was idle longest. */
+const maxOpenSessions = 1000
+
+/** Records the end of a session. The end of a session that is not stored any more is only told to listeners. */
+const recordEnd = (
+  { record }: AgentServices,
+  sessionId: Ids.SessionId,
+  last: LastRun | undefined,
+  reason: string
+): Effect.Effect<void> => {
+  const write = last?.isStored === false ? record?.announce : record?.append
+  return write === undefined || last === undefined
+    ? Effect.void
+    : Effect.flatMap(Clock.currentTimeMillis, (at) =>
+        write([{ sessionId, turnId: last.turnId, at, event: { _tag: "SessionEnded", reason } }])
+      )
+}
+
+/** Creates the ownership of sessions whose runs are active. */
+const makeOwnership = ({ store }: AgentServices) => {
+  const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
+  const stop: Service["stop"] = (sessionId) =>
+    Effect.suspend(() => {
+      const stopped = active.get(sessionId)
+      return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
+    })
+
+  /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
+  const acquireSession = Effect.fnUntraced(function* (asked: string | undefined) {
+    if (asked === "") return yield* new InvalidInput({ message: "the session id is empty: leave it out, or name one" })
+    const stopped = Deferred.makeUnsafe<void, SessionBusy>()
+    const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
+      const { lost } = yield* store.acquire(id)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => active.set(id, stopped)),
+        () => Effect.sync(() => active.delete(id))
+      )
+      if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
+    })
+    let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
+    yield* acquireOwnership(id)
+    // Only the owner knows the newest session: a run that ends may create a continuation.
+    let next = asked === undefined ? id : yield* store.newest(id)
+    while (next !== id) {
+      id = next
+      yield* acquireOwnership(id)
+      next = yield* store.newest(id)
+    }
+    return { id, stopped }
+  })
+
+  return { acquireSession, stop, isActive: (id: string): boolean => active.has(id) }
+}
+
+/** Creates the sessions of an agent. Those that are still open are closed with the scope. */
+export const makeSessions = Effect.fnUntraced(function* (
+  services: AgentServices,
+  memories: MemoryTurns.MemoryNotifier
+) {
+  const {
+    interceptors: { hooks },
+    settings
+  } = services
+  const { acquireSession, isActive, stop } = makeOwnership(services)
+
+  /** Sessions of top-level runs with their last run, the most recent last. */
+  const open = new Map<string, LastRun>()
+  const noteRemoval = (sessionId: string): void => {
+    const last = open.get(sessionId)
+    if (last !== undefined) open.set(sessionId, { ...last, isStored: false })
+  }
+  yield* services.store.dropped?.((ids) => ids.forEach(noteRemoval)) ?? Effect.void
+
+  const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
+    Effect.suspend(() => {
+      const last = open.get(sessionId)
+      open.delete(sessionId)
+      const old = Ids.SessionId.make(sessionId)
+      const told = hooks.emit("on_session_finalize", () => ({
+        session_id: old,
+        platform: settings.platform ?? "library",
+        reason,
+        ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
+      }))
+      const remembered = Effect.provideService(memories.ended(old), Services, services)
+      return Effect.andThen(Effect.andThen(told, remembered), recordEnd(services, old, last, reason))
+    })
+  const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      open.delete(sessionId)
+      open.set(sessionId, { turnId, isStored: true })
+      const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !isActive(id)) : undefined
+      return idle === undefined ? Effect.void : finalize(idle, { reason: "session_expired" })
+    })
+
+  /** Continues a compacted session in a new one: notifies the listeners and replaces the old session. */
+  const continueInNewSession = (
+    opened: RunStart.OpenedRun,
+    input: SessionOpening.PromptInput & Pick<RunOptions, "systemPrompt">,
+    reason: string
+  ) =>
+    Effect.tap(Continuation.make(opened, input, reason), (next) => {
+      const { platform, sessionId: old } = opened.run
+      if (next === undefined) return Effect.void
+      return Effect.gen(function* () {
+        yield* finalize(old, { reason: "compression", next })
+        yield* hooks.emit("on_session_reset", () => ({
+          session_id: next,
+          platform,
+          reason: "compression",
+          old_session_id: old,
+          new_session_id: next
+        }))
+        yield* keepOpen(next, ContextCopy.makeCompressionTurnId(next))
+      })
+    })
+
+  const maintenance = Option.getOrUndefined(yield* Effect.serviceOption(SessionMaintenance))
+  const deleteSession: Service["deleteSession"] = (sessionId) =>
+    Effect.gen(function* () {
+      const newest = yield* services.store.newest(Ids.SessionId.make(sessionId))
+      const isRemoved = yield* SessionChain.removeConversation(services.store, newest, maintenance)
+      if (!isRemoved || !open.has(newest)) return isRemoved
+      noteRemoval(newest)
+      yield* finalize(newest, { reason: "session_boundary" })
+      return true
+    })
+
+  const finalizeAll = Effect.suspend(() =>
+    Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true })
+  )
+  yield* Effect.addFinalizer(() => finalizeAll)
+
+  return { acquireSession, keepOpen, stop, finalize, continueInNewSession, deleteSession }
+})
