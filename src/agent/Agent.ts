@@ -35,6 +35,7 @@ import type { AgentError, ConfigError, SessionBusy, SessionStoreError } from "..
 import * as Ids from "../base/domain/Ids.ts"
 import { RunRecorder } from "../base/domain/RunRecorder.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
+import type { Question, QuestionError } from "../base/domain/Question.ts"
 import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import * as Middleware from "../middleware/Middleware.ts"
@@ -66,13 +67,24 @@ import * as RunEnd from "./RunEnd.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import { emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
+import * as Resumption from "./Resumption.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
-import type { AgentSettings, EventOf, OutputInput, ResultOf, RunInput, RunOptions, StartOptions } from "./RunInput.ts"
+import type {
+  AgentSettings,
+  EventOf,
+  OutputInput,
+  ResultOf,
+  ResumeInput,
+  RunInput,
+  ResumeOptions,
+  RunOptions,
+  StartOptions
+} from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import * as SessionOpening from "./SessionOpening.ts"
 import * as StopTools from "./StopTools.ts"
-export type { AgentSettings, RunInput } from "./RunInput.ts"
+export type { AgentSettings, ResumeInput, RunInput } from "./RunInput.ts"
 
 /** Number of events by which a slow reader of {@link Service.stream} may lag before the run waits for it. */
 const streamBuffer = 256
@@ -91,6 +103,20 @@ export interface Service<out E = never, R = never, out Value = unknown, out Valu
   readonly stream: <A = Value, I = ValueJson>(
     input: RunInput<R> & OutputInput<A, I>
   ) => Stream.Stream<EventOf<A, I>, AgentError | E>
+  /**
+   * Continues a suspended session in a run of its own: stores the answers to its questions, each exactly once, and runs
+   * the calls that waited. Fails before anything is stored if an answer is invalid, late or repeated. Nothing that ran
+   * before runs again, and nothing that was answered is asked again.
+   */
+  readonly resume: <A = Value, I = ValueJson>(
+    input: ResumeInput<R> & OutputInput<A, I>
+  ) => Effect.Effect<ResultOf<A>, AgentError | QuestionError | E>
+  /** Events of {@link resume}, ending with `RunFinished`. Ending the stream early interrupts the run. */
+  readonly resumeStream: <A = Value, I = ValueJson>(
+    input: ResumeInput<R> & OutputInput<A, I>
+  ) => Stream.Stream<EventOf<A, I>, AgentError | QuestionError | E>
+  /** Lists the open questions of a session. `SessionStore.listQuestions` lists those of all sessions. */
+  readonly questions: (sessionId: string) => Effect.Effect<ReadonlyArray<Question>, SessionStoreError>
   /** Runs a tool outside of any run, in the same way as a call by a model; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
@@ -382,14 +408,19 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             )
 
       const startRun = (
-        input: StartOptions,
+        given: StartOptions,
         lineage: Lineage | undefined,
-        name: AgentSpans.Name = "run"
-      ): Effect.Effect<RunResult, AgentError | MiddlewareFailure> => {
+        name: AgentSpans.Name = "run",
+        resumed?: Resumption.Answers
+      ): Effect.Effect<RunResult, AgentError | QuestionError | MiddlewareFailure> => {
         const own = selectServices(lineage)
         const conducted = Effect.scoped(
           Effect.gen(function* () {
-            const { id, stopped } = yield* ownSession(input.sessionId)
+            const { id, stopped } = yield* ownSession(given.sessionId)
+            const input =
+              resumed === undefined
+                ? given
+                : { ...given, prompt: yield* Resumption.takeAnswers(services.store, id, resumed) }
             const prepared = yield* RunStart.prepare(id, input, lineage)
             const conductRun = (opened: RunStart.OpenedRun) =>
               // A child's session is closed when the child ends.
@@ -425,7 +456,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                 Effect.exit,
                 Effect.flatMap((exit) =>
                   Effect.flatMap(continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)), (next) =>
-                    Effect.map(exit, (end) => (next === undefined ? end : { ...end, sessionId: next }))
+                    Effect.map(exit, (end) => (next === undefined ? end : Continuation.moveResult(end, next)))
                   )
                 ),
                 Effect.tap((finished) => restore(emit(run, finished))),
@@ -437,7 +468,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             )
           })
         )
-        return AgentSpans.traceRun(own, name, input, lineage, Effect.provideService(conducted, Services, own))
+        return AgentSpans.traceRun(own, name, given, lineage, Effect.provideService(conducted, Services, own))
       }
 
       /**
@@ -459,14 +490,26 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           provideSurroundings(startRun(input, undefined, name), context)
       const run = runAs("run")
       const runStreamed = runAs("stream")
+      const resumeAs =
+        (name: AgentSpans.Name) =>
+        ({ answers, audience, context, ...input }: ResumeOptions & RunContext.ContextInput<never>) =>
+          provideSurroundings(
+            // The stored prompt replaces this one.
+            startRun({ ...input, prompt: "", goesOn: true, openCalls: "run" }, undefined, name, { answers, audience }),
+            context
+          )
+      const resume = resumeAs("resume")
+      const resumeStreamed = resumeAs("resumeStream")
 
-      const stream = (input: StartOptions & RunContext.ContextInput<never>) =>
+      /** Returns the events of a run, which starts with the reader. */
+      const streamEvents = <Input extends Pick<RunOptions, "onEvent" | "streaming">, E>(
+        start: (input: Input) => Effect.Effect<RunResult, E>,
+        input: Input
+      ) =>
         Stream.unwrap(
           Effect.gen(function* () {
-            const { close, end, offer, stream } = EventHandoff.make<RunEvent, AgentError | MiddlewareFailure>(
-              streamBuffer
-            )
-            yield* runStreamed({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(
+            const { close, end, offer, stream } = EventHandoff.make<RunEvent, E>(streamBuffer)
+            yield* start({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(
               Effect.exit,
               Effect.flatMap(end),
               Effect.forkScoped({ startImmediately: true })
@@ -477,6 +520,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             return stream
           })
         )
+
+      const stream = (input: StartOptions & RunContext.ContextInput<never>) => streamEvents(runStreamed, input)
+      const resumeStream = (input: ResumeOptions & RunContext.ContextInput<never>) =>
+        streamEvents(resumeStreamed, input)
+      const questions: Service["questions"] = (sessionId) =>
+        Resumption.listQuestions(services.store, Ids.SessionId.make(sessionId))
 
       const callTool: Service["callTool"] = ({ context, ...call }) =>
         provideSurroundings(
@@ -520,7 +569,19 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       )
       yield* Effect.addFinalizer(() => finalizeAll)
 
-      const service = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize, deleteSession }
+      const service = {
+        run,
+        stream,
+        resume,
+        resumeStream,
+        questions,
+        stop,
+        callTool,
+        compact: compactIn,
+        promptLayers,
+        finalize,
+        deleteSession
+      }
       // Failures of middleware pass through unchanged, and the context of a run is merged regardless of its contents:
       // the types of the list define both. A run with a schema ends with a value that the schema decoded.
       return service as Service<unknown> as Service<
@@ -581,3 +642,19 @@ export const stream = <A = unknown, I = unknown>(
   input: RunInput & OutputInput<A, I>
 ): Stream.Stream<EventOf<A, I>, AgentError, Agent> =>
   Stream.unwrap(Effect.map(Agent, (agent) => agent.stream<A, I>(input)))
+
+/** Continues a suspended session with the agent in the context. With an `output` schema, the result carries the `value`. */
+export const resume = <A = unknown, I = unknown>(
+  input: ResumeInput & OutputInput<A, I>
+): Effect.Effect<ResultOf<A>, AgentError | QuestionError, Agent> =>
+  Effect.flatMap(Agent, (agent) => agent.resume<A, I>(input))
+
+/** Streams the continuation of a suspended session by the agent in the context. */
+export const resumeStream = <A = unknown, I = unknown>(
+  input: ResumeInput & OutputInput<A, I>
+): Stream.Stream<EventOf<A, I>, AgentError | QuestionError, Agent> =>
+  Stream.unwrap(Effect.map(Agent, (agent) => agent.resumeStream<A, I>(input)))
+
+/** Lists the open questions of a session of the agent in the context. */
+export const questions = (sessionId: string): Effect.Effect<ReadonlyArray<Question>, SessionStoreError, Agent> =>
+  Effect.flatMap(Agent, (agent) => agent.questions(sessionId))

@@ -104,6 +104,8 @@ export const attachValue = (
   result: RunResult
 ): Effect.Effect<RunResult, InvalidOutput> => {
   const known = accepted.get(run)
+  if (result.exit === "suspended")
+    return Effect.fail(makeFailure(run, result, "its questions have no answers yet; resume the session with them", 0))
   return known?.text === result.text
     ? Effect.succeed({ ...result, value: known.value })
     : Effect.matchEffect(decodeText(format, result.text), {

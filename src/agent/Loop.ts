@@ -18,7 +18,7 @@ import { findJson } from "../base/domain/AnswerFormat.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import type { ToolContext } from "../tools/ToolContext.ts"
-import type { Outcome } from "./AnswerOutcome.ts"
+import type { Outcome, SuspendedOutcome } from "./AnswerOutcome.ts"
 import * as AnswerValue from "./AnswerValue.ts"
 import * as AnswerRetryPolicy from "./AnswerRetryPolicy.ts"
 import * as Budget from "./Budget.ts"
@@ -131,6 +131,9 @@ const acceptAnswer = (
 ): Effect.Effect<boolean, InvalidOutput | SessionStoreError, Services> =>
   exit === "text_response" ? AnswerValue.reviewAnswer(run, text, corrections) : Effect.succeed(true)
 
+const makeSuspendedResult = (run: RunState, { questions, text }: SuspendedOutcome): RunResult =>
+  makeResult(run, "suspended", text, { questions })
+
 /** Runs steps until an outcome ends the run. */
 export const runLoop = Effect.fnUntraced(function* (
   run: RunState
@@ -143,6 +146,7 @@ export const runLoop = Effect.fnUntraced(function* (
   let corrections = 0
   const halted = yield* StepCalls.finishCalls(run)
   if (halted?._tag === "Halted") return makeResult(run, "guardrail_halt", halted.message)
+  if (halted?._tag === "Suspended") return makeSuspendedResult(run, halted)
   if (halted?._tag === "Ended") return makeResult(run, halted.exit, halted.text, { endedBy: halted.by })
   yield* ContextFit.compactBeforeCalls(run)
   while (true) {
@@ -156,6 +160,7 @@ export const runLoop = Effect.fnUntraced(function* (
       yield* RunEnd.cutStep(run)
       continue
     }
+    if (outcome._tag === "Suspended") return makeSuspendedResult(run, outcome)
     if (isRefunded(outcome)) Budget.refundIteration(run.budget)
     if (outcome._tag === "Continue") {
       noteToolUse(run, outcome.tools)

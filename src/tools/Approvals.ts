@@ -56,7 +56,17 @@ import { ApprovalPrompt, makeCallbackApprover, type PendingQueue, makeTerminalAp
 import type { Question } from "./approval/Question.ts"
 
 export { defaultPolicy } from "./approval/ApprovalPolicy.ts"
-export type { Call, Mode, Options, Permit, Policy, Refusal, Request, Service } from "./approval/ApprovalPolicy.ts"
+export type {
+  Call,
+  Mode,
+  Options,
+  Permit,
+  Policy,
+  Refusal,
+  Request,
+  Service,
+  SuspendedApproval
+} from "./approval/ApprovalPolicy.ts"
 
 /** The approvals of a runtime. */
 export class Approvals extends Context.Service<Approvals, Service>()("hermes-effect/tool/Approvals") {}

@@ -5,6 +5,7 @@
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.3–13.4.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
@@ -24,6 +25,8 @@ import * as Pipeline from "../middleware/Pipeline.ts"
 import * as Annotations from "./Annotations.ts"
 import type * as Approvals from "./Approvals.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
+import * as StoredApproval from "./approval/StoredApproval.ts"
+import { CurrentApproval, type QuestionBook } from "./CallQuestions.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as Normalise from "./calls/Normalise.ts"
@@ -140,6 +143,12 @@ interface RefusedCall {
   readonly invalid?: boolean
 }
 
+/** A call that waits for an answer. It stays open. */
+interface SuspendedCall {
+  readonly _tag: "Suspended"
+  readonly call: Prompt.ToolCallPart
+}
+
 /** A call that may run and was announced to the listeners. */
 export interface ReadyCall {
   readonly _tag: "Ready"
@@ -166,14 +175,16 @@ export interface CallEnvironment {
   readonly approvals: Approvals.Service
   /** The conversation so far, for tools that use it to decide whether a call needs an approval. */
   readonly messages: ReadonlyArray<Prompt.Message>
+  /** Questions of the calls of the run; `undefined` if its calls cannot be suspended. */
+  readonly questions?: QuestionBook | undefined
   /** Uses up one call of the quota; returns false if the quota is exhausted. By default, calls are unlimited. */
   readonly quota?: (() => boolean) | undefined
   /** Receives the request of an `after_tool` method to end the run. Ignored for calls outside of a run. */
   readonly endRun?: ((callId: string, end: EndRequest) => void) | undefined
 }
 
-/** Outcome of preparing a tool call: the call is refused or ready to run. */
-export type PreparedCall = RefusedCall | ReadyCall
+/** Outcome of preparing a tool call: the call is refused, waits for an answer, or is ready to run. */
+export type PreparedCall = RefusedCall | ReadyCall | SuspendedCall
 
 /** Creates a call that is closed without running. */
 export const refuseCall = (
@@ -216,7 +227,7 @@ type Announcement = Pick<ReadyCall, "announced" | "args" | "bound" | "call" | "c
 const judgeCall = (
   { approvals, guard }: CallEnvironment,
   { announced: { answer }, args, bound, call, concerned }: Announcement
-): Effect.Effect<StoppedCall | Approvals.Permit, never, ToolContext> => {
+): Effect.Effect<StoppedCall | Approvals.Permit | Approvals.SuspendedApproval, never, ToolContext> => {
   if (answer?.action === "block")
     return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
   const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
@@ -245,7 +256,7 @@ const judgeCall = (
           checkApproval((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context))
         )
   return Effect.map(judged, (judged) =>
-    judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
+    judged._tag === "Refusal" ? { _tag: "Stop", reason: judged.reason, message: judged.message } : judged
   )
 }
 
@@ -256,14 +267,20 @@ const decideCall = (
   const approved = isChangeable(given.interceptors.stack)
     ? ApprovalReasons.takeSnapshot(announcement.args)
     : ApprovalReasons.fixed
-  const judged = Effect.provideService(
+  const { args, call } = announcement
+  const { questions } = given
+  const suspension = questions === undefined ? undefined : StoredApproval.make(questions, call.id, call.name, args)
+  const judged = Effect.updateContext(
     Effect.suspend(() => judgeCall(given, announcement)),
-    Correlation,
-    ToolEvents.toCorrelation(announcement.context)
+    (context: Context.Context<ToolContext>) =>
+      Context.add(context, Correlation, ToolEvents.toCorrelation(announcement.context)).pipe(
+        Context.add(CurrentApproval, suspension)
+      )
   )
   return Effect.flatMap(judged, (verdict): Effect.Effect<PreparedCall> => {
+    if (verdict._tag === "Suspended") return Effect.succeed({ _tag: "Suspended", call })
     if (verdict._tag === "Permit") return Effect.succeed({ _tag: "Ready", ...announcement, permit: verdict, approved })
-    const { announced, args, call, context } = announcement
+    const { announced, context } = announcement
     const { result, ...outcome } = ToolOutcome.toBlockedOutcome(verdict.reason, verdict.message)
     const output = verdict.output ?? result
     return Effect.as(ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome }), {

@@ -51,6 +51,7 @@ export interface HermesOptions extends Pick<
   | "instructions"
   | "maxIterations"
   | "maxOutputTokens"
+  | "questions"
   | "reasoningEffort"
   | "stopTools"
   | "temperature"
@@ -183,6 +184,14 @@ const checkFunctions: Options.Check = (value, at) =>
     ? value.flatMap((one, index) => Options.callback(one, `${at}[${index}]`))
     : Options.callback(value, at)
 
+const questionPolicy: Options.Checks<NonNullable<HermesOptions["questions"]>> = {
+  unanswered: Options.makeChoiceCheck(["deny", "suspend"]),
+  wait: Options.time,
+  expiresAfter: Options.time,
+  audience: Options.text
+}
+const checkQuestionPolicy = Options.makeMembersCheck("part of questions", questionPolicy)
+
 const runtimeOptions: Options.Checks<HermesOptions> = {
   model: checkModelChoice,
   tools: checkToolList,
@@ -206,6 +215,7 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   instructions: Options.text,
   maxIterations: Options.count,
   maxOutputTokens: Options.count,
+  questions: checkQuestionPolicy,
   reasoningEffort: Options.effort,
   stopTools: Options.list,
   temperature: Options.number
@@ -221,6 +231,7 @@ const runOptions: Options.Checks<HermesInput> = {
   expectedSession: Options.fields,
   openCalls: Options.makeChoiceCheck(["close", "run"]),
   onInterrupt: Options.makeChoiceCheck(["close", "leave"]),
+  questions: checkQuestionPolicy,
   source: Options.text,
   platform: Options.text,
   history: Options.list,

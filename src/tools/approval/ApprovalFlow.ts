@@ -11,6 +11,7 @@
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
@@ -28,6 +29,8 @@ import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
 import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
 import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
 import * as ShownText from "./ShownText.ts"
+import { makeSubject } from "./StoredApproval.ts"
+import { type ApprovalSuspension, CurrentApproval, type EarlierAnswer } from "../CallQuestions.ts"
 
 // Messages for the model about a call that was not allowed: the reason and the alternatives.
 
@@ -109,7 +112,8 @@ interface RequestOwner {
 
 /** End of a request. */
 interface ApprovalAnswer {
-  readonly outcome: Outcome
+  /** Outcome of the request; `suspended` if the run has to wait for its answer. */
+  readonly outcome: Outcome | "suspended"
   readonly by: Permit["by"]
   /** Message for the model if the call was denied. */
   readonly message: string
@@ -220,20 +224,44 @@ const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Ques
         reason: "the request could not be shown"
       })
     ),
-    Effect.timeoutOption(who.timeout ?? timeout),
-    Effect.map((answer): JudgedAnswer => {
-      const reply = Option.getOrUndefined(answer)
-      if (reply === undefined) {
-        return { outcome: "timeout", by: "user", message: renderTimeoutDenial(question.keys), choice: "timeout" }
-      }
-      const { reason } = reply
-      const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
-      const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
-      const choice = isOffered(reply.choice) ? reply.choice : lesser
-      const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
-      return { outcome: choice, by: "user", message: renderUserDenial(question.keys, reason), choice, reason, prefix }
-    })
+    Effect.timeoutOption(timeout),
+    Effect.map((answer) => toJudgedAnswer(question, Option.getOrUndefined(answer)))
   )
+
+/** Converts the reply of a user, or its absence, to the end of a request. */
+const toJudgedAnswer = (question: Question, reply: Reply | undefined): JudgedAnswer => {
+  if (reply === undefined) {
+    return { outcome: "timeout", by: "user", message: renderTimeoutDenial(question.keys), choice: "timeout" }
+  }
+  const { reason } = reply
+  const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
+  const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
+  const choice = isOffered(reply.choice) ? reply.choice : lesser
+  const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
+  return { outcome: choice, by: "user", message: renderUserDenial(question.keys, reason), choice, reason, prefix }
+}
+
+const suspended: JudgedAnswer = { outcome: "suspended", by: "user", message: "", choice: "suspended" }
+
+/** Returns true if a question without an answer suspends the run. */
+const suspends = (pending: ApprovalSuspension | undefined): pending is ApprovalSuspension =>
+  pending?.policy.unanswered === "suspend"
+
+/** Converts the answer of an earlier run to the end of a request. */
+const toEarlierEnd = (question: Question, earlier: EarlierAnswer): JudgedAnswer =>
+  earlier._tag === "Waiting"
+    ? suspended
+    : toJudgedAnswer(question, earlier._tag === "Answered" ? earlier.reply : undefined)
+
+/** Returns the time for which a user is waited for. */
+const chooseTimeout = (
+  who: Approver,
+  { timeout }: Pick<Policy, "timeout">,
+  pending: ApprovalSuspension | undefined
+): Duration.Duration =>
+  suspends(pending) && pending.policy.wait !== undefined
+    ? Duration.fromInputUnsafe(pending.policy.wait)
+    : (who.timeout ?? timeout)
 
 /** Creates the flow that settles concerns without an earlier approval. */
 export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Parties): ApprovalFlow => {
@@ -284,7 +312,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     presence: Presence,
     who: Approver | undefined,
     question: Question,
-    refusal: string | undefined
+    { pending, refusal }: { readonly pending: ApprovalSuspension | undefined; readonly refusal: string | undefined }
   ): Effect.fn.Return<JudgedAnswer> {
     const isApprovedUnseen =
       presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
@@ -300,11 +328,12 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const ruled = isJudged(mode, presence) ? yield* requestRuling(session, question) : undefined
     if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
+      if (presence.otherwise === "deny" && suspends(pending)) return suspended
       return yield* decideUnattended(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
     }
-    return yield* who === undefined
-      ? decideUnattended(question, "no user", "deny")
-      : requestAnswer(who, policy.timeout, question)
+    if (who === undefined) return suspends(pending) ? suspended : yield* decideUnattended(question, "no user", "deny")
+    const answer = yield* requestAnswer(who, chooseTimeout(who, policy, pending), question)
+    return answer.outcome === "timeout" && suspends(pending) ? suspended : answer
   })
 
   const resolveSurface = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
@@ -342,7 +371,11 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
     const question = buildQuestion(request, text, concerns, ids, rules, yield* CurrentBounds)
     const { keys } = question
-    const surface = resolveSurface(mode, presence, who)
+    const pending = yield* CurrentApproval
+    const subject = pending === undefined ? "" : makeSubject(request.tool, request.command, keys)
+    const since = yield* Clock.currentTimeMillis
+    const earlier = pending?.find(subject, since)
+    const surface = earlier === undefined ? resolveSurface(mode, presence, who) : "resume"
     const buildFields = () => ({
       session_id: ids.session_id,
       turn_id: ids.turn_id,
@@ -361,9 +394,15 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     // Writes the preceding record and the question before waiting for the answer.
     const recorder = yield* RunRecorder.RunRecorder
     if (recorder !== undefined) yield* recorder.flush
-    const since = yield* Clock.currentTimeMillis
-    const answer = yield* answerQuestion(place, presence, who, question, refusal)
-    const waitedMillis = (yield* Clock.currentTimeMillis) - since
+    const answer =
+      earlier === undefined
+        ? yield* answerQuestion(place, presence, who, question, { pending, refusal })
+        : toEarlierEnd(question, earlier)
+    const now = yield* Clock.currentTimeMillis
+    const waitedMillis = earlier?._tag === "Answered" ? earlier.waitedMillis : now - since
+    if (answer.outcome === "suspended") pending?.ask(subject, question, now)
+    else if (earlier === undefined && answer.by === "user" && answer.outcome !== "timeout")
+      pending?.keep(subject, question, { choice: answer.outcome, reason: answer.reason }, now)
     yield* RunRecorder.record((recorder) =>
       recorder.write({
         _tag: "ApprovalDecided",

@@ -26,7 +26,8 @@ import {
   type Policy,
   type Refusal,
   type Request,
-  type Service
+  type Service,
+  type SuspendedApproval
 } from "./ApprovalPolicy.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
@@ -243,7 +244,7 @@ const judgeCall = Effect.fnUntraced(function* (
   call: Call,
   judgedTarget: ApprovalTarget.ApprovalTarget,
   judgement: PermissionCalls.CallJudgement
-): Effect.fn.Return<Permit | Refusal> {
+): Effect.fn.Return<Permit | Refusal | SuspendedApproval> {
   const grantPermit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
   const { permissions } = state
   const { lines, target, text, verdict } = judgedTarget
@@ -273,6 +274,7 @@ const judgeCall = Effect.fnUntraced(function* (
     ids,
     mode: toFlowMode(mode)
   })
+  if (outcome === "suspended") return { _tag: "Suspended" }
   if (outcome === "deny") return makeRefusal("approval_denied", message)
   return outcome === "timeout" ? makeRefusal("approval_timeout", message) : grantPermit(by, outcome)
 })
@@ -306,7 +308,7 @@ const judgeWithRules = Effect.fnUntraced(function* (
     : yield* judgeCall(state, call, target, judgement)
 })
 
-const checkCall = (state: JudgementState, call: Call): Effect.Effect<Permit | Refusal> =>
+const checkCall = (state: JudgementState, call: Call): Effect.Effect<Permit | Refusal | SuspendedApproval> =>
   Effect.withFiber((fiber) => {
     const target = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
     const planning = isPlanning(state, call, fiber)
@@ -341,7 +343,8 @@ const judgeRequest = Effect.fnUntraced(function* (
     { ...request, concerns, target, offeredRules },
     { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) }
   )
-  return { outcome, by, reason }
+  // A request of a running call is never suspended: the call would run again.
+  return { outcome: outcome === "suspended" ? "timeout" : outcome, by, reason }
 })
 
 /** Creates approvals that decide whether a tool call may run. */

@@ -157,11 +157,14 @@ export const provideRequests = <A, E, R>(
       })
       return Effect.provideContext(
         Effect.map(checked, (answer) =>
-          answer._tag === "Refusal" ? answer.message : isBypass(answer.by) ? nobodyAsked : undefined
+          answer._tag === "Permit" ? (isBypass(answer.by) ? nobodyAsked : undefined) : readRefusal(answer)
         ),
         services
       )
     }
+    // A running call is never suspended: it would run again.
+    const readRefusal = (answer: Approvals.Refusal | Approvals.SuspendedApproval): string =>
+      answer._tag === "Refusal" ? answer.message : nobodyAsked
     const requestKeep = (files: ReadonlyArray<string>) => {
       const concern = {
         key: `keep ${listFiles(files)}, from which programs run something later, and which a command made`,

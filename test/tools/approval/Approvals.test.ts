@@ -55,8 +55,8 @@ const scene = Effect.fnUntraced(function* (answers: ReadonlyArray<unknown>, opti
   return { approvals, check, questions, events, told }
 })
 
-const blocked = (result: Approvals.Permit | Approvals.Refusal) =>
-  result._tag === "Refusal" ? result.reason : result.by
+const blocked = (result: Approvals.Permit | Approvals.Refusal | Approvals.SuspendedApproval) =>
+  result._tag === "Refusal" ? result.reason : result._tag === "Suspended" ? "waits" : result.by
 
 describe("Approvals", () => {
   it.effect("asks nothing about what is not dangerous", () =>

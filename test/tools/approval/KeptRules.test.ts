@@ -58,7 +58,7 @@ const scene = Effect.gen(function* () {
         context
       )
       return {
-        by: decided._tag === "Permit" ? decided.by : decided.reason,
+        by: decided._tag === "Permit" ? decided.by : decided._tag === "Refusal" ? decided.reason : "waits",
         rules: last.question?.rules,
         isAsked: last.question !== undefined
       }

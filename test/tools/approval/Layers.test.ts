@@ -26,7 +26,8 @@ const silent = Layer.succeed(ApprovalPrompt, { ask: () => Effect.never })
 
 const judge = Layer.succeed(ApprovalJudge, { judge: () => Effect.succeed("approve" as const) })
 
-const outcome = (result: Approvals.Permit | Approvals.Refusal) => (result._tag === "Permit" ? result.by : result.reason)
+const outcome = (result: Approvals.Permit | Approvals.Refusal | Approvals.SuspendedApproval) =>
+  result._tag === "Permit" ? result.by : result._tag === "Refusal" ? result.reason : "waits"
 
 const check = (command: string) =>
   Approvals.Approvals.use((approvals) => Effect.map(approvals.check({ tool: "terminal", args: { command } }), outcome))
