@@ -32,6 +32,8 @@ export const nothingWaits: WaitingCalls = { questions: [], steps: [] }
 export interface RunBook extends QuestionBook {
   /** Returns the questions that this run asked about the calls, in the order in which they were asked. */
   readonly listNew: (callIds: ReadonlyArray<string>) => ReadonlyArray<Question.StoredQuestion>
+  /** Forgets a call that has a result. The model may use its id for another call. */
+  readonly forget: (callId: string) => void
   /** Returns the questions about the calls that have no answer. */
   readonly listOpen: (callIds: ReadonlyArray<string>) => ReadonlyArray<Question.Question>
 }
@@ -54,8 +56,8 @@ const readEdit = (stored: Question.StoredQuestion): EditedCall | undefined => {
 
 /** Creates the questions of a run that continues with these. */
 export const makeBook = ({ policy, sessionId, store, turnId }: BookOwner, waiting: WaitingCalls): RunBook => {
-  const questions: Array<Question.StoredQuestion> = [...waiting.questions]
-  const steps: Array<StepResult> = [...waiting.steps]
+  let questions: ReadonlyArray<Question.StoredQuestion> = waiting.questions
+  let steps: ReadonlyArray<StepResult> = waiting.steps
   const listOfCall = (callId: string) => questions.filter(({ question }) => question.callId === callId)
   const belongsTo =
     (callIds: ReadonlyArray<string>) =>
@@ -78,7 +80,7 @@ export const makeBook = ({ policy, sessionId, store, turnId }: BookOwner, waitin
     add: ({ callId, place, tool }, { audience, expiresAt, ...draft }, now, answer) => {
       const id = `q_${Digest.toHex(JSON.stringify([sessionId, turnId, callId, place]), 24)}`
       if (questions.some(({ question }) => question.id === id)) return
-      questions.push({
+      const stored: Question.StoredQuestion = {
         question: {
           id,
           sessionId,
@@ -93,16 +95,21 @@ export const makeBook = ({ policy, sessionId, store, turnId }: BookOwner, waitin
         place,
         state: answer === undefined ? "open" : "answered",
         ...(answer === undefined ? {} : { answer: { ...answer, answeredAt: now } })
-      })
+      }
+      questions = [...questions, stored]
     },
     findStep: (callId, name) => steps.find((step) => step.callId === callId && step.name === name),
     storeStep: (callId, name, value) =>
       Effect.suspend(() => {
         const step = { callId, name, value }
-        steps.push(step)
+        steps = [...steps, step]
         // The run cannot continue without its store, and its next write reports the failure.
         return Effect.orDie(store.storeStep(sessionId, step))
       }),
+    forget: (callId) => {
+      questions = questions.filter(({ question }) => question.callId !== callId)
+      steps = steps.filter((step) => step.callId !== callId)
+    },
     listNew: (callIds) => questions.filter(belongsTo(callIds)).filter((stored) => !waiting.questions.includes(stored)),
     listOpen: (callIds) =>
       questions.filter(belongsTo(callIds)).flatMap(({ question, state }) => (state === "open" ? [question] : []))
@@ -135,7 +142,9 @@ export const withdrawQuestions = (
   const asked = callIds.filter(book.has)
   return asked.length === 0
     ? Effect.void
-    : Services.use(({ store }) => store.closeQuestions(sessionId, asked, "withdrawn"))
+    : Services.use(({ store }) =>
+        Effect.map(store.closeQuestions(sessionId, asked, "withdrawn"), () => asked.forEach(book.forget))
+      )
 }
 
 /** Returns a store whose next append also closes the questions of a call that has a result now. */
@@ -148,7 +157,7 @@ export const closingQuestions = (
     ? {
         append: (id, messages) => {
           const appended = Effect.tap(store.append(id, messages), () =>
-            store.closeQuestions(sessionId, [callId], "used")
+            Effect.map(store.closeQuestions(sessionId, [callId], "used"), () => book.forget(callId))
           )
           return recorder === undefined ? (store.together?.(appended) ?? appended) : appended
         }
