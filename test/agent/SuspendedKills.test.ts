@@ -197,7 +197,7 @@ describe(`runs that wait and are killed (seed ${seed})`, () => {
           Effect.gen(function* () {
             const directory = yield* temporaryDirectory
             const url = server.url(`k${index}`)
-            const store = SessionStore.layerPostgres({ url: Redacted.make(url), connections: 1 })
+            const store = SessionStore.layerPostgres({ url: Redacted.make(url), connections: 3 })
             yield* trial(inProcesses("postgres", url, `${directory}/traces`, store), seed + 200 + index)
           }),
         240_000
