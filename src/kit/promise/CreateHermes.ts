@@ -40,9 +40,10 @@ import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import * as Agent from "../../agent/Agent.ts"
-import type { RunInput, StartOptions } from "../../agent/RunInput.ts"
+import type { ResumeInput, RunInput, StartOptions } from "../../agent/RunInput.ts"
 import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { Question } from "../../base/domain/Question.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
@@ -59,12 +60,14 @@ import {
   type BuiltinNeeds,
   checkInput,
   checkOptions,
+  checkResumeInput,
   type HermesEvent,
   type HermesInput,
   type HermesModel,
   type HermesModelName,
   type HermesOptions,
   type HermesResult,
+  type HermesResumeInput,
   isServer,
   type Listeners
 } from "./HermesOptions.ts"
@@ -72,7 +75,7 @@ import { type PlainOutput, toOutput } from "./PlainOutput.ts"
 import type { HermesMcp } from "./PlainServers.ts"
 import { toMiddleware } from "./PlainMiddleware.ts"
 import { type PlainMessage, toHistory, toPrompt } from "./PlainPrompt.ts"
-import { type HermesSession, listSessions, readSession } from "./PlainSessions.ts"
+import { type HermesSession, listQuestions, listSessions, readSession } from "./PlainSessions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** A runtime for code without Effect. */
@@ -87,6 +90,25 @@ export interface Hermes {
   readonly stream: <Schema extends PlainOutput = PlainOutput>(
     input: string | HermesInput<Schema>
   ) => AsyncIterableIterator<HermesEvent<Schema>>
+  /**
+   * Continues a suspended session with answers to its questions, in any process that has its store. Rejects with
+   * `AnswerInvalid`, `QuestionAnswered`, `QuestionClosed`, `QuestionExpired` or `QuestionUnknown`, and stores nothing
+   * then.
+   */
+  readonly resume: <Schema extends PlainOutput = PlainOutput>(
+    input: HermesResumeInput<Schema>
+  ) => Promise<HermesResult<Schema>>
+  /** Events of {@link resume}, in order, for one reader. */
+  readonly resumeStream: <Schema extends PlainOutput = PlainOutput>(
+    input: HermesResumeInput<Schema>
+  ) => AsyncIterableIterator<HermesEvent<Schema>>
+  /** Lists the open questions of suspended sessions, oldest first: of one session, or of all. */
+  readonly questions: (filter?: {
+    readonly sessionId?: string | undefined
+    readonly audience?: string | undefined
+    readonly kind?: Question["kind"] | undefined
+    readonly limit?: number | undefined
+  }) => Promise<ReadonlyArray<Question>>
   /**
    * Asks the run of a session to stop; it ends with its results so far. Returns false if the session has no active run.
    */
@@ -193,6 +215,20 @@ const toRunInput = (
   return { run, signal }
 }
 
+/** Splits the input of a resumption like the input of a run. */
+const toResumeInput = (
+  input: HermesResumeInput
+): { readonly run: ResumeInput & { readonly output?: never }; readonly signal: AbortSignal | undefined } => {
+  if (!Json.isFields(input) || typeof input.sessionId !== "string")
+    throw new HermesError("InvalidInput", "the session is missing: give { sessionId, answers }")
+  checkResumeInput(input)
+  const { answers, audience, sessionId, ...options } = input
+  const { run, signal } = toRunInput({ ...options, prompt: "resumed" })
+  const { prompt: _, ...rest } = run
+  // The output schema of `rest` was converted by `toRunInput`.
+  return { run: { ...rest, sessionId, answers, audience } as ResumeInput & { readonly output?: never }, signal }
+}
+
 const makeDisposedError = (): HermesError =>
   new HermesError("Disposed", "this runtime was disposed: create another one for more runs")
 
@@ -245,6 +281,23 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
         signal
       })
     },
+    resume: async (input: HermesResumeInput) => {
+      const { run, signal } = toResumeInput(input)
+      return await runToEnd(Agent.resume(run), signal)
+    },
+    resumeStream: (input: HermesResumeInput) => {
+      const { run, signal } = toResumeInput(input)
+      return EventIterator.make({
+        fork: (offer) => {
+          if (isDisposed) throw makeDisposedError()
+          const onEvent = run.onEvent === undefined ? offer : combineListeners(run.onEvent, offer)
+          return runtime.runFork(Agent.resume({ ...run, streaming: run.streaming ?? true, onEvent }))
+        },
+        open,
+        signal
+      })
+    },
+    questions: (filter: Parameters<Hermes["questions"]>[0] = {}) => runToEnd(listQuestions(filter)),
     stop: async (sessionId: string) =>
       !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId)))),
     listSessions: (options: { readonly limit?: number | undefined } = {}) => runToEnd(listSessions(options.limit)),

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import type * as Prompt from "effect/ai/Prompt"
 import type { AgentSettings, RunInput } from "../../agent/RunInput.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { Answer } from "../../base/domain/Question.ts"
 import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent.ts"
 import { type HookEvents, type HookName, names as hookNames } from "../../hooks/Payloads.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
@@ -106,6 +107,18 @@ export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends O
   readonly signal?: AbortSignal | undefined
   /** Called with each event. If it returns a promise, the run waits for it. */
   readonly onEvent?: ((event: RunEvent) => unknown) | undefined
+}
+
+/** Input of a run that continues a suspended session. */
+export interface HermesResumeInput<Schema extends PlainOutput = PlainOutput> extends Omit<
+  HermesInput<Schema>,
+  "expectedSession" | "goesOn" | "history" | "openCalls" | "prompt" | "sessionId" | "source" | "systemPrompt"
+> {
+  readonly sessionId: string
+  /** Answers to the open questions of the session: all of them, some, or none. */
+  readonly answers?: ReadonlyArray<Answer> | undefined
+  /** Audience that answers, if it is not the owner of the session. */
+  readonly audience?: string | undefined
 }
 
 /** Result of a run. With an `output` schema, `value` is the value of the answer. */
@@ -255,8 +268,26 @@ const runOptions: Options.Checks<HermesInput> = {
   onEvent: Options.callback
 }
 
+const {
+  expectedSession: _expected,
+  goesOn: _goesOn,
+  history: _history,
+  openCalls: _openCalls,
+  prompt: _prompt,
+  source: _source,
+  systemPrompt: _systemPrompt,
+  ...commonOptions
+} = runOptions
+const resumeOptions: Options.Checks<HermesResumeInput> = {
+  ...commonOptions,
+  answers: Options.list,
+  audience: Options.text
+}
+
 const findOptionProblems = Options.makeMembersCheck("option of createHermes", runtimeOptions, ["model"])
 const findInputProblems = Options.makeMembersCheck("option of a run", runOptions)
+
+const findResumeProblems = Options.makeMembersCheck("option of a resumption", resumeOptions, ["sessionId"])
 
 /** Throws an error that lists all problems. */
 const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyArray<string>): void => {
@@ -269,3 +300,7 @@ export const checkOptions = (options: HermesOptions): void =>
 
 /** Throws an `InvalidInput` that lists all problems of the input of a run. */
 export const checkInput = (input: HermesInput): void => throwProblems("InvalidInput", findInputProblems(input, ""))
+
+/** Throws an `InvalidInput` that lists all problems of the input of a resumption. */
+export const checkResumeInput = (input: HermesResumeInput): void =>
+  throwProblems("InvalidInput", findResumeProblems(input, ""))
