@@ -115,7 +115,7 @@ export interface Service<out E = never, R = never, out Value = unknown, out Valu
   readonly resumeStream: <A = Value, I = ValueJson>(
     input: ResumeInput<R> & OutputInput<A, I>
   ) => Stream.Stream<EventOf<A, I>, AgentError | QuestionError | E>
-  /** Lists the open questions of a session. `SessionStore.listQuestions` lists those of all sessions. */
+  /** Lists the open questions of a session. `SessionStore.listQuestions` lists the questions of all sessions. */
   readonly questions: (sessionId: string) => Effect.Effect<ReadonlyArray<Question>, SessionStoreError>
   /** Runs a tool outside of any run, in the same way as a call by a model; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>

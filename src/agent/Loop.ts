@@ -134,6 +134,20 @@ const acceptAnswer = (
 const makeSuspendedResult = (run: RunState, { questions, text }: SuspendedOutcome): RunResult =>
   makeResult(run, "suspended", text, { questions })
 
+/** Returns the result of a run that the open calls of its session end. */
+const endAfterOpenCalls = (run: RunState, outcome: Outcome | undefined): RunResult | undefined => {
+  switch (outcome?._tag) {
+    case "Halted":
+      return makeResult(run, "guardrail_halt", outcome.message)
+    case "Suspended":
+      return makeSuspendedResult(run, outcome)
+    case "Ended":
+      return makeResult(run, outcome.exit, outcome.text, { endedBy: outcome.by })
+    default:
+      return undefined
+  }
+}
+
 /** Runs steps until an outcome ends the run. */
 export const runLoop = Effect.fnUntraced(function* (
   run: RunState
@@ -145,9 +159,8 @@ export const runLoop = Effect.fnUntraced(function* (
   let state = AnswerRetryPolicy.initial
   let corrections = 0
   const halted = yield* StepCalls.finishCalls(run)
-  if (halted?._tag === "Halted") return makeResult(run, "guardrail_halt", halted.message)
-  if (halted?._tag === "Suspended") return makeSuspendedResult(run, halted)
-  if (halted?._tag === "Ended") return makeResult(run, halted.exit, halted.text, { endedBy: halted.by })
+  const ended = endAfterOpenCalls(run, halted)
+  if (ended !== undefined) return ended
   yield* ContextFit.compactBeforeCalls(run)
   while (true) {
     const now = yield* Clock.currentTimeMillis

@@ -160,7 +160,7 @@ const requireAnswer = (title: string, outcome: Outcome): Effect.Effect<unknown, 
       return Effect.succeed(outcome.answer)
     case "Expired":
       return Effect.fail(
-        new QuestionUnanswered({ title, reason: "expired", message: `nobody answered in time: ${title}` })
+        new QuestionUnanswered({ title, reason: "expired", message: `the question was not answered in time: ${title}` })
       )
     case "Unavailable":
       return Effect.fail(
@@ -197,7 +197,7 @@ export const approval = (options: QuestionOptions): Effect.Effect<Approval> =>
   Effect.map(
     askQuestion({ ...options, kind: "approval", schema: Question.makeApprovalSchema(["once", "deny"], false) }),
     (outcome): Approval => {
-      if (outcome._tag === "Expired") return { isApproved: false, reason: "nobody answered in time" }
+      if (outcome._tag === "Expired") return { isApproved: false, reason: "the question was not answered in time" }
       if (outcome._tag === "Unavailable") return { isApproved: false, reason: outcome.reason }
       const answer = Option.getOrUndefined(decodeApproval(outcome.answer))
       if (answer === undefined) return { isApproved: false, reason: "the answer is not an approval" }

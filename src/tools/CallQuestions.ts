@@ -7,7 +7,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as CallSuspension from "../base/domain/CallSuspension.ts"
 import type * as Question from "../base/domain/Question.ts"
-import type { Question as ApprovalQuestion, Reply } from "./approval/Question.ts"
+import type { Question as ApprovalQuestion, Reply } from "./approval/ApprovalQuestion.ts"
 
 /** Treatment of questions that no user answers during a run. */
 export interface QuestionPolicy {

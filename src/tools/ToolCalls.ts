@@ -352,7 +352,7 @@ const toSettledCall = <E>(
   }
 }
 
-/** How the calls of a batch run, and whether the rest of them waits. */
+/** Prepared calls of a batch, with their concurrency and record. */
 interface BatchPlan {
   readonly concurrency: number
   readonly recording: CallRecording.Recording | undefined
