@@ -53,7 +53,7 @@ import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
 import type { Call, Options, Permit, Policy, Service } from "./approval/ApprovalPolicy.ts"
 import { collectRunTexts } from "./approval/ApprovalReasons.ts"
 import { ApprovalPrompt, makeCallbackApprover, type PendingQueue, makeTerminalApprover } from "./approval/Approver.ts"
-import type { Question } from "./approval/ApprovalQuestion.ts"
+import type { Question } from "./approval/ApprovalRequest.ts"
 
 export { defaultPolicy } from "./approval/ApprovalPolicy.ts"
 export type {

@@ -86,7 +86,7 @@ export interface Approval {
   readonly reason?: string | undefined
 }
 
-/** Answer to a question, or the reason why there is none. */
+/** Answer to a question, or the reason why it has no answer. */
 type Outcome =
   | { readonly _tag: "Answered"; readonly answer: unknown }
   | { readonly _tag: "Expired" }
@@ -259,8 +259,8 @@ export const until = (
 
 /**
  * Runs an effect once, also if its call runs again after a question: its result is stored, and returned from then on.
- * The result is stored as JSON, without the secrets that the runtime holds. `name` is unique within the call. Where no
- * question can be asked, the effect just runs.
+ * The result is stored as JSON, without the secrets that the runtime holds. `name` is unique within the call. In a call
+ * that cannot ask, the effect runs each time.
  */
 export const once = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(CurrentCall, (call) => {

@@ -7,7 +7,7 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as CallSuspension from "../base/domain/CallSuspension.ts"
 import type * as Question from "../base/domain/Question.ts"
-import type { Question as ApprovalQuestion, Reply } from "./approval/ApprovalQuestion.ts"
+import type { Question as ApprovalQuestion, Reply } from "./approval/ApprovalRequest.ts"
 
 /** Treatment of questions that no user answers during a run. */
 export interface QuestionPolicy {
@@ -82,7 +82,7 @@ export interface AskingCall {
   asked: number
 }
 
-/** The running call whose code asks; `undefined` where no question can be asked. */
+/** The running call whose code asks; `undefined` in a call that cannot ask. */
 export const CurrentCall = Context.Reference<AskingCall | undefined>("hermes-effect/tool/CallQuestions/CurrentCall", {
   defaultValue: () => undefined
 })
@@ -93,7 +93,7 @@ export interface LiveAnswers {
   readonly answer: (question: QuestionDraft & { readonly tool: string }) => Effect.Effect<unknown>
 }
 
-/** The client that is present; by default, there is none. */
+/** The client that is present; `undefined` by default. */
 export const LiveAnswers = Context.Reference<LiveAnswers | undefined>("hermes-effect/tool/CallQuestions/LiveAnswers", {
   defaultValue: () => undefined
 })

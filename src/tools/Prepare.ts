@@ -30,6 +30,7 @@ import { CurrentApproval, type QuestionBook } from "./CallQuestions.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as Normalise from "./calls/Normalise.ts"
+import type { InvalidArguments } from "./calls/InvalidArguments.ts"
 import * as LifecycleTools from "./LifecycleTools.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 import { isUnknownTool, type Snapshot } from "./ToolRegistry.ts"
@@ -73,25 +74,6 @@ class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-
   }
 }
 
-/** The arguments are a JSON object that does not match the parameters of the tool. */
-export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("hermes-effect/InvalidArguments")(
-  "InvalidArguments",
-  {
-    tool: Schema.String,
-    problem: Schema.String,
-    /** Textual description of the parameters. */
-    parameters: Schema.String
-  }
-) {
-  override get message(): string {
-    return (
-      `The arguments of '${this.tool}' do not fit: ${this.problem}. ` +
-      (this.parameters === "" ? "" : `Parameters: ${this.parameters}. `) +
-      "Call it again with arguments that fit."
-    )
-  }
-}
-
 /** The run has used up its quota of tool calls. */
 class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", { tool: Schema.String }) {
   override get message(): string {
@@ -101,30 +83,6 @@ class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")
 
 /** Failure that prevents a tool call from being attempted. */
 type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
-
-const describeType = (schema: unknown): string => {
-  if (!Predicate.isObject(schema)) return "any"
-  const values: unknown = Reflect.get(schema, "enum")
-  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(" | ")
-  const several: unknown = Reflect.get(schema, "anyOf") ?? Reflect.get(schema, "oneOf")
-  if (Array.isArray(several)) return Array.from(new Set(several.map(describeType))).join(" | ")
-  const type: unknown = Reflect.get(schema, "type")
-  if (type === "array") return `array of ${describeType(Reflect.get(schema, "items"))}`
-  return Array.isArray(type) ? type.join(" | ") : typeof type === "string" ? type : "any"
-}
-
-/** Describes the parameters of a JSON Schema in words: `city (string, required), days (integer)`. */
-export const describeParameters = (schema: object): string => {
-  const properties: unknown = Reflect.get(schema, "properties")
-  const required: unknown = Reflect.get(schema, "required")
-  if (!Predicate.isObject(properties)) return ""
-  return Object.entries(properties)
-    .map(
-      ([name, property]) =>
-        `${name} (${describeType(property)}${Array.isArray(required) && required.includes(name) ? ", required" : ""})`
-    )
-    .join(", ")
-}
 
 /** A call that is closed without running, with the message for the model. */
 interface RefusedCall {

@@ -12,7 +12,7 @@ import type { RunEvent, RunResult, ValueDelta } from "../../base/domain/RunEvent
 import { type HookEvents, type HookName, names as hookNames } from "../../hooks/Payloads.ts"
 import type { Provider } from "../../models/provider/Provider.ts"
 import type { ModelRoute } from "../../models/routing/EmbeddedRoutes.ts"
-import type { Question } from "../../tools/approval/ApprovalQuestion.ts"
+import type { Question } from "../../tools/approval/ApprovalRequest.ts"
 import type * as FileTools from "../../tools/builtin/FileTools.ts"
 import type * as TerminalTools from "../../tools/builtin/TerminalTools.ts"
 import type * as Todo from "../../tools/builtin/Todo.ts"

@@ -27,7 +27,7 @@ import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
 import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
-import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./ApprovalQuestion.ts"
+import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./ApprovalRequest.ts"
 import * as ShownText from "./ShownText.ts"
 import { makeSubject } from "./StoredApproval.ts"
 import { type ApprovalSuspension, CurrentApproval, type EarlierAnswer } from "../CallQuestions.ts"
@@ -124,6 +124,18 @@ interface JudgedAnswer extends ApprovalAnswer {
   readonly choice: ApprovalChoice
   /** The prefix that the approval was granted for, instead of the targets. */
   readonly prefix?: Target | undefined
+}
+
+/** A question with the parties that answer it. */
+interface AskedQuestion {
+  readonly place: RequestOwner
+  readonly presence: Presence
+  readonly who: Approver | undefined
+  readonly question: Question
+  /** Reason why the call cannot be shown completely. */
+  readonly refusal: string | undefined
+  /** Identifies the question in a later run. */
+  readonly subject: string
 }
 
 /** Settles the concerns that have no earlier approval. */
@@ -358,6 +370,26 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
 
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
+  /** Returns the answer of an earlier run, or asks. Notes a question that suspends the run. */
+  const decideQuestion = Effect.fnUntraced(function* (
+    { place, presence, question, refusal, subject, who }: AskedQuestion,
+    earlier: EarlierAnswer | undefined
+  ): Effect.fn.Return<{ readonly answer: JudgedAnswer; readonly waitedMillis: number }> {
+    if (earlier?._tag === "Answered")
+      return { answer: toEarlierEnd(question, earlier), waitedMillis: earlier.waitedMillis }
+    const pending = yield* CurrentApproval
+    const since = yield* Clock.currentTimeMillis
+    const answer =
+      earlier === undefined
+        ? yield* answerQuestion(place, presence, who, question, { pending, refusal })
+        : toEarlierEnd(question, earlier)
+    const now = yield* Clock.currentTimeMillis
+    if (answer.outcome === "suspended") pending?.ask(subject, question, now)
+    else if (earlier === undefined && answer.by === "user" && answer.outcome !== "timeout")
+      pending?.keep(subject, question, { choice: answer.outcome, reason: answer.reason }, now)
+    return { answer, waitedMillis: now - since }
+  })
+
   const settleRequest = Effect.fnUntraced(function* (request: Request, place: RequestOwner, who: Approver | undefined) {
     // The concerns may have been approved while this question waited.
     const concerns = selectUnapproved(request, place)
@@ -373,8 +405,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const { keys } = question
     const pending = yield* CurrentApproval
     const subject = pending === undefined ? "" : makeSubject(request.tool, request.command, keys)
-    const since = yield* Clock.currentTimeMillis
-    const earlier = pending?.find(subject, since)
+    const earlier = pending?.find(subject, yield* Clock.currentTimeMillis)
     const surface = earlier === undefined ? resolveSurface(mode, presence, who) : "resume"
     const buildFields = () => ({
       session_id: ids.session_id,
@@ -394,15 +425,10 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     // Writes the preceding record and the question before waiting for the answer.
     const recorder = yield* RunRecorder.RunRecorder
     if (recorder !== undefined) yield* recorder.flush
-    const answer =
-      earlier === undefined
-        ? yield* answerQuestion(place, presence, who, question, { pending, refusal })
-        : toEarlierEnd(question, earlier)
-    const now = yield* Clock.currentTimeMillis
-    const waitedMillis = earlier?._tag === "Answered" ? earlier.waitedMillis : now - since
-    if (answer.outcome === "suspended") pending?.ask(subject, question, now)
-    else if (earlier === undefined && answer.by === "user" && answer.outcome !== "timeout")
-      pending?.keep(subject, question, { choice: answer.outcome, reason: answer.reason }, now)
+    const { answer, waitedMillis } = yield* decideQuestion(
+      { place, presence, who, question, refusal, subject },
+      earlier
+    )
     yield* RunRecorder.record((recorder) =>
       recorder.write({
         _tag: "ApprovalDecided",

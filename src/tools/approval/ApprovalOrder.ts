@@ -35,7 +35,7 @@ import * as CommandPrefix from "./CommandPrefix.ts"
 import { StartingSessions } from "./InteractiveMode.ts"
 import * as PermissionCalls from "./PermissionCalls.ts"
 import * as Permissions from "./Permissions.ts"
-import { type Choice, type Concern, ContentScanner } from "./ApprovalQuestion.ts"
+import { type Choice, type Concern, ContentScanner } from "./ApprovalRequest.ts"
 
 /** Returns the first glob that matches one of the texts. */
 const findFirstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>

@@ -16,7 +16,7 @@ import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { RunArguments } from "./ApprovalReasons.ts"
 import type { Approver } from "./Approver.ts"
 import type { Service as Permissions } from "./Permissions.ts"
-import type { Choice, Concern, Outcome, Scanner } from "./ApprovalQuestion.ts"
+import type { Choice, Concern, Outcome, Scanner } from "./ApprovalRequest.ts"
 
 /** A tool call to be judged. */
 export interface Call {

@@ -16,7 +16,7 @@ import * as Digest from "../../base/platform/Digest.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { ApprovalSuspension, QuestionBook, QuestionDraft, QuestionPolicy } from "../CallQuestions.ts"
 import { serializeArguments } from "./ApprovalReasons.ts"
-import type { Question as ApprovalQuestion } from "./ApprovalQuestion.ts"
+import type { Question as ApprovalQuestion } from "./ApprovalRequest.ts"
 
 /** Beginning of the places of approvals. */
 const approvalPlace = "approval:"

@@ -14,7 +14,7 @@ import * as ApprovalOrder from "../../../src/tools/approval/ApprovalOrder.ts"
 import * as AllowList from "../../../src/tools/approval/AllowList.ts"
 import { makeCallbackApprover, makePendingQueue } from "../../../src/tools/approval/Approver.ts"
 import { InteractiveMode, makeUnattended } from "../../../src/tools/approval/InteractiveMode.ts"
-import type { Question } from "../../../src/tools/approval/ApprovalQuestion.ts"
+import type { Question } from "../../../src/tools/approval/ApprovalRequest.ts"
 import { hostile } from "../danger/hostile.ts"
 import { unprefixed } from "./prefixLines.ts"
 

@@ -12,7 +12,7 @@ import * as Approvals from "../../../src/tools/Approvals.ts"
 import { ApprovalPrompt, makePendingQueue } from "../../../src/tools/approval/Approver.ts"
 import { ApprovalJudge } from "../../../src/tools/approval/ApprovalJudge.ts"
 import { AllowList } from "../../../src/tools/approval/AllowList.ts"
-import type { Choice, Question } from "../../../src/tools/approval/ApprovalQuestion.ts"
+import type { Choice, Question } from "../../../src/tools/approval/ApprovalRequest.ts"
 
 const hooks = Layer.effect(Hooks, makeHooks())
 

@@ -11,7 +11,7 @@ import {
   type Question,
   type Reply,
   showLine
-} from "../../../tools/approval/ApprovalQuestion.ts"
+} from "../../../tools/approval/ApprovalRequest.ts"
 
 const describeTarget = (target: Target, command: string): string => {
   const shown = nameTarget(target, command)
