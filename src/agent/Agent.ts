@@ -643,7 +643,7 @@ export const stream = <A = unknown, I = unknown>(
 ): Stream.Stream<EventOf<A, I>, AgentError, Agent> =>
   Stream.unwrap(Effect.map(Agent, (agent) => agent.stream<A, I>(input)))
 
-/** Continues a suspended session with the agent in the context. With an `output` schema, the result carries the `value`. */
+/** Continues a suspended session with the agent in the context. With an `output` schema, the result has a `value`. */
 export const resume = <A = unknown, I = unknown>(
   input: ResumeInput & OutputInput<A, I>
 ): Effect.Effect<ResultOf<A>, AgentError | QuestionError, Agent> =>

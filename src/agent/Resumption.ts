@@ -68,8 +68,8 @@ const readLastPrompt = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<
 }
 
 /**
- * Stores the answers of a session that the caller owns, all or none. Returns the prompt of the run that continues, which
- * is the message of the user that the suspended run worked on.
+ * Stores the answers of a session that the caller owns, all or none. Returns the prompt of the run that continues: the
+ * message of the user that the suspended run worked on.
  */
 export const takeAnswers = Effect.fnUntraced(function* (
   store: StoreService,

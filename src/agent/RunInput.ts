@@ -246,8 +246,8 @@ export interface AgentSettings {
   /** Schema of the value in which each run ends; see {@link OutputInput.output}. A named sub-agent has its own. */
   readonly output?: Output<unknown> | undefined
   /**
-   * Treatment of questions that no user answers during a run. By default, an approval without an answer is a denial, and
-   * a question of a tool suspends the run.
+   * Treatment of questions that no user answers during a run. By default, an approval without an answer is a denial,
+   * and a question of a tool suspends the run.
    */
   readonly questions?: QuestionPolicy | undefined
   readonly maxOutputTokens?: number | undefined

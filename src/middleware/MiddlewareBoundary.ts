@@ -19,7 +19,7 @@
  * | calls `next` while an earlier call of `next` is running | the second call waits for the first and then fails, so that nothing runs twice; if this is unhandled, the wrapper dies |
  * | calls `next` in the `onPart` of its call | that call is refused immediately, which is a failure of the `onPart` |
  * | is interrupted with the run | interruption |
- * | wraps a tool call that waits for an answer (`CallSuspension`) | the call is suspended, whatever the wrapper returns |
+ * | wraps a tool call that waits for an answer | the call is suspended, whatever the wrapper returns |
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
  * If a wrapper that is registered as closed dies, the call fails with `MiddlewareFailure` instead. A wrapper runs in a

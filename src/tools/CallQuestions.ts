@@ -13,8 +13,8 @@ import type { Question as ApprovalQuestion, Reply } from "./approval/ApprovalReq
 export interface QuestionPolicy {
   /**
    * Treatment of a question without an answer: `deny` continues without one, and `suspend` ends the run with the exit
-   * `suspended`. By default, an approval without an answer is a denial, and a question that a tool asks (`Ask`) suspends
-   * the run.
+   * `suspended`. By default, an approval without an answer is a denial, and a question that a tool asks (`Ask`)
+   * suspends the run.
    */
   readonly unanswered?: "deny" | "suspend" | undefined
   /**

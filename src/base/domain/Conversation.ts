@@ -50,8 +50,8 @@ export const withdrawnResult =
 
 /** Result of a call whose tool waited for an answer when the user continued the conversation without one. */
 export const stoppedAtQuestionResult =
-  "Stopped while it waited for an answer, because the user continued the conversation without giving one. What it did " +
-  "before its question has happened."
+  "Stopped while it waited for an answer, because the user continued the conversation without giving one. What it " +
+  "did before its question has happened."
 
 /**
  * Options of an assistant message that was cut off by a lost connection. The text of the message is the received part.

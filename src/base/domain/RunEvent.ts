@@ -35,8 +35,8 @@ import { Usage } from "./Usage.ts"
 /**
  * Exit of a run (`hermes-llm.md` §22). A run completed with `text_response` (the model answered), `stop_tool_triggered`
  * (the result of a stop tool is the answer) or `ended_by_middleware` (lifecycle middleware ended it with an answer).
- * `suspended` means that the run waits for answers and continues with `Agent.resume`. Every other value is the reason why
- * the run ended early.
+ * `suspended` means that the run waits for answers and continues with `Agent.resume`. Every other value is the reason
+ * why the run ended early.
  */
 export const Exit = Schema.Literals([
   "text_response",

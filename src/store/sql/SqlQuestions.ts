@@ -12,8 +12,11 @@ import type { SqlPlace } from "./SqlStore.ts"
 /** Rolls the transaction back in which one of several questions was not open any more. */
 const conflict = new SessionStoreError({ operation: "answer", message: "a question is not open any more" })
 
-/** Creates the operations in a database. */
-export const make = ({ exact, read, sql, write }: Pick<SqlPlace, "exact" | "read" | "sql" | "write">) => {
+/** A database with the tables of questions. */
+type QuestionPlace = Pick<SqlPlace, "exact" | "read" | "sql" | "write">
+
+/** Creates the operations that store questions and their answers. */
+const makeWrites = ({ exact, sql, write }: QuestionPlace) => {
   const insertQuestion = ({ answer, place, question, state }: Question.StoredQuestion, id: SessionId) => sql`
     INSERT INTO questions (id, session_id, call_id, place, kind, audience, state, created_at, expires_at, wake_at,
       body, answer, answered_by, answered_at)
@@ -35,7 +38,8 @@ export const make = ({ exact, read, sql, write }: Pick<SqlPlace, "exact" | "read
         if (ended.length === 0) return yield* StoreFailure.makeUnknownSessionError("suspend", id)
         for (const question of questions) yield* insertQuestion(question, id)
         if (callIds.length > 0)
-          yield* sql`DELETE FROM begun_calls WHERE session_id = ${id} AND call_id IN ${sql.in(callIds.map(exact.encode))}`
+          yield* sql`
+          DELETE FROM begun_calls WHERE session_id = ${id} AND call_id IN ${sql.in(callIds.map(exact.encode))}`
       })
     )
   })
@@ -67,6 +71,12 @@ export const make = ({ exact, read, sql, write }: Pick<SqlPlace, "exact" | "read
     )
   })
 
+  return { suspend, answerQuestions }
+}
+
+/** Creates the operations in a database. */
+export const make = (place: QuestionPlace) => {
+  const { exact, read, sql, write } = place
   const listQuestions: Service["listQuestions"] = (filter = {}) => {
     const { audience, kind, limit = QuestionForm.defaultLimit, sessionId, states = ["open"] } = filter
     return read(
@@ -124,8 +134,7 @@ export const make = ({ exact, read, sql, write }: Pick<SqlPlace, "exact" | "read
     )
 
   return {
-    suspend,
-    answerQuestions,
+    ...makeWrites(place),
     listQuestions,
     closeQuestions,
     storeStep,

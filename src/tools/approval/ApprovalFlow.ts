@@ -28,64 +28,10 @@ import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
 import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
 import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./ApprovalRequest.ts"
+import * as RefusalTexts from "./RefusalTexts.ts"
 import * as ShownText from "./ShownText.ts"
 import { makeSubject } from "./StoredApproval.ts"
 import { type ApprovalSuspension, CurrentApproval, type EarlierAnswer } from "../CallQuestions.ts"
-
-// Messages for the model about a call that was not allowed: the reason and the alternatives.
-
-const noWayAround =
-  "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do " +
-  "and why, or go on with what does not need it."
-
-const joinKeys = (keys: ReadonlyArray<string>): string => keys.join("; ")
-
-/** Renders the message about a call that the hardline floor blocked. */
-export const renderHardlineBlock = (key: string): string =>
-  `BLOCKED (hardline): ${key}. This never runs, whatever is approved or configured. ${noWayAround}`
-
-/** Renders the message about a command that a deny glob of the operator blocked. */
-export const renderGlobDenial = (glob: string): string =>
-  `BLOCKED: the operator denies commands that match \`${glob}\` (approvals.deny). ${noWayAround}`
-
-/** Renders the message about a call that a rule of `permissions.deny` blocked. */
-export const renderRuleDenial = (rule: string, source: string): string =>
-  `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
-
-/** Renders the message about a call that may change something while the agent plans. */
-export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): string =>
-  `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. Do not look ` +
-  "for another way to change it. Go on reading what you need, then present your plan as your answer: what you " +
-  "will change, in which order, and how you will check it. The user approves it, or asks for another." +
-  (reasons.length === 0 ? "" : ` (${joinKeys(reasons)})`)
-
-/** Renders the message about a call that the user denied. */
-const renderUserDenial = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
-  "BLOCKED: the user denied this " +
-  `(${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ` +
-  noWayAround
-
-/** Renders the message about a call whose question was not answered. */
-const renderTimeoutDenial = (keys: ReadonlyArray<string>): string =>
-  `BLOCKED: the approval request was not answered in time (${joinKeys(keys)}); silence is not consent. ${noWayAround}`
-
-/** Renders the message about a call that needs an approval when no user can be asked. */
-const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
-  `BLOCKED: this needs an approval (${joinKeys(keys)}), and no user can be asked here (${who}). Find another ` +
-  "way that needs no approval, or leave it undone and say so" +
-  (remedies.length === 0 ? "." : `; the user decides: ${joinKeys(remedies)}.`)
-
-/** Renders the message about a call that cannot be shown completely. */
-const renderUnshowableDenial = (reason: string): string =>
-  `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
-
-/** Renders the denial of a judge. From the third denial in a row, it instructs the model to stop. */
-const renderJudgeDenial = (keys: ReadonlyArray<string>, inARow: number): string =>
-  `BLOCKED: the approval check denied this (${joinKeys(keys)}). ` +
-  (inARow < 3
-    ? noWayAround
-    : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you ` +
-      "could not do.")
 
 /** Concerns about a call, or about another request that has a text. */
 interface Request {
@@ -225,7 +171,7 @@ const decideUnattended = (question: Question, who: string, outcome: "once" | "de
         ...(outcome === "once" ? [] : (question.remedies ?? []))
       ].join("; ")
     ),
-    { outcome, by: "unattended", message: renderUnattendedDenial(question, who), choice: outcome }
+    { outcome, by: "unattended", message: RefusalTexts.renderUnattendedDenial(question, who), choice: outcome }
   )
 
 const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>
@@ -243,14 +189,26 @@ const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Ques
 /** Converts the reply of a user, or its absence, to the end of a request. */
 const toJudgedAnswer = (question: Question, reply: Reply | undefined): JudgedAnswer => {
   if (reply === undefined) {
-    return { outcome: "timeout", by: "user", message: renderTimeoutDenial(question.keys), choice: "timeout" }
+    return {
+      outcome: "timeout",
+      by: "user",
+      message: RefusalTexts.renderTimeoutDenial(question.keys),
+      choice: "timeout"
+    }
   }
   const { reason } = reply
   const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
   const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
   const choice = isOffered(reply.choice) ? reply.choice : lesser
   const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
-  return { outcome: choice, by: "user", message: renderUserDenial(question.keys, reason), choice, reason, prefix }
+  return {
+    outcome: choice,
+    by: "user",
+    message: RefusalTexts.renderUserDenial(question.keys, reason),
+    choice,
+    reason,
+    prefix
+  }
 }
 
 const suspended: JudgedAnswer = { outcome: "suspended", by: "user", message: "", choice: "suspended" }
@@ -305,7 +263,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
             return {
               outcome: "deny",
               by: "judge",
-              message: renderJudgeDenial(question.keys, inARow),
+              message: RefusalTexts.renderJudgeDenial(question.keys, inARow),
               choice: "smart_deny"
             }
           })
@@ -332,7 +290,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
       return {
         outcome: "deny",
         by: "unattended",
-        message: renderUnshowableDenial(refusal),
+        message: RefusalTexts.renderUnshowableDenial(refusal),
         choice: "deny",
         reason: refusal
       }

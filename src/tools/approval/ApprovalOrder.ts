@@ -32,6 +32,7 @@ import {
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
+import * as RefusalTexts from "./RefusalTexts.ts"
 import { StartingSessions } from "./InteractiveMode.ts"
 import * as PermissionCalls from "./PermissionCalls.ts"
 import * as Permissions from "./Permissions.ts"
@@ -149,18 +150,18 @@ const findFixedRefusal = (
   { text, verdict }: ApprovalTarget.ApprovalTarget,
   { denied }: PermissionCalls.CallJudgement
 ): Refusal | undefined => {
-  if (verdict.floor !== undefined) return makeRefusal("hardline", ApprovalFlow.renderHardlineBlock(verdict.floor.key))
+  if (verdict.floor !== undefined) return makeRefusal("hardline", RefusalTexts.renderHardlineBlock(verdict.floor.key))
   const glob =
     policy.deny.length === 0 ? undefined : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
-  if (glob !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderGlobDenial(glob))
+  if (glob !== undefined) return makeRefusal("approval_denied", RefusalTexts.renderGlobDenial(glob))
   if (denied === undefined) return undefined
-  return makeRefusal("approval_denied", ApprovalFlow.renderRuleDenial(denied.text, denied.source))
+  return makeRefusal("approval_denied", RefusalTexts.renderRuleDenial(denied.text, denied.source))
 }
 
 const makePlanRefusal = (call: Call): Refusal =>
   makeRefusal(
     "approval_denied",
-    ApprovalFlow.renderPlanBlock(
+    RefusalTexts.renderPlanBlock(
       call.tool,
       (call.concerns ?? []).map(({ key }) => key)
     )
