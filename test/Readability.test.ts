@@ -177,7 +177,7 @@ const figures: ReadonlyArray<{
     places: names.filter((name) => isParticiple(readLast(name)))
   },
   { title: "functions that end in Of", bound: 0, places: names.filter((name) => /[a-z]Of$/.test(readLast(name))) },
-  { title: "functions named by one word", bound: 974, places: names.filter((name) => !/[A-Z]/.test(readLast(name))) },
+  { title: "functions named by one word", bound: 982, places: names.filter((name) => !/[A-Z]/.test(readLast(name))) },
   {
     title: "lines over 120 columns",
     bound: 203,

@@ -5,7 +5,8 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Agent, Ask, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
+import { Agent, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
+import { Ask } from "../../src/kit/entry/tools.ts"
 
 const Pay = Tool.make("pay", { parameters: Schema.Struct({ to: Schema.String }), success: Schema.String })
 const Delete = Tool.make("delete", {

@@ -524,7 +524,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const stream = (input: StartOptions & RunContext.ContextInput<never>) => streamEvents(runStreamed, input)
       const resumeStream = (input: ResumeOptions & RunContext.ContextInput<never>) =>
         streamEvents(resumeStreamed, input)
-      const questions: Service["questions"] = (sessionId) =>
+      const listOpenQuestions: Service["questions"] = (sessionId) =>
         Resumption.listQuestions(services.store, Ids.SessionId.make(sessionId))
 
       const callTool: Service["callTool"] = ({ context, ...call }) =>
@@ -574,7 +574,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         stream,
         resume,
         resumeStream,
-        questions,
+        questions: listOpenQuestions,
         stop,
         callTool,
         compact: compactIn,

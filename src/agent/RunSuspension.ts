@@ -33,7 +33,7 @@ export interface RunBook extends QuestionBook {
   /** Returns the questions that this run asked about the calls, in the order in which they were asked. */
   readonly listNew: (callIds: ReadonlyArray<string>) => ReadonlyArray<Question.StoredQuestion>
   /** Forgets a call that has a result. The model may use its id for another call. */
-  readonly forget: (callId: string) => void
+  readonly forgetCall: (callId: string) => void
   /** Returns the questions about the calls that have no answer. */
   readonly listOpen: (callIds: ReadonlyArray<string>) => ReadonlyArray<Question.Question>
 }
@@ -65,11 +65,11 @@ export const makeBook = ({ policy, sessionId, store, turnId }: BookOwner, waitin
       callId !== undefined && callIds.includes(callId)
   return {
     policy,
-    has: (callId) =>
+    hasQuestions: (callId) =>
       questions.length + steps.length > 0 &&
       (listOfCall(callId).length > 0 || steps.some((step) => step.callId === callId)),
     isWaiting: (callId, now) => listOfCall(callId).some((stored) => Question.isWaiting(stored, now)),
-    find: (callId, place) => listOfCall(callId).find((stored) => stored.place === place),
+    findQuestion: (callId, place) => listOfCall(callId).find((stored) => stored.place === place),
     findEdit: (callId) => {
       for (const stored of listOfCall(callId)) {
         const edit = readEdit(stored)
@@ -77,7 +77,7 @@ export const makeBook = ({ policy, sessionId, store, turnId }: BookOwner, waitin
       }
       return undefined
     },
-    add: ({ callId, place, tool }, { audience, expiresAt, ...draft }, now, answer) => {
+    addQuestion: ({ callId, place, tool }, { audience, expiresAt, ...draft }, now, answer) => {
       const id = `q_${Digest.toHex(JSON.stringify([sessionId, turnId, callId, place]), 24)}`
       if (questions.some(({ question }) => question.id === id)) return
       const stored: Question.StoredQuestion = {
@@ -106,7 +106,7 @@ export const makeBook = ({ policy, sessionId, store, turnId }: BookOwner, waitin
         // The run cannot continue without its store, and its next write reports the failure.
         return Effect.orDie(store.storeStep(sessionId, step))
       }),
-    forget: (callId) => {
+    forgetCall: (callId) => {
       questions = questions.filter(({ question }) => question.callId !== callId)
       steps = steps.filter((step) => step.callId !== callId)
     },
@@ -139,11 +139,11 @@ export const withdrawQuestions = (
   { book, sessionId }: RunState,
   callIds: ReadonlyArray<string>
 ): Effect.Effect<void, SessionStoreError, Services> => {
-  const asked = callIds.filter(book.has)
+  const asked = callIds.filter(book.hasQuestions)
   return asked.length === 0
     ? Effect.void
     : Services.use(({ store }) =>
-        Effect.map(store.closeQuestions(sessionId, asked, "withdrawn"), () => asked.forEach(book.forget))
+        Effect.map(store.closeQuestions(sessionId, asked, "withdrawn"), () => asked.forEach(book.forgetCall))
       )
 }
 
@@ -153,11 +153,11 @@ export const closingQuestions = (
   { book, recorder, sessionId }: RunState,
   callId: string
 ): Pick<StoreService, "append"> =>
-  book.has(callId)
+  book.hasQuestions(callId)
     ? {
         append: (id, messages) => {
           const appended = Effect.tap(store.append(id, messages), () =>
-            Effect.map(store.closeQuestions(sessionId, [callId], "used"), () => book.forget(callId))
+            Effect.map(store.closeQuestions(sessionId, [callId], "used"), () => book.forgetCall(callId))
           )
           return recorder === undefined ? (store.together?.(appended) ?? appended) : appended
         }

@@ -17,10 +17,10 @@ const isKept = ({ state }: Question.StoredQuestion): boolean => state === "open"
 const formatStepKey = ({ callId, name }: StepResult): string => JSON.stringify([callId, name])
 
 /** Creates an empty list of questions. */
-export const make = () => {
+export const makeQuestions = () => {
   const bySession = new Map<SessionId, SessionQuestions>()
 
-  const open = (id: SessionId): SessionQuestions => {
+  const openSession = (id: SessionId): SessionQuestions => {
     const known = bySession.get(id) ?? { questions: new Map(), steps: new Map() }
     bySession.set(id, known)
     return known
@@ -29,19 +29,19 @@ export const make = () => {
   return {
     /** Returns true if a session has a question without an answer, or an answer that its call has not used. */
     isWaiting: (id: SessionId): boolean => Array.from(bySession.get(id)?.questions.values() ?? []).some(isKept),
-    add: (id: SessionId, added: ReadonlyArray<Question.StoredQuestion>): void => {
-      const { questions } = open(id)
+    addQuestions: (id: SessionId, added: ReadonlyArray<Question.StoredQuestion>): void => {
+      const { questions } = openSession(id)
       for (const stored of added) {
         if (!questions.has(stored.question.id)) questions.set(stored.question.id, stored)
       }
     },
-    list: (filter: QuestionFilter = {}): ReadonlyArray<Question.StoredQuestion> =>
+    listQuestions: (filter: QuestionFilter = {}): ReadonlyArray<Question.StoredQuestion> =>
       Array.from(bySession.values())
         .flatMap(({ questions }) => Array.from(questions.values()))
         .filter((stored) => QuestionForm.matchesFilter(stored, filter))
         .sort((a, b) => a.question.createdAt - b.question.createdAt)
         .slice(0, filter.limit ?? QuestionForm.defaultLimit),
-    answer: (id: SessionId, answers: ReadonlyArray<CheckedAnswer>): boolean => {
+    answerQuestions: (id: SessionId, answers: ReadonlyArray<CheckedAnswer>): boolean => {
       const questions = bySession.get(id)?.questions ?? new Map<string, Question.StoredQuestion>()
       if (!answers.every(({ questionId }) => questions.get(questionId)?.state === "open")) return false
       for (const { questionId, ...answer } of answers) {
@@ -50,7 +50,7 @@ export const make = () => {
       }
       return true
     },
-    close: (id: SessionId, callIds: ReadonlyArray<string>, state: "used" | "withdrawn"): void => {
+    closeQuestions: (id: SessionId, callIds: ReadonlyArray<string>, state: "used" | "withdrawn"): void => {
       const known = bySession.get(id)
       if (known === undefined) return
       for (const [key, stored] of known.questions) {
@@ -61,21 +61,21 @@ export const make = () => {
       for (const [key, { callId }] of known.steps) if (callIds.includes(callId)) known.steps.delete(key)
     },
     addStep: (id: SessionId, step: StepResult): void => {
-      const { steps } = open(id)
+      const { steps } = openSession(id)
       const key = formatStepKey(step)
       if (!steps.has(key)) steps.set(key, step)
     },
     listSteps: (id: SessionId): ReadonlyArray<StepResult> => Array.from(bySession.get(id)?.steps.values() ?? []),
     /** Moves the questions of a session to the session that continues it. */
-    move: (from: SessionId, to: SessionId): void => {
+    moveQuestions: (from: SessionId, to: SessionId): void => {
       const known = bySession.get(from)
       if (known === undefined) return
       bySession.delete(from)
-      const { questions, steps } = open(to)
+      const { questions, steps } = openSession(to)
       for (const [key, stored] of known.questions)
         questions.set(key, { ...stored, question: { ...stored.question, sessionId: to } })
       for (const [key, step] of known.steps) steps.set(key, step)
     },
-    forget: (id: SessionId): void => void bySession.delete(id)
+    forgetSession: (id: SessionId): void => void bySession.delete(id)
   }
 }

@@ -145,12 +145,12 @@ const make = (
   let now = 0
 
   const isInUse = (id: SessionId): boolean => owned.has(id)
-  const questions = MemoryQuestions.make()
+  const questions = MemoryQuestions.makeQuestions()
 
   const forgetEntries = (ids: ReadonlyArray<SessionId>): void => {
     for (const id of ids) {
       entries.delete(id)
-      questions.forget(id)
+      questions.forgetSession(id)
     }
     if (ids.length > 0) for (const listener of listeners) listener(ids)
   }
@@ -318,7 +318,7 @@ const make = (
             .append(session.id, messages)
             .pipe(Effect.onError(() => Effect.sync(() => forgetSession(session.id))))
           yield* store.end(session.id, endReason)
-          questions.move(id, session.id)
+          questions.moveQuestions(id, session.id)
           yield* store.end(id, "compression")
           return toSession(yield* requireEntry("continue", session.id))
         })
@@ -397,19 +397,19 @@ const make = (
     suspend: Effect.fnUntraced(function* (id, given) {
       const { begun } = yield* requireEntry("suspend", id)
       const suspension = yield* QuestionForm.maskSuspension(given)
-      questions.add(id, suspension.questions)
+      questions.addQuestions(id, suspension.questions)
       for (const callId of suspension.callIds) begun.delete(callId)
       yield* store.end(id, suspension.reason)
     }),
-    listQuestions: (filter) => Effect.sync(() => questions.list(filter)),
+    listQuestions: (filter) => Effect.sync(() => questions.listQuestions(filter)),
     answerQuestions: (id, answers) =>
       Effect.map(QuestionForm.maskJson, (mask) =>
-        questions.answer(
+        questions.answerQuestions(
           id,
           answers.map((one) => ({ ...one, answer: mask(one.answer) }))
         )
       ),
-    closeQuestions: (id, callIds, state) => Effect.sync(() => questions.close(id, callIds, state)),
+    closeQuestions: (id, callIds, state) => Effect.sync(() => questions.closeQuestions(id, callIds, state)),
     storeStep: (id, step) =>
       Effect.andThen(
         requireEntry("step", id),

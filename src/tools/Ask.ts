@@ -20,7 +20,8 @@
  * import * as Schema from "effect/Schema"
  * import * as Tool from "effect/ai/Tool"
  * import * as Toolkit from "effect/ai/Toolkit"
- * import { Agent, Ask, Runtime, Scripted, SessionStore, Toolset } from "hermes-effect"
+ * import { Agent, Runtime, Scripted, SessionStore, Toolset } from "hermes-effect"
+ * import { Ask } from "hermes-effect/tools"
  *
  * const Pay = Tool.make("pay", { parameters: Schema.Struct({ euros: Schema.Int }), success: Schema.String })
  * const toolkit = Toolkit.make(Pay)
@@ -118,7 +119,7 @@ const askAs = Effect.fnUntraced(function* (
   const { book, callId, suspension, tool } = call
   const place = String(++call.asked)
   const now = yield* Clock.currentTimeMillis
-  const known = book.find(callId, place)
+  const known = book.findQuestion(callId, place)
   if (known?.answer !== undefined) return { _tag: "Answered", answer: known.answer.answer }
   if (known !== undefined && Question.isExpired(known.question, now)) return { _tag: "Expired" }
   if (known !== undefined && Question.isDue(known.question, now)) return { _tag: "Answered", answer: null }
@@ -127,11 +128,11 @@ const askAs = Effect.fnUntraced(function* (
   if (draft.wakeAt !== undefined && draft.wakeAt <= now) return { _tag: "Answered", answer: null }
   const live = draft.kind === "event" || draft.kind === "time" ? undefined : yield* askPresent(call, draft)
   if (live !== undefined) {
-    book.add({ callId, tool, place }, draft, now, { answer: live, by: undefined })
+    book.addQuestion({ callId, tool, place }, draft, now, { answer: live, by: undefined })
     return { _tag: "Answered", answer: live }
   }
   if (book.policy.unanswered === "deny") return withoutUser
-  book.add({ callId, tool, place }, draft, now)
+  book.addQuestion({ callId, tool, place }, draft, now)
   return yield* CallSuspension.suspendCall(suspension)
 })
 

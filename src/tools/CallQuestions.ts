@@ -1,6 +1,21 @@
 /**
  * Questions of tool calls: the port through which a call asks and finds its answers again when it runs again. The agent
  * implements the port for each run; a call outside a run cannot ask.
+ *
+ * **Example** (A client that answers during a run)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ * import { CallQuestions } from "hermes-effect/approvals"
+ *
+ * const program = Agent.run({ prompt: "Reply exactly done", questions: { wait: "1 minute" } }).pipe(
+ *   Effect.provideService(CallQuestions.LiveAnswers, { answer: ({ title }) => Effect.succeed(`asked: ${title}`) })
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).text)
+ * // => done
+ * ```
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -54,14 +69,14 @@ export interface EditedCall {
 export interface QuestionBook {
   readonly policy: QuestionPolicy
   /** Returns true if the call has questions or steps. */
-  readonly has: (callId: string) => boolean
+  readonly hasQuestions: (callId: string) => boolean
   /** Returns true if a question of an earlier run about the call still waits at a time. */
   readonly isWaiting: (callId: string, now: number) => boolean
-  readonly find: (callId: string, place: string) => Question.StoredQuestion | undefined
+  readonly findQuestion: (callId: string, place: string) => Question.StoredQuestion | undefined
   /** Returns the answer that approved the call with other parameters, if there is one. */
   readonly findEdit: (callId: string) => EditedCall | undefined
   /** Adds a question, with its answer if a user has just given one. It is stored when the run is suspended. */
-  readonly add: (
+  readonly addQuestion: (
     place: QuestionPlace,
     draft: QuestionDraft,
     now: number,
@@ -108,11 +123,11 @@ export type EarlierAnswer =
 export interface ApprovalSuspension {
   readonly policy: QuestionPolicy
   /** Returns the answer to the same question about the same call. `subject` identifies the question. */
-  readonly find: (subject: string, now: number) => EarlierAnswer | undefined
+  readonly findAnswer: (subject: string, now: number) => EarlierAnswer | undefined
   /** Adds the question, so that the run is suspended. */
-  readonly ask: (subject: string, question: ApprovalQuestion, now: number) => void
+  readonly addQuestion: (subject: string, question: ApprovalQuestion, now: number) => void
   /** Keeps the answer of a user for the case that the run is suspended before the call runs. */
-  readonly keep: (subject: string, question: ApprovalQuestion, reply: Reply, now: number) => void
+  readonly keepAnswer: (subject: string, question: ApprovalQuestion, reply: Reply, now: number) => void
 }
 
 /** The approval that the fiber decides; `undefined` if it cannot be suspended. */

@@ -227,7 +227,8 @@ const decideCall = (
     : ApprovalReasons.fixed
   const { args, call } = announcement
   const { questions } = given
-  const suspension = questions === undefined ? undefined : StoredApproval.make(questions, call.id, call.name, args)
+  const suspension =
+    questions === undefined ? undefined : StoredApproval.makeApproval(questions, call.id, call.name, args)
   const judged = Effect.updateContext(
     Effect.suspend(() => judgeCall(given, announcement)),
     (context: Context.Context<ToolContext>) =>

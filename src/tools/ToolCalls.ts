@@ -264,7 +264,7 @@ const runReadyCall = <E>(
       Effect.map(stop, () => {
         isStopped = true
       })
-    const suspension = questions === undefined ? undefined : CallSuspension.make()
+    const suspension = questions === undefined ? undefined : CallSuspension.makeSuspension()
     const asking =
       questions === undefined || suspension === undefined
         ? undefined
@@ -553,7 +553,8 @@ const runBatch = Effect.fnUntraced(function* <E>(
   const entries: Array<Prepare.PreparedCall> = []
   const { questions } = batch
   for (const call of batch.calls) {
-    const isWaiting = questions?.has(call.id) === true && questions.isWaiting(call.id, yield* Clock.currentTimeMillis)
+    const isWaiting =
+      questions?.hasQuestions(call.id) === true && questions.isWaiting(call.id, yield* Clock.currentTimeMillis)
     entries.push(isWaiting ? { _tag: "Suspended", call } : yield* Prepare.prepare(batch, call))
   }
   const [first] = entries

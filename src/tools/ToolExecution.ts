@@ -210,7 +210,7 @@ export const execute = (
               Effect.provideService(
                 approvals.check({ ...permit.call, args: given, concerns }),
                 CurrentApproval,
-                questions === undefined ? undefined : StoredApproval.make(questions, call.id, call.name, given)
+                questions === undefined ? undefined : StoredApproval.makeApproval(questions, call.id, call.name, given)
               )
             ),
             (

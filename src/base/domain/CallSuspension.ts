@@ -20,7 +20,12 @@ export interface CallSuspension {
 }
 
 /** Creates the state of a call that starts. */
-export const make = (): CallSuspension => ({ isSuspended: false, fibers: [], runningSteps: 0, idle: undefined })
+export const makeSuspension = (): CallSuspension => ({
+  isSuspended: false,
+  fibers: [],
+  runningSteps: 0,
+  idle: undefined
+})
 
 /** The tool call whose code the fiber runs; `undefined` outside a call, and in a call that cannot be suspended. */
 export const CurrentSuspension = Context.Reference<CallSuspension | undefined>("hermes-effect/domain/CallSuspension", {

@@ -11,12 +11,12 @@
  * **Example** (The answers that an approval accepts)
  *
  * ```ts
- * import { Question } from "hermes-effect"
+ * import { Question } from "hermes-effect/sessions"
  *
- * const { properties } = Question.makeApprovalSchema(["once", "deny"], false)
+ * const { required } = Question.makeApprovalSchema(["once", "deny"], false)
  *
- * console.log(properties)
- * // => { choice: { type: 'string', enum: [ 'once', 'deny' ] }, reason: { type: 'string' } }
+ * console.log(required)
+ * // => [ 'choice' ]
  * ```
  */
 import type * as Option from "effect/Option"

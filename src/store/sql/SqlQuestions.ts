@@ -27,7 +27,7 @@ const makeWrites = ({ exact, sql, write }: QuestionPlace) => {
       ${answer?.answeredAt ?? null})
     ON CONFLICT (id) DO NOTHING`
 
-  const suspend = Effect.fnUntraced(function* (id: SessionId, given: Suspension) {
+  const storeSuspension = Effect.fnUntraced(function* (id: SessionId, given: Suspension) {
     const { callIds, questions, reason } = yield* QuestionForm.maskSuspension(given)
     const now = yield* Clock.currentTimeMillis
     yield* write(
@@ -71,11 +71,11 @@ const makeWrites = ({ exact, sql, write }: QuestionPlace) => {
     )
   })
 
-  return { suspend, answerQuestions }
+  return { suspend: storeSuspension, answerQuestions }
 }
 
 /** Creates the operations in a database. */
-export const make = (place: QuestionPlace) => {
+export const makeQuestions = (place: QuestionPlace) => {
   const { exact, read, sql, write } = place
   const listQuestions: Service["listQuestions"] = (filter = {}) => {
     const { audience, kind, limit = QuestionForm.defaultLimit, sessionId, states = ["open"] } = filter
@@ -139,7 +139,7 @@ export const make = (place: QuestionPlace) => {
     closeQuestions,
     storeStep,
     listSteps,
-    move: (from: SessionId, to: SessionId) =>
+    moveQuestions: (from: SessionId, to: SessionId) =>
       Effect.andThen(
         sql`UPDATE questions SET session_id = ${to} WHERE session_id = ${from}`,
         sql`UPDATE call_steps SET session_id = ${to} WHERE session_id = ${from}`

@@ -248,7 +248,7 @@ export const make = ({
     return messages.slice()
   })
 
-  const { move: moveQuestions, ...questions } = SqlQuestions.make({ exact, read, sql, write })
+  const { moveQuestions, ...questions } = SqlQuestions.makeQuestions({ exact, read, sql, write })
 
   const store = SessionStore.SessionStore.of({
     committed,

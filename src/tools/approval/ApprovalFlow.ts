@@ -214,7 +214,7 @@ const toJudgedAnswer = (question: Question, reply: Reply | undefined): JudgedAns
 const suspended: JudgedAnswer = { outcome: "suspended", by: "user", message: "", choice: "suspended" }
 
 /** Returns true if a question without an answer suspends the run. */
-const suspends = (pending: ApprovalSuspension | undefined): pending is ApprovalSuspension =>
+const isSuspending = (pending: ApprovalSuspension | undefined): pending is ApprovalSuspension =>
   pending?.policy.unanswered === "suspend"
 
 /** Converts the answer of an earlier run to the end of a request. */
@@ -229,7 +229,7 @@ const chooseTimeout = (
   { timeout }: Pick<Policy, "timeout">,
   pending: ApprovalSuspension | undefined
 ): Duration.Duration =>
-  suspends(pending) && pending.policy.wait !== undefined
+  isSuspending(pending) && pending.policy.wait !== undefined
     ? Duration.fromInputUnsafe(pending.policy.wait)
     : (who.timeout ?? timeout)
 
@@ -298,12 +298,13 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const ruled = isJudged(mode, presence) ? yield* requestRuling(session, question) : undefined
     if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
-      if (presence.otherwise === "deny" && suspends(pending)) return suspended
+      if (presence.otherwise === "deny" && isSuspending(pending)) return suspended
       return yield* decideUnattended(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
     }
-    if (who === undefined) return suspends(pending) ? suspended : yield* decideUnattended(question, "no user", "deny")
+    if (who === undefined)
+      return isSuspending(pending) ? suspended : yield* decideUnattended(question, "no user", "deny")
     const answer = yield* requestAnswer(who, chooseTimeout(who, policy, pending), question)
-    return answer.outcome === "timeout" && suspends(pending) ? suspended : answer
+    return answer.outcome === "timeout" && isSuspending(pending) ? suspended : answer
   })
 
   const resolveSurface = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
@@ -342,9 +343,9 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
         ? yield* answerQuestion(place, presence, who, question, { pending, refusal })
         : toEarlierEnd(question, earlier)
     const now = yield* Clock.currentTimeMillis
-    if (answer.outcome === "suspended") pending?.ask(subject, question, now)
+    if (answer.outcome === "suspended") pending?.addQuestion(subject, question, now)
     else if (earlier === undefined && answer.by === "user" && answer.outcome !== "timeout")
-      pending?.keep(subject, question, { choice: answer.outcome, reason: answer.reason }, now)
+      pending?.keepAnswer(subject, question, { choice: answer.outcome, reason: answer.reason }, now)
     return { answer, waitedMillis: now - since }
   })
 
@@ -363,7 +364,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const { keys } = question
     const pending = yield* CurrentApproval
     const subject = pending === undefined ? "" : makeSubject(request.tool, request.command, keys)
-    const earlier = pending?.find(subject, yield* Clock.currentTimeMillis)
+    const earlier = pending?.findAnswer(subject, yield* Clock.currentTimeMillis)
     const surface = earlier === undefined ? resolveSurface(mode, presence, who) : "resume"
     const buildFields = () => ({
       session_id: ids.session_id,

@@ -53,14 +53,19 @@ const toDraft = (
 const decodeAnswer = Schema.decodeUnknownOption(Question.ApprovalAnswer)
 
 /** Creates the approval of a call with these arguments. */
-export const make = (book: QuestionBook, callId: string, tool: string, args: ToolArguments): ApprovalSuspension => {
+export const makeApproval = (
+  book: QuestionBook,
+  callId: string,
+  tool: string,
+  args: ToolArguments
+): ApprovalSuspension => {
   const { policy } = book
   const edit = book.findEdit(callId)
   const isEdited = edit !== undefined && serializeArguments(edit.params) === serializeArguments(args)
   return {
     policy,
-    find: (subject, now) => {
-      const stored = book.find(callId, approvalPlace + subject) ?? (isEdited ? edit.stored : undefined)
+    findAnswer: (subject, now) => {
+      const stored = book.findQuestion(callId, approvalPlace + subject) ?? (isEdited ? edit.stored : undefined)
       if (stored === undefined) return undefined
       const { answer, question } = stored
       if (answer === undefined) return { _tag: Question.isExpired(question, now) ? "Expired" : "Waiting" }
@@ -70,10 +75,10 @@ export const make = (book: QuestionBook, callId: string, tool: string, args: Too
       const reply = given === undefined || isForOther ? { choice: "deny" as const } : given
       return { _tag: "Answered", reply, waitedMillis: Math.max(0, answer.answeredAt - question.createdAt) }
     },
-    ask: (subject, question, now) =>
-      book.add({ callId, tool, place: approvalPlace + subject }, toDraft(question, args, policy, now), now),
-    keep: (subject, question, { choice, reason }, now) =>
-      book.add({ callId, tool, place: approvalPlace + subject }, toDraft(question, args, policy, now), now, {
+    addQuestion: (subject, question, now) =>
+      book.addQuestion({ callId, tool, place: approvalPlace + subject }, toDraft(question, args, policy, now), now),
+    keepAnswer: (subject, question, { choice, reason }, now) =>
+      book.addQuestion({ callId, tool, place: approvalPlace + subject }, toDraft(question, args, policy, now), now, {
         answer: { choice, ...(reason === undefined ? {} : { reason }) },
         by: undefined
       })
