@@ -41,9 +41,12 @@ describe("hermes-effect/agent", () => {
       inside("models/routing"),
       "Adaptation AnswerProgress CallTokens CataloguePort CompactionPort ImageScaling ModelRouter StreamTimeout classification/Evidence"
     )
-    assert.strictEqual(inside("tools/approval"), "ApprovalJudge ApprovalPolicy ApprovalReasons Approver Question")
+    assert.strictEqual(
+      inside("tools/approval"),
+      "ApprovalJudge ApprovalPolicy ApprovalReasons ApprovalRequest Approver StoredApproval"
+    )
     assert.strictEqual(inside("tools/builtin"), "Todo file/FileState file/Problem")
-    assert.strictEqual(inside("tools/calls"), "ArgumentRepair LoopGuard NameRepair Normalise")
+    assert.strictEqual(inside("tools/calls"), "ArgumentRepair InvalidArguments LoopGuard NameRepair Normalise")
     for (const folder of ["tools/danger", "tools/fence", "tools/mcp", "tools/shell", "store/sqlite"])
       assert.strictEqual(inside(folder), "")
     for (const late of ["agent/Child.ts", "agent/ContextOverflow.ts", "agent/Delegation.ts", "agent/ReviewRun.ts"])

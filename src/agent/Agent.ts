@@ -30,8 +30,10 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentError, ConfigError, SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Ids from "../base/domain/Ids.ts"
 import { RunRecorder } from "../base/domain/RunRecorder.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
+import type { Question, QuestionError } from "../base/domain/Question.ts"
 import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import * as EntryServices from "../middleware/EntryServices.ts"
@@ -47,11 +49,13 @@ import * as AgentSpans from "./AgentSpans.ts"
 import * as CallTool from "./CallTool.ts"
 import * as BackgroundReview from "./BackgroundReview.ts"
 import * as EventHandoff from "./EventHandoff.ts"
+import * as Continuation from "./Continuation.ts"
 import * as ContextFit from "./ContextFit.ts"
 import * as RunEnd from "./RunEnd.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import { addRunDetails, emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
+import * as Resumption from "./Resumption.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
 import type {
@@ -62,6 +66,8 @@ import type {
   OutputInput,
   RequiredOutputInput,
   ResultOf,
+  ResumeInput,
+  ResumeOptions,
   RunInput,
   RunOptions,
   StartOptions
@@ -70,7 +76,7 @@ import { type MiddlewareFailure, Services } from "./Services.ts"
 import * as Tenancy from "./Tenancy.ts"
 import * as SessionOpening from "./SessionOpening.ts"
 export type { SessionEnd } from "./OwnedSessions.ts"
-export type { AgentSettings, RunInput } from "./RunInput.ts"
+export type { AgentSettings, ResumeInput, RunInput } from "./RunInput.ts"
 
 /** Number of events by which a slow reader of {@link Service.stream} may lag before the run waits for it. */
 const streamBuffer = 256
@@ -95,6 +101,32 @@ export interface Service<out E = never, R = never, Value = unknown, ValueJson = 
       input: RunInput<R> & OutputInput<A, I>
     ): Stream.Stream<EventOf<OptionalValue<A, Value>, OptionalValue<I, ValueJson>>, AgentError | E>
   }
+  /**
+   * Continues a suspended session in a run of its own: stores the answers to its questions, each exactly once, and runs
+   * the calls that waited. Fails before anything is stored if an answer is invalid, late or repeated. Nothing that ran
+   * before runs again, and nothing that was answered is asked again.
+   */
+  readonly resume: {
+    (input: ResumeInput<R> & NoOutputInput): Effect.Effect<ResultOf<Value>, AgentError | QuestionError | E>
+    <A, I>(
+      input: ResumeInput<R> & RequiredOutputInput<A, I>
+    ): Effect.Effect<ResultOf<A>, AgentError | QuestionError | E>
+    <A, I>(
+      input: ResumeInput<R> & OutputInput<A, I>
+    ): Effect.Effect<ResultOf<OptionalValue<A, Value>>, AgentError | QuestionError | E>
+  }
+  /** Events of {@link resume}, ending with `RunFinished`. Ending the stream early interrupts the run. */
+  readonly resumeStream: {
+    (input: ResumeInput<R> & NoOutputInput): Stream.Stream<EventOf<Value, ValueJson>, AgentError | QuestionError | E>
+    <A, I>(
+      input: ResumeInput<R> & RequiredOutputInput<A, I>
+    ): Stream.Stream<EventOf<A, I>, AgentError | QuestionError | E>
+    <A, I>(
+      input: ResumeInput<R> & OutputInput<A, I>
+    ): Stream.Stream<EventOf<OptionalValue<A, Value>, OptionalValue<I, ValueJson>>, AgentError | QuestionError | E>
+  }
+  /** Lists the open questions of a session. `SessionStore.listQuestions` lists the questions of all sessions. */
+  readonly questions: (sessionId: string) => Effect.Effect<ReadonlyArray<Question>, SessionStoreError>
   /** Runs a tool outside of any run, in the same way as a call by a model; see `CallTool`. */
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
@@ -229,14 +261,19 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             )
 
       const startRun = (
-        input: StartOptions,
+        given: StartOptions,
         lineage: Lineage | undefined,
-        name: AgentSpans.Name = "run"
-      ): Effect.Effect<RunResult, AgentError | MiddlewareFailure> => {
+        name: AgentSpans.Name = "run",
+        resumed?: Resumption.Answers
+      ): Effect.Effect<RunResult, AgentError | QuestionError | MiddlewareFailure> => {
         const own = selectServices(lineage)
         const conducted = Effect.scoped(
           Effect.gen(function* () {
-            const { id, stopped } = yield* sessions.acquireSession(input.sessionId)
+            const { id, stopped } = yield* sessions.acquireSession(given.sessionId)
+            const input =
+              resumed === undefined
+                ? given
+                : { ...given, prompt: yield* Resumption.takeAnswers(services.store, id, resumed) }
             const prepared = yield* RunStart.prepare(id, input, lineage)
             const conductRun = (opened: RunStart.OpenedRun) =>
               // A child's session is closed when the child ends.
@@ -275,7 +312,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                     sessions.continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)),
                     (next) =>
                       Effect.map(exit, (end) =>
-                        addRunDetails(run, next === undefined ? end : { ...end, sessionId: next })
+                        addRunDetails(run, next === undefined ? end : Continuation.moveResult(end, next))
                       )
                   )
                 ),
@@ -288,8 +325,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             )
           })
         )
-        const bounded = Tenancy.boundRun(tenants, input, Effect.provideService(conducted, Services, own))
-        return AgentSpans.traceRun(own, name, input, lineage, bounded)
+        const bounded = Tenancy.boundRun(tenants, given, Effect.provideService(conducted, Services, own))
+        return AgentSpans.traceRun(own, name, given, lineage, bounded)
       }
 
       /**
@@ -312,13 +349,26 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const run = runAs("run")
       const runStreamed = runAs("stream")
 
-      const stream = (input: StartOptions & RunContext.ContextInput<never>) =>
+      const resumeAs =
+        (name: AgentSpans.Name) =>
+        ({ answers, audience, context, ...input }: ResumeOptions & RunContext.ContextInput<never>) =>
+          provideSurroundings(
+            // The stored prompt replaces this one.
+            startRun({ ...input, prompt: "", goesOn: true, openCalls: "run" }, undefined, name, { answers, audience }),
+            context
+          )
+      const resume = resumeAs("resume")
+      const resumeStreamed = resumeAs("resumeStream")
+
+      /** Returns the events of a run, which starts with the reader. */
+      const streamEvents = <Input extends Pick<RunOptions, "onEvent" | "streaming">, E>(
+        start: (input: Input) => Effect.Effect<RunResult, E>,
+        input: Input
+      ) =>
         Stream.unwrap(
           Effect.gen(function* () {
-            const { close, end, offer, stream } = EventHandoff.make<RunEvent, AgentError | MiddlewareFailure>(
-              streamBuffer
-            )
-            yield* runStreamed({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(
+            const { close, end, offer, stream } = EventHandoff.make<RunEvent, E>(streamBuffer)
+            yield* start({ ...input, streaming: input.streaming ?? true, onEvent: offer }).pipe(
               Effect.exit,
               Effect.flatMap(end),
               Effect.forkScoped({ startImmediately: true })
@@ -329,6 +379,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             return stream
           })
         )
+
+      const stream = (input: StartOptions & RunContext.ContextInput<never>) => streamEvents(runStreamed, input)
+      const resumeStream = (input: ResumeOptions & RunContext.ContextInput<never>) =>
+        streamEvents(resumeStreamed, input)
+      const listOpenQuestions: Service["questions"] = (sessionId) =>
+        Resumption.listQuestions(services.store, Ids.SessionId.make(sessionId))
 
       const callTool: Service["callTool"] = ({ context, ...call }) =>
         provideSurroundings(
@@ -357,7 +413,19 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         )
 
       const { deleteSession, finalize, stop } = sessions
-      const service = { run, stream, stop, callTool, compact: compactIn, promptLayers, finalize, deleteSession }
+      const service = {
+        run,
+        stream,
+        resume,
+        resumeStream,
+        questions: listOpenQuestions,
+        stop,
+        callTool,
+        compact: compactIn,
+        promptLayers,
+        finalize,
+        deleteSession
+      }
       // Failures of middleware pass through unchanged, and the context of a run is merged regardless of its contents:
       // the types of the list define both. A run with a schema ends with a value that the schema decoded.
       return service as Service<unknown> as Service<
@@ -429,3 +497,25 @@ export const stream: {
     AgentError,
     Agent
   >
+
+/** Continues a suspended session with the agent in the context. With an `output` schema, the result has a `value`. */
+export const resume = <A = unknown, I = unknown>(
+  input: ResumeInput & OutputInput<A, I>
+): Effect.Effect<ResultOf<A>, AgentError | QuestionError, Agent> =>
+  // The schema of the input names the value, as for `run`.
+  Effect.flatMap(Agent, (agent) => agent.resume(input)) as Effect.Effect<ResultOf<A>, AgentError | QuestionError, Agent>
+
+/** Streams the continuation of a suspended session by the agent in the context. */
+export const resumeStream = <A = unknown, I = unknown>(
+  input: ResumeInput & OutputInput<A, I>
+): Stream.Stream<EventOf<A, I>, AgentError | QuestionError, Agent> =>
+  // The schema of the input names the value, as for `stream`.
+  Stream.unwrap(Effect.map(Agent, (agent) => agent.resumeStream(input))) as Stream.Stream<
+    EventOf<A, I>,
+    AgentError | QuestionError,
+    Agent
+  >
+
+/** Lists the open questions of a session of the agent in the context. */
+export const questions = (sessionId: string): Effect.Effect<ReadonlyArray<Question>, SessionStoreError, Agent> =>
+  Effect.flatMap(Agent, (agent) => agent.questions(sessionId))

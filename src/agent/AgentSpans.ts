@@ -14,7 +14,7 @@ import type { Lineage } from "./RunState.ts"
 import type { AgentServices } from "./Services.ts"
 
 /** Names of the spans. */
-export type Name = "run" | "stream" | "callTool" | "compact" | "promptLayers"
+export type Name = "run" | "stream" | "resume" | "resumeStream" | "callTool" | "compact" | "promptLayers"
 
 const describeRunEnd = ({ cost, exit, model, provider, sessionId, steps, turnId, usage }: RunResult) => ({
   "gen_ai.conversation.id": sessionId,

@@ -10,6 +10,7 @@ import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as AnswerText from "../base/domain/AnswerText.ts"
 import * as Conversation from "../base/domain/Conversation.ts"
 import type { ContentPart, ModelResponse } from "../base/domain/ModelCall.ts"
+import type { Question } from "../base/domain/Question.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as Prepare from "../tools/Prepare.ts"
 import * as ModelRequest from "./ModelRequest.ts"
@@ -54,6 +55,15 @@ export type Outcome =
   /** A guardrail ended the run. */
   | { readonly _tag: "Halted"; readonly message: string }
   | EndedOutcome
+  | SuspendedOutcome
+
+/** Calls of the step wait for answers. Their questions are stored, and the other calls of the step have results. */
+export interface SuspendedOutcome {
+  readonly _tag: "Suspended"
+  /** Text that accompanies the calls. */
+  readonly text: string
+  readonly questions: ReadonlyArray<Question>
+}
 
 /**
  * A stop tool or lifecycle middleware ended the run with this text, which has been shown. `by` is the name of the tool

@@ -21,7 +21,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as History from "../base/domain/History.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { Exit } from "../base/domain/RunEvent.ts"
-import type { Outcome } from "./AnswerOutcome.ts"
+import type { Outcome, SuspendedOutcome } from "./AnswerOutcome.ts"
 
 /** Classification of text that the model ended by itself: an answer, an announcement, or text that breaks off. */
 type AnswerKind = "answer" | "announcement" | "cut off"
@@ -246,7 +246,7 @@ const decideFinished = (
 }
 
 /** Returns the next state and the action for an outcome, based on the state so far. */
-export const decide = (state: State, outcome: Outcome, facts: AnswerContext): Decision => {
+export const decide = (state: State, outcome: Exclude<Outcome, SuspendedOutcome>, facts: AnswerContext): Decision => {
   switch (outcome._tag) {
     case "Continue":
       return decideAfterTools(state, outcome)

@@ -86,6 +86,8 @@ interface AcceptedText {
   readonly value: unknown
 }
 
+const unansweredProblem = "its questions have no answers yet; resume the session with them"
+
 /** Makes the functions that check the answers of one run. */
 const makeReview = (format: AnswerFormat.AnswerFormat<unknown>): Pick<RunAnswer, "attachValue" | "reviewAnswer"> => {
   let accepted: AcceptedText | undefined
@@ -109,12 +111,14 @@ const makeReview = (format: AnswerFormat.AnswerFormat<unknown>): Pick<RunAnswer,
               )
       }),
     attachValue: (run, result) =>
-      accepted?.text === result.text
-        ? Effect.succeed({ ...result, value: accepted.value })
-        : Effect.matchEffect(decodeText(format, result.text), {
-            onSuccess: (value) => Effect.succeed({ ...result, value }),
-            onFailure: (problem) => Effect.fail(makeFailure(run, result, problem, 0))
-          })
+      result.exit === "suspended"
+        ? Effect.fail(makeFailure(run, result, unansweredProblem, 0))
+        : accepted?.text === result.text
+          ? Effect.succeed({ ...result, value: accepted.value })
+          : Effect.matchEffect(decodeText(format, result.text), {
+              onSuccess: (value) => Effect.succeed({ ...result, value }),
+              onFailure: (problem) => Effect.fail(makeFailure(run, result, problem, 0))
+            })
   }
 }
 

@@ -17,6 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
+import type { RunResult } from "../base/domain/RunEvent.ts"
 import * as History from "../base/domain/History.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as SystemPrompt from "../tools/prompt/SystemPrompt.ts"
@@ -140,4 +141,11 @@ export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, inp
       )
     )
   )
+})
+
+/** Returns the result of a run whose conversation continues in another session. Its questions have moved there. */
+export const moveResult = ({ questions, ...result }: RunResult, sessionId: Ids.SessionId): RunResult => ({
+  ...result,
+  sessionId,
+  ...(questions === undefined ? {} : { questions: questions.map((question) => ({ ...question, sessionId })) })
 })

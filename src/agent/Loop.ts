@@ -17,7 +17,7 @@ import type { CompressionExhausted, InvalidOutput, SessionStoreError } from "../
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import type { ToolContext } from "../tools/ToolContext.ts"
-import type { Outcome } from "./AnswerOutcome.ts"
+import type { Outcome, SuspendedOutcome } from "./AnswerOutcome.ts"
 import * as AnswerRetryPolicy from "./AnswerRetryPolicy.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextFit from "./ContextFit.ts"
@@ -131,6 +131,23 @@ const acceptAnswer = (
     ? run.output.reviewAnswer(run, text, corrections)
     : Effect.succeed(true)
 
+const makeSuspendedResult = (run: RunState, { questions, text }: SuspendedOutcome): RunResult =>
+  makeResult(run, "suspended", text, { questions })
+
+/** Returns the result of a run that the open calls of its session end. */
+const endAfterOpenCalls = (run: RunState, outcome: Outcome | undefined): RunResult | undefined => {
+  switch (outcome?._tag) {
+    case "Halted":
+      return makeResult(run, "guardrail_halt", outcome.message)
+    case "Suspended":
+      return makeSuspendedResult(run, outcome)
+    case "Ended":
+      return makeResult(run, outcome.exit, outcome.text, { endedBy: outcome.by })
+    default:
+      return undefined
+  }
+}
+
 /** Runs steps until an outcome ends the run. */
 export const runLoop = Effect.fnUntraced(function* (
   run: RunState
@@ -142,8 +159,8 @@ export const runLoop = Effect.fnUntraced(function* (
   let state = AnswerRetryPolicy.initial
   let corrections = 0
   const halted = yield* StepCalls.finishCalls(run)
-  if (halted?._tag === "Halted") return makeResult(run, "guardrail_halt", halted.message)
-  if (halted?._tag === "Ended") return makeResult(run, halted.exit, halted.text, { endedBy: halted.by })
+  const ended = endAfterOpenCalls(run, halted)
+  if (ended !== undefined) return ended
   yield* ContextFit.compactBeforeCalls(run)
   while (true) {
     const now = yield* Clock.currentTimeMillis
@@ -156,6 +173,7 @@ export const runLoop = Effect.fnUntraced(function* (
       yield* RunEnd.cutStep(run)
       continue
     }
+    if (outcome._tag === "Suspended") return makeSuspendedResult(run, outcome)
     if (isRefunded(outcome)) Budget.refundIteration(run.budget)
     if (outcome._tag === "Continue") {
       noteToolUse(run, outcome.tools)

@@ -150,6 +150,8 @@ export const conduct = Effect.fnUntraced(function* (
     yield* RunEnd.settleSession(run, stoppedResult.exit)
     return stoppedResult
   }
+  // A suspended run was ended together with its questions, and its answer is still to come.
+  if (outcome.exit === "suspended") return outcome
   yield* store.end(run.sessionId, outcome.exit)
   return yield* RunEnd.presentResult(run, outcome)
 })

@@ -252,7 +252,7 @@ export const storeMessages = (
 
 /** Like {@link storeMessages}, but uses the store of the run's agent. */
 export const storeMessagesIn = (
-  store: AgentServices["store"],
+  store: Pick<AgentServices["store"], "append">,
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>,
   told?: () => void,

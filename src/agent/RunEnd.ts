@@ -19,6 +19,7 @@ import * as CallTokens from "../models/routing/CallTokens.ts"
 import * as Evidence from "../models/routing/classification/Evidence.ts"
 import * as RunCut from "./RunCut.ts"
 import { addMessages, closeBatch, makeAnswer, noteAnswerStored, storeMessages, watchBatch } from "./RunConversation.ts"
+import { withdrawQuestions } from "./RunSuspension.ts"
 import { getApiRequestId, emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -47,6 +48,10 @@ export const cutStep = Effect.fnUntraced(function* (
   )
   if (calls.length > 0) {
     yield* storeMessages(run, cut)
+    yield* withdrawQuestions(
+      run,
+      calls.map(({ id }) => id)
+    )
   } else if (batch.length === 0 && text !== "" && !run.conversation.isAnswerStored) {
     const answer = makeAnswer(run, [Prompt.textPart({ text })])
     addMessages(run, [answer])

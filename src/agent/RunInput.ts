@@ -9,16 +9,39 @@ import type * as RunContext from "../base/domain/RunContext.ts"
 import type { Route } from "../base/domain/Route.ts"
 import type { DeepPartial, Output } from "../base/domain/AnswerFormat.ts"
 import type { RunCall, RunDetails } from "../base/domain/RunDetails.ts"
+import type * as Question from "../base/domain/Question.ts"
 import type { RunEvent, RunResult, UsageReported, ValueDelta } from "../base/domain/RunEvent.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import type { Enforcement } from "../tools/prompt/SystemPrompt.ts"
 import type { Limits as ResultLimits } from "../tools/ResultText.ts"
 import type { Settings as LoopGuardSettings } from "../tools/calls/LoopGuard.ts"
+import type { QuestionPolicy } from "../tools/CallQuestions.ts"
 import type { Selection } from "../tools/ToolRegistry.ts"
 import type { Limits } from "./Budget.ts"
 
 /** Input of one run. Only `prompt` is required, and `context` if a part of the runtime reads it. */
 export type RunInput<R = never> = RunOptions & RunContext.ContextInput<R>
+
+/** Input of a run that continues a suspended session. */
+export type ResumeInput<R = never> = ResumeOptions & RunContext.ContextInput<R>
+
+/** {@link ResumeInput} without the application's `context`. Options of the suspended run are not stored. */
+export interface ResumeOptions extends Omit<
+  RunOptions,
+  "expectedSession" | "goesOn" | "history" | "openCalls" | "prompt" | "sessionId" | "source" | "systemPrompt"
+> {
+  readonly sessionId: string
+  /**
+   * Answers to open questions of the session: to all of them, some, or none. A call without an answer keeps waiting,
+   * and the run is suspended again. Without answers, the session continues with those that it has.
+   */
+  readonly answers?: ReadonlyArray<Question.Answer> | undefined
+  /**
+   * Audience that answers. It can answer its own questions only, and the others are unknown to it. Without an audience,
+   * the owner of the session answers.
+   */
+  readonly audience?: string | undefined
+}
 
 /** Form of the value in which a run ends. `A` is the type of the value, and `I` the type of its JSON. */
 export interface OutputInput<A, I> {
@@ -92,6 +115,11 @@ export interface RunOptions {
    * text so far as its answer; `leave` leaves it as if the process had died, so that another run can continue it.
    */
   readonly onInterrupt?: "close" | "leave" | undefined
+  /**
+   * Treatment of questions that no user answers during the run: approvals, and questions of tools (`Ask`). Each absent
+   * part defaults to the agent's.
+   */
+  readonly questions?: QuestionPolicy | undefined
   /** Origin of a new session. Defaults to `library`. */
   readonly source?: string | undefined
   /**
@@ -241,6 +269,11 @@ export interface AgentSettings {
   readonly stopTools?: ReadonlyArray<string> | undefined
   /** Schema of the value in which each run ends; see {@link OutputInput.output}. A named sub-agent has its own. */
   readonly output?: Output<unknown> | undefined
+  /**
+   * Treatment of questions that no user answers during a run. By default, an approval without an answer is a denial,
+   * and a question of a tool suspends the run.
+   */
+  readonly questions?: QuestionPolicy | undefined
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined

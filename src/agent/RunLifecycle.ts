@@ -108,7 +108,8 @@ const stopReasons: Readonly<Record<RunResult["exit"], StopReason>> = {
   partial_stream_recovery: "ERROR_OCCURRED",
   invalid_tool_calls: "ERROR_OCCURRED",
   content_filtered: "ERROR_OCCURRED",
-  guardrail_halt: "ERROR_OCCURRED"
+  guardrail_halt: "ERROR_OCCURRED",
+  suspended: "USER_INTERRUPTED"
 }
 
 const describeEnd = <E>(exit: Exit.Exit<RunResult, E>): Pick<AfterAgentInput, "agentResponse" | "stopReason"> => {

@@ -36,6 +36,7 @@ import * as StopTools from "./StopTools.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as PromptCaching from "./PromptCaching.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
+import * as RunSuspension from "./RunSuspension.ts"
 import { keepContext, makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
 import type { RunEnding } from "./RunEnding.ts"
 import type { Lineage, RunState } from "./RunState.ts"
@@ -220,7 +221,7 @@ const choosePromptCache = (
 
 /** Creates the state of a run that starts. */
 const makeRunState = (
-  settings: AgentSettings,
+  { settings, store }: Pick<AgentServices, "settings" | "store">,
   input: RunOptions,
   { added, ids, lineage, output, prompt, recorder, reports, restored, route, session, startedAt }: RunParts
 ): RunState => ({
@@ -245,6 +246,16 @@ const makeRunState = (
   recorder,
   userMessage: prompt,
   unfinished: session.unfinished,
+  book: RunSuspension.makeBook(
+    {
+      store,
+      sessionId: session.id,
+      turnId: ids.turnId,
+      // A child agent has no client to which its questions could be passed.
+      policy: lineage === undefined ? { ...settings.questions, ...input.questions } : { unanswered: "deny" }
+    },
+    session.waiting
+  ),
   conversation: makeConversation(restored.messages, [...reports, ...added], restored.replaced),
   steps: makeSteps(),
   questions: makeQuestions(route),
@@ -290,7 +301,13 @@ const storeAddedMessages = (
   added: ReadonlyArray<Prompt.Message>
 ): Effect.Effect<void, SessionStoreError> => {
   const { closed, closing, creation, id } = session
-  const appended = store.append(id, [...closing, ...reports, ...added])
+  const messages = store.append(id, [...closing, ...reports, ...added])
+  const withdrawn = store.closeQuestions(
+    id,
+    closed.map((call) => call.id),
+    "withdrawn"
+  )
+  const appended = closed.length === 0 ? messages : Effect.tap(messages, () => withdrawn)
   const isOneTransaction = recorder !== undefined && record?.together === store.together
   const created = creation === undefined ? appended : Effect.andThen(creation, appended)
   const append = creation === undefined || isOneTransaction ? created : (store.together?.(created) ?? created)
@@ -355,7 +372,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const facts = { session, restored, route, cwd, startedAt, ids }
   const parts: RunParts = { ...facts, recorder, lineage, output, prompt, reports, added }
   const started = makeStartRecord(settings, input, trace, parts)
-  const run = makeRunState(settings, input, parts)
+  const run = makeRunState({ settings, store }, input, parts)
   if (lineage !== undefined) yield* RunCut.cutWithParent(run)
   const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }
   /** Stores the messages that the run adds to its session. */

@@ -19,6 +19,7 @@ import type { LoopGuard } from "../tools/calls/LoopGuard.ts"
 import type { Selection } from "../tools/ToolRegistry.ts"
 import type { RunAnswer } from "./AnswerValue.ts"
 import type * as Budget from "./Budget.ts"
+import type { RunBook } from "./RunSuspension.ts"
 import type { RunOptions } from "./RunInput.ts"
 import type { RunConversation } from "./RunConversation.ts"
 import type { RunQuestions, RunSteps, RunTokens } from "./RunUsage.ts"
@@ -82,6 +83,8 @@ export interface RunFacts {
   readonly recorder: Recorder | undefined
   /** The user's message as received: text or parts. */
   readonly userMessage: unknown
+  /** Questions of the calls of the run. */
+  readonly book: RunBook
   /** Open calls of the last stored answer, which are run before the model is asked. */
   readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
 }
@@ -183,6 +186,8 @@ interface EndCause {
   readonly freeAt?: number | undefined
   /** Name of the stop tool or of the middleware that ended the run. */
   readonly endedBy?: string | undefined
+  /** Questions that the run waits for. */
+  readonly questions?: RunResult["questions"] | undefined
 }
 
 /** Creates the result of a run that ends now. */
@@ -190,7 +195,7 @@ export const makeResult = (
   run: RunState,
   exit: Exit,
   text: string,
-  { endedBy, freeAt, limit }: EndCause = {}
+  { endedBy, freeAt, limit, questions }: EndCause = {}
 ): RunResult => ({
   _tag: "RunFinished",
   sessionId: run.sessionId,
@@ -199,6 +204,7 @@ export const makeResult = (
   ...(limit === undefined ? {} : { limit }),
   ...(freeAt === undefined ? {} : { freeAt }),
   ...(endedBy === undefined ? {} : { endedBy }),
+  ...(questions === undefined ? {} : { questions }),
   text,
   steps: run.steps.count,
   provider: run.questions.route.provider,

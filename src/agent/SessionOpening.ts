@@ -19,6 +19,7 @@ import * as SystemPrompt from "../tools/prompt/SystemPrompt.ts"
 import { everything } from "../tools/ToolRegistry.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
+import * as RunSuspension from "./RunSuspension.ts"
 import { Services } from "./Services.ts"
 
 interface SessionPlace {
@@ -51,13 +52,25 @@ export interface OpenedSession {
   readonly closed: ReadonlyArray<{ readonly id: string; readonly name: string; readonly ran: boolean }>
   /** Open calls of the last run that this run executes. */
   readonly unfinished: ReadonlyArray<Prompt.ToolCallPart>
+  /** Questions and steps of these calls. */
+  readonly waiting: RunSuspension.WaitingCalls
   /**
    * Stores the session in the transaction of the first message of its run. Absent for a session that is already stored.
    */
   readonly creation?: Effect.Effect<void, SessionStoreError> | undefined
 }
 
-const nothingOpen = { closing: [], closed: [], unfinished: [] }
+const nothingOpen = { closing: [], closed: [], unfinished: [], waiting: RunSuspension.nothingWaits }
+
+/** Returns the result of an open call that does not run. */
+const describeEnd = (callId: string, hasBegun: boolean, { questions, steps }: RunSuspension.WaitingCalls): string => {
+  const asked = questions.filter(({ question }) => question.callId === callId)
+  if (hasBegun || (asked.length === 0 && !steps.some((step) => step.callId === callId)))
+    return Conversation.describeUnknownResult(hasBegun)
+  return asked.every(({ question }) => question.kind === "approval")
+    ? Conversation.withdrawnResult
+    : Conversation.stoppedAtQuestionResult
+}
 
 /** Resolves the calls that a run left open when its process died, each according to its known state. */
 const resolveOpenCalls = Effect.fnUntraced(function* (
@@ -69,16 +82,25 @@ const resolveOpenCalls = Effect.fnUntraced(function* (
   if (open.length === 0) return nothingOpen
   const { registry, settings, store } = yield* Services
   const begun = yield* store.begun(id)
-  const isRun = goesOn === true && openCalls === "run" && history.at(-1)?.role !== "user"
+  const questions = yield* store.listQuestions({
+    sessionId: id,
+    states: ["open", "answered"],
+    limit: Number.MAX_SAFE_INTEGER
+  })
+  const waiting = { questions, steps: yield* store.listSteps(id) }
+  const isRun = goesOn === true && openCalls === "run" && (questions.length > 0 || history.at(-1)?.role !== "user")
   const { get } = isRun ? yield* registry.snapshot(tools ?? settings.tools ?? everything) : { get: () => undefined }
   const unfinished = isRun
     ? open.filter((call) => !begun.has(call.id) || get(call.name)?.facts.idempotent === true)
     : []
   const told = open.filter((call) => !unfinished.includes(call))
   return {
-    closing: told.map((call) => Conversation.makeCancelledResult(call, begun.has(call.id))),
+    closing: told.map((call) =>
+      Conversation.makeToolResult(call, { output: describeEnd(call.id, begun.has(call.id), waiting), isFailure: true })
+    ),
     closed: told.map(({ id, name }) => ({ id, name, ran: begun.has(id) })),
-    unfinished
+    unfinished,
+    waiting: isRun ? waiting : RunSuspension.nothingWaits
   }
 })
 

@@ -42,6 +42,8 @@ const continueAfterAnswer = Effect.fnUntraced(function* (
   outcome: Outcome,
   { added, forceContinue }: RunLifecycle.ReviewedAnswer
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
+  // Messages between the calls that wait and their results would be moved behind the results.
+  if (outcome._tag === "Suspended") return outcome
   if (added.length > 0) yield* appendMessages(run, ...added)
   if (!isEnd(outcome) || !forceContinue) return outcome
   if (!takeForcedStep(run, maxForced)) {

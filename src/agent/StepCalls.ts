@@ -4,6 +4,7 @@
  *
  * Source: `ARCHITECTURE.md` §4 and §7.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
@@ -30,6 +31,7 @@ import {
   watchBatch
 } from "./RunConversation.ts"
 import * as RunEnding from "./RunEnding.ts"
+import * as RunSuspension from "./RunSuspension.ts"
 import type { ReviewedAnswer } from "./RunLifecycle.ts"
 import { emit, getCurrentRoute, type RunState, toCallIds } from "./RunState.ts"
 import { type AgentServices, Services } from "./Services.ts"
@@ -125,8 +127,11 @@ const runTools = Effect.fnUntraced(function* (
       })
     },
     settled: (call, message, told, { end }) =>
-      Effect.map(storeMessagesIn(store, run, [message], told), () => batch.noteResult(call.id, message, end)),
-    quota: () => Budget.takeToolCall(run.budget)
+      Effect.map(storeMessagesIn(RunSuspension.closingQuestions(store, run, call.id), run, [message], told), () =>
+        batch.noteResult(call.id, message, end)
+      ),
+    quota: () => Budget.takeToolCall(run.budget),
+    questions: run.book
   })
   const ending = choose(calls)
   return ending === undefined ? outcome : { ...outcome, ending }
@@ -224,6 +229,16 @@ const closeRemoved = (
     })
   )
 
+/** Suspends the run, whose calls wait. Until their questions are stored, the calls are closed like any other. */
+const suspendCalls = (
+  run: RunState,
+  waiting: ReadonlyArray<string>,
+  text: string
+): Effect.Effect<Outcome, SessionStoreError, Services> =>
+  Effect.uninterruptible(
+    Effect.tap(RunSuspension.suspendRun(run, waiting, text), () => Effect.sync(() => closeBatch(run)))
+  )
+
 /** Calls of an answer, and the stored parts of the answer. */
 interface AnswerCalls {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
@@ -262,14 +277,15 @@ export function* runAnswerCalls(
       by
     )
   const { notes, wanted } = selectWantedCalls(calls, collectNotes(normalised, content), reviewed)
-  const { ending, invalid, halted, messages }: CallsOutcome =
+  const { ending, invalid, halted, messages, waiting }: CallsOutcome =
     wanted.length === 0
-      ? { invalid: false, halted: undefined, messages: [] }
+      ? { invalid: false, halted: undefined, messages: [], waiting: [] }
       : yield* runTools(run, wanted, notes, tools)
   // The run is about to be interrupted.
   if (run.phase.isStopping) return yield* Effect.never
   const { results } = run.conversation.batch
   addMessages(run, removed.size === 0 ? messages : calls.flatMap(({ id }) => results.get(id) ?? []))
+  if (waiting.length > 0) return yield* suspendCalls(run, waiting, text)
   closeBatch(run)
   if (wanted.length === 0)
     return isBlank(text) ? { _tag: "Finished", text: describeRemoval(by) } : { _tag: "Finished", text }
@@ -302,11 +318,20 @@ export const finishCalls = Effect.fnUntraced(function* (
   if (unfinished.length === 0) return run.stopTools === undefined ? undefined : yield* endAfterStopTool(run, undefined)
   const { files, registry } = yield* Services
   const tools = yield* registry.snapshot(run.tools)
-  openBatch(run, unfinished)
-  const { ending, halted, messages } = yield* runTools(run, unfinished, noNotes, tools)
+  const now = yield* Clock.currentTimeMillis
+  // A call that still waits stays open if the run is interrupted.
+  openBatch(
+    run,
+    unfinished.filter(({ id }) => !run.book.isWaiting(id, now))
+  )
+  const { ending, halted, messages, waiting } = yield* runTools(run, unfinished, noNotes, tools)
   if (run.phase.isStopping) return yield* Effect.never
   const answer = run.conversation.messages.findLastIndex(({ role }) => role === "assistant")
   const tail = removeFrom(run, answer)
+  if (waiting.length > 0) {
+    addMessages(run, [...tail, ...messages])
+    return yield* suspendCalls(run, waiting, "")
+  }
   // Adds results in the order of their calls.
   addMessages(run, Conversation.closeOpenCalls([...tail, ...messages]))
   closeBatch(run)

@@ -212,7 +212,16 @@ const UsageCounters = Schema.Struct({
 export type UsageCounters = typeof UsageCounters.Type
 
 /** Answer to an approval request. A missing or invalid answer is `timeout`. */
-const ApprovalChoice = Schema.Literals(["once", "session", "always", "deny", "timeout", "smart_approve", "smart_deny"])
+const ApprovalChoice = Schema.Literals([
+  "once",
+  "session",
+  "always",
+  "deny",
+  "timeout",
+  "suspended",
+  "smart_approve",
+  "smart_deny"
+])
 /** Answer to an approval request; see {@link ApprovalChoice}. */
 export type ApprovalChoice = typeof ApprovalChoice.Type
 

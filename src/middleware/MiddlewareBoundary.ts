@@ -19,6 +19,7 @@
  * | calls `next` while an earlier call of `next` is running | the second call waits for the first and then fails, so that nothing runs twice; if this is unhandled, the wrapper dies |
  * | calls `next` in the `onPart` of its call | that call is refused immediately, which is a failure of the `onPart` |
  * | is interrupted with the run | interruption |
+ * | wraps a tool call that waits for an answer | the call is suspended, whatever the wrapper returns |
  * | interrupts itself, joins a fiber that was interrupted, or hangs until its deadline | as if it had died |
  *
  * If a wrapper that is registered as closed dies, the call fails with `MiddlewareFailure` instead. A wrapper runs in a
@@ -35,6 +36,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { MiddlewareFailure } from "../base/domain/AgentError.ts"
 import type { TurnId } from "../base/domain/Ids.ts"
+import * as CallSuspension from "../base/domain/CallSuspension.ts"
 import * as Interruption from "../base/domain/Interruption.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import { CallTimer } from "./CallTimer.ts"
@@ -158,6 +160,8 @@ class Frame<Req, Options, A, Info> {
   #calling: NextInvocation | undefined
   /** Requesters outside of the wrapper, which apply to the code of `next`. */
   #outer: Requesters.RequesterSet | undefined
+  /** State of the tool call that the wrapper wraps, if it can be suspended. */
+  #suspension: CallSuspension.CallSuspension | undefined
   /** Newest call of `next` without options, and its request. */
   #plainCall: Effect.Effect<A, unknown, unknown> | undefined
   #asked: Req | undefined
@@ -190,6 +194,8 @@ class Frame<Req, Options, A, Info> {
       Effect.withFiber((fiber) => {
         this.#timer.start(fiber.getRef(Clock.Clock))
         this.#outer = fiber.getRef(Requesters.Requesters)
+        this.#suspension = fiber.getRef(CallSuspension.CurrentSuspension)
+        this.#suspension?.fibers.push(fiber)
         fiber.setContext(Requesters.addRequester(fiber.context, this.#wrapper))
         return wrapped
       }),
@@ -318,6 +324,7 @@ class Frame<Req, Options, A, Info> {
     context: Info,
     restore: IsolatedCall.Restore
   ): Effect.Effect<A, unknown, unknown> {
+    if (this.#suspension?.isSuspended === true) return Effect.fail(new CallSuspension.CallSuspended())
     if (exit === undefined) return restore(this.#failed(this.#late()))
     if (Exit.isFailure(exit)) return restore(this.#onFailure(exit.cause))
     if (isNothing(exit.value)) return restore(this.#onNothing())
@@ -410,6 +417,7 @@ class Frame<Req, Options, A, Info> {
   /** Handles a failure of the wrapper itself. */
   #failed(error: unknown): Effect.Effect<A, unknown, unknown> {
     const last = this.#last
+    if (this.#suspension?.isSuspended === true) return Effect.fail(new CallSuspension.CallSuspended())
     if (this.#wrapper.onFailure === "closed") return this.#closed(error)
     if (this.#calls === 0) {
       return Effect.andThen(

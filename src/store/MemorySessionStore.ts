@@ -24,7 +24,9 @@ import * as Conversation from "../base/domain/Conversation.ts"
 import type { SessionId } from "../base/domain/Ids.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
+import * as MemoryQuestions from "./MemoryQuestions.ts"
 import * as StoredForm from "./StoredForm.ts"
+import * as QuestionForm from "./QuestionForm.ts"
 import * as Reference from "./Reference.ts"
 import * as SearchQuery from "./SearchQuery.ts"
 import * as SearchScan from "./SearchScan.ts"
@@ -143,9 +145,13 @@ const make = (
   let now = 0
 
   const isInUse = (id: SessionId): boolean => owned.has(id)
+  const questions = MemoryQuestions.makeQuestions()
 
   const forgetEntries = (ids: ReadonlyArray<SessionId>): void => {
-    for (const id of ids) entries.delete(id)
+    for (const id of ids) {
+      entries.delete(id)
+      questions.forgetSession(id)
+    }
     if (ids.length > 0) for (const listener of listeners) listener(ids)
   }
 
@@ -162,7 +168,8 @@ const make = (
     owned.delete(id)
     now = at
     ledger.recordUse(id, { at, isNamed: false })
-    if (bounds.unnamed < Infinity) forgetEntries(ledger.takeEnded(id, isInUse))
+    if (bounds.unnamed < Infinity)
+      forgetEntries(ledger.takeEnded(id, (one) => isInUse(one) || questions.isWaiting(one)))
   }
 
   /**
@@ -311,6 +318,7 @@ const make = (
             .append(session.id, messages)
             .pipe(Effect.onError(() => Effect.sync(() => forgetSession(session.id))))
           yield* store.end(session.id, endReason)
+          questions.moveQuestions(id, session.id)
           yield* store.end(id, "compression")
           return toSession(yield* requireEntry("continue", session.id))
         })
@@ -385,7 +393,29 @@ const make = (
           toOptionalSession(sortNewestFirst().find((entry) => isShown(entry) && entry.start.cwd === directory))
         )
     }),
-    usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? []))
+    usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? [])),
+    suspend: Effect.fnUntraced(function* (id, given) {
+      const { begun } = yield* requireEntry("suspend", id)
+      const suspension = yield* QuestionForm.maskSuspension(given)
+      questions.addQuestions(id, suspension.questions)
+      for (const callId of suspension.callIds) begun.delete(callId)
+      yield* store.end(id, suspension.reason)
+    }),
+    listQuestions: (filter) => Effect.sync(() => questions.listQuestions(filter)),
+    answerQuestions: (id, answers) =>
+      Effect.map(QuestionForm.maskJson, (mask) =>
+        questions.answerQuestions(
+          id,
+          answers.map((one) => ({ ...one, answer: mask(one.answer) }))
+        )
+      ),
+    closeQuestions: (id, callIds, state) => Effect.sync(() => questions.closeQuestions(id, callIds, state)),
+    storeStep: (id, step) =>
+      Effect.andThen(
+        requireEntry("step", id),
+        Effect.map(QuestionForm.maskJson, (mask) => questions.addStep(id, { ...step, value: mask(step.value) }))
+      ),
+    listSteps: (id) => Effect.sync(() => questions.listSteps(id))
   })
 
   return Context.make(SessionStore.SessionStore, SessionSpans.traceStore(store)).pipe(

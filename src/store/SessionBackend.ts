@@ -87,6 +87,12 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     list: (options) => useBackend(({ store }) => store.list(options)),
     resolve: (reference, folder) => useBackend(({ store }) => store.resolve(reference, folder)),
     usageByModel: (id) => useBackend(({ store }) => store.usageByModel(id)),
+    suspend: (id, suspension) => useBackend(({ store }) => store.suspend(id, suspension)),
+    listQuestions: (filter) => useBackend(({ store }) => store.listQuestions(filter)),
+    answerQuestions: (id, answers) => useBackend(({ store }) => store.answerQuestions(id, answers)),
+    closeQuestions: (id, callIds, state) => useBackend(({ store }) => store.closeQuestions(id, callIds, state)),
+    storeStep: (id, step) => useBackend(({ store }) => store.storeStep(id, step)),
+    listSteps: (id) => useBackend(({ store }) => store.listSteps(id)),
     together,
     committed: useBackend(({ store }) => store.committed ?? Effect.void)
   })

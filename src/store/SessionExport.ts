@@ -12,6 +12,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Json from "../base/domain/Json.ts"
 import type { Entry } from "../base/domain/RecordEvent.ts"
+import type { StoredQuestion } from "../base/domain/Question.ts"
 import * as Redaction from "../base/domain/Redaction.ts"
 import * as TurnContext from "../base/domain/TurnContext.ts"
 import * as TarArchive from "../base/domain/TarArchive.ts"
@@ -72,11 +73,26 @@ export const readMessages = (
       )
   )
 
+/** Returns a question that the session waits for, or whose answer is not used yet. An import leaves it out. */
+const toExportedQuestion = ({ answer, question, state }: StoredQuestion) => ({
+  ...question,
+  state,
+  ...(answer === undefined ? {} : { answer })
+})
+
 /** Reads a session with its messages, with secrets redacted. Unreadable messages are left out with one warning. */
 export const readSession = (session: Session): Effect.Effect<unknown, SessionStoreError, SessionStore> =>
   Effect.gen(function* () {
     const encodings = yield* Effect.forEach(yield* readMessages(session.id), encodeMessage)
-    return Redaction.redactValue({ ...toSummary(session), system_prompt: session.systemPrompt, messages: encodings })
+    const questions = yield* SessionStore.use((store) =>
+      store.listQuestions({ sessionId: session.id, states: ["open", "answered"], limit: Number.MAX_SAFE_INTEGER })
+    )
+    return Redaction.redactValue({
+      ...toSummary(session),
+      system_prompt: session.systemPrompt,
+      messages: encodings,
+      ...(questions.length === 0 ? {} : { questions: questions.map(toExportedQuestion) })
+    })
   })
 
 /** Encodes an entry of the run record. A message that the session contains is left out. */

@@ -19,6 +19,7 @@ const traceCall = <A, E, R>(effect: Effect.Effect<A, E, R>, name: string, sessio
 export const traceStore = (store: Store): Store => ({
   ...store,
   get: (id) => traceCall(store.get(id), "SessionStore.get", id),
+  listQuestions: (filter) => traceCall(store.listQuestions(filter), "SessionStore.listQuestions", filter?.sessionId),
   list: (options) => traceCall(store.list(options), "SessionStore.list"),
   messages: (id, range) => traceCall(store.messages(id, range), "SessionStore.messages", id),
   readable: (id) => traceCall(store.readable(id), "SessionStore.readable", id),

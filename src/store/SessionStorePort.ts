@@ -21,6 +21,7 @@ import type { SessionBusy, SessionNotFound, SessionStoreError } from "../base/do
 import type { Spent } from "../base/domain/Cost.ts"
 import type { SessionId } from "../base/domain/Ids.ts"
 import type { Together } from "../base/domain/RunRecorder.ts"
+import type * as Question from "../base/domain/Question.ts"
 import type { Usage } from "../base/domain/Usage.ts"
 
 /** Data of a session without its messages. Times are in epoch milliseconds. */
@@ -120,6 +121,42 @@ export interface SessionFolder {
   readonly holds: (directory: string) => Effect.Effect<boolean>
 }
 
+/** Questions that a run leaves open when it is suspended. */
+export interface Suspension {
+  /** New questions. Questions that are stored already stay as they are. */
+  readonly questions: ReadonlyArray<Question.StoredQuestion>
+  /** Calls that began and that are run again after an answer. They no longer count as possibly executed. */
+  readonly callIds: ReadonlyArray<string>
+  /** End reason of the session. */
+  readonly reason: string
+}
+
+/** Filter of the questions of `listQuestions`, oldest first. */
+export interface QuestionFilter {
+  readonly sessionId?: SessionId | undefined
+  readonly audience?: string | undefined
+  readonly kind?: Question.Kind | undefined
+  /** States of the questions. The default is `open`. */
+  readonly states?: ReadonlyArray<Question.State> | undefined
+  /** Maximum number of questions. The default is 100. */
+  readonly limit?: number | undefined
+}
+
+/** The answer to a question, as JSON that was checked. */
+export interface CheckedAnswer {
+  readonly questionId: string
+  readonly answer: unknown
+  readonly by: string | undefined
+  readonly answeredAt: number
+}
+
+/** Result of a step of a suspended call, which does not run again with the call. */
+export interface StepResult {
+  readonly callId: string
+  readonly name: string
+  readonly value: unknown
+}
+
 /** A session owned by one run until its scope closes. */
 interface OwnedSession {
   /** Effect that fails when another process takes over the session. `undefined` if that cannot happen. */
@@ -192,6 +229,33 @@ export interface Service {
   ) => Effect.Effect<Session, SessionNotFound | SessionStoreError>
   /** Returns the tokens by provider and model. Their sum is the usage of the session. */
   readonly usageByModel: (id: SessionId) => Effect.Effect<ReadonlyArray<UsageRecord>, SessionStoreError>
+  /**
+   * Stores the questions of a suspended run and marks the end of the run, in one transaction. The calls that wait stay
+   * open.
+   */
+  readonly suspend: (id: SessionId, suspension: Suspension) => Effect.Effect<void, SessionStoreError>
+  /** Lists questions of all sessions, or of those that the filter selects. */
+  readonly listQuestions: (
+    filter?: QuestionFilter
+  ) => Effect.Effect<ReadonlyArray<Question.StoredQuestion>, SessionStoreError>
+  /**
+   * Marks open questions of a session as answered, all or none. Returns false, and stores nothing, if one of them is
+   * not open any more.
+   */
+  readonly answerQuestions: (
+    id: SessionId,
+    answers: ReadonlyArray<CheckedAnswer>
+  ) => Effect.Effect<boolean, SessionStoreError>
+  /** Closes the open and answered questions of calls, and removes the results of their steps. */
+  readonly closeQuestions: (
+    id: SessionId,
+    callIds: ReadonlyArray<string>,
+    state: "used" | "withdrawn"
+  ) => Effect.Effect<void, SessionStoreError>
+  /** Stores the result of a step of a call. The first result of a name stands. */
+  readonly storeStep: (id: SessionId, step: StepResult) => Effect.Effect<void, SessionStoreError>
+  /** Returns the results of the steps of a session's calls. */
+  readonly listSteps: (id: SessionId) => Effect.Effect<ReadonlyArray<StepResult>, SessionStoreError>
   /**
    * Combines several writes into one transaction. A run record in the same database has the same function. Absent if
    * writing is not transactional.

@@ -53,10 +53,20 @@ import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
 import type { Call, Options, Permit, Policy, Service } from "./approval/ApprovalPolicy.ts"
 import { collectRunTexts } from "./approval/ApprovalReasons.ts"
 import { ApprovalPrompt, makeCallbackApprover, type PendingQueue, makeTerminalApprover } from "./approval/Approver.ts"
-import type { Question } from "./approval/Question.ts"
+import type { Question } from "./approval/ApprovalRequest.ts"
 
 export { defaultPolicy } from "./approval/ApprovalPolicy.ts"
-export type { Call, Mode, Options, Permit, Policy, Refusal, Request, Service } from "./approval/ApprovalPolicy.ts"
+export type {
+  Call,
+  Mode,
+  Options,
+  Permit,
+  Policy,
+  Refusal,
+  Request,
+  Service,
+  SuspendedApproval
+} from "./approval/ApprovalPolicy.ts"
 
 /** The approvals of a runtime. */
 export class Approvals extends Context.Service<Approvals, Service>()("hermes-effect/tool/Approvals") {}

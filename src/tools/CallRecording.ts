@@ -58,6 +58,19 @@ export const recordEnd = (
     ...(parentCallId === undefined ? {} : { parentCallId, output })
   })
 
+/** Records that a call that had started waits for an answer. It runs again later. */
+export const recordSuspension = ({ parentCallId, recorder }: Recording, { id, name }: Prompt.ToolCallPart): void =>
+  recorder.write({
+    _tag: "CallEnded",
+    callId: id,
+    name,
+    status: "cancelled",
+    ran: true,
+    reason: "suspended",
+    durationMillis: 0,
+    ...(parentCallId === undefined ? {} : { parentCallId })
+  })
+
 /** Returns the record of the run that a batch belongs to; `undefined` if the run is not recorded. */
 export const findRecording = (
   { ids }: Pick<Prepare.CallEnvironment, "ids">,

@@ -5,6 +5,7 @@
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.3–13.4.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
@@ -24,9 +25,12 @@ import * as Pipeline from "../middleware/Pipeline.ts"
 import * as Annotations from "./Annotations.ts"
 import type * as Approvals from "./Approvals.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
+import * as StoredApproval from "./approval/StoredApproval.ts"
+import { CurrentApproval, type QuestionBook } from "./CallQuestions.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as Normalise from "./calls/Normalise.ts"
+import type { InvalidArguments } from "./calls/InvalidArguments.ts"
 import * as LifecycleTools from "./LifecycleTools.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 import { isUnknownTool, type Snapshot } from "./ToolRegistry.ts"
@@ -70,25 +74,6 @@ class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-
   }
 }
 
-/** The arguments are a JSON object that does not match the parameters of the tool. */
-export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("hermes-effect/InvalidArguments")(
-  "InvalidArguments",
-  {
-    tool: Schema.String,
-    problem: Schema.String,
-    /** Textual description of the parameters. */
-    parameters: Schema.String
-  }
-) {
-  override get message(): string {
-    return (
-      `The arguments of '${this.tool}' do not fit: ${this.problem}. ` +
-      (this.parameters === "" ? "" : `Parameters: ${this.parameters}. `) +
-      "Call it again with arguments that fit."
-    )
-  }
-}
-
 /** The run has used up its quota of tool calls. */
 class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", { tool: Schema.String }) {
   override get message(): string {
@@ -98,30 +83,6 @@ class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")
 
 /** Failure that prevents a tool call from being attempted. */
 type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
-
-const describeType = (schema: unknown): string => {
-  if (!Predicate.isObject(schema)) return "any"
-  const values: unknown = Reflect.get(schema, "enum")
-  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(" | ")
-  const several: unknown = Reflect.get(schema, "anyOf") ?? Reflect.get(schema, "oneOf")
-  if (Array.isArray(several)) return Array.from(new Set(several.map(describeType))).join(" | ")
-  const type: unknown = Reflect.get(schema, "type")
-  if (type === "array") return `array of ${describeType(Reflect.get(schema, "items"))}`
-  return Array.isArray(type) ? type.join(" | ") : typeof type === "string" ? type : "any"
-}
-
-/** Describes the parameters of a JSON Schema in words: `city (string, required), days (integer)`. */
-export const describeParameters = (schema: object): string => {
-  const properties: unknown = Reflect.get(schema, "properties")
-  const required: unknown = Reflect.get(schema, "required")
-  if (!Predicate.isObject(properties)) return ""
-  return Object.entries(properties)
-    .map(
-      ([name, property]) =>
-        `${name} (${describeType(property)}${Array.isArray(required) && required.includes(name) ? ", required" : ""})`
-    )
-    .join(", ")
-}
 
 /** A call that is closed without running, with the message for the model. */
 interface RefusedCall {
@@ -138,6 +99,12 @@ interface RefusedCall {
    * are not an object.
    */
   readonly invalid?: boolean
+}
+
+/** A call that waits for an answer. It stays open. */
+interface SuspendedCall {
+  readonly _tag: "Suspended"
+  readonly call: Prompt.ToolCallPart
 }
 
 /** A call that may run and was announced to the listeners. */
@@ -166,14 +133,16 @@ export interface CallEnvironment {
   readonly approvals: Approvals.Service
   /** The conversation so far, for tools that use it to decide whether a call needs an approval. */
   readonly messages: ReadonlyArray<Prompt.Message>
+  /** Questions of the calls of the run; `undefined` if its calls cannot be suspended. */
+  readonly questions?: QuestionBook | undefined
   /** Uses up one call of the quota; returns false if the quota is exhausted. By default, calls are unlimited. */
   readonly quota?: (() => boolean) | undefined
   /** Receives the request of an `after_tool` method to end the run. Ignored for calls outside of a run. */
   readonly endRun?: ((callId: string, end: EndRequest) => void) | undefined
 }
 
-/** Outcome of preparing a tool call: the call is refused or ready to run. */
-export type PreparedCall = RefusedCall | ReadyCall
+/** Outcome of preparing a tool call: the call is refused, waits for an answer, or is ready to run. */
+export type PreparedCall = RefusedCall | ReadyCall | SuspendedCall
 
 /** Creates a call that is closed without running. */
 export const refuseCall = (
@@ -216,7 +185,7 @@ type Announcement = Pick<ReadyCall, "announced" | "args" | "bound" | "call" | "c
 const judgeCall = (
   { approvals, guard }: CallEnvironment,
   { announced: { answer }, args, bound, call, concerned }: Announcement
-): Effect.Effect<StoppedCall | Approvals.Permit, never, ToolContext> => {
+): Effect.Effect<StoppedCall | Approvals.Permit | Approvals.SuspendedApproval, never, ToolContext> => {
   if (answer?.action === "block")
     return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
   const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
@@ -245,7 +214,7 @@ const judgeCall = (
           checkApproval((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context))
         )
   return Effect.map(judged, (judged) =>
-    judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
+    judged._tag === "Refusal" ? { _tag: "Stop", reason: judged.reason, message: judged.message } : judged
   )
 }
 
@@ -256,14 +225,21 @@ const decideCall = (
   const approved = isChangeable(given.interceptors.stack)
     ? ApprovalReasons.takeSnapshot(announcement.args)
     : ApprovalReasons.fixed
-  const judged = Effect.provideService(
+  const { args, call } = announcement
+  const { questions } = given
+  const suspension =
+    questions === undefined ? undefined : StoredApproval.makeApproval(questions, call.id, call.name, args)
+  const judged = Effect.updateContext(
     Effect.suspend(() => judgeCall(given, announcement)),
-    Correlation,
-    ToolEvents.toCorrelation(announcement.context)
+    (context: Context.Context<ToolContext>) =>
+      Context.add(context, Correlation, ToolEvents.toCorrelation(announcement.context)).pipe(
+        Context.add(CurrentApproval, suspension)
+      )
   )
   return Effect.flatMap(judged, (verdict): Effect.Effect<PreparedCall> => {
+    if (verdict._tag === "Suspended") return Effect.succeed({ _tag: "Suspended", call })
     if (verdict._tag === "Permit") return Effect.succeed({ _tag: "Ready", ...announcement, permit: verdict, approved })
-    const { announced, args, call, context } = announcement
+    const { announced, context } = announcement
     const { result, ...outcome } = ToolOutcome.toBlockedOutcome(verdict.reason, verdict.message)
     const output = verdict.output ?? result
     return Effect.as(ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome }), {

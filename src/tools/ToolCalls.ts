@@ -16,6 +16,7 @@ import type { CallEnd } from "../base/domain/RunDetails.ts"
 import type { RunEvent, ToolFinished } from "../base/domain/RunEvent.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
+import * as CallSuspension from "../base/domain/CallSuspension.ts"
 import type { Interceptors } from "../models/routing/Interceptors.ts"
 import {
   ConversationHistory,
@@ -27,6 +28,7 @@ import {
 } from "./ToolContext.ts"
 import { ChangeSink, type Sink } from "./ChangeRecording.ts"
 import * as CallRecording from "./CallRecording.ts"
+import { CurrentCall } from "./CallQuestions.ts"
 import * as CallSpan from "./CallSpan.ts"
 import * as Normalise from "./calls/Normalise.ts"
 import * as ToolExecution from "./ToolExecution.ts"
@@ -90,6 +92,8 @@ export interface BatchOutcome {
   readonly halted: string | undefined
   /** True if a call could not be attempted: its tool is unknown, or its arguments are not an object. */
   readonly invalid: boolean
+  /** Ids of the calls that wait for an answer, and of those that run after them. They have no result. */
+  readonly waiting: ReadonlyArray<string>
 }
 
 /** Settlement of one call, with the data needed to close it. */
@@ -286,9 +290,9 @@ const runReadyCall = <E>(
   batch: Batch<E>,
   ready: Prepare.ReadyCall,
   recorder: Recorder | undefined
-): Effect.Effect<SettledCall, never, ToolContext> =>
+): Effect.Effect<SettledCall | undefined, never, ToolContext> =>
   Effect.withFiber((fiber) => {
-    const { approvals, emit, interceptors } = batch
+    const { approvals, emit, interceptors, questions } = batch
     const { args, call } = ready
     const clock = fiber.getRef(Clock.Clock)
     const { context: services } = fiber
@@ -307,11 +311,19 @@ const runReadyCall = <E>(
       Effect.map(stop, () => {
         isStopped = true
       })
-    const execution = ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
+    const suspension = questions === undefined ? undefined : CallSuspension.makeSuspension()
+    const asking =
+      questions === undefined || suspension === undefined
+        ? undefined
+        : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0 }
+    const ports = { onProgress, suspension, questions }
+    const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
       Effect.updateContext((context: Context.Context<ToolContext>) =>
         (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
           Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
           Context.add(ChangeSink, makeChangeSink(emit, call.id, recorder)),
+          Context.add(CallSuspension.CurrentSuspension, suspension),
+          Context.add(CurrentCall, asking),
           Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
         )
       )
@@ -320,7 +332,8 @@ const runReadyCall = <E>(
       span === undefined
         ? execution
         : Effect.onExit(execution, (exit) => Effect.sync(() => CallSpan.endSpan(span, services, exit))),
-      (ended) => {
+      (ended): Effect.Effect<SettledCall | undefined> => {
+        if (suspension?.isSuspended === true) return Effect.undefined
         const settlement = isStopped ? markStopped(ended) : ended
         const durationMillis = clock.currentTimeMillisUnsafe() - started
         return isObserved(interceptors)
@@ -387,16 +400,33 @@ const toSettledCall = <E>(
   }
 }
 
+/** Prepared calls of a batch, with their concurrency and record. */
+interface BatchPlan {
+  readonly concurrency: number
+  readonly recording: CallRecording.Recording | undefined
+  readonly entries: ReadonlyArray<Prepare.PreparedCall>
+  /** `isHeld` is true after a call was suspended in whose place the calls after it must not run. */
+  readonly order: { isHeld: boolean }
+}
+
+/** Notes that a call waits. Calls that run one after another wait with it. */
+const noteWaitingCall = (plan: BatchPlan, index: number): void => {
+  const entry = plan.entries[index]
+  if (entry?._tag === "Ready" && plan.recording !== undefined && !plan.order.isHeld)
+    CallRecording.recordSuspension(plan.recording, entry.call)
+  if (plan.concurrency === 1) plan.order.isHeld = true
+}
+
 const runPreparedCall = <E>(
   batch: Batch<E>,
   begin: (ready: Prepare.ReadyCall) => Effect.Effect<void, E>,
   prepared: Prepare.PreparedCall,
-  concurrency: number,
-  recording: CallRecording.Recording | undefined
-): Effect.Effect<SettledCall, E, ToolContext> =>
+  { concurrency, order, recording }: BatchPlan
+): Effect.Effect<SettledCall | undefined, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? Effect.suspend(() => {
+    ? Effect.suspend((): Effect.Effect<SettledCall | undefined, E, ToolContext> => {
         if (batch.mayStart?.() === false) return Effect.never
+        if (order.isHeld) return Effect.undefined
         const ran = CallRecording.recordNestedInterrupt(
           recording,
           prepared
@@ -404,25 +434,30 @@ const runPreparedCall = <E>(
         // All parallel calls begin before any of them ends, even if one finishes immediately.
         return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
       })
-    : Effect.succeed({
-        ...prepared,
-        ran: false,
-        isFailure: prepared.status !== "ok",
-        modelOutput: undefined,
-        blockedBy: undefined,
-        durationMillis: 0,
-        bound: undefined
-      })
+    : prepared._tag === "Suspended"
+      ? Effect.undefined
+      : Effect.succeed({
+          ...prepared,
+          ran: false,
+          isFailure: prepared.status !== "ok",
+          modelOutput: undefined,
+          blockedBy: undefined,
+          durationMillis: 0,
+          bound: undefined
+        })
 
 /** Decides how many calls run at a time, and reports the number to observers of the run. */
 const decideConcurrency = Effect.fnUntraced(function* (
-  emit: Batch<never>["emit"],
+  { emit, tools }: Pick<Batch<never>, "emit" | "tools">,
   entries: ReadonlyArray<Prepare.PreparedCall>
 ): Effect.fn.Return<number, never, ToolContext> {
   const { cwd } = yield* ToolContext
-  const candidates = entries.flatMap((entry) =>
-    entry._tag === "Ready" ? [{ name: entry.call.name, facts: entry.bound.facts, params: entry.args }] : []
-  )
+  const candidates = entries.flatMap((entry) => {
+    if (entry._tag === "Ready") return [{ name: entry.call.name, facts: entry.bound.facts, params: entry.args }]
+    // A call that waits counts, so that a call that depends on it does not run before it.
+    const facts = entry._tag === "Suspended" ? tools.get(entry.call.name)?.facts : undefined
+    return facts === undefined ? [] : [{ name: entry.call.name, facts, params: entry.call.params }]
+  })
   if (candidates.length < 2) return 1
   const { mode, reason } = ToolSchedule.decide(candidates, cwd)
   if (emit !== undefined) yield* emit([{ _tag: "ToolsScheduled", calls: candidates.length, mode, reason }])
@@ -453,11 +488,11 @@ const toResult = (ended: SettledCall): ResultText.Result => ({
  */
 const closeAllCalls = <E>(
   batch: Batch<E>,
-  work: ReadonlyArray<Effect.Effect<SettledCall, E, ToolContext>>,
-  concurrency: number,
-  recording: CallRecording.Recording | undefined
+  work: ReadonlyArray<Effect.Effect<SettledCall | undefined, E, ToolContext>>,
+  plan: BatchPlan
 ): Effect.Effect<ReadonlyArray<ClosedCall>, E, ToolContext> =>
   Effect.suspend(() => {
+    const { concurrency, recording } = plan
     const { limits } = batch
     const share = limits.perTurn / Math.max(1, work.length)
     const waiting: Array<{ readonly index: number; readonly ended: SettledCall }> = []
@@ -466,7 +501,11 @@ const closeAllCalls = <E>(
 
     const closeWithText = (index: number, ended: SettledCall, text: string) =>
       Effect.map(closeCall(batch, ended, text, recording), (answer) => void closed.set(index, answer))
-    const closeOrDefer = (index: number, ended: SettledCall): Effect.Effect<void, E, ToolContext> => {
+    const closeOrDefer = (index: number, ended: SettledCall | undefined): Effect.Effect<void, E, ToolContext> => {
+      if (ended === undefined) {
+        noteWaitingCall(plan, index)
+        return Effect.void
+      }
       const result = toResult(ended)
       return Effect.flatMap(ResultText.boundResult(result, limits), (text) => {
         if (text === result.text && text.length > share && ResultText.isMovable(result)) {
@@ -515,37 +554,72 @@ const closeAllCalls = <E>(
 /** {@link closeAllCalls} for a single call, whose share is the whole budget. */
 const closeSingleCall = <E>(
   batch: Batch<E>,
-  work: Effect.Effect<SettledCall, E, ToolContext>,
-  recording: CallRecording.Recording | undefined
+  work: Effect.Effect<SettledCall | undefined, E, ToolContext>,
+  plan: BatchPlan
 ): Effect.Effect<ReadonlyArray<ClosedCall>, E, ToolContext> =>
   Effect.flatMap(work, (ended) => {
+    if (ended === undefined) {
+      noteWaitingCall(plan, 0)
+      return Effect.succeed([])
+    }
     const result = toResult(ended)
     return Effect.flatMap(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
-        ? closeAllCalls(batch, [Effect.succeed(ended)], 1, recording)
-        : Effect.map(closeCall(batch, ended, text, recording), (answer) => [answer])
+        ? closeAllCalls(batch, [Effect.succeed(ended)], plan)
+        : Effect.map(closeCall(batch, ended, text, plan.recording), (answer) => [answer])
     )
   })
 
+/** Note for the model about a call that was approved with other parameters. */
+const describeEdit = (params: unknown): string =>
+  `The user changed the parameters of this call before approving it; it ran with ${JSON.stringify(params)}`
+
+/** Applies the answers of earlier runs to the calls of a batch: parameters that an answer changed. */
+const applyEdits = <E>(batch: Batch<E>): Batch<E> => {
+  const { questions } = batch
+  if (questions === undefined || !batch.calls.some(({ id }) => questions.findEdit(id) !== undefined)) return batch
+  const notes = new Map(batch.notes)
+  const calls = batch.calls.map((call) => {
+    const edit = questions.findEdit(call.id)
+    if (edit === undefined) return call
+    const edited = Prompt.toolCallPart({ ...call, params: edit.params })
+    notes.set(edited, describeEdit(edit.params))
+    return edited
+  })
+  return { ...batch, calls, notes }
+}
+
+/** Returns the ids of the calls without a result. */
+const listOpenIds = <E>({ calls }: Batch<E>, results: ReadonlyArray<ClosedCall>): ReadonlyArray<string> => {
+  const closed = new Set(results.flatMap(({ message }) => Conversation.listResultIds(message)))
+  return calls.flatMap(({ id }) => (closed.has(id) ? [] : [id]))
+}
+
 const runBatch = Effect.fnUntraced(function* <E>(
-  batch: Batch<E>
+  given: Batch<E>
 ): Effect.fn.Return<BatchOutcome, E, ToolContext | Scope.Scope> {
+  const batch = applyEdits(given)
   const entries: Array<Prepare.PreparedCall> = []
+  const { questions } = batch
   for (const call of batch.calls) {
-    entries.push(yield* Prepare.prepare(batch, call))
+    const isWaiting =
+      questions?.hasQuestions(call.id) === true && questions.isWaiting(call.id, yield* Clock.currentTimeMillis)
+    entries.push(isWaiting ? { _tag: "Suspended", call } : yield* Prepare.prepare(batch, call))
   }
   const [first] = entries
   if (batch.stored !== undefined && (first?._tag !== "Ready" || !canLeaveTraces(first))) yield* batch.stored
-  const concurrency = entries.length === 1 ? 1 : yield* decideConcurrency(batch.emit, entries)
+  const concurrency = entries.length === 1 ? 1 : yield* decideConcurrency(batch, entries)
   const recording = yield* CallRecording.findRecording(batch, concurrency > 1)
   const begin = planStarts(batch, entries, concurrency, recording)
   if (concurrency > 1) yield* begin.first
-  const work = entries.map((entry) => runPreparedCall(batch, begin.of, entry, concurrency, recording))
+  const plan: BatchPlan = { concurrency, recording, entries, order: { isHeld: false } }
+  const work = entries.map((entry) => runPreparedCall(batch, begin.of, entry, plan))
   const [only] = work
   const results = yield* only !== undefined && work.length === 1
-    ? closeSingleCall(batch, only, recording)
-    : closeAllCalls(batch, work, concurrency, recording)
+    ? closeSingleCall(batch, only, plan)
+    : closeAllCalls(batch, work, plan)
   return {
+    waiting: results.length === entries.length ? [] : listOpenIds(batch, results),
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,
     invalid:
@@ -564,7 +638,7 @@ export const run = <E>(batch: Batch<E>): Effect.Effect<BatchOutcome, E, ToolCont
 
 /** Runs a call that does not come from the model: its result is returned and not stored. */
 export const runOne = (
-  batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "settled" | "stored" | "succeeded">,
+  batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "questions" | "settled" | "stored" | "succeeded">,
   { params, ...call }: Prompt.ToolCallPart
 ): Effect.Effect<NestedOutcome, never, ToolContext> => {
   const part = Prompt.toolCallPart({ ...call, params: Normalise.readArguments(call.name, params, batch.tools) })
@@ -590,6 +664,6 @@ export const runOne = (
 const makeNestedRun =
   <E>(batch: Batch<E>): NestedRun =>
   (call) => {
-    const { history: _, stored: __, succeeded: ___, ...rest } = batch
+    const { history: _, questions: ____, stored: __, succeeded: ___, ...rest } = batch
     return runOne({ ...rest, limits: ResultText.unlimited }, call)
   }

@@ -9,6 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
+import * as CallSuspension from "../base/domain/CallSuspension.ts"
 import * as Interruption from "../base/domain/Interruption.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
 import type { ToolStatus } from "../base/domain/RunEvent.ts"
@@ -22,7 +23,10 @@ import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import type * as Approvals from "./Approvals.ts"
-import { InvalidArguments, describeParameters, type ReadyCall } from "./Prepare.ts"
+import * as StoredApproval from "./approval/StoredApproval.ts"
+import { CurrentApproval, type QuestionBook } from "./CallQuestions.ts"
+import { describeParameters, InvalidArguments } from "./calls/InvalidArguments.ts"
+import type { ReadyCall } from "./Prepare.ts"
 import * as ResultText from "./ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
@@ -92,6 +96,14 @@ export interface Settlement {
 /** Receives a tool's progress reports. */
 type OnProgress = (output: unknown) => Effect.Effect<void>
 
+/** Ports of one running call. */
+interface CallPorts {
+  readonly onProgress: OnProgress | undefined
+  /** State of the call, if it can be suspended. */
+  readonly suspension: CallSuspension.CallSuspension | undefined
+  readonly questions: QuestionBook | undefined
+}
+
 /** End of a call, before its result is rendered as text. */
 type RawSettlement = Omit<Settlement, "args" | "output" | "raw" | "value"> & Pick<ToolOutput, "output">
 
@@ -150,20 +162,27 @@ const runHandler = (
   bound: ReadyCall["bound"],
   args: ToolArguments,
   callId: string,
-  onProgress: OnProgress | undefined
-): Effect.Effect<ToolOutput, ToolFailed, ToolContext> => {
+  { onProgress, suspension }: CallPorts
+): Effect.Effect<ToolOutput, ToolFailed | CallSuspension.CallSuspended, ToolContext> => {
   const {
     definition: { name }
   } = bound
   const deadline = resolveTimeout(bound)
-  const run = Effect.suspend(() => bound.run(Frozen.copy(args), callId, onProgress))
+  const run = Effect.withFiber((fiber) => {
+    suspension?.fibers.push(fiber)
+    return bound.run(Frozen.copy(args), callId, onProgress)
+  })
   const failHandler = (message: string) => Effect.fail(new ToolFailed({ tool: name, phase: "handler", message }))
-  return Effect.catchDefect(IsolatedCall.contain(run, { what: `the tool ${name}`, deadline }), (defect) =>
-    defect instanceof IsolatedCall.DeadlineExceeded
-      ? failHandler(`timed out after ${Duration.toSeconds(deadline)}s`)
-      : defect instanceof Interruption.SelfInterrupted
-        ? failHandler(defect.message)
-        : Effect.die(defect)
+  return Effect.catchDefect(
+    IsolatedCall.contain(run, { what: `the tool ${name}`, deadline }),
+    (defect): Effect.Effect<never, ToolFailed | CallSuspension.CallSuspended> =>
+      suspension?.isSuspended === true
+        ? Effect.fail(new CallSuspension.CallSuspended())
+        : defect instanceof IsolatedCall.DeadlineExceeded
+          ? failHandler(`timed out after ${Duration.toSeconds(deadline)}s`)
+          : defect instanceof Interruption.SelfInterrupted
+            ? failHandler(defect.message)
+            : Effect.die(defect)
   )
 }
 
@@ -172,14 +191,16 @@ export const execute = (
   stack: Stack,
   approvals: Approvals.Service,
   { approved, args, bound, call, concerned, context, permit }: ReadyCall,
-  onProgress: OnProgress | undefined
+  ports: CallPorts
 ): Effect.Effect<Settlement, never, ToolContext> => {
+  const { questions, suspension } = ports
   let reached = args
   const callHandler = (
     given: ToolArguments
-  ): Effect.Effect<ToolOutput, ToolFailed | BelowFloor | NotApproved, ToolContext> => {
+  ): Effect.Effect<ToolOutput, ToolFailed | BelowFloor | NotApproved | CallSuspension.CallSuspended, ToolContext> => {
     reached = given
-    const handle = runHandler(bound, given, call.id, onProgress)
+    if (suspension?.isSuspended === true) return Effect.fail(new CallSuspension.CallSuspended())
+    const handle = runHandler(bound, given, call.id, ports)
     const mayAsk = bound.isConfined === true || bound.mayBeSentOn === true
     const run = mayAsk ? serveRequests(handle, approvals, { ...permit.call, args: given }) : handle
     // The arguments are compared at the moment of execution, so that they cannot change in between.
@@ -188,12 +209,21 @@ export const execute = (
         ? run
         : Effect.flatMap(
             Effect.flatMap(ApprovalReasons.collectReasons(concerned, given), (concerns) =>
-              approvals.check({ ...permit.call, args: given, concerns })
+              Effect.provideService(
+                approvals.check({ ...permit.call, args: given, concerns }),
+                CurrentApproval,
+                questions === undefined ? undefined : StoredApproval.makeApproval(questions, call.id, call.name, given)
+              )
             ),
-            (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
-              judged._tag === "Permit"
-                ? run
-                : Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
+            (
+              judged
+            ): Effect.Effect<ToolOutput, ToolFailed | NotApproved | CallSuspension.CallSuspended, ToolContext> => {
+              if (judged._tag === "Permit") return run
+              if (judged._tag === "Refusal")
+                return Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
+              if (suspension !== undefined) suspension.isSuspended = true
+              return Effect.fail(new CallSuspension.CallSuspended())
+            }
           )
     return runAboveFloor(call.name, bound.facts, given, runIfPermitted)
   }

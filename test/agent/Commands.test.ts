@@ -13,8 +13,8 @@ import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as Annotations from "../../src/tools/Annotations.ts"
 import * as Approvals from "../../src/tools/Approvals.ts"
-import { ContentScanner } from "../../src/tools/approval/Question.ts"
-import type { Question } from "../../src/tools/approval/Question.ts"
+import { ContentScanner } from "../../src/tools/approval/ApprovalRequest.ts"
+import type { Question } from "../../src/tools/approval/ApprovalRequest.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 
 const Bash = Tool.make("bash", {

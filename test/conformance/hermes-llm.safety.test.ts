@@ -49,7 +49,8 @@ const approvals = Effect.fnUntraced(function* (answer: string | undefined, optio
   return { service, check, choices, asked: () => asked }
 })
 
-const outcome = (result: Approvals.Permit | Approvals.Refusal) => (result._tag === "Permit" ? "runs" : result.reason)
+const outcome = (result: Approvals.Permit | Approvals.Refusal | Approvals.SuspendedApproval) =>
+  result._tag === "Permit" ? "runs" : result._tag === "Suspended" ? "waits" : result.reason
 
 describe("hermes-llm: safety", () => {
   it("T43 User-supplied fence: a block is removed from user text; split over output deltas the user sees only `ok`", () => {

@@ -13,7 +13,7 @@ import { bubblewrap } from "../../src/places/Bubblewrap.ts"
 import { makeSeatbelt } from "../../src/places/Seatbelt.ts"
 import type { ApprovalsLayer } from "../../src/program/runtime/AgentLayer.ts"
 import * as InteractiveMode from "../../src/tools/approval/InteractiveMode.ts"
-import type { Question } from "../../src/tools/approval/Question.ts"
+import type { Question } from "../../src/tools/approval/ApprovalRequest.ts"
 import { sandboxExec } from "../support/sandboxExec.ts"
 import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 

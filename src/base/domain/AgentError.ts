@@ -113,6 +113,12 @@ export class InvalidOutput extends Schema.TaggedError<InvalidOutput>("hermes-eff
   corrections: Schema.Int
 }) {
   override get message(): string {
+    if (this.exit === "suspended") {
+      return (
+        `session ${this.sessionId} waits for answers, so there is no value of the output schema yet: list its ` +
+        "questions with Agent.questions, and resume it with their answers and the same schema"
+      )
+    }
     return this.exit === "text_response"
       ? `the answer does not fit the output schema${this.describeCorrections()}: ${this.problem}. ` +
           "Simplify the schema, or use another model"

@@ -44,6 +44,15 @@ export const cancelledResult = "Cancelled: the run was interrupted before this t
 export const mayHaveHappenedResult =
   "Interrupted while it ran: this tool call may have happened, in whole or in part. Look before you repeat it."
 
+/** Result of a call that waited for its approval when the user continued the conversation without an answer. */
+export const withdrawnResult =
+  "Not executed: this tool call waited for an approval, and the user continued the conversation without giving one."
+
+/** Result of a call whose tool waited for an answer when the user continued the conversation without one. */
+export const stoppedAtQuestionResult =
+  "Stopped while it waited for an answer, because the user continued the conversation without giving one. What it " +
+  "did before its question has happened."
+
 /**
  * Options of an assistant message that was cut off by a lost connection. The text of the message is the received part.
  */

@@ -29,12 +29,14 @@ import * as Response from "effect/ai/Response"
 import { Spent } from "./Cost.ts"
 import { FileChanged } from "./FileChange.ts"
 import { SessionId, TurnId } from "./Ids.ts"
+import { Question } from "./Question.ts"
 import { Usage } from "./Usage.ts"
 
 /**
  * Exit of a run (`hermes-llm.md` §22). A run completed with `text_response` (the model answered), `stop_tool_triggered`
  * (the result of a stop tool is the answer) or `ended_by_middleware` (lifecycle middleware ended it with an answer).
- * Every other value is the reason why the run ended early.
+ * `suspended` means that the run waits for answers and continues with `Agent.resume`. Every other value is the reason
+ * why the run ended early.
  */
 export const Exit = Schema.Literals([
   "text_response",
@@ -48,7 +50,8 @@ export const Exit = Schema.Literals([
   "partial_stream_recovery",
   "invalid_tool_calls",
   "content_filtered",
-  "guardrail_halt"
+  "guardrail_halt",
+  "suspended"
 ])
 /** Type of {@link Exit}. */
 export type Exit = typeof Exit.Type
@@ -191,6 +194,11 @@ export const Notice = Schema.TaggedStruct("Notice", {
   level: Schema.Literals(["info", "warning"]),
   message: Schema.String
 })
+/**
+ * A tool call waits for an answer, and the run is about to end with the exit `suspended`. The call has no `ToolFinished`
+ * until the session is resumed.
+ */
+export const QuestionAsked = Schema.TaggedStruct("QuestionAsked", { question: Question })
 /** Last event of every run that ends with a `RunResult`. A run that fails ends its stream with the error instead. */
 export const RunFinished = Schema.TaggedStruct("RunFinished", {
   sessionId: SessionId,
@@ -208,6 +216,8 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   text: Schema.String,
   /** The value of the answer, decoded by the output schema of the run. Absent without one. */
   value: Schema.optionalKey(Schema.Unknown),
+  /** Questions that the run waits for. Absent unless the exit is `suspended`. */
+  questions: Schema.optionalKey(Schema.Array(Question)),
   steps: Schema.Int,
   provider: Schema.String,
   model: Schema.String,
@@ -240,6 +250,7 @@ export const RunEvent = Schema.Union([
   RouteChanged,
   StepFinished,
   Notice,
+  QuestionAsked,
   RunFinished
 ])
 /** Any event of a run. */

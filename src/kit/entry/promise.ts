@@ -6,6 +6,7 @@ export {
   type HermesInput,
   type HermesOptions,
   type HermesResult,
+  type HermesResumeInput,
   type HermesTools
 } from "../promise/HermesOptions.ts"
 export { type AnswerFile, type RunCall, type RunDetails, type StepUsage } from "../../base/domain/RunDetails.ts"

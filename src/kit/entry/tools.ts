@@ -1,5 +1,6 @@
 /** Building blocks of tools: toolsets, annotations, contexts, the order of calls, and the text of results. */
 export * as Annotations from "../../tools/Annotations.ts"
+export * as Ask from "../../tools/Ask.ts"
 export * as BuiltinSettings from "../../tools/builtin/BuiltinSettings.ts"
 export * as ResultText from "../../tools/ResultText.ts"
 export * as ToolContent from "../../base/domain/ToolContent.ts"

@@ -43,6 +43,7 @@ import * as Agent from "../../agent/Agent.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { Question } from "../../base/domain/Question.ts"
 import type { RunCall } from "../../base/domain/RunDetails.ts"
 import { layerFetch } from "../../base/platform/ModelTransport.ts"
 import * as Runtime from "../../program/Runtime.ts"
@@ -61,6 +62,7 @@ import {
   type HermesInput,
   type HermesOptions,
   type HermesResult,
+  type HermesResumeInput,
   type HermesTools,
   isServer,
   type OptionalOutput,
@@ -79,7 +81,7 @@ import { toFallbackPolicy, toRetryPolicy } from "./PlainPolicies.ts"
 import type { HermesMcp } from "./PlainServers.ts"
 import { type PlainMessage, toHistory } from "./PlainPrompt.ts"
 import * as PlainRun from "./PlainRun.ts"
-import { type HermesSession, listSessions, presentMessages, readSession } from "./PlainSessions.ts"
+import { type HermesSession, listQuestions, listSessions, presentMessages, readSession } from "./PlainSessions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /**
@@ -125,6 +127,20 @@ export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOut
       options?: BatchOptions
     ): Promise<ReadonlyArray<PromiseSettledResult<HermesResult<OptionalOutput<Schema, Output>, Call>>>>
   }
+  /**
+   * Continues a suspended session with answers to its questions, in any process that has its store. Rejects with
+   * `AnswerInvalid`, `QuestionAnswered`, `QuestionClosed`, `QuestionExpired` or `QuestionUnknown`, and stores nothing
+   * then.
+   */
+  readonly resume: <Schema extends PlainOutput = Output>(
+    input: HermesResumeInput<Schema> & ContextOption<Context>
+  ) => Promise<HermesResult<Schema, Call>>
+  /** Events of {@link resume}, in order, for one reader. */
+  readonly resumeStream: <Schema extends PlainOutput = Output>(
+    input: HermesResumeInput<Schema> & ContextOption<Context>
+  ) => AsyncIterableIterator<HermesEvent<Schema, Call>>
+  /** Lists the open questions of suspended sessions, oldest first: of one session, or of all. */
+  readonly questions: (filter?: QuestionFilter) => Promise<ReadonlyArray<Question>>
   /**
    * Calls a tool outside of a run, with the hooks, middleware and approvals of a call by a model. A call that cannot be
    * made resolves with a failed output.
@@ -242,6 +258,22 @@ const checkEnd = Options.makeMembersCheck("option of an end", endOptions, ["reas
 
 const checkListing = Options.makeMembersCheck("option of a list", { limit: Options.count })
 
+/** Selection of open questions. */
+interface QuestionFilter {
+  readonly sessionId?: string | undefined
+  readonly audience?: string | undefined
+  readonly kind?: Question["kind"] | undefined
+  readonly limit?: number | undefined
+}
+
+const questionFilter: Options.Checks<QuestionFilter> = {
+  sessionId: Options.name,
+  audience: Options.text,
+  kind: Options.makeChoiceCheck(["approval", "form", "text", "event", "time"]),
+  limit: Options.count
+}
+const checkQuestionFilter = Options.makeMembersCheck("option of a list of questions", questionFilter)
+
 /** Runs an effect with the services of a runtime, and rejects with its failure. */
 type RunToEnd = <A>(effect: Effect.Effect<A, unknown, Agent.Agent>) => Promise<A>
 
@@ -263,6 +295,10 @@ const makeMethods = (runToEnd: RunToEnd) => ({
     Options.requireArgument(sessionId, Options.name, "sessionId")
     Options.requireArgument(end, checkEnd, "end")
     return await runToEnd(Agent.Agent.use((agent) => agent.finalize(sessionId, end)))
+  },
+  questions: async (filter: QuestionFilter = {}) => {
+    Options.requireArgument(filter, checkQuestionFilter, "filter")
+    return await runToEnd(listQuestions(filter))
   },
   listSessions: async (options: { readonly limit?: number | undefined } = {}) => {
     Options.requireArgument(options, checkListing, "options")
@@ -304,27 +340,32 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
     const run = PlainRun.planRun(input)
     return await runToEnd(PlainRun.startRun(run, own), run.signal)
   }
+  const streamRun = (run: PlainRun.PlannedRun) => {
+    const { options, signal } = run
+    return EventIterator.make({
+      fork: (offer) => {
+        if (isDisposed) throw makeDisposedError()
+        const offerPlain: OnEvent = (events) => offer(presentMessages(events))
+        const onEvent = options.onEvent === undefined ? offerPlain : combineListeners(options.onEvent, offerPlain)
+        const streamed = { ...options, streaming: options.streaming ?? true, onEvent }
+        return runtime.runFork(PlainRun.startRun({ ...run, options: streamed }, own))
+      },
+      open,
+      signal
+    })
+  }
   const hermes = {
     run: runInput,
     runAll: async (inputs: Iterable<string | HermesInput>, options: BatchOptions = {}) => {
       Options.requireArgument(options, checkBatch, "options")
       return await settleAll(inputs, options.concurrency ?? 4, runInput)
     },
-    stream: (input: string | HermesInput) => {
-      const run = PlainRun.planRun(input)
-      const { options, signal } = run
-      return EventIterator.make({
-        fork: (offer) => {
-          if (isDisposed) throw makeDisposedError()
-          const offerPlain: OnEvent = (events) => offer(presentMessages(events))
-          const onEvent = options.onEvent === undefined ? offerPlain : combineListeners(options.onEvent, offerPlain)
-          const streamed = { ...options, streaming: options.streaming ?? true, onEvent }
-          return runtime.runFork(PlainRun.startRun({ ...run, options: streamed }, own))
-        },
-        open,
-        signal
-      })
+    stream: (input: string | HermesInput) => streamRun(PlainRun.planRun(input)),
+    resume: async (input: HermesResumeInput) => {
+      const run = PlainRun.planResumption(input)
+      return await runToEnd(PlainRun.startRun(run, own), run.signal)
     },
+    resumeStream: (input: HermesResumeInput) => streamRun(PlainRun.planResumption(input)),
     ...makeMethods(runToEnd),
     stop: async (sessionId: string) => {
       Options.requireArgument(sessionId, Options.name, "sessionId")

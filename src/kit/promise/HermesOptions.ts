@@ -9,12 +9,13 @@ import type { AgentSettings, RunInput } from "../../agent/RunInput.ts"
 import type { Plugin } from "../../agent/plugin/Plugin.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { Answer } from "../../base/domain/Question.ts"
 import type { RunCall, RunDetails, SucceededCall } from "../../base/domain/RunDetails.ts"
 import type { RunEvent, RunResult, UsageReported, ValueDelta } from "../../base/domain/RunEvent.ts"
 import type { Platform } from "../../base/platform/ChildProcesses.ts"
 import type * as CommandEnvironment from "../../places/CommandEnvironment.ts"
 import type { Fetch } from "../../base/platform/ModelTransport.ts"
-import type { Question } from "../../tools/approval/Question.ts"
+import type { Question } from "../../tools/approval/ApprovalRequest.ts"
 import type * as FileTools from "../../tools/builtin/FileTools.ts"
 import type * as TerminalTools from "../../tools/builtin/TerminalTools.ts"
 import type * as Todo from "../../tools/builtin/Todo.ts"
@@ -139,6 +140,18 @@ export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends O
   readonly onUsageAfter?: ((usage: UsageReported) => unknown) | undefined
 }
 
+/** Input of a run that continues a suspended session. */
+export interface HermesResumeInput<Schema extends PlainOutput = PlainOutput> extends Omit<
+  HermesInput<Schema>,
+  "expectedSession" | "goesOn" | "history" | "openCalls" | "prompt" | "sessionId" | "source" | "systemPrompt"
+> {
+  readonly sessionId: string
+  /** Answers to the open questions of the session: all of them, some, or none. */
+  readonly answers?: ReadonlyArray<Answer> | undefined
+  /** Audience that answers, if it is not the owner of the session. */
+  readonly audience?: string | undefined
+}
+
 /** Input of a run, as a text or with options. A runtime whose functions read a context requires it. */
 export type RunArgument<Schema extends PlainOutput, Context> =
   | (unknown extends Context ? string : never)
@@ -242,6 +255,14 @@ const reviews: Options.Checks<NonNullable<HermesOptions["reviews"]>> = {
   skillSteps: Options.amount
 }
 
+const questionPolicy: Options.Checks<NonNullable<HermesOptions["questions"]>> = {
+  unanswered: Options.makeChoiceCheck(["deny", "suspend"]),
+  wait: Options.time,
+  expiresAfter: Options.time,
+  audience: Options.text
+}
+const checkQuestionPolicy = Options.makeMembersCheck("part of questions", questionPolicy)
+
 const runtimeOptions: Options.Checks<HermesOptions> = {
   model: modelsCheck,
   retry: retryCheck,
@@ -287,6 +308,7 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
   instructions: Options.text,
   maxIterations: Options.count,
   maxOutputTokens: Options.count,
+  questions: checkQuestionPolicy,
   reasoningEffort: Options.effort,
   stopTools: Options.names,
   temperature: Options.number
@@ -317,6 +339,7 @@ const runOptions: Options.Checks<HermesInput> = {
   expectedSession: Options.makeMembersCheck("member", expectedSession, ["sessionId", "messages"]),
   openCalls: Options.makeChoiceCheck(["close", "run"]),
   onInterrupt: Options.makeChoiceCheck(["close", "leave"]),
+  questions: checkQuestionPolicy,
   source: Options.text,
   platform: Options.text,
   history: Options.list,
@@ -342,8 +365,25 @@ const runOptions: Options.Checks<HermesInput> = {
   onEvent: Options.callback
 }
 
+const {
+  expectedSession: _expected,
+  goesOn: _goesOn,
+  history: _history,
+  openCalls: _openCalls,
+  prompt: _prompt,
+  source: _source,
+  systemPrompt: _systemPrompt,
+  ...commonOptions
+} = runOptions
+const resumeOptions: Options.Checks<HermesResumeInput> = {
+  ...commonOptions,
+  answers: Options.list,
+  audience: Options.text
+}
+
 const findOptionProblems = Options.makeMembersCheck("option of createHermes", runtimeOptions, ["model"])
 const findInputProblems = Options.makeMembersCheck("option of a run", runOptions)
+const findResumeProblems = Options.makeMembersCheck("option of a resumption", resumeOptions, ["sessionId"])
 
 /** Throws an error that lists all problems. */
 const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyArray<string>): void => {
@@ -356,3 +396,7 @@ export const checkOptions = (options: HermesOptions<never>): void =>
 
 /** Throws an `InvalidInput` that lists all problems of the input of a run. */
 export const checkInput = (input: HermesInput): void => throwProblems("InvalidInput", findInputProblems(input, ""))
+
+/** Throws an `InvalidInput` that lists all problems of the input of a resumption. */
+export const checkResumeInput = (input: HermesResumeInput): void =>
+  throwProblems("InvalidInput", findResumeProblems(input, ""))

@@ -8,6 +8,8 @@
  *
  * Source: `ARCHITECTURE.md` §4.
  */
+import * as Duration from "effect/Duration"
+import * as Option from "effect/Option"
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
@@ -48,6 +50,13 @@ export const count = makeKindCheck(
 export const amount = makeKindCheck("a number, 0 or more", (value) => typeof value === "number" && value >= 0)
 export const number = makeKindCheck("a number", Number.isFinite)
 export const duration = makeKindCheck("a number, more than 0", (value) => typeof value === "number" && value > 0)
+
+export const time = makeKindCheck(
+  'a time in milliseconds, or a text such as "5 minutes"',
+  (value) =>
+    (typeof value === "number" || typeof value === "string") &&
+    Option.isSome(Duration.fromInput(value as Duration.Input))
+)
 
 /** Creates a check for one of several strings. */
 export const makeChoiceCheck = <const Names extends ReadonlyArray<string>>(names: Names): Check =>

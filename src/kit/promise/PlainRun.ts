@@ -2,14 +2,14 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Agent from "../../agent/Agent.ts"
-import type { StartOptions } from "../../agent/RunInput.ts"
+import type { ResumeInput, StartOptions } from "../../agent/RunInput.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as RetryPolicy from "../../models/routing/RetryPolicy.ts"
 import { type Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
 import { HermesError } from "./HermesError.ts"
-import { checkInput, type HermesInput } from "./HermesOptions.ts"
+import { checkInput, checkResumeInput, type HermesInput, type HermesResumeInput } from "./HermesOptions.ts"
 import { toRunContext } from "./PlainContext.ts"
 import { toRoute } from "./PlainModels.ts"
 import * as Options from "./PlainOptions.ts"
@@ -25,6 +25,8 @@ export interface PlannedRun {
   readonly context: unknown
   readonly retry: RetryPolicy.RetryPolicy | undefined
   readonly signal: AbortSignal | undefined
+  /** Answers with which the run continues its suspended session; `undefined` for a new run. */
+  readonly resumed?: Pick<ResumeInput, "answers" | "audience"> | undefined
 }
 
 /** Calls a listener of the application with each event, and waits for it. */
@@ -61,6 +63,16 @@ const readInput = (input: HermesInput): PlannedRun => {
   return { options, tools, context, retry: retry === undefined ? undefined : toRetryPolicy(retry), signal }
 }
 
+/** Reads the input of a resumption. Throws an `InvalidInput` or a `ConfigError` that names each mistake. */
+export const planResumption = (input: HermesResumeInput): PlannedRun =>
+  Options.readPlainly("InvalidInput", "the input of the resumption", () => {
+    if (!Json.isFields(input) || typeof input.sessionId !== "string")
+      throw new HermesError("InvalidInput", "the session is missing: give { sessionId, answers }")
+    checkResumeInput(input)
+    const { answers, audience, ...run } = input
+    return { ...readInput({ ...run, prompt: "resumed" }), resumed: { answers, audience } }
+  })
+
 /** Selects registered tools and toolsets by their names. Fails for a name that is not registered. */
 const selectNamed = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
   const registry = Option.getOrUndefined(yield* Effect.serviceOption(ToolRegistry))
@@ -84,13 +96,17 @@ const readSelection = (tools: HermesInput["tools"]): Effect.Effect<Selection | u
 }
 
 /** Runs the agent. `own` is the selection of tools for runs that make none. */
-export const startRun = ({ context, options, retry, tools }: PlannedRun, own: Selection | undefined) =>
+export const startRun = ({ context, options, resumed, retry, tools }: PlannedRun, own: Selection | undefined) =>
   Effect.flatMap(readSelection(tools ?? own), (selection) => {
-    const run = Agent.run({
+    const input = {
       ...options,
       ...(selection === undefined ? {} : { tools: selection }),
       ...(context === undefined ? {} : { context: toRunContext(context) })
-    })
+    }
+    const run =
+      resumed === undefined
+        ? Agent.run(input)
+        : Agent.resume({ ...input, ...resumed, sessionId: options.sessionId ?? "" })
     const presented = Effect.map(run, (result) => {
       presentMessages([result])
       return result

@@ -8,7 +8,8 @@ import * as Conversation from "../../base/domain/Conversation.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as RunDetails from "../../base/domain/RunDetails.ts"
 import * as Ids from "../../base/domain/Ids.ts"
-import { type Session, type Service as Store, SessionStore } from "../../store/SessionStore.ts"
+import type { Question } from "../../base/domain/Question.ts"
+import { type QuestionFilter, type Session, type Service as Store, SessionStore } from "../../store/SessionStore.ts"
 import { HermesError } from "./HermesError.ts"
 import type { PlainMessage, PlainPart } from "./PlainPrompt.ts"
 
@@ -116,5 +117,20 @@ export const readSession = (id: string): Effect.Effect<ReadonlyArray<PlainMessag
       const newest = yield* store.newest(Ids.SessionId.make(id))
       if (Option.isNone(yield* store.get(newest))) return undefined
       return Conversation.withoutRejected(yield* store.messages(newest)).flatMap(toPlainMessages)
+    })
+  )
+
+/** Lists the open questions of suspended sessions, oldest first. */
+export const listQuestions = ({
+  sessionId,
+  ...filter
+}: Omit<QuestionFilter, "sessionId" | "states"> & { readonly sessionId?: string | undefined }): Effect.Effect<
+  ReadonlyArray<Question>,
+  unknown
+> =>
+  useStore((store) =>
+    Effect.gen(function* () {
+      const newest = sessionId === undefined ? undefined : yield* store.newest(Ids.SessionId.make(sessionId))
+      return (yield* store.listQuestions({ ...filter, sessionId: newest })).map(({ question }) => question)
     })
   )

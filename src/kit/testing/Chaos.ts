@@ -289,15 +289,19 @@ export type StoreOperation = Exclude<keyof StoreService, "dropped" | "removeConv
 /** Access kind of each operation. */
 const storeAccess: Readonly<Record<StoreOperation, "write" | "read">> = {
   acquire: "write",
+  answerQuestions: "write",
   append: "write",
   begin: "write",
   begun: "read",
+  closeQuestions: "write",
   committed: "write",
   continueIn: "write",
   create: "write",
   end: "write",
   get: "read",
   list: "read",
+  listQuestions: "read",
+  listSteps: "read",
   messages: "read",
   newest: "read",
   readable: "read",
@@ -305,6 +309,8 @@ const storeAccess: Readonly<Record<StoreOperation, "write" | "read">> = {
   remove: "write",
   rename: "write",
   resolve: "read",
+  storeStep: "write",
+  suspend: "write",
   usageByModel: "read"
 }
 
@@ -344,15 +350,19 @@ export const layerStore = <Other, E, R>(
             )
       const all: Pick<StoreService, StoreOperation> = {
         acquire: (...args) => protectOperation("acquire", inner.acquire(...args)),
+        answerQuestions: (...args) => protectOperation("answerQuestions", inner.answerQuestions(...args)),
         append: (...args) => protectOperation("append", inner.append(...args)),
         begin: (...args) => protectOperation("begin", inner.begin(...args)),
         begun: (...args) => protectOperation("begun", inner.begun(...args)),
+        closeQuestions: (...args) => protectOperation("closeQuestions", inner.closeQuestions(...args)),
         committed: inner.committed && protectOperation("committed", inner.committed),
         continueIn: (...args) => protectOperation("continueIn", inner.continueIn(...args)),
         create: (...args) => protectOperation("create", inner.create(...args)),
         end: (...args) => protectOperation("end", inner.end(...args)),
         get: (...args) => protectOperation("get", inner.get(...args)),
         list: (...args) => protectOperation("list", inner.list(...args)),
+        listQuestions: (...args) => protectOperation("listQuestions", inner.listQuestions(...args)),
+        listSteps: (...args) => protectOperation("listSteps", inner.listSteps(...args)),
         messages: (...args) => protectOperation("messages", inner.messages(...args)),
         newest: (...args) => protectOperation("newest", inner.newest(...args)),
         readable: (...args) => protectOperation("readable", inner.readable(...args)),
@@ -360,6 +370,8 @@ export const layerStore = <Other, E, R>(
         remove: (...args) => protectOperation("remove", inner.remove(...args)),
         rename: (...args) => protectOperation("rename", inner.rename(...args)),
         resolve: (...args) => protectOperation("resolve", inner.resolve(...args)),
+        storeStep: (...args) => protectOperation("storeStep", inner.storeStep(...args)),
+        suspend: (...args) => protectOperation("suspend", inner.suspend(...args)),
         usageByModel: (...args) => protectOperation("usageByModel", inner.usageByModel(...args))
       }
       return SessionStore.of({ ...inner, ...all })

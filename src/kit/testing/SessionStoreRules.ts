@@ -1,6 +1,6 @@
 /**
  * Rules for every session store, regardless of its storage: sessions, messages, started calls, ownership, titles,
- * references, usage and search.
+ * references, usage, questions and search.
  *
  * **Gotchas**
  *
@@ -38,6 +38,7 @@ import {
   buildToolResult,
   makeUserMessage
 } from "./SessionSamples.ts"
+import * as SessionQuestionRules from "./SessionQuestionRules.ts"
 import * as SessionReferenceRules from "./SessionReferenceRules.ts"
 import * as SessionSearchRules from "./SessionSearchRules.ts"
 
@@ -349,6 +350,7 @@ const messageRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
 export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = [
   ...sessionRules,
   ...messageRules,
+  ...SessionQuestionRules.rules,
   ...SessionReferenceRules.rules,
   ...SessionSearchRules.rules
 ]

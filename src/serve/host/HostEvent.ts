@@ -29,7 +29,7 @@ import type { SessionId } from "../../base/domain/Ids.ts"
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import type { Route } from "../../base/domain/Route.ts"
 import type { RunEvent, RunResult, UsageReported } from "../../base/domain/RunEvent.ts"
-import type * as Approval from "../../tools/approval/Question.ts"
+import type * as Approval from "../../tools/approval/ApprovalRequest.ts"
 import type * as Clarifier from "../../tools/builtin/Clarifier.ts"
 
 /** A permission mode of the agent. */

@@ -107,6 +107,37 @@ const migrations: ReadonlyArray<Migration> = [
       "CREATE INDEX messages_words ON messages USING gin (words)",
       "CREATE INDEX messages_without_words ON messages (id) WHERE words IS NULL"
     ]
+  },
+  {
+    version: 3,
+    name: "questions of suspended runs",
+    statements: [
+      `CREATE TABLE questions (
+        id TEXT PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        call_id TEXT NOT NULL,
+        place TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        audience TEXT,
+        state TEXT NOT NULL,
+        created_at BIGINT NOT NULL,
+        expires_at BIGINT,
+        wake_at BIGINT,
+        body TEXT NOT NULL,
+        answer TEXT,
+        answered_by TEXT,
+        answered_at BIGINT
+      )`,
+      "CREATE INDEX questions_session ON questions (session_id)",
+      "CREATE INDEX questions_open ON questions (created_at) WHERE state = 'open'",
+      `CREATE TABLE call_steps (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        call_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (session_id, call_id, name)
+      )`
+    ]
   }
 ]
 

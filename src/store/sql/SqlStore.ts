@@ -22,6 +22,7 @@ import * as SessionStore from "../SessionStorePort.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as Title from "../Title.ts"
+import * as SqlQuestions from "./SqlQuestions.ts"
 import * as SqlRows from "./SqlRows.ts"
 
 /** Runs statements for an operation of the store. Its failures contain the operation's name. */
@@ -247,8 +248,11 @@ export const make = ({
     return messages.slice()
   })
 
+  const { moveQuestions, ...questions } = SqlQuestions.makeQuestions({ exact, read, sql, write })
+
   const store = SessionStore.SessionStore.of({
     committed,
+    ...questions,
 
     create: Effect.fnUntraced(function* (session) {
       const mask = yield* StoredForm.heldMask
@@ -350,6 +354,7 @@ export const make = ({
           })
           yield* store.append(session.id, messages)
           yield* store.end(session.id, endReason)
+          yield* moveQuestions(id, session.id)
           yield* store.end(id, "compression")
           const [row] = yield* sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${session.id}`
           return row === undefined

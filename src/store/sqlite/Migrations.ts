@@ -196,6 +196,37 @@ export const migrations: ReadonlyArray<Migration> = [
         VALUES (new.id, new.content, new.tool_name, new.tool_calls);
       END`
     ]
+  },
+  {
+    version: 9,
+    name: "questions of suspended runs",
+    statements: [
+      `CREATE TABLE questions (
+        id TEXT PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        call_id TEXT NOT NULL,
+        place TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        audience TEXT,
+        state TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        wake_at INTEGER,
+        body TEXT NOT NULL,
+        answer TEXT,
+        answered_by TEXT,
+        answered_at INTEGER
+      ) STRICT`,
+      "CREATE INDEX questions_session ON questions (session_id)",
+      "CREATE INDEX questions_open ON questions (created_at) WHERE state = 'open'",
+      `CREATE TABLE call_steps (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        call_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (session_id, call_id, name)
+      ) STRICT, WITHOUT ROWID`
+    ]
   }
 ]
 

@@ -20,7 +20,16 @@ import * as SignIndex from "./SignIndex.ts"
 type Sql = SqlClient
 
 /** Names of the tables that are copied, parents first. */
-const tables = ["sessions", "messages", "session_model_usage", "begun_calls", "run_record", "state_meta"] as const
+const tables = [
+  "sessions",
+  "messages",
+  "session_model_usage",
+  "begun_calls",
+  "run_record",
+  "state_meta",
+  "questions",
+  "call_steps"
+] as const
 
 /** Number of row numbers that are tried one by one after the last row found, and the step between the later numbers. */
 const [fineSteps, coarseStep] = [4096, 32] as const
@@ -39,7 +48,7 @@ const readRows = Effect.fnUntraced(function* (
     Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT rowid AS rowid_, * FROM ${table} ${where}`).unprepared)
   const getRowNumber = (row: Record<string, unknown> | undefined): number => Number(row?.["rowid_"] ?? 0)
   const dropRowNumbers = (rows: ReadonlyArray<Record<string, unknown>>) => rows.map(({ rowid_: _, ...row }) => row)
-  if (table === "begun_calls" || table === "state_meta") {
+  if (table === "begun_calls" || table === "state_meta" || table === "call_steps") {
     const rows = yield* Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT * FROM ${table}`).unprepared)
     if (Result.isFailure(rows)) return false
     yield* use(rows.success)
@@ -158,7 +167,7 @@ export const salvage = Effect.fnUntraced(function* (
       INSERT INTO sessions (id, source, provider, model, started_at, updated_at, system_prompt)
       SELECT DISTINCT session_id, 'repaired', '', '', min(created_at), max(created_at), '' FROM messages
       WHERE session_id NOT IN (SELECT id FROM sessions) GROUP BY session_id`
-      for (const table of ["session_model_usage", "begun_calls", "run_record"]) {
+      for (const table of ["session_model_usage", "begun_calls", "run_record", "questions", "call_steps"]) {
         yield* sql`DELETE FROM ${sql(table)} WHERE session_id NOT IN (SELECT id FROM sessions)`
       }
       // The messages of each session are renumbered to close the gaps left by lost messages.

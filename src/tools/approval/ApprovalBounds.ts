@@ -10,7 +10,7 @@
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import * as Context from "effect/Context"
-import type { Choice } from "./Question.ts"
+import type { Choice } from "./ApprovalRequest.ts"
 
 /** Bounds on the approvals of a run. */
 export interface Bounds {

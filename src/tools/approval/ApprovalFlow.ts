@@ -11,6 +11,7 @@
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
@@ -26,68 +27,11 @@ import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
 import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
-import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./Question.ts"
+import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./ApprovalRequest.ts"
+import * as RefusalTexts from "./RefusalTexts.ts"
 import * as ShownText from "./ShownText.ts"
-
-// Messages for the model about a call that was not allowed: the reason and the alternatives.
-
-const noWayAround =
-  "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do " +
-  "and why, or go on with what does not need it."
-
-const joinKeys = (keys: ReadonlyArray<string>): string => keys.join("; ")
-
-/** Renders the message about a call that the hardline floor blocked. */
-export const renderHardlineBlock = (key: string): string =>
-  `BLOCKED (hardline): ${key}. This never runs, whatever is approved or configured. ${noWayAround}`
-
-/** Renders the message about a command that a deny glob of the operator blocked. */
-export const renderGlobDenial = (glob: string): string =>
-  `BLOCKED: the operator denies commands that match \`${glob}\` (approvals.deny). ${noWayAround}`
-
-/** Renders the message about a call that a rule of `permissions.deny` blocked. */
-export const renderRuleDenial = (rule: string, source: string): string =>
-  `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
-
-/** Renders the message about a call that a rule of `permissions.deny` blocked because the rule cannot be parsed. */
-export const renderBrokenRuleDenial = (rule: string, source: string, problem: string): string =>
-  `BLOCKED: the rule ${rule} (${source}) cannot be read (${problem}), so only reading is allowed until it is ` +
-  `corrected. ${noWayAround}`
-
-/** Renders the message about a call that may change something while the agent plans. */
-export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): string =>
-  `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. Do not look ` +
-  "for another way to change it. Go on reading what you need, then present your plan as your answer: what you " +
-  "will change, in which order, and how you will check it. The user approves it, or asks for another." +
-  (reasons.length === 0 ? "" : ` (${joinKeys(reasons)})`)
-
-/** Renders the message about a call that the user denied. */
-const renderUserDenial = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
-  "BLOCKED: the user denied this " +
-  `(${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ` +
-  noWayAround
-
-/** Renders the message about a call whose question was not answered. */
-const renderTimeoutDenial = (keys: ReadonlyArray<string>): string =>
-  `BLOCKED: the approval request was not answered in time (${joinKeys(keys)}); silence is not consent. ${noWayAround}`
-
-/** Renders the message about a call that needs an approval when no user can be asked. */
-const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
-  `BLOCKED: this needs an approval (${joinKeys(keys)}), and no user can be asked here (${who}). Find another ` +
-  "way that needs no approval, or leave it undone and say so" +
-  (remedies.length === 0 ? "." : `; the user decides: ${joinKeys(remedies)}.`)
-
-/** Renders the message about a call that cannot be shown completely. */
-const renderUnshowableDenial = (reason: string): string =>
-  `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
-
-/** Renders the denial of a judge. From the third denial in a row, it instructs the model to stop. */
-const renderJudgeDenial = (keys: ReadonlyArray<string>, inARow: number): string =>
-  `BLOCKED: the approval check denied this (${joinKeys(keys)}). ` +
-  (inARow < 3
-    ? noWayAround
-    : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you ` +
-      "could not do.")
+import { makeSubject } from "./StoredApproval.ts"
+import { type ApprovalSuspension, CurrentApproval, type EarlierAnswer } from "../CallQuestions.ts"
 
 /** Concerns about a call, or about another request that has a text. */
 interface Request {
@@ -114,7 +58,8 @@ interface RequestOwner {
 
 /** End of a request. */
 interface ApprovalAnswer {
-  readonly outcome: Outcome
+  /** Outcome of the request; `suspended` if the run has to wait for its answer. */
+  readonly outcome: Outcome | "suspended"
   readonly by: Permit["by"]
   /** Message for the model if the call was denied. */
   readonly message: string
@@ -125,6 +70,18 @@ interface JudgedAnswer extends ApprovalAnswer {
   readonly choice: ApprovalChoice
   /** The prefix that the approval was granted for, instead of the targets. */
   readonly prefix?: Target | undefined
+}
+
+/** A question with the parties that answer it. */
+interface AskedQuestion {
+  readonly place: RequestOwner
+  readonly presence: Presence
+  readonly who: Approver | undefined
+  readonly question: Question
+  /** Reason why the call cannot be shown completely. */
+  readonly refusal: string | undefined
+  /** Identifies the question in a later run. */
+  readonly subject: string
 }
 
 /** Settles the concerns that have no earlier approval. */
@@ -214,7 +171,7 @@ const decideUnattended = (question: Question, who: string, outcome: "once" | "de
         ...(outcome === "once" ? [] : (question.remedies ?? []))
       ].join("; ")
     ),
-    { outcome, by: "unattended", message: renderUnattendedDenial(question, who), choice: outcome }
+    { outcome, by: "unattended", message: RefusalTexts.renderUnattendedDenial(question, who), choice: outcome }
   )
 
 const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>
@@ -225,20 +182,56 @@ const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Ques
         reason: "the request could not be shown"
       })
     ),
-    Effect.timeoutOption(who.timeout ?? timeout),
-    Effect.map((answer): JudgedAnswer => {
-      const reply = Option.getOrUndefined(answer)
-      if (reply === undefined) {
-        return { outcome: "timeout", by: "user", message: renderTimeoutDenial(question.keys), choice: "timeout" }
-      }
-      const { reason } = reply
-      const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
-      const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
-      const choice = isOffered(reply.choice) ? reply.choice : lesser
-      const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
-      return { outcome: choice, by: "user", message: renderUserDenial(question.keys, reason), choice, reason, prefix }
-    })
+    Effect.timeoutOption(timeout),
+    Effect.map((answer) => toJudgedAnswer(question, Option.getOrUndefined(answer)))
   )
+
+/** Converts the reply of a user, or its absence, to the end of a request. */
+const toJudgedAnswer = (question: Question, reply: Reply | undefined): JudgedAnswer => {
+  if (reply === undefined) {
+    return {
+      outcome: "timeout",
+      by: "user",
+      message: RefusalTexts.renderTimeoutDenial(question.keys),
+      choice: "timeout"
+    }
+  }
+  const { reason } = reply
+  const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
+  const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
+  const choice = isOffered(reply.choice) ? reply.choice : lesser
+  const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
+  return {
+    outcome: choice,
+    by: "user",
+    message: RefusalTexts.renderUserDenial(question.keys, reason),
+    choice,
+    reason,
+    prefix
+  }
+}
+
+const suspended: JudgedAnswer = { outcome: "suspended", by: "user", message: "", choice: "suspended" }
+
+/** Returns true if a question without an answer suspends the run. */
+const isSuspending = (pending: ApprovalSuspension | undefined): pending is ApprovalSuspension =>
+  pending?.policy.unanswered === "suspend"
+
+/** Converts the answer of an earlier run to the end of a request. */
+const toEarlierEnd = (question: Question, earlier: EarlierAnswer): JudgedAnswer =>
+  earlier._tag === "Waiting"
+    ? suspended
+    : toJudgedAnswer(question, earlier._tag === "Answered" ? earlier.reply : undefined)
+
+/** Returns the time for which a user is waited for. */
+const chooseTimeout = (
+  who: Approver,
+  { timeout }: Pick<Policy, "timeout">,
+  pending: ApprovalSuspension | undefined
+): Duration.Duration =>
+  isSuspending(pending) && pending.policy.wait !== undefined
+    ? Duration.fromInputUnsafe(pending.policy.wait)
+    : (who.timeout ?? timeout)
 
 /** Creates the flow that settles concerns without an earlier approval. */
 export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Parties): ApprovalFlow => {
@@ -270,7 +263,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
             return {
               outcome: "deny",
               by: "judge",
-              message: renderJudgeDenial(question.keys, inARow),
+              message: RefusalTexts.renderJudgeDenial(question.keys, inARow),
               choice: "smart_deny"
             }
           })
@@ -289,7 +282,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     presence: Presence,
     who: Approver | undefined,
     question: Question,
-    refusal: string | undefined
+    { pending, refusal }: { readonly pending: ApprovalSuspension | undefined; readonly refusal: string | undefined }
   ): Effect.fn.Return<JudgedAnswer> {
     const isApprovedUnseen =
       presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
@@ -297,7 +290,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
       return {
         outcome: "deny",
         by: "unattended",
-        message: renderUnshowableDenial(refusal),
+        message: RefusalTexts.renderUnshowableDenial(refusal),
         choice: "deny",
         reason: refusal
       }
@@ -305,11 +298,13 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const ruled = isJudged(mode, presence) ? yield* requestRuling(session, question) : undefined
     if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
+      if (presence.otherwise === "deny" && isSuspending(pending)) return suspended
       return yield* decideUnattended(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
     }
-    return yield* who === undefined
-      ? decideUnattended(question, "no user", "deny")
-      : requestAnswer(who, policy.timeout, question)
+    if (who === undefined)
+      return isSuspending(pending) ? suspended : yield* decideUnattended(question, "no user", "deny")
+    const answer = yield* requestAnswer(who, chooseTimeout(who, policy, pending), question)
+    return answer.outcome === "timeout" && isSuspending(pending) ? suspended : answer
   })
 
   const resolveSurface = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
@@ -334,6 +329,26 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
 
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
+  /** Returns the answer of an earlier run, or asks. Notes a question that suspends the run. */
+  const decideQuestion = Effect.fnUntraced(function* (
+    { place, presence, question, refusal, subject, who }: AskedQuestion,
+    earlier: EarlierAnswer | undefined
+  ): Effect.fn.Return<{ readonly answer: JudgedAnswer; readonly waitedMillis: number }> {
+    if (earlier?._tag === "Answered")
+      return { answer: toEarlierEnd(question, earlier), waitedMillis: earlier.waitedMillis }
+    const pending = yield* CurrentApproval
+    const since = yield* Clock.currentTimeMillis
+    const answer =
+      earlier === undefined
+        ? yield* answerQuestion(place, presence, who, question, { pending, refusal })
+        : toEarlierEnd(question, earlier)
+    const now = yield* Clock.currentTimeMillis
+    if (answer.outcome === "suspended") pending?.addQuestion(subject, question, now)
+    else if (earlier === undefined && answer.by === "user" && answer.outcome !== "timeout")
+      pending?.keepAnswer(subject, question, { choice: answer.outcome, reason: answer.reason }, now)
+    return { answer, waitedMillis: now - since }
+  })
+
   const settleRequest = Effect.fnUntraced(function* (request: Request, place: RequestOwner, who: Approver | undefined) {
     // The concerns may have been approved while this question waited.
     const concerns = selectUnapproved(request, place)
@@ -347,7 +362,10 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
     const question = buildQuestion(request, text, concerns, ids, rules, yield* CurrentBounds)
     const { keys } = question
-    const surface = resolveSurface(mode, presence, who)
+    const pending = yield* CurrentApproval
+    const subject = pending === undefined ? "" : makeSubject(request.tool, request.command, keys)
+    const earlier = pending?.findAnswer(subject, yield* Clock.currentTimeMillis)
+    const surface = earlier === undefined ? resolveSurface(mode, presence, who) : "resume"
     const buildFields = () => ({
       session_id: ids.session_id,
       turn_id: ids.turn_id,
@@ -366,9 +384,10 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
     // Writes the preceding record and the question before waiting for the answer.
     const recorder = yield* RunRecorder.RunRecorder
     if (recorder !== undefined) yield* recorder.flush
-    const since = yield* Clock.currentTimeMillis
-    const answer = yield* answerQuestion(place, presence, who, question, refusal)
-    const waitedMillis = (yield* Clock.currentTimeMillis) - since
+    const { answer, waitedMillis } = yield* decideQuestion(
+      { place, presence, who, question, refusal, subject },
+      earlier
+    )
     yield* RunRecorder.record((recorder) =>
       recorder.write({
         _tag: "ApprovalDecided",

@@ -24,7 +24,7 @@ import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import { SessionId, TaskId, TurnId } from "../../base/domain/Ids.ts"
 import type { Service as Auxiliary } from "../../models/routing/Auxiliary.ts"
-import type { Question } from "./Question.ts"
+import type { Question } from "./ApprovalRequest.ts"
 
 /** Ruling of a judge. */
 export type Ruling = "approve" | "deny" | "escalate"

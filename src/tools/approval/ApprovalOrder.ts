@@ -26,15 +26,17 @@ import {
   type Policy,
   type Refusal,
   type Request,
-  type Service
+  type Service,
+  type SuspendedApproval
 } from "./ApprovalPolicy.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
+import * as RefusalTexts from "./RefusalTexts.ts"
 import { StartingSessions } from "./InteractiveMode.ts"
 import * as PermissionCalls from "./PermissionCalls.ts"
 import * as Permissions from "./Permissions.ts"
-import { type Choice, type Concern, ContentScanner } from "./Question.ts"
+import { type Choice, type Concern, ContentScanner } from "./ApprovalRequest.ts"
 
 /** Returns the first glob that matches one of the texts. */
 const findFirstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
@@ -148,24 +150,24 @@ const findFixedRefusal = (
   { text, verdict }: ApprovalTarget.ApprovalTarget,
   { denied }: PermissionCalls.CallJudgement
 ): Refusal | undefined => {
-  if (verdict.floor !== undefined) return makeRefusal("hardline", ApprovalFlow.renderHardlineBlock(verdict.floor.key))
+  if (verdict.floor !== undefined) return makeRefusal("hardline", RefusalTexts.renderHardlineBlock(verdict.floor.key))
   const glob =
     policy.deny.length === 0 ? undefined : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
-  if (glob !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderGlobDenial(glob))
+  if (glob !== undefined) return makeRefusal("approval_denied", RefusalTexts.renderGlobDenial(glob))
   if (denied === undefined) return undefined
   const { problem, source, text: rule } = denied
   return makeRefusal(
     "approval_denied",
     problem === undefined
-      ? ApprovalFlow.renderRuleDenial(rule, source)
-      : ApprovalFlow.renderBrokenRuleDenial(rule, source, problem)
+      ? RefusalTexts.renderRuleDenial(rule, source)
+      : RefusalTexts.renderBrokenRuleDenial(rule, source, problem)
   )
 }
 
 const makePlanRefusal = (call: Call): Refusal =>
   makeRefusal(
     "approval_denied",
-    ApprovalFlow.renderPlanBlock(
+    RefusalTexts.renderPlanBlock(
       call.tool,
       (call.concerns ?? []).map(({ key }) => key)
     )
@@ -249,7 +251,7 @@ const judgeCall = Effect.fnUntraced(function* (
   call: Call,
   judgedTarget: ApprovalTarget.ApprovalTarget,
   judgement: PermissionCalls.CallJudgement
-): Effect.fn.Return<Permit | Refusal> {
+): Effect.fn.Return<Permit | Refusal | SuspendedApproval> {
   const grantPermit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
   const { permissions } = state
   const { lines, target, text, verdict } = judgedTarget
@@ -279,6 +281,7 @@ const judgeCall = Effect.fnUntraced(function* (
     ids,
     mode: toFlowMode(mode)
   })
+  if (outcome === "suspended") return { _tag: "Suspended" }
   if (outcome === "deny") return makeRefusal("approval_denied", message)
   return outcome === "timeout" ? makeRefusal("approval_timeout", message) : grantPermit(by, outcome)
 })
@@ -312,7 +315,7 @@ const judgeWithRules = Effect.fnUntraced(function* (
     : yield* judgeCall(state, call, target, judgement)
 })
 
-const checkCall = (state: JudgementState, call: Call): Effect.Effect<Permit | Refusal> =>
+const checkCall = (state: JudgementState, call: Call): Effect.Effect<Permit | Refusal | SuspendedApproval> =>
   Effect.withFiber((fiber) => {
     const target = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
     const planning = isPlanning(state, call, fiber)
@@ -347,7 +350,8 @@ const judgeRequest = Effect.fnUntraced(function* (
     { ...request, concerns, target, offeredRules },
     { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) }
   )
-  return { outcome, by, reason }
+  // A request of a running call is never suspended: the call would run again.
+  return { outcome: outcome === "suspended" ? "timeout" : outcome, by, reason }
 })
 
 /** Creates approvals that decide whether a tool call may run. */

@@ -16,7 +16,7 @@ import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { RunArguments } from "./ApprovalReasons.ts"
 import type { Approver } from "./Approver.ts"
 import type { Service as Permissions } from "./Permissions.ts"
-import type { Choice, Concern, Outcome, Scanner } from "./Question.ts"
+import type { Choice, Concern, Outcome, Scanner } from "./ApprovalRequest.ts"
 
 /** A tool call to be judged. */
 export interface Call {
@@ -81,6 +81,11 @@ export interface Refusal {
   readonly message: string
 }
 
+/** A call whose approval the run has to wait for. The call stays open, and the run ends with the exit `suspended`. */
+export interface SuspendedApproval {
+  readonly _tag: "Suspended"
+}
+
 /** Ways in which approvals are decided. */
 export type Mode = ApprovalsMode
 
@@ -127,7 +132,7 @@ export interface Request {
 /** Decides whether a tool call may run. */
 export interface Service {
   /** Checks one call in the complete order. */
-  readonly check: (call: Call) => Effect.Effect<Permit | Refusal>
+  readonly check: (call: Call) => Effect.Effect<Permit | Refusal | SuspendedApproval>
   /** Asks about concerns regardless of the text of a call; remembered approvals and the mode apply. */
   readonly request: (
     request: Request

@@ -21,7 +21,7 @@ import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { ToolFacts } from "../Annotations.ts"
 import type { ToolContext } from "../ToolContext.ts"
 import type { BoundTool } from "../Toolset.ts"
-import type { Concern } from "./Question.ts"
+import type { Concern } from "./ApprovalRequest.ts"
 
 /** Returns the arguments as one text for comparison and display; `undefined` if JSON cannot express them. */
 export const serializeArguments = (args: ToolArguments): string | undefined => {

@@ -23,7 +23,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Question, type Reply, parseReply } from "./Question.ts"
+import { type Question, type Reply, parseReply } from "./ApprovalRequest.ts"
 
 /** Answers requests for an approval. */
 export interface Approver {

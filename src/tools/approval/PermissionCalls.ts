@@ -23,7 +23,7 @@ import type { ApprovalTarget } from "./ApprovalTarget.ts"
 import * as Permissions from "./Permissions.ts"
 import type { Target } from "./AllowList.ts"
 import * as PermissionRule from "./PermissionRule.ts"
-import type { Concern, OfferedRules, Outcome } from "./Question.ts"
+import type { Concern, OfferedRules, Outcome } from "./ApprovalRequest.ts"
 
 /** Rules that decide about a call. `allowsHost` returns `true` if they allow a host that the call's command reaches. */
 export interface CallJudgement extends Permissions.Judgement {

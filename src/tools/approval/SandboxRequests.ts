@@ -30,7 +30,7 @@ import { CurrentBounds } from "./ApprovalBounds.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import * as InteractiveMode from "./InteractiveMode.ts"
 import { KeepRequest, listFiles } from "./PlantedRequests.ts"
-import type { Concern } from "./Question.ts"
+import type { Concern } from "./ApprovalRequest.ts"
 import * as EgressGate from "../fence/EgressGate.ts"
 import * as RepositorySettings from "../fence/RepositorySettings.ts"
 import { ToolContext } from "../ToolContext.ts"
@@ -157,11 +157,14 @@ export const provideRequests = <A, E, R>(
       })
       return Effect.provideContext(
         Effect.map(checked, (answer) =>
-          answer._tag === "Refusal" ? answer.message : isBypass(answer.by) ? nobodyAsked : undefined
+          answer._tag === "Permit" ? (isBypass(answer.by) ? nobodyAsked : undefined) : readRefusal(answer)
         ),
         services
       )
     }
+    // A running call is never suspended: it would run again.
+    const readRefusal = (answer: Approvals.Refusal | Approvals.SuspendedApproval): string =>
+      answer._tag === "Refusal" ? answer.message : nobodyAsked
     const requestKeep = (files: ReadonlyArray<string>) => {
       const concern = {
         key: `keep ${listFiles(files)}, from which programs run something later, and which a command made`,

@@ -16,7 +16,7 @@
  */
 import * as Effect from "effect/Effect"
 import { CommandEnvironment } from "../../places/CommandEnvironment.ts"
-import type { Concern } from "../approval/Question.ts"
+import type { Concern } from "../approval/ApprovalRequest.ts"
 import { type Command, parseNames } from "../danger/Command.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import * as Toolset from "../Toolset.ts"

@@ -19,7 +19,7 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
-import type { Concern } from "../approval/Question.ts"
+import type { Concern } from "../approval/ApprovalRequest.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 
 /** Keys of programs that git runs when it reads files. An unusual object format changes the layout of the index. */

@@ -25,7 +25,7 @@ import { withoutControls } from "../../base/domain/TextHygiene.ts"
 import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import { ProcessEnvironment } from "../../base/platform/ProcessVariables.ts"
 import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
-import { type Concern, ContentScanner, type Scanner } from "../approval/Question.ts"
+import { type Concern, ContentScanner, type Scanner } from "../approval/ApprovalRequest.ts"
 
 /** Options of the operator. */
 interface Options {

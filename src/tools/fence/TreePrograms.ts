@@ -14,7 +14,7 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
-import type { Concern } from "../approval/Question.ts"
+import type { Concern } from "../approval/ApprovalRequest.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import { describeLaterRun } from "./SensitivePaths.ts"
 

@@ -2,7 +2,7 @@
 // instructions to the model.
 import { assert, describe, it } from "@effect/vitest"
 import * as ToolView from "../../../src/base/domain/ToolView.ts"
-import * as ApprovalFlow from "../../../src/tools/approval/ApprovalFlow.ts"
+import * as RefusalTexts from "../../../src/tools/approval/RefusalTexts.ts"
 
 const command = (exit_code: number, output: string, more: object = {}): string =>
   JSON.stringify({ output, exit_code, error: null, ...more })
@@ -42,12 +42,12 @@ describe("ToolView", () => {
   it("a refusal has no instructions to the model", () => {
     const show = (text: string): string => ToolView.presentResult("terminal", "blocked", text).note
     assert.strictEqual(
-      show(ApprovalFlow.renderRuleDenial("terminal(rm)", "config.yaml")),
+      show(RefusalTexts.renderRuleDenial("terminal(rm)", "config.yaml")),
       "the rule `terminal(rm)` (config.yaml) denies this"
     )
-    assert.strictEqual(show(ApprovalFlow.renderHardlineBlock("deletion of /")), "hardline: deletion of /")
+    assert.strictEqual(show(RefusalTexts.renderHardlineBlock("deletion of /")), "hardline: deletion of /")
     assert.strictEqual(
-      show(ApprovalFlow.renderPlanBlock("terminal", [])),
+      show(RefusalTexts.renderPlanBlock("terminal", [])),
       "plan mode: terminal may change something, and only reading is allowed while you plan"
     )
     assert.strictEqual(

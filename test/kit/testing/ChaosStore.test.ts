@@ -36,15 +36,20 @@ const operations: Readonly<
   Record<Chaos.StoreOperation, (store: Store) => Effect.Effect<unknown, unknown, Scope.Scope>>
 > = {
   acquire: (store) => store.acquire(id),
+  answerQuestions: (store) =>
+    store.answerQuestions(id, [{ questionId: "q", answer: "yes", by: undefined, answeredAt: 1 }]),
   append: (store) => store.append(id, [SessionSamples.makeUserMessage("Hello?")]),
   begin: (store) => store.begin(id, ["c1"]),
   begun: (store) => store.begun(id),
+  closeQuestions: (store) => store.closeQuestions(id, ["c1"], "withdrawn"),
   committed: (store) => store.committed ?? Effect.void,
   continueIn: (store) => store.continueIn(id, next),
   create: (store) => store.create(SessionSamples.makeNewSession("another")),
   end: (store) => store.end(id, "text_response"),
   get: (store) => store.get(id),
   list: (store) => store.list(),
+  listQuestions: (store) => store.listQuestions({ sessionId: id }),
+  listSteps: (store) => store.listSteps(id),
   messages: (store) => store.messages(id),
   newest: (store) => store.newest(id),
   readable: (store) => store.readable(id),
@@ -58,6 +63,8 @@ const operations: Readonly<
   remove: (store) => store.remove(id),
   rename: (store) => store.rename(id, "Title"),
   resolve: (store) => store.resolve("s"),
+  storeStep: (store) => store.storeStep(id, { callId: "c1", name: "paid", value: 1 }),
+  suspend: (store) => store.suspend(id, { questions: [], callIds: [], reason: "suspended" }),
   usageByModel: (store) => store.usageByModel(id)
 }
 const names = [...Chaos.storeWrites, ...Chaos.storeReads]

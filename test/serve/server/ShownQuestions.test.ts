@@ -11,7 +11,7 @@ import type { LiveSession } from "../../../src/serve/host/LiveSession.ts"
 import type { SessionClient } from "../../../src/serve/server/acp/AcpClient.ts"
 import * as AcpQuestions from "../../../src/serve/server/acp/AcpQuestions.ts"
 import * as EventFeed from "../../../src/serve/server/agent/EventFeed.ts"
-import type { Question } from "../../../src/tools/approval/Question.ts"
+import type { Question } from "../../../src/tools/approval/ApprovalRequest.ts"
 
 const long = `echo ${"a".repeat(3_000)}\nrm -rf build`
 

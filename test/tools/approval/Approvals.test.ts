@@ -14,7 +14,7 @@ import * as ApprovalOrder from "../../../src/tools/approval/ApprovalOrder.ts"
 import * as AllowList from "../../../src/tools/approval/AllowList.ts"
 import { makeCallbackApprover, makePendingQueue } from "../../../src/tools/approval/Approver.ts"
 import { InteractiveMode, makeUnattended } from "../../../src/tools/approval/InteractiveMode.ts"
-import type { Question } from "../../../src/tools/approval/Question.ts"
+import type { Question } from "../../../src/tools/approval/ApprovalRequest.ts"
 import { hostile } from "../danger/hostile.ts"
 import { unprefixed } from "./prefixLines.ts"
 
@@ -55,8 +55,8 @@ const scene = Effect.fnUntraced(function* (answers: ReadonlyArray<unknown>, opti
   return { approvals, check, questions, events, told }
 })
 
-const blocked = (result: Approvals.Permit | Approvals.Refusal) =>
-  result._tag === "Refusal" ? result.reason : result.by
+const blocked = (result: Approvals.Permit | Approvals.Refusal | Approvals.SuspendedApproval) =>
+  result._tag === "Refusal" ? result.reason : result._tag === "Suspended" ? "waits" : result.by
 
 describe("Approvals", () => {
   it.effect("asks nothing about what is not dangerous", () =>

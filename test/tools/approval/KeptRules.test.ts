@@ -13,7 +13,7 @@ import { ProcessVariables } from "../../../src/base/platform/ProcessVariables.ts
 import * as Approvals from "../../../src/tools/Approvals.ts"
 import * as ApprovalOrder from "../../../src/tools/approval/ApprovalOrder.ts"
 import type { Approver } from "../../../src/tools/approval/Approver.ts"
-import type { Question, Reply } from "../../../src/tools/approval/Question.ts"
+import type { Question, Reply } from "../../../src/tools/approval/ApprovalRequest.ts"
 import * as Permissions from "../../../src/tools/approval/Permissions.ts"
 import { ToolContext } from "../../../src/tools/ToolContext.ts"
 
@@ -58,7 +58,7 @@ const scene = Effect.gen(function* () {
         context
       )
       return {
-        by: decided._tag === "Permit" ? decided.by : decided.reason,
+        by: decided._tag === "Permit" ? decided.by : decided._tag === "Refusal" ? decided.reason : "waits",
         rules: last.question?.rules,
         isAsked: last.question !== undefined
       }

@@ -12,7 +12,7 @@ import * as Approvals from "../../../src/tools/Approvals.ts"
 import { ApprovalPrompt, makePendingQueue } from "../../../src/tools/approval/Approver.ts"
 import { ApprovalJudge } from "../../../src/tools/approval/ApprovalJudge.ts"
 import { AllowList } from "../../../src/tools/approval/AllowList.ts"
-import type { Choice, Question } from "../../../src/tools/approval/Question.ts"
+import type { Choice, Question } from "../../../src/tools/approval/ApprovalRequest.ts"
 
 const hooks = Layer.effect(Hooks, makeHooks())
 
@@ -26,7 +26,8 @@ const silent = Layer.succeed(ApprovalPrompt, { ask: () => Effect.never })
 
 const judge = Layer.succeed(ApprovalJudge, { judge: () => Effect.succeed("approve" as const) })
 
-const outcome = (result: Approvals.Permit | Approvals.Refusal) => (result._tag === "Permit" ? result.by : result.reason)
+const outcome = (result: Approvals.Permit | Approvals.Refusal | Approvals.SuspendedApproval) =>
+  result._tag === "Permit" ? result.by : result._tag === "Refusal" ? result.reason : "waits"
 
 const check = (command: string) =>
   Approvals.Approvals.use((approvals) => Effect.map(approvals.check({ tool: "terminal", args: { command } }), outcome))

@@ -5,7 +5,7 @@ import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tools/Approvals.ts"
 import * as ApprovalOrder from "../../../src/tools/approval/ApprovalOrder.ts"
 import { makeCallbackApprover } from "../../../src/tools/approval/Approver.ts"
-import type { Question } from "../../../src/tools/approval/Question.ts"
+import type { Question } from "../../../src/tools/approval/ApprovalRequest.ts"
 
 /**
  * Judges a call whose questions are answered with one word; returns its end, its questions and the commands that hooks

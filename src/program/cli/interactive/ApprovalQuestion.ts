@@ -5,7 +5,13 @@
  * Source: `hermes-product.md` §1.10.
  */
 import type { Target } from "../../../tools/approval/AllowList.ts"
-import { type Choice, nameTarget, type Question, type Reply, showLine } from "../../../tools/approval/Question.ts"
+import {
+  type Choice,
+  nameTarget,
+  type Question,
+  type Reply,
+  showLine
+} from "../../../tools/approval/ApprovalRequest.ts"
 
 const describeTarget = (target: Target, command: string): string => {
   const shown = nameTarget(target, command)

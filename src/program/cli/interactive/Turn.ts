@@ -30,6 +30,8 @@ const describeRemedy = (exit: RunResult["exit"]): string => {
       return "Rephrase the prompt."
     case "guardrail_halt":
       return "Type how to continue."
+    case "suspended":
+      return "Answer its questions, or type a message to withdraw them."
     default:
       return 'Type "continue" to continue.'
   }

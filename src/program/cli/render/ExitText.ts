@@ -35,5 +35,7 @@ export const describeCause = ({ exit, limit, steps }: EndedRun): string | undefi
       return "the provider's content filter ended the answer"
     case "guardrail_halt":
       return "stopped by a guardrail"
+    case "suspended":
+      return "waiting for an answer"
   }
 }

@@ -282,6 +282,7 @@ const toUpdates = (state: TurnState, event: RunEvent): ReadonlyArray<SessionUpda
     case "Heartbeat":
     case "StepFinished":
     case "ValueDelta":
+    case "QuestionAsked":
       return []
     default:
       return toTextUpdates(state, event)

@@ -11,7 +11,7 @@
  * characters in a line of text lead to a question, because the text that the process reads is not known then.
  */
 import * as Effect from "effect/Effect"
-import type { Concern } from "../../approval/Question.ts"
+import type { Concern } from "../../approval/ApprovalRequest.ts"
 import * as Danger from "../../danger/Danger.ts"
 import { readCode } from "../../danger/EmbeddedCommands.ts"
 import { databases } from "../../danger/rules/LossRules.ts"

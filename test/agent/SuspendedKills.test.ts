@@ -1,0 +1,207 @@
+// Runs that wait, killed at any moment, continued in fresh processes and answered in any order, late and twice: what has
+// an effect outside happens once, and never without its answer. `HERMES_TEST_KILLS` says how many runs of each kind.
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { existsSync, readFileSync } from "node:fs"
+import * as Conversation from "../../src/base/domain/Conversation.ts"
+import { SessionId } from "../../src/base/domain/Ids.ts"
+import type { Answer, Question } from "../../src/base/domain/Question.ts"
+import * as SessionStore from "../../src/store/SessionStore.ts"
+import { missing, type Server, startServer } from "../support/postgresServer.ts"
+import { runScript } from "../support/runScript.ts"
+import { type Action, perform, planCalls, random, sessionId, type Store } from "../support/suspendedWorld.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+const trials = Number(process.env["HERMES_TEST_KILLS"] ?? 3)
+const seed = Number(process.env["HERMES_TEST_SEED"] ?? Date.now() % 100_000)
+
+/** Performs an action, killed after some lines of its output if `kill` is given. Returns its end; "killed" without one. */
+type Perform = (action: Action, kill: number | undefined) => Effect.Effect<string>
+
+interface Place {
+  readonly store: Store
+  readonly perform: Perform
+  readonly effects: () => ReadonlyArray<string>
+}
+
+/** The answers that were accepted, by question. */
+type Decisions = Map<string, { readonly question: Question; readonly answer: unknown }>
+
+const decide = (next: () => number, question: Question): unknown =>
+  question.kind === "form" ? Math.floor(next() * 100) : { choice: next() < 0.6 ? "once" : "deny" }
+
+const isYes = (answer: unknown): boolean => JSON.stringify(answer).includes("once")
+
+/** Whether a person approved the effect of a call. */
+const isApproved = (decisions: Decisions, key: string): boolean =>
+  Array.from(decisions.values()).some(
+    ({ answer, question }) => question.kind === "approval" && JSON.stringify(question).includes(key) && isYes(answer)
+  )
+
+const checkEffects = Effect.fnUntraced(function* ({ effects, store }: Place, own: number, decisions: Decisions) {
+  const messages = yield* Effect.provide(
+    SessionStore.SessionStore.use((service) => service.messages(SessionId.make(sessionId))),
+    store,
+    { local: true }
+  )
+  assert.deepStrictEqual(Conversation.listOpenCalls(messages), [])
+  const told = Conversation.closeOpenCalls(messages).flatMap((message) =>
+    message.role === "tool"
+      ? message.content.flatMap((part) => (part.type === "tool-result" ? [String(part.result)] : []))
+      : []
+  )
+  const calls = planCalls(own).flat()
+  assert.strictEqual(told.length, calls.length)
+  const count = (line: string): number => effects().filter((one) => one === line).length
+  calls.forEach(({ key, name }, index) => {
+    const result = told[index] ?? ""
+    const [done, invoices] = [count(`${name} ${key}`), count(`invoice ${key}`)]
+    assert.isAtMost(done, 1, `${name} ${key} happened twice`)
+    assert.isAtMost(invoices, 1, `invoice ${key} happened twice`)
+    if (/^(?:deleted|noted|paid)/u.test(result)) assert.strictEqual(done, 1, result)
+    else if (!result.startsWith("Interrupted while")) assert.strictEqual(done, 0, result)
+    if (/paid/u.test(result)) assert.strictEqual(invoices, 1, result)
+    if (done === 1 && (name === "delete" || name === "pay"))
+      assert.isTrue(isApproved(decisions, key), `${name} ${key} without an approval`)
+  })
+})
+
+/** Whether the last answer is stored: a process may have been killed before it stored the end of its run. */
+const isAnswered = ({ store }: Place) =>
+  Effect.provide(
+    SessionStore.SessionStore.use((service) =>
+      Effect.map(service.messages(SessionId.make(sessionId)), (messages) => {
+        const last = messages.at(-1)
+        return last?.role === "assistant" && Conversation.listToolCalls(last).length === 0
+      })
+    ),
+    store,
+    { local: true }
+  )
+
+/** One run from its prompt to its end, with kills, and with answers in any order, late and twice. */
+const trial = Effect.fnUntraced(function* (place: Place, own: number) {
+  const next = random(own * 7 + 1)
+  const decisions: Decisions = new Map()
+  const act = (answers: ReadonlyArray<Answer> | undefined, mayKill: boolean) =>
+    place.perform(
+      { seed: own, streamed: next() < 0.5, ...(answers === undefined ? {} : { answers }) },
+      mayKill && next() < 0.5 ? 1 + Math.floor(next() * 4) : undefined
+    )
+  const listOpen = Effect.provide(
+    SessionStore.SessionStore.use((service) => service.listQuestions({ sessionId: SessionId.make(sessionId) })),
+    place.store,
+    { local: true }
+  )
+  let end = yield* act(undefined, true)
+  for (let round = 0; end !== "text_response" && !(yield* isAnswered(place)); round++) {
+    assert.isBelow(round, 40, `no end: ${end}`)
+    const open = (yield* listOpen).map(({ question }) => question)
+    const [decided] = Array.from(decisions.keys())
+    if (decided !== undefined && next() < 0.2)
+      // The call of an answered question may have been killed, which withdraws the question.
+      assert.include(
+        ["QuestionAnswered", "QuestionClosed"],
+        yield* act([{ questionId: decided, answer: { choice: "once" } }], false)
+      )
+    if (next() < 0.1) assert.strictEqual(yield* act([{ questionId: "q_none", answer: 1 }], false), "QuestionUnknown")
+    const [invalid] = open
+    if (invalid !== undefined && next() < 0.2)
+      assert.strictEqual(yield* act([{ questionId: invalid.id, answer: "maybe" }], false), "AnswerInvalid")
+    const chosen = open.filter(() => next() < 0.6).toSorted(() => next() - 0.5)
+    const answers = chosen.map((question) => ({ questionId: question.id, answer: decide(next, question), by: "Ada" }))
+    end = yield* act(answers, round < 20)
+    const left = new Set((yield* listOpen).map(({ question }) => question.id))
+    chosen.forEach((question, index) => {
+      // A killed process may not have stored them.
+      if (!left.has(question.id)) decisions.set(question.id, { question, answer: answers[index]?.answer })
+    })
+  }
+  yield* checkEffects(place, own, decisions)
+})
+
+/** A place whose actions run in processes. */
+const inProcesses = (kind: "sqlite" | "postgres", where: string, traces: string, store: Store): Place => ({
+  store,
+  effects: () => (existsSync(traces) ? readFileSync(traces, "utf8").split("\n") : []),
+  perform: (action, kill) => {
+    let seen = 0
+    return Effect.map(
+      runScript("suspendedRun.ts", [kind, where, traces, JSON.stringify(action)], (_, child) => {
+        if (++seen === kill) child.kill("SIGKILL")
+      }),
+      ({ code, errors, lines, signal }) => {
+        if (signal !== null) return "killed"
+        assert.strictEqual(code, 0, errors)
+        return lines.at(-1)?.replace("end ", "") ?? ""
+      }
+    )
+  }
+})
+
+/** A place whose actions run here, and are interrupted as if they were killed. */
+const inMemory = Effect.gen(function* () {
+  const store = Layer.succeedContext(yield* Layer.build(SessionStore.layerMemory))
+  const effects: Array<string> = []
+  const place: Place = {
+    store,
+    effects: () => effects,
+    perform: (action, kill) =>
+      Effect.gen(function* () {
+        let seen = 0
+        const trace = (line: string) =>
+          Effect.suspend(() => {
+            effects.push(line)
+            if (++seen === kill) fiber.interruptUnsafe()
+            return Effect.sleep(1)
+          })
+        const fiber = yield* Effect.forkDetach(perform(store, trace, action))
+        const exit = yield* Fiber.await(fiber)
+        return Exit.isSuccess(exit) ? exit.value : "killed"
+      })
+  }
+  return place
+})
+
+describe(`runs that wait and are killed (seed ${seed})`, () => {
+  for (let index = 0; index < trials * 4; index++) {
+    it.live(`in memory ${index}`, () => Effect.flatMap(inMemory, (place) => trial(place, seed + index)))
+  }
+  for (let index = 0; index < trials; index++) {
+    it.live(
+      `in SQLite ${index}`,
+      () =>
+        Effect.gen(function* () {
+          const directory = yield* temporaryDirectory
+          const path = `${directory}/state.db`
+          const store = SessionStore.layerSqlite({ path })
+          yield* trial(inProcesses("sqlite", path, `${directory}/traces`, store), seed + 100 + index)
+        }),
+      240_000
+    )
+  }
+  describe.skipIf(missing !== undefined)("over a server", () => {
+    let server: Server
+    beforeAll(async () => {
+      server = await startServer()
+    })
+    afterAll(() => server.remove())
+    for (let index = 0; index < trials; index++) {
+      it.live(
+        `in Postgres ${index}`,
+        () =>
+          Effect.gen(function* () {
+            const directory = yield* temporaryDirectory
+            const url = server.url(`k${index}`)
+            const store = SessionStore.layerPostgres({ url: Redacted.make(url), connections: 3 })
+            yield* trial(inProcesses("postgres", url, `${directory}/traces`, store), seed + 200 + index)
+          }),
+        240_000
+      )
+    }
+  })
+})
