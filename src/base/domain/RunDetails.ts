@@ -17,6 +17,7 @@
  * import * as Tool from "effect/ai/Tool"
  * import * as Toolkit from "effect/ai/Toolkit"
  * import { Agent, Runtime, Scripted, Toolset } from "hermes-effect"
+ * import type { RunDetails } from "hermes-effect/agent"
  *
  * const Double = Tool.make("double", { parameters: Schema.Struct({ n: Schema.Finite }), success: Schema.Finite })
  * const toolkit = Toolkit.make(Double)
@@ -30,7 +31,7 @@
  *   Effect.provide(Runtime.layer({ provider: model, tools: [maths] }))
  * )
  *
- * const { calls } = await Effect.runPromise(program)
+ * const { calls }: RunDetails.RunDetails = await Effect.runPromise(program)
  * console.log(calls.map(({ name, params, result }) => [name, params, result]))
  * // => [ [ 'double', { n: 21 }, 42 ] ]
  * ```

@@ -4,7 +4,7 @@
  * **Details**
  *
  * A tool with {@link ToolContent} as its success schema, or a tool function without a schema, returns content made by
- * {@link joinContent}, {@link fromImage} or {@link fromFile}. The model receives its parts in the form that its provider has for them.
+ * {@link joinContent}, {@link fromImage} or {@link fromFile}. The model receives its parts in the form of its provider.
  * Every other reader (listeners, exporters, the events and the result of the run) receives a text, in which each image
  * and file is described by its type and size.
  *
@@ -31,8 +31,7 @@
  * })
  * export const toolset = Toolset.make("screen", toolkit, handlers)
  *
- * console.log(ToolContent.toText(ToolContent.joinContent("The screen:", ToolContent.fromImage(png))))
- * // => The screen:
+ * console.log(ToolContent.toText(ToolContent.joinContent(ToolContent.fromImage(png))))
  * // => [image/png, 4 bytes]
  * ```
  */

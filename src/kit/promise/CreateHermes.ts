@@ -463,8 +463,8 @@ export const createHermes: {
     options: HermesOptions<Context, Output>
   ): Hermes<Context, Output>
 } = <Context>(options: HermesOptions<Context>): Hermes<Context, never, never> =>
-  // A runtime whose functions read a context is only run with one, by its type. A run with a schema ends in a value that
-  // the schema checked, and all its calls are calls of its tools.
+  // By its type, a runtime whose functions read a context is only run with one. A run with a schema ends in a value
+  // that the schema checked, and all its calls are calls of its tools.
   Options.readPlainly("ConfigError", "the options", () => makeFromOptions(options)) as Hermes<Context, never, never>
 
 const makeFromOptions = <Context>(options: HermesOptions<Context>): Hermes => {

@@ -51,8 +51,8 @@ export type CallsOf<Tools extends ReadonlyArray<unknown>> =
   RunCall extends CallOfEntry<Tools[number]> ? RunCall : CallOfEntry<Tools[number]>
 
 /**
- * Options of a runtime. `Context` is the part of a run's `context` that its functions read, `Schema` is the output of its
- * runs, and `Tools` are its tools.
+ * Options of a runtime. `Context` is the part of a run's `context` that its functions read, `Schema` is the output of
+ * its runs, and `Tools` are its tools.
  */
 export interface HermesOptions<
   Context = unknown,

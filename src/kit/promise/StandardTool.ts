@@ -81,8 +81,8 @@ export interface ToolOptions<
 }
 
 /**
- * A tool for a runtime, created by {@link tool}. `Context` is the part of a run's `context` that it reads, and `Call` is
- * the type of its calls in the result of a run.
+ * A tool for a runtime, created by {@link tool}. `Context` is the part of a run's `context` that it reads, and `Call`
+ * is the type of its calls in the result of a run.
  */
 export interface HermesTool<in Context = unknown, out Call extends RunCall = RunCall> {
   readonly toolset: Toolset.Toolset

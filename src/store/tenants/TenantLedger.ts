@@ -5,7 +5,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { type Service, TenantLedger } from "hermes-effect/tenants"
+ * import { TenantLedger } from "hermes-effect/tenants"
  *
  * const program = TenantLedger.TenantLedger.use((ledger) => ledger.balance("acme"))
  *
