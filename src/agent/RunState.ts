@@ -218,4 +218,10 @@ export const addRunDetails = (
   { conversation: { ends, messages, start, unstored }, steps }: RunState,
   result: RunResult
 ): RunResult & RunDetails.RunDetails =>
-  RunDetails.addDetails(result, { messages: messages.slice(start), ends, unstored, stepUsage: steps.usage })
+  RunDetails.addDetails(result, {
+    messages: messages.slice(start),
+    ends,
+    unstored,
+    stepUsage: steps.usage,
+    sources: steps.sources
+  })

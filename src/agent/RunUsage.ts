@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
-import type { ModelCall, ModelResponse } from "../base/domain/ModelCall.ts"
+import type { AnswerSource, ModelCall, ModelResponse } from "../base/domain/ModelCall.ts"
 import type { RouteInfo } from "../base/domain/Route.ts"
 import type { StepUsage } from "../base/domain/RunDetails.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
@@ -32,6 +32,8 @@ export interface RunSteps {
   readonly lastUse: Map<string, number>
   /** Usage of each answer. */
   readonly usage: Array<StepUsage>
+  /** Sources that the answers cite. */
+  readonly sources: Array<AnswerSource>
 }
 
 /** Questions to the model: one for each step, and one for each request for a summary. */
@@ -77,7 +79,8 @@ export const makeSteps = (): RunSteps => ({
   answerText: "",
   forced: 0,
   lastUse: new Map(),
-  usage: []
+  usage: [],
+  sources: []
 })
 
 /** Creates the question state of a run that asks this route first. */
@@ -319,5 +322,6 @@ export const recordAnswer = (
   const { model, provider } = route
   const { finishReason } = response
   run.steps.usage.push({ step: run.steps.count, provider, model, usage, cost: Cost.toSpent(cost), finishReason })
+  if (response.sources !== undefined) run.steps.sources.push(...response.sources)
   return recordPayment(run, { route, usage, cost })
 }

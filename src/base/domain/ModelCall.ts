@@ -181,11 +181,24 @@ export type StreamPart =
   | Response.ResponseMetadataPart
   | Response.FinishPart
 
+/** A source that an answer cites: a page, or a document by its title, its id, or its place in the request. */
+export type AnswerSource =
+  | { readonly type: "url"; readonly url: string; readonly title: string | undefined }
+  | {
+      readonly type: "document"
+      readonly title: string | undefined
+      readonly id: string | undefined
+      /** Place among the documents of the request, from 0. */
+      readonly index: number | undefined
+    }
+
 /** A whole answer. */
 export interface ModelResponse {
   readonly parts: ReadonlyArray<ContentPart>
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
+  /** Sources that the answer cites; absent if it cites none. */
+  readonly sources?: ReadonlyArray<AnswerSource> | undefined
   /** Cost of the answer in US dollars, as reported by the API; absent if the API reports no cost. */
   readonly reportedCost?: number | undefined
   /** The model that answered, as the API names it. */
@@ -232,6 +245,7 @@ export const withParts = (
   parts,
   finishReason,
   usage: response.usage,
+  ...(response.sources === undefined ? {} : { sources: response.sources }),
   model: response.model,
   id: response.id,
   get raw() {

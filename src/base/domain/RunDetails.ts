@@ -1,6 +1,6 @@
 /**
- * The details of a finished run: its tool calls, its messages, the files that the model produced, and the usage of each
- * step.
+ * The details of a finished run: its tool calls, its messages, the files that the model produced, the sources that it
+ * cites, and the usage of each step.
  *
  * **Details**
  *
@@ -41,6 +41,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import type { Spent } from "./Cost.ts"
 import * as Json from "./Json.ts"
+import type { AnswerSource } from "./ModelCall.ts"
 import type { RunResult, ToolStatus } from "./RunEvent.ts"
 import type { ToolContent } from "./ToolContent.ts"
 import type { Usage } from "./Usage.ts"
@@ -133,6 +134,8 @@ export interface RunDetails<out Call = RunCall> {
   readonly messages: ReadonlyArray<Prompt.Message>
   /** Files that the model produced in its answers. */
   readonly files: ReadonlyArray<AnswerFile>
+  /** Pages and documents that the answers cite, each once. */
+  readonly sources: ReadonlyArray<AnswerSource>
   /** Usage, cost and finish reason of each answer, without side tasks and child agents. */
   readonly stepUsage: ReadonlyArray<StepUsage>
 }
@@ -155,7 +158,12 @@ export interface RunParts {
   /** Ends of the calls, by their result. */
   readonly ends: ReadonlyMap<Prompt.Message, CallEnd>
   readonly stepUsage: ReadonlyArray<StepUsage>
+  /** Sources of all answers, in their order. */
+  readonly sources: ReadonlyArray<AnswerSource>
 }
+
+const listSources = ({ sources }: RunParts): ReadonlyArray<AnswerSource> =>
+  Array.from(new Map(sources.map((source) => [JSON.stringify(source), source])).values())
 
 const listMessages = ({ messages, unstored }: RunParts): ReadonlyArray<Prompt.Message> =>
   unstored.size === 0
@@ -229,6 +237,7 @@ export const addDetails = <Result extends RunResult>(result: Result, run: RunPar
     calls: makeProperty(() => listCalls(run)),
     messages: makeProperty(() => listMessages(run)),
     files: makeProperty(() => listFiles(run)),
+    sources: makeProperty(() => listSources(run)),
     stepUsage: makeProperty(() => run.stepUsage)
   })
   // The properties were defined above.

@@ -32,6 +32,7 @@ import { Deadlines } from "../../base/platform/Deadlines.ts"
 import type { ReceivedAnswer } from "../../base/platform/ModelTransport.ts"
 import type { Service } from "./Provider.ts"
 import * as SseReader from "./SseReader.ts"
+import * as AnswerSources from "./AnswerSources.ts"
 import * as SdkError from "./SdkError.ts"
 import type * as StreamMachine from "./StreamMachine.ts"
 
@@ -116,7 +117,7 @@ export const collectParts = (onPart: OnPart | undefined): PartCollector => {
  * the original parts.
  */
 export const makeStreamedResponse = (
-  machine: Pick<StreamMachine.StreamMachine, "failure" | "body">,
+  machine: Pick<StreamMachine.StreamMachine, "failure" | "body" | "sources">,
   { seen, sent }: PartCollector
 ): Effect.Effect<ModelResponse, AiError.AiError> => {
   const failure = machine.failure()
@@ -127,6 +128,7 @@ export const makeStreamedResponse = (
     parts,
     finishReason,
     usage,
+    ...AnswerSources.toMember(machine.sources?.() ?? []),
     ...(reportedCost === undefined ? {} : { reportedCost }),
     model,
     id,

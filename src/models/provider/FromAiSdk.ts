@@ -62,6 +62,7 @@ import * as Layer from "effect/Layer"
 import * as AiError from "effect/ai/AiError"
 import * as Json from "../../base/domain/Json.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
+import * as AnswerSources from "./AnswerSources.ts"
 import * as AiSdkAnswer from "./aisdk/AiSdkAnswer.ts"
 import * as AiSdkFailure from "./aisdk/AiSdkFailure.ts"
 import * as AiSdkPrompt from "./aisdk/AiSdkPrompt.ts"
@@ -189,6 +190,7 @@ const makeProvider = (model: LanguageModelV4): Service => {
     yield* reportHeaders(response?.headers, execution)
     const heard = Exchange.collectParts(execution.onPart)
     const getPieces = AiSdkAnswer.makePieces()
+    const sources = AnswerSources.makeList()
     const reader = stream.getReader()
     const takePart = Effect.fnUntraced(function* (
       part: LanguageModelV4StreamPart
@@ -197,6 +199,7 @@ const makeProvider = (model: LanguageModelV4): Service => {
       if (part.type === "error") return yield* failCall(part.error, executing)
       if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason))
         return yield* SdkError.makeCutStreamError(executing)
+      if (part.type === "source") sources.add([part])
       const pieces = getPieces(part)
       if (pieces.length > 0) yield* heard.add(pieces)
     })
@@ -215,7 +218,8 @@ const makeProvider = (model: LanguageModelV4): Service => {
     )
     const answer = heard.sent.result()
     if (!answer.finished && heard.sent.overflow() === undefined) return yield* SdkError.makeCutStreamError(executing)
-    return LanguageModelWire.makeResponse(heard.seen().result(), answer)
+    const seen = { ...heard.seen().result(), ...AnswerSources.toMember(sources.list()) }
+    return LanguageModelWire.makeResponse(seen, answer)
   })
 
   return {

@@ -250,12 +250,13 @@ export const encodeAnswer = (answer: BareAnswer): Array<Response.PartEncoded> =>
  * original parts, `sent`.
  */
 export const makeResponse = (seen: BareAnswer, sent: BareAnswer = seen): ModelResponse => {
-  const { finishReason, id, model, parts, usage } = seen
+  const { finishReason, id, model, parts, sources, usage } = seen
   let raw: unknown
   return {
     parts,
     finishReason,
     usage,
+    ...(sources === undefined ? {} : { sources }),
     model,
     id,
     get raw() {

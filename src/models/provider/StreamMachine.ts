@@ -1,6 +1,6 @@
 /** Interface shared by the readers of streamed answers: a state machine that converts events to parts. */
 import type * as AiError from "effect/ai/AiError"
-import type { ContentPart, StreamPart } from "../../base/domain/ModelCall.ts"
+import type { AnswerSource, ContentPart, StreamPart } from "../../base/domain/ModelCall.ts"
 import type { SseEvent } from "./SseReader.ts"
 
 /** Converts the events of a stream to parts. */
@@ -17,6 +17,8 @@ export interface StreamMachine {
    * only the end of the body ends the stream.
    */
   readonly over?: () => boolean
+  /** Returns the sources that the answer has cited so far. Omitted by protocols without sources. */
+  readonly sources?: () => ReadonlyArray<AnswerSource>
   /** Returns the failure of the stream, or `undefined`. The parts before the failure have already been returned. */
   readonly failure: () => AiError.AiError | undefined
   /**

@@ -19,6 +19,7 @@ import {
   makeTextDelta
 } from "../../../base/domain/ModelCall.ts"
 import { toCount, toResponse } from "../../../base/domain/Usage.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 
 /** Converts provider metadata to the type of `effect/ai`. Both are JSON objects keyed by provider name. */
 const toMetadata = (
@@ -86,7 +87,7 @@ const toCallPart = ({
     ...toMetadata(providerMetadata)
   })
 
-/** Converts the parts of an answer; sources, and the activity of the provider's own tools, are omitted. */
+/** Converts the parts of an answer; the activity of the provider's own tools is omitted. */
 const toContentParts = (part: LanguageModelV4Content): ReadonlyArray<ContentPart> => {
   switch (part.type) {
     case "text":
@@ -111,6 +112,7 @@ export const toModelAnswer = ({
   parts: content.flatMap(toContentParts),
   finishReason: finishes[finishReason.unified],
   usage: toUsage(usage),
+  ...AnswerSources.readMember(content.filter(({ type }) => type === "source")),
   model: response?.modelId,
   id: response?.id
 })

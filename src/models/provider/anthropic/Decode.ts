@@ -21,6 +21,7 @@ import type * as Schema from "effect/Schema"
 import * as Json from "../../../base/domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../../base/domain/ModelCall.ts"
 import { toCount, toResponse } from "../../../base/domain/Usage.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
 import * as SdkError from "../SdkError.ts"
 import * as Endpoint from "./Endpoint.ts"
@@ -141,6 +142,7 @@ export const decode = (
       content,
       stopReason: body["stop_reason"],
       usage: decodeUsage(body["usage"]),
+      ...AnswerSources.readMember(...content.map((block) => Json.readFields(block)["citations"])),
       model: Json.readWord(body["model"]) || undefined,
       id: Json.readWord(body["id"]) || undefined,
       raw

@@ -14,6 +14,7 @@ import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Json from "../../../base/domain/Json.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
 import * as SdkError from "../SdkError.ts"
 import type * as StreamMachine from "../StreamMachine.ts"
@@ -68,6 +69,8 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
     }
   }
 
+  const sources = AnswerSources.makeList()
+
   const applyDelta = (index: number, change: Json.Fields): void => {
     switch (change["type"]) {
       case "text_delta":
@@ -81,6 +84,9 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
         blocks.addThought(index, Json.readWord(change["thinking"]))
         break
       }
+      case "citations_delta":
+        sources.add([change["citation"]])
+        break
       case "input_json_delta":
         blocks.addInput(index, Json.readWord(change["partial_json"]))
         break
@@ -149,6 +155,7 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
       else finishAnswer()
       return blocks.take()
     },
+    sources: sources.list,
     failure: () => failure,
     body: (parts) => Decode.encode({ parts, id, model, stopReason, stopSequence, usage }, names)
   }

@@ -17,6 +17,7 @@ import type * as Response from "effect/ai/Response"
 import * as Json from "../../../base/domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../../base/domain/ModelCall.ts"
 import { toResponse } from "../../../base/domain/Usage.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
 import * as SdkError from "../SdkError.ts"
 
@@ -64,6 +65,10 @@ export const chooseCallId = (id: unknown, index: number): string => Json.readWor
 
 const decodeBlock = (block: Json.Fields, index: number): ReadonlyArray<ContentPart> => {
   if (typeof block["text"] === "string") return BlockAnswers.makeText(block["text"])
+  if (Json.isFields(block["citationsContent"])) {
+    const texts = Json.readItems(block["citationsContent"]["content"])
+    return BlockAnswers.makeText(texts.map((one) => Json.readWord(Json.readFields(one)["text"])).join(""))
+  }
   if (Json.isFields(block["reasoningContent"])) {
     const { reasoningText, redactedContent } = block["reasoningContent"]
     const readable = Json.readFields(reasoningText)
@@ -109,6 +114,9 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
       content,
       stopReason: body["stopReason"],
       usage: decodeUsage(body["usage"]),
+      ...AnswerSources.readMember(
+        ...content.map((block) => Json.readFields(Json.readFields(block)["citationsContent"])["citations"])
+      ),
       model: context.model,
       id: Json.readWord(Json.readFields(body["$metadata"])["requestId"]) || undefined,
       raw

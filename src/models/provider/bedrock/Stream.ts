@@ -18,6 +18,7 @@ import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Json from "../../../base/domain/Json.ts"
 import type { StreamPart } from "../../../base/domain/ModelCall.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
 import * as SdkError from "../SdkError.ts"
 import type * as StreamMachine from "../StreamMachine.ts"
@@ -106,11 +107,14 @@ export const make = (context: SdkError.Context, requestId: string | undefined): 
     blocks.openCall(index, Decode.chooseCallId(toolUseId, index), Json.readWord(name), undefined)
   }
 
+  const sources = AnswerSources.makeList()
+
   const applyDelta = (index: number, change: Json.Fields): void => {
     if (typeof change["text"] === "string") {
       if (!blocks.isOpen(index)) blocks.openText(index)
       blocks.addText(index, change["text"])
-    } else if (Json.isFields(change["reasoningContent"])) addReasoning(index, change["reasoningContent"])
+    } else if (Json.isFields(change["citation"])) sources.add([change["citation"]])
+    else if (Json.isFields(change["reasoningContent"])) addReasoning(index, change["reasoningContent"])
     else if (Json.isFields(change["toolUse"])) blocks.addInput(index, Json.readWord(change["toolUse"]["input"]))
   }
 
@@ -143,6 +147,7 @@ export const make = (context: SdkError.Context, requestId: string | undefined): 
       else finishAnswer()
       return blocks.take()
     },
+    sources: sources.list,
     failure: () => failure,
     body: (parts) => Decode.encode({ parts, stopReason, usage, requestId })
   }

@@ -17,6 +17,7 @@ import * as Response from "effect/ai/Response"
 import * as Json from "../../../base/domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../../base/domain/ModelCall.ts"
 import { toCount, toResponse } from "../../../base/domain/Usage.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 import * as SdkError from "../SdkError.ts"
 import * as ThinkTags from "../ThinkTags.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
@@ -283,6 +284,7 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
     parts,
     finishReason: readFinishReason(choice, message, parts),
     usage: decodeUsage(body["usage"]),
+    ...AnswerSources.readMember(message["annotations"], body["citations"]),
     ...(reportedCost === undefined ? {} : { reportedCost }),
     model: Json.readString(body["model"]),
     id: Json.readString(body["id"]),

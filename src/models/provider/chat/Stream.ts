@@ -25,6 +25,7 @@ import type * as Schema from "effect/Schema"
 import * as Assembler from "../../../base/domain/Assembler.ts"
 import * as Json from "../../../base/domain/Json.ts"
 import { makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta } from "../../../base/domain/ModelCall.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
 import * as ThinkTags from "../ThinkTags.ts"
@@ -294,7 +295,10 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     }
   }
 
+  const sources = AnswerSources.makeList()
+
   const readDelta = (delta: Json.Fields): void => {
+    sources.add(delta["annotations"])
     readReasoning(delta)
     readContent(delta["content"])
     const refusal = Json.readString(delta["refusal"]) ?? ""
@@ -327,6 +331,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   }
 
   const readChunk = (chunk: Json.Fields): AiError.AiError | undefined => {
+    sources.add(chunk["citations"])
     const choice = Json.readFields(Json.readItems(chunk["choices"])[0])
     const error = chunk["error"] ?? choice["error"]
     if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
@@ -402,6 +407,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       )
       return flushParts()
     },
+    sources: sources.list,
     failure: () => failure,
     body: (parts) =>
       Decode.encode(parts, {

@@ -27,6 +27,7 @@ import * as Response from "effect/ai/Response"
 import * as Json from "../../../base/domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../../base/domain/ModelCall.ts"
 import { toCount, toResponse } from "../../../base/domain/Usage.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 import * as SdkError from "../SdkError.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
 
@@ -220,6 +221,7 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
     parts,
     finishReason: chooseFinishReason(body, parts, false),
     usage: decodeUsage(body["usage"]),
+    ...AnswerSources.readMember(AnswerSources.listAnnotations(output)),
     model: Json.readString(body["model"]),
     id: Json.readString(body["id"]),
     raw: body

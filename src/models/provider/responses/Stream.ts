@@ -25,6 +25,7 @@ import {
   type StreamPart,
   makeTextDelta
 } from "../../../base/domain/ModelCall.ts"
+import * as AnswerSources from "../AnswerSources.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
@@ -320,6 +321,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       return flushParts()
     },
     over: () => response !== undefined,
+    sources: () => AnswerSources.readMember(AnswerSources.listAnnotations(selectOutput([]))).sources ?? [],
     failure: () => failure,
     body: (parts) => ({ ...response, output: selectOutput(parts) })
   }
