@@ -12,7 +12,7 @@ import * as SettingSources from "./SettingSources.ts"
 /** Places that decide the route of the main model. */
 const provider: ReadonlyArray<string> = ["model", "provider"]
 const model: ReadonlyArray<string> = ["model", "default"]
-const address: ReadonlyArray<string> = ["model", "base_url"]
+const others = ["base_url", "api_key", "key_env", "api_key_env", "api_mode"]
 
 const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === ""
 
@@ -22,7 +22,7 @@ const isOpen = (tree: unknown): boolean => {
   return (
     (isAbsent(named) || (typeof named === "string" && named.trim().toLowerCase() === "auto")) &&
     isAbsent(Tree.get(tree, model)) &&
-    isAbsent(Tree.get(tree, address))
+    others.every((name) => isAbsent(Tree.get(tree, ["model", name])))
   )
 }
 

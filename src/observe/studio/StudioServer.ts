@@ -187,7 +187,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
           const session = yield* getSession(world, summary.id)
           if (format === "jsonl") {
             const stored = yield* store.get(session.id)
-            return Option.isSome(stored) ? yield* SessionExport.readSession(stored.value) : undefined
+            return Option.isSome(stored) ? yield* SessionExport.readWithRecord(stored.value) : undefined
           }
           const tree = yield* StoredRuns.read(session)
           return format === "atif"

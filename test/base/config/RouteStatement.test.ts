@@ -6,7 +6,7 @@ import * as SettingSources from "../../../src/base/config/SettingSources.ts"
 import * as RouteStatement from "../../../src/base/config/RouteStatement.ts"
 
 const keys = ["apiKey", "keyEnv", "apiKeyEnv"] as const
-const ofAddress = [...keys, "apiMode", "maxTokens", "contextLength", "ollamaNumCtx"] as const
+const ofAddress = [...keys, "apiMode", "maxTokens", "contextLength", "ollamaNumCtx", "price"] as const
 const ofProvider = ["baseUrl", ...ofAddress] as const
 
 const a = "http://127.0.0.1:1/v1"

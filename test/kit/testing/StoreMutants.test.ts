@@ -79,6 +79,31 @@ const stores: ReadonlyArray<readonly [does: string, change: (store: Store) => Pa
     "sessions: a new session is what it was made of, with nothing in it"
   ],
   [
+    "takes a call that waits for one that began",
+    (store) => ({ suspend: (id, suspension) => store.suspend(id, { ...suspension, callIds: [] }) }),
+    "questions: are stored with the end of their run, as they were asked, and their calls no longer count as begun"
+  ],
+  [
+    "shows questions to every audience",
+    (store) => ({ listQuestions: (filter) => store.listQuestions({ ...filter, audience: undefined }) }),
+    "questions: are listed by session, audience, kind and state, oldest first"
+  ],
+  [
+    "takes every answer",
+    (store) => ({ answerQuestions: (id, answers) => Effect.as(store.answerQuestions(id, answers), true) }),
+    "questions: are answered once, all or none"
+  ],
+  [
+    "leaves the questions of ended calls open",
+    () => ({ closeQuestions: () => Effect.void }),
+    "questions: are closed with their calls, and so are the results of steps"
+  ],
+  [
+    "leaves the steps of a compacted conversation behind",
+    (store) => ({ listSteps: (id) => (id.endsWith("bbbbbb") ? Effect.succeed([]) : store.listSteps(id)) }),
+    "questions: move with a compacted conversation, and are removed with their session"
+  ],
+  [
     "knows no continuations",
     () => ({ newest: (id) => Effect.succeed(id) }),
     "sessions: a compacted session goes on in one other, which has its messages; the newest of a chain is its end"

@@ -24,12 +24,18 @@ const found = (file: unknown, variables?: Readonly<Record<string, string>>, more
 describe("ConfiguredRoutes", () => {
   it.effect("nothing configured is the stand-in", () =>
     Effect.gen(function* () {
-      const { entries, problems } = yield* found({}, { OPENROUTER_API_KEY: "sk-or" })
+      const { entries, problems } = yield* found({}, {})
       assert.deepStrictEqual(
         entries.map(({ route }) => route.provider),
         ["offline"]
       )
       assert.deepStrictEqual(problems, [])
+      // The key of a provider with a default model configures it.
+      const keyed = yield* found({}, { OPENROUTER_API_KEY: "sk-or" })
+      assert.deepStrictEqual(
+        keyed.entries.map(({ route }) => route.provider),
+        ["openrouter"]
+      )
     })
   )
 

@@ -145,6 +145,18 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "cluster runner": [{ args: "cluster runner", line: noCluster }],
   "cluster status": [{ args: "cluster status", line: noCluster }],
   "cluster drain": [{ args: "cluster drain", line: noCluster }],
+  "cluster cancel": [
+    { args: "cluster cancel", line: "<run> is missing: run `hermes cluster cancel --help`" },
+    { args: "cluster cancel x", line: noCluster }
+  ],
+  "cluster retry": [
+    { args: "cluster retry", line: "<run> is missing: run `hermes cluster retry --help`" },
+    { args: "cluster retry x", line: noCluster }
+  ],
+  "cluster watch": [
+    { args: "cluster watch", line: "<run> is missing: run `hermes cluster watch --help`" },
+    { args: "cluster watch x", line: noCluster }
+  ],
   "cluster submit": [
     { args: "cluster submit", line: "<prompt> is missing: run `hermes cluster submit --help`" },
     { args: "cluster submit hello", line: noCluster }
@@ -251,6 +263,10 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   ],
   "lab batch stats": [{ args: "batch stats nope", line: /^no batch run "nope"/ }],
   "lab batch merge": [{ args: "batch merge nope", line: /^no batch run "nope"/ }],
+  "lab batch check": [
+    { args: "batch check", line: "<trajectories> is missing: run `hermes lab batch check --help`" },
+    { args: "batch check nope --for trl", line: /^no batch run "nope"/ }
+  ],
   "lab batch show": [{ args: "batch show nope 1", line: /^no batch run "nope"/ }],
   "lab batch diff": [{ args: "batch diff nope other", line: /^no batch run "nope"/ }],
   "lab batch compress": [

@@ -89,7 +89,7 @@ describe("hermes swe", () => {
             "gpt",
             "tool"
           ])
-          assert.include(row.conversations.at(-1).value, `{"output":"${sentinel}","exit_code":0,"error":null}`)
+          assert.include(row.conversations.at(-1).value, `{"output": "${sentinel}", "exit_code": 0, "error": null}`)
         }
         const predicted = lines(at(predictions))
         assert.deepStrictEqual(Object.keys(predicted[0]), ["instance_id", "model_name_or_path", "model_patch"])

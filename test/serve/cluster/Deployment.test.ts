@@ -38,7 +38,7 @@ const loads = Effect.fnUntraced(function* (text: string, variables: ReadonlyArra
 
 /** Commands of the program in a text. */
 const commandsIn = (text: string): ReadonlyArray<string> =>
-  Array.from(text.matchAll(/hermes (cluster|batch) ([a-z]+)/g), ([, group, name]) => `${group} ${name}`)
+  Array.from(text.matchAll(/hermes (?:lab )?(cluster|batch) ([a-z]+)/g), ([, group, name]) => `${group} ${name}`)
 
 describe("the example of a deployment", () => {
   it.effect("compose: services, variables that are read, a runner without rights", () =>
