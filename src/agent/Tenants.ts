@@ -5,8 +5,8 @@
  *
  * A run with a `tenant` reserves the largest cost of each model call before the call, and settles it afterwards
  * (`models/routing/Spending`). This includes the calls of children, side tasks, retries and answers that broke off.
- * Nothing else has to be checked: calls in flight cannot overrun a limit. If an allowance leaves no room for a call, the
- * run ends with exit `budget_exhausted`, limit `allowance` and the time at which the allowance is free again.
+ * Nothing else has to be checked: calls in flight cannot overrun a limit. If an allowance leaves no room for a call,
+ * the run ends with exit `budget_exhausted`, limit `allowance` and the time at which the allowance is free again.
  *
  * Ends of calls are written with the next reservation of the tenant, or after a second, so that a call takes one
  * statement of the store.
@@ -86,7 +86,9 @@ const makeSpentError = (
   return new TenantRefused({
     tenant,
     reason: "allowance",
-    message: `the allowance of tenant ${tenant} for the ${spent.period} leaves no room for a model call (${spent.kind})${when}`,
+    message:
+      `the allowance of tenant ${tenant} for the ${spent.period} leaves no room for a model call ` +
+      `(${spent.kind})${when}`,
     ...spent
   })
 }
