@@ -45,6 +45,7 @@ import { add, type Allowance, type Amounts, nothing, type Tenant, toNanos } from
 import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
+import { AllowedTools } from "../tools/ToolRegistry.ts"
 import { type Service, Tenants } from "./Tenancy.ts"
 
 export type { Allowance, AssumedPrices, Tenant } from "../base/domain/Tenant.ts"
@@ -333,15 +334,16 @@ export const make = Effect.fnUntraced(function* <R = never>(
       ? effect
       : Effect.acquireUseRelease(enter(tenant, tenant.concurrentRuns), () => effect, leave)
 
+  const boundCalls = <A, E, R>(tenant: Tenant, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    effect.pipe(
+      Effect.provideService(Spending.CurrentSpending, makeSpending(tenant, ledger, writer)),
+      Effect.provideService(AllowedTools, tenant.tools),
+      Effect.ensuring(writer.flush(tenant.id))
+    )
+
   return {
-    within: (id, effect) =>
-      Effect.flatMap(findTenant(id), (tenant) =>
-        effect.pipe(
-          Effect.provideService(Spending.CurrentSpending, makeSpending(tenant, ledger, writer)),
-          Effect.ensuring(writer.flush(tenant.id)),
-          (bounded) => holdPlace(tenant, bounded)
-        )
-      ),
+    within: (id, effect) => Effect.flatMap(findTenant(id), (tenant) => holdPlace(tenant, boundCalls(tenant, effect))),
+    bound: (id, effect) => Effect.flatMap(findTenant(id), (tenant) => boundCalls(tenant, effect)),
     balance: (tenant) => Effect.andThen(writer.flush(tenant), ledger.balance(tenant)),
     usage: (filter) =>
       Effect.andThen(filter?.tenant === undefined ? Effect.void : writer.flush(filter.tenant), ledger.usage(filter)),

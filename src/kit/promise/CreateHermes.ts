@@ -73,6 +73,7 @@ import type { HermesMcp } from "./PlainServers.ts"
 import { type PlainMessage, toHistory } from "./PlainPrompt.ts"
 import * as PlainRun from "./PlainRun.ts"
 import { type HermesSession, listSessions, readSession } from "./PlainSessions.ts"
+import { toTenants } from "./PlainTenants.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /**
@@ -200,7 +201,8 @@ const settleAll = async <Item, A>(
 const callOptions: Options.Checks<CallOptions<unknown>> = {
   context: Options.skipCheck,
   cwd: Options.text,
-  sessionId: Options.name
+  sessionId: Options.name,
+  tenant: Options.name
 }
 const checkCall = Options.makeMembersCheck("option of a call", callOptions)
 
@@ -354,6 +356,7 @@ const toParts = ({
   prefill,
   retry,
   store,
+  tenants,
   tools = [],
   ...settings
 }: HermesOptions<never>) => {
@@ -367,6 +370,7 @@ const toParts = ({
     store: makeStore(store),
     approvals: approve && makeApprovals(approve),
     ...(hookLimits === undefined ? {} : { hookSettings: toHookSettings(hookLimits) }),
+    ...(tenants === undefined ? {} : { tenants: toTenants(tenants, store) }),
     ...(output === undefined ? {} : { output: toOutput(output) }),
     ...(prefill === undefined ? {} : { prefill: toHistory(prefill, "prefill") }),
     ...(retry === undefined ? {} : { retry: toRetryPolicy(retry) }),

@@ -61,6 +61,7 @@ const options: { readonly [Name in keyof HermesOptions]-?: true } = {
   approve: true,
   hosts: true,
   store: true,
+  tenants: true,
   middleware: true,
   plugins: true,
   environment: true,
