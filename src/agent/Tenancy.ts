@@ -6,6 +6,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { ConfigError, type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
+import { formatTenant } from "../base/domain/Tenant.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import { CurrentSpending } from "../models/routing/SpendingPort.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedgerPort.ts"
@@ -49,7 +50,7 @@ export const CurrentTenant = Context.Reference<string | undefined>("hermes-effec
 const makeMissingError = (tenant: string): ConfigError =>
   new ConfigError({
     path: "tenant",
-    message: `the run is for tenant ${tenant}, and the runtime has no tenants: add \`tenants\` to its options`
+    message: `the run is for tenant ${formatTenant(tenant)}, and the runtime has no tenants: add \`tenants\` to its options`
   })
 
 type Bounded<A, E, R> = Effect.Effect<A, E | TenantRefused | SessionStoreError | ConfigError, R>

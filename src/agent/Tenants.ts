@@ -41,7 +41,15 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
-import { add, type Allowance, type Amounts, nothing, type Tenant, toNanos } from "../base/domain/Tenant.ts"
+import {
+  add,
+  type Allowance,
+  type Amounts,
+  formatTenant,
+  nothing,
+  type Tenant,
+  toNanos
+} from "../base/domain/Tenant.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
@@ -307,7 +315,9 @@ export const make = Effect.fnUntraced(function* <R = never>(
   const findTenant = (id: string) =>
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>
       tenant === undefined
-        ? Effect.fail(new TenantRefused({ tenant: id, reason: "unknown", message: `there is no tenant ${id}` }))
+        ? Effect.fail(
+            new TenantRefused({ tenant: id, reason: "unknown", message: `there is no tenant ${formatTenant(id)}` })
+          )
         : Effect.succeed(tenant)
     )
 

@@ -40,8 +40,7 @@ const acme: Tenant = { id: "acme", perDay: { tokens: 1_000_000 } }
 const Think = Tool.make("think", {
   description: "Asks a model",
   parameters: Schema.Struct({ by: Schema.Literals(["auxiliary", "model"]) }),
-  success: Schema.String,
-  dependencies: [Auxiliary, LanguageModel.LanguageModel]
+  success: Schema.String
 }).annotate(Tool.Readonly, true)
 const thinking = Toolkit.make(Think)
 const context = { sessionId: s1, taskId: undefined, turnId: undefined }
@@ -56,10 +55,12 @@ const askSideModel = Auxiliary.use((auxiliary) =>
     ({ text }) => text
   )
 )
+/** A runtime has both services for its tools, which its type does not say. */
+const ofRuntime = (effect: Effect.Effect<string, unknown, unknown>) => Effect.orDie(effect) as Effect.Effect<string>
 const think = Toolset.make(
   "thinking",
   thinking,
-  thinking.toLayer({ think: ({ by }) => Effect.orDie(by === "model" ? askModel : askSideModel) })
+  thinking.toLayer({ think: ({ by }) => (by === "model" ? ofRuntime(askModel) : ofRuntime(askSideModel)) })
 )
 
 const readSpent = Tenants.Tenants.use((tenants) =>

@@ -190,6 +190,7 @@ const fields = {
   cron: Sections.cron,
   cluster: Sections.cluster,
   server: Sections.server,
+  tenants: F.withDefault(F.record(Sections.tenant), {}),
 
   approvals: Sections.approvals,
   /** Commands that were approved permanently. */

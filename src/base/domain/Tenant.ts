@@ -77,3 +77,9 @@ export const findNextStart = (period: "day" | "month", at: number): number => {
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
   return period === "day" ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1)
 }
+
+/** Maximum number of characters of a tenant's name in a message. */
+const shownLength = 64
+
+/** Renders the name of a tenant in a message. Long names are cut. */
+export const formatTenant = (id: string): string => (id.length > shownLength ? `${id.slice(0, shownLength)}…` : id)

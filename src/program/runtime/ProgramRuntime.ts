@@ -39,6 +39,7 @@ import type { Start } from "./ProgramStart.ts"
 import * as SettingsMapping from "./SettingsMapping.ts"
 import * as SummaryPauses from "../../tools/prompt/compaction/SummaryPauses.ts"
 import * as SideTasks from "./SideTasks.ts"
+import { makeTenantsLayer } from "./TenantSettings.ts"
 
 export type { Start } from "./ProgramStart.ts"
 
@@ -208,5 +209,5 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
     SettingsMapping.makeCompactionLayer(settings),
     Layer.effect(SummaryPauses.SummaryPauses, SummaryPauses.openFile(home.root))
   )
-  return { layers, services, skills: Layer.succeed(SkillStore, skills) }
+  return { layers, services, skills: Layer.succeed(SkillStore, skills), tenants: makeTenantsLayer(settings, home) }
 })
