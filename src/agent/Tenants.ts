@@ -238,6 +238,7 @@ const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, writer: Ledg
   const limits = toLimits(tenant)
   const run: RunAllowance = { spent: nothing, reserved: nothing }
   return {
+    tenant: tenant.id,
     reserve: (planned) =>
       Effect.gen(function* () {
         const price = (usage: Usage.Usage) => priceUsage(tenant, planned.computeNanos(usage), usage)
