@@ -20,7 +20,8 @@ const scripts = [
   "killedRun",
   "leaseHolder",
   "sessionCrash",
-  "sessionWriter"
+  "sessionWriter",
+  "tenantWorker"
 ]
 const cache = join(root, "node_modules/.cache/program")
 
