@@ -38,6 +38,7 @@
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
@@ -159,18 +160,14 @@ const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedger.Servi
         return Effect.logWarning(`The usage of tenant ${tenant} is not written yet: ${error.message}`)
       })
     })
-  const renew = Effect.forever(
-    Effect.andThen(
-      Effect.sleep(expiresIn / 3),
-      Effect.suspend(() =>
-        inFlight.size === 0
-          ? Effect.void
-          : Effect.catch(ledger.renew(Array.from(inFlight), expiresIn), (error) =>
-              Effect.logWarning(`The reservations of model calls are not renewed: ${error.message}`)
-            )
-      )
-    )
+  const renewAll = Effect.suspend(() =>
+    inFlight.size === 0
+      ? Effect.void
+      : Effect.catch(ledger.renew(Array.from(inFlight), expiresIn), (error) =>
+          Effect.logWarning(`The reservations of model calls are not renewed: ${error.message}`)
+        )
   )
+  const renew = Effect.asVoid(Effect.schedule(renewAll, Schedule.spaced(expiresIn / 3)))
   yield* Effect.addFinalizer(() => Effect.forEach(Array.from(pending.keys()), flush, { discard: true }))
 
   return {

@@ -82,7 +82,7 @@ export interface HermesOptions<Context = unknown, Schema extends PlainOutput = P
    */
   readonly store?: "memory" | "none" | { readonly sqlite: string } | { readonly postgres: string } | undefined
   /**
-   * Tenants and their limits: a list, or a function that looks one up. Runs name theirs with `tenant`. What they spend
+   * Tenants and their limits: a list, or a function that looks one up. Runs name theirs with `tenant`. Their spending
    * is stored where `store` is: in memory, in a file beside the SQLite file (`….tenants`), or in the Postgres database.
    */
   readonly tenants?: HermesTenants | undefined

@@ -216,7 +216,7 @@ const remove = Command.make(
 ).pipe(Command.withDescription("Delete the usage and the sessions of a tenant"))
 
 const list = Command.make("list", { json }, listTenants).pipe(
-  Command.withDescription("List the tenants, their limits and what they spent")
+  Command.withDescription("List the tenants, their limits and their spending")
 )
 
 /** Without a subcommand, lists the tenants. */
