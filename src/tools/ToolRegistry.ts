@@ -289,12 +289,11 @@ const makeNarrower = (findToolset: (tool: string) => string | undefined) => {
     narrowed.set(allowed, known)
     const found = known.get(selection)
     if (found !== undefined) return found
-    const names = new Set(allowed)
     const tool = (name: string): boolean => {
       if (selection.tool?.(name) === false) return false
       const toolset = findToolset(name)
       if (toolset === undefined || toolset.startsWith(callerPrefix)) return true
-      return names.has(name) || names.has(toolset)
+      return allowed.includes(name) || allowed.includes(toolset)
     }
     const made: Selection = { ...selection, tool }
     known.set(selection, made)

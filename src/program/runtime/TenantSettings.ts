@@ -14,8 +14,8 @@ export const readTenants = ({ tenants }: Values): ReadonlyArray<Tenant> =>
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
 /**
- * Makes the layer of the ledger: in the database of the cluster if the settings name one, so that several machines share
- * it, otherwise in a file beside the database of the home directory.
+ * Makes the layer of the ledger: in the database of the cluster if the settings name one, so that several machines
+ * share it, otherwise in a file beside the database of the home directory.
  */
 export const makeLedgerLayer = (
   { cluster: { databaseUrl } }: Values,
