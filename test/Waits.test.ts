@@ -100,6 +100,7 @@ const findRepetitions = (text: string, path: string): ReadonlyArray<string> => {
 
 /** Modules that wait by hand, each with its reason. */
 const reasons: Readonly<Record<string, string>> = {
+  "agent/Tenants.ts": "the ledger states how long a call waits for the next minute",
   "base/domain/IsolatedCall.ts": "the deadline of a call; it moves while the call is paused, and is computed again",
   "base/platform/Deadlines.ts": "one timer of Node for the deadlines of all requests, outside of any fiber",
   "base/platform/ProcessGroups.ts": "waits for processes, which end in real time, also under a TestClock",

@@ -386,10 +386,13 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const listOpenQuestions: Service["questions"] = (sessionId) =>
         Resumption.listQuestions(services.store, Ids.SessionId.make(sessionId))
 
-      const callTool: Service["callTool"] = ({ context, ...call }) =>
+      const callBounded = (tenant: string | undefined, call: Parameters<typeof CallTool.callTool>[0]) =>
+        CallTool.refuseOnFailure(Tenancy.boundOperation(tenants, tenant, CallTool.callTool(call)))
+
+      const callTool: Service["callTool"] = ({ context, tenant, ...call }) =>
         provideSurroundings(
           Effect.provideService(
-            AgentSpans.traceOperation(services, "callTool", CallTool.callTool(call), {
+            AgentSpans.traceOperation(services, "callTool", callBounded(tenant, call), {
               "gen_ai.conversation.id": call.sessionId,
               "gen_ai.tool.name": call.name
             }),
@@ -401,7 +404,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 
       const compactIn: Service["compact"] = ({ context, ...input }) =>
         provideSurroundings(
-          AgentSpans.traceOperation(services, "compact", compact(input), { "gen_ai.conversation.id": input.sessionId }),
+          AgentSpans.traceOperation(
+            services,
+            "compact",
+            Tenancy.boundOperation(tenants, input.tenant, compact(input)),
+            { "gen_ai.conversation.id": input.sessionId }
+          ),
           context
         )
 

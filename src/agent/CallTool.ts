@@ -31,6 +31,8 @@ export interface Call<R = never> {
   readonly sessionId?: string | undefined
   /** Absolute working directory. Defaults to the agent's. */
   readonly cwd?: string | undefined
+  /** Tenant whose limits bound the model calls of the tool. */
+  readonly tenant?: string | undefined
   /** Run data that tools read (`RunContext`). A tool that needs it fails without it. */
   readonly context?: Context.Context<R> | undefined
 }
@@ -59,43 +61,39 @@ const resolveSession = Effect.fnUntraced(function* (
   })
 })
 
-/** Runs a call. A call that cannot be made returns a failed outcome. */
-export const callTool = Effect.fnUntraced(
-  function* ({
-    args,
-    cwd,
-    name,
-    sessionId: wanted
-  }: Omit<Call, "context">): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError, Services> {
-    const { approvals, interceptors, registry, settings } = yield* Services
-    const tools = yield* registry.snapshot(settings.tools ?? everything)
-    if (tools.get(name) === undefined)
-      return makeRefusal(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
-    const sessionId = yield* resolveSession(wanted)
-    const taskId = Ids.TaskId.make(sessionId)
-    const turnId = yield* Ids.makeTurnId(sessionId, taskId)
-    const id = `call_${yield* Ids.makeHex(12)}`
-    return yield* ToolCalls.runOne(
-      {
-        tools,
-        interceptors,
-        guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
-        approvals,
-        limits: settings.resultLimits ?? ResultText.defaultLimits,
-        messages: [],
-        ids: { sessionId, taskId, turnId, apiRequestId: makeApiRequestId(turnId, 0, 0) },
-        emit: undefined
-      },
-      Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })
-    ).pipe(
-      Effect.provideService(Hooks, interceptors.hooks),
-      Effect.provideService(ToolContext, {
-        sessionId,
-        taskId,
-        turnId,
-        cwd: cwd ?? settings.cwd ?? getWorkingDirectory()
-      })
-    )
-  },
-  Effect.catch((error) => Effect.succeed(makeRefusal(error.message)))
-)
+/** Runs a call. A call of an unknown tool returns a failed outcome. */
+export const callTool = Effect.fnUntraced(function* ({
+  args,
+  cwd,
+  name,
+  sessionId: wanted
+}: Omit<Call, "context" | "tenant">): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError, Services> {
+  const { approvals, interceptors, registry, settings } = yield* Services
+  const tools = yield* registry.snapshot(settings.tools ?? everything)
+  if (tools.get(name) === undefined) return makeRefusal(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
+  const sessionId = yield* resolveSession(wanted)
+  const taskId = Ids.TaskId.make(sessionId)
+  const turnId = yield* Ids.makeTurnId(sessionId, taskId)
+  const id = `call_${yield* Ids.makeHex(12)}`
+  return yield* ToolCalls.runOne(
+    {
+      tools,
+      interceptors,
+      guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
+      approvals,
+      limits: settings.resultLimits ?? ResultText.defaultLimits,
+      messages: [],
+      ids: { sessionId, taskId, turnId, apiRequestId: makeApiRequestId(turnId, 0, 0) },
+      emit: undefined
+    },
+    Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })
+  ).pipe(
+    Effect.provideService(Hooks, interceptors.hooks),
+    Effect.provideService(ToolContext, { sessionId, taskId, turnId, cwd: cwd ?? settings.cwd ?? getWorkingDirectory() })
+  )
+})
+
+/** Returns a failed outcome if the call could not be made. */
+export const refuseOnFailure = <E extends { readonly message: string }, R>(
+  call: Effect.Effect<Outcome, E, R>
+): Effect.Effect<Outcome, never, R> => Effect.catch(call, ({ message }) => Effect.succeed(makeRefusal(message)))

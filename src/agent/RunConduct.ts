@@ -95,7 +95,7 @@ const makeDelegator = (
 /** Conducts an opened run until its result: loop, stop and end. */
 export const conduct = Effect.fnUntraced(function* (
   opened: RunStart.OpenedRun,
-  input: Pick<RunOptions, "onInterrupt" | "source" | "tenant">,
+  input: Pick<RunOptions, "onInterrupt" | "source">,
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
@@ -114,7 +114,7 @@ export const conduct = Effect.fnUntraced(function* (
   const { mayCut, requested } = makeStopSignal(run, stopped)
   const runLoop = (
     ending === undefined
-      ? Tenancy.endWithoutAllowance(run, input, Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run)))
+      ? Tenancy.endWithoutAllowance(run, Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run)))
       : LoopDirection.answerWithoutLoop(run, ending)
   ).pipe(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),

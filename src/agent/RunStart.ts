@@ -415,7 +415,7 @@ export const begin = (
 /** A session to compact, and the run options that its requests depend on. */
 export interface CompactInput extends Pick<
   RunOptions,
-  "cwd" | "ephemeralSystemPrompt" | "onEvent" | "reasoningEffort" | "route" | "tools"
+  "cwd" | "ephemeralSystemPrompt" | "onEvent" | "reasoningEffort" | "route" | "tenant" | "tools"
 > {
   readonly sessionId: string
   /** Subject whose details the summary should preserve. */

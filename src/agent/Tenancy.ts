@@ -6,8 +6,9 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { ConfigError, type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
+import { formatTenant } from "../base/domain/Tenant.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
-import * as TextCut from "../base/domain/TextCut.ts"
+import { CurrentSpending } from "../models/routing/SpendingPort.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedgerPort.ts"
 import type { RunOptions } from "./RunInput.ts"
 import { makeResult, type RunState } from "./RunState.ts"
@@ -22,6 +23,11 @@ export interface Service {
     tenant: string,
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | TenantRefused | SessionStoreError, R>
+  /**
+   * Bounds the model calls of an effect that is not a run, such as a compaction or a title. It takes no place. Its
+   * allowance of a run is separate.
+   */
+  readonly bound: Service["within"]
   /** Reads the sums of a tenant. */
   readonly balance: TenantLedger.Service["balance"]
   /** Lists usage by day and model, for figures and bills. */
@@ -33,22 +39,49 @@ export interface Service {
 /** Service of the tenants of a runtime. */
 export class Tenants extends Context.Service<Tenants, Service>()("hermes-effect/agent/Tenants") {}
 
+/**
+ * Tenant of the runs and operations of the current fiber that name none. A server sets it for its clients. The runs
+ * within a run belong to the tenant of that run.
+ */
+export const CurrentTenant = Context.Reference<string | undefined>("hermes-effect/agent/CurrentTenant", {
+  defaultValue: () => undefined
+})
+
+const makeMissingError = (tenant: string): ConfigError =>
+  new ConfigError({
+    path: "tenant",
+    message: `the run is for tenant ${formatTenant(tenant)}, and the runtime has no tenants: add \`tenants\` to its options`
+  })
+
+type Bounded<A, E, R> = Effect.Effect<A, E | TenantRefused | SessionStoreError | ConfigError, R>
+
+/** Bounds an effect for a tenant, or for the tenant of the fiber, unless a run of a tenant bounds it already. */
+const boundEffect = <A, E, R>(
+  tenants: Service | undefined,
+  kind: "within" | "bound",
+  given: string | undefined,
+  effect: Effect.Effect<A, E, R>
+): Bounded<A, E, R> =>
+  Effect.withFiber((fiber): Bounded<A, E, R> => {
+    const isBounded = fiber.getRef(CurrentSpending) !== undefined
+    const tenant = given ?? (isBounded ? undefined : fiber.getRef(CurrentTenant))
+    if (tenant === undefined) return effect
+    return tenants === undefined ? Effect.fail(makeMissingError(tenant)) : tenants[kind](tenant, effect)
+  })
+
 /** Runs an effect for the tenant of a run, if it has one. */
 export const boundRun = <A, E, R>(
   tenants: Service | undefined,
   { tenant }: Pick<RunOptions, "tenant">,
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | TenantRefused | SessionStoreError | ConfigError, R> => {
-  if (tenant === undefined) return effect
-  return tenants === undefined
-    ? Effect.fail(
-        new ConfigError({
-          path: "tenant",
-          message: `the run is for tenant ${TextCut.shorten(tenant, 80)}, and the runtime has no tenants: add \`tenants\` to its options`
-        })
-      )
-    : tenants.within(tenant, effect)
-}
+): Bounded<A, E, R> => boundEffect(tenants, "within", tenant, effect)
+
+/** Bounds the model calls of an operation that is not a run, if it has a tenant. */
+export const boundOperation = <A, E, R>(
+  tenants: Service | undefined,
+  tenant: string | undefined,
+  effect: Effect.Effect<A, E, R>
+): Bounded<A, E, R> => boundEffect(tenants, "bound", tenant, effect)
 
 /**
  * Ends a run whose tenant has no allowance left with a result. Other refusals fail the run. A child fails, because its
@@ -56,10 +89,9 @@ export const boundRun = <A, E, R>(
  */
 export const endWithoutAllowance = <E, R>(
   run: RunState,
-  { tenant }: Pick<RunOptions, "tenant">,
   effect: Effect.Effect<RunResult, E, R>
 ): Effect.Effect<RunResult, E, R> =>
-  tenant === undefined
+  run.lineage !== undefined
     ? effect
     : Effect.catchCause(effect, (cause) => {
         const refused = cause.reasons

@@ -5,8 +5,8 @@
  *
  * A run with a `tenant` reserves the largest cost of each model call before the call, and settles it afterwards
  * (`models/routing/Spending`). This includes the calls of children, side tasks, retries and answers that broke off.
- * Nothing else has to be checked: calls in flight cannot overrun a limit. If an allowance leaves no room for a call, the
- * run ends with exit `budget_exhausted`, limit `allowance` and the time at which the allowance is free again.
+ * Nothing else has to be checked: calls in flight cannot overrun a limit. If an allowance leaves no room for a call,
+ * the run ends with exit `budget_exhausted`, limit `allowance` and the time at which the allowance is free again.
  *
  * Ends of calls are written with the next reservation of the tenant, or after a second, so that a call takes one
  * statement of the store.
@@ -38,14 +38,23 @@
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
-import { add, type Allowance, type Amounts, nothing, type Tenant, toNanos } from "../base/domain/Tenant.ts"
-import * as TextCut from "../base/domain/TextCut.ts"
+import {
+  add,
+  type Allowance,
+  type Amounts,
+  formatTenant,
+  nothing,
+  type Tenant,
+  toNanos
+} from "../base/domain/Tenant.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
+import { AllowedTools } from "../tools/ToolRegistry.ts"
 import { type Service, Tenants } from "./Tenancy.ts"
 
 export type { Allowance, AssumedPrices, Tenant } from "../base/domain/Tenant.ts"
@@ -87,7 +96,9 @@ const makeSpentError = (
   return new TenantRefused({
     tenant,
     reason: "allowance",
-    message: `the allowance of tenant ${tenant} for the ${spent.period} leaves no room for a model call (${spent.kind})${when}`,
+    message:
+      `the allowance of tenant ${tenant} for the ${spent.period} leaves no room for a model call ` +
+      `(${spent.kind})${when}`,
     ...spent
   })
 }
@@ -149,18 +160,14 @@ const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedger.Servi
         return Effect.logWarning(`The usage of tenant ${tenant} is not written yet: ${error.message}`)
       })
     })
-  const renew = Effect.forever(
-    Effect.andThen(
-      Effect.sleep(expiresIn / 3),
-      Effect.suspend(() =>
-        inFlight.size === 0
-          ? Effect.void
-          : Effect.catch(ledger.renew(Array.from(inFlight), expiresIn), (error) =>
-              Effect.logWarning(`The reservations of model calls are not renewed: ${error.message}`)
-            )
-      )
-    )
+  const renewAll = Effect.suspend(() =>
+    inFlight.size === 0
+      ? Effect.void
+      : Effect.catch(ledger.renew(Array.from(inFlight), expiresIn), (error) =>
+          Effect.logWarning(`The reservations of model calls are not renewed: ${error.message}`)
+        )
   )
+  const renew = Effect.asVoid(Effect.schedule(renewAll, Schedule.spaced(expiresIn / 3)))
   yield* Effect.addFinalizer(() => Effect.forEach(Array.from(pending.keys()), flush, { discard: true }))
 
   return {
@@ -228,6 +235,7 @@ const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, writer: Ledg
   const limits = toLimits(tenant)
   const run: RunAllowance = { spent: nothing, reserved: nothing }
   return {
+    tenant: tenant.id,
     reserve: (planned) =>
       Effect.gen(function* () {
         const price = (usage: Usage.Usage) => priceUsage(tenant, planned.computeNanos(usage), usage)
@@ -306,11 +314,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>
       tenant === undefined
         ? Effect.fail(
-            new TenantRefused({
-              tenant: id,
-              reason: "unknown",
-              message: `there is no tenant ${TextCut.shorten(id, 80)}`
-            })
+            new TenantRefused({ tenant: id, reason: "unknown", message: `there is no tenant ${formatTenant(id)}` })
           )
         : Effect.succeed(tenant)
     )
@@ -338,15 +342,16 @@ export const make = Effect.fnUntraced(function* <R = never>(
       ? effect
       : Effect.acquireUseRelease(enter(tenant, tenant.concurrentRuns), () => effect, leave)
 
+  const boundCalls = <A, E, R>(tenant: Tenant, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    effect.pipe(
+      Effect.provideService(Spending.CurrentSpending, makeSpending(tenant, ledger, writer)),
+      Effect.provideService(AllowedTools, tenant.tools),
+      Effect.ensuring(writer.flush(tenant.id))
+    )
+
   return {
-    within: (id, effect) =>
-      Effect.flatMap(findTenant(id), (tenant) =>
-        effect.pipe(
-          Effect.provideService(Spending.CurrentSpending, makeSpending(tenant, ledger, writer)),
-          Effect.ensuring(writer.flush(tenant.id)),
-          (bounded) => holdPlace(tenant, bounded)
-        )
-      ),
+    within: (id, effect) => Effect.flatMap(findTenant(id), (tenant) => holdPlace(tenant, boundCalls(tenant, effect))),
+    bound: (id, effect) => Effect.flatMap(findTenant(id), (tenant) => boundCalls(tenant, effect)),
     balance: (tenant) => Effect.andThen(writer.flush(tenant), ledger.balance(tenant)),
     usage: (filter) =>
       Effect.andThen(filter?.tenant === undefined ? Effect.void : writer.flush(filter.tenant), ledger.usage(filter)),

@@ -444,8 +444,8 @@ export const layer = <
 export const program = (settings: Values, start: Start = {}): Layer.Layer<Services, ConfigError, Home | Environment> =>
   Secrets.provideRegistryLayer(
     Layer.unwrap(
-      Effect.map(ProgramRuntime.makeLayers(settings, start), ({ layers, services, skills }) =>
-        composeLayers(layers).pipe(Layer.provide(services), Layer.provideMerge(skills))
+      Effect.map(ProgramRuntime.makeLayers(settings, start), ({ layers, services, skills, tenants }) =>
+        composeLayers(layers).pipe(Layer.provide(services), Layer.provideMerge([skills, tenants]))
       )
     ).pipe(Layer.provide(ChildProcesses.layer))
   )

@@ -25,6 +25,10 @@ const mostParents = 50
 export const formatSource = (source: (typeof sources)[number], client: string | undefined): string =>
   client === undefined ? source : `${source}:${client}`
 
+/** Lists the sources of all sessions that a named key owns. */
+export const listSources = (client: string): ReadonlyArray<string> =>
+  sources.map((source) => formatSource(source, client))
+
 /** Returns the named key that owns the sessions of a source, or `undefined` if they are not owned by a named key. */
 const parseClient = (source: string): string | undefined => {
   const served = sources.find((one) => source.startsWith(`${one}:`))

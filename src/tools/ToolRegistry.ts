@@ -270,6 +270,37 @@ const omitTakenTools = (sets: ReadonlyArray<BoundToolset>) => {
   return { kept, taken }
 }
 
+/**
+ * Names of the tools and toolsets to which the runs of the current fiber are limited, besides their selections;
+ * `undefined` if nothing limits them. Toolsets of callers are exempt, because a caller carries their tools out.
+ */
+export const AllowedTools = Context.Reference<ReadonlyArray<string> | undefined>("hermes-effect/tools/AllowedTools", {
+  defaultValue: () => undefined
+})
+
+/** Beginning of the names of toolsets whose tools a caller carries out. */
+export const callerPrefix = "client:"
+
+/** Narrows selections to a list of tools and toolsets. The same selection and list return the same selection. */
+const makeNarrower = (findToolset: (tool: string) => string | undefined) => {
+  const narrowed = new WeakMap<ReadonlyArray<string>, WeakMap<Selection, Selection>>()
+  return (selection: Selection, allowed: ReadonlyArray<string>): Selection => {
+    const known = narrowed.get(allowed) ?? new WeakMap<Selection, Selection>()
+    narrowed.set(allowed, known)
+    const found = known.get(selection)
+    if (found !== undefined) return found
+    const tool = (name: string): boolean => {
+      if (selection.tool?.(name) === false) return false
+      const toolset = findToolset(name)
+      if (toolset === undefined || toolset.startsWith(callerPrefix)) return true
+      return allowed.includes(name) || allowed.includes(toolset)
+    }
+    const made: Selection = { ...selection, tool }
+    known.set(selection, made)
+    return made
+  }
+}
+
 /** Creates an empty registry. */
 export const make: Effect.Effect<Service> = Effect.sync(() => {
   let overrides: ReadonlyArray<ReadonlyArray<BoundTool>> = []
@@ -300,6 +331,8 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     chosen.set(selection, made)
     return made
   }
+
+  const narrowSelection = makeNarrower((name) => sets.flat().find(({ tool }) => tool.name === name)?.toolset)
 
   const isMissing = (tools: Tools, name: string): Effect.Effect<boolean> => {
     const bound = tools.get(name)
@@ -367,8 +400,9 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     add: addToolsets,
     settle,
     snapshot: (selection) =>
-      Effect.suspend(() => {
-        const known = chooseTools(selection)
+      Effect.withFiber((fiber) => {
+        const allowed = fiber.getRef(AllowedTools)
+        const known = chooseTools(allowed === undefined ? selection : narrowSelection(selection, allowed))
         return known.watched.length === 0 ? Effect.succeed(known.snapshot) : withoutMissing(selection, known)
       }),
     list: Effect.sync(() =>

@@ -19,6 +19,8 @@ import { toResponse } from "../../src/base/domain/Usage.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
 import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
+import * as Memory from "../../src/store/tenants/MemoryTenantLedger.ts"
+import * as TenantLedger from "../../src/store/tenants/TenantLedger.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
 import { delegate, isChild, say, setup } from "../support/delegation.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -247,4 +249,91 @@ describe("a run of a tenant", () => {
       assert.deepStrictEqual(yield* spentToday, { tokens: spent, nanos: 0, reserved: 0 })
     }).pipe(withTenants, Effect.provide(runtimeWith(fake, [acme({ perDay: { tokens: allowance } })])))
   })
+})
+
+describe("a ledger that is asked", () => {
+  /** Counts the statements of a ledger in memory. */
+  const makeCounted = () => {
+    const statements: Array<string> = []
+    const ledger = Memory.make()
+    const count =
+      <Args extends ReadonlyArray<unknown>, A>(name: string, body: (...args: Args) => Effect.Effect<A>) =>
+      (...args: Args): Effect.Effect<A> => {
+        statements.push(name)
+        return body(...args)
+      }
+    const counted: TenantLedger.Service = {
+      ...ledger,
+      reserve: count("reserve", (request: TenantLedger.ReserveRequest) => Effect.orDie(ledger.reserve(request))),
+      settle: count("settle", (tenant: string, settled: ReadonlyArray<TenantLedger.Settlement>) =>
+        Effect.orDie(ledger.settle(tenant, settled))
+      ),
+      renew: count("renew", (ids: ReadonlyArray<string>, expiresIn: number) =>
+        Effect.orDie(ledger.renew(ids, expiresIn))
+      )
+    }
+    return { statements, layer: Layer.succeed(TenantLedger.TenantLedger, counted) }
+  }
+
+  it.effect("takes one statement for each call, and one for each run", () => {
+    const steps = 5
+    let calls = 0
+    const fake = Fake.make(() =>
+      Effect.succeed(
+        ++calls % steps === 0
+          ? Fake.textAnswer("done")
+          : Fake.callsAnswer(Fake.call(`c${calls}`, "echo", { text: "x" }))
+      )
+    )
+    const { layer, statements } = makeCounted()
+    const runtime = Runtime.layer({
+      provider: Layer.succeed(Provider, fake.provider),
+      retry: RetryPolicy.none,
+      tools: [echo],
+      tenants: Tenants.layerFrom([acme({ perDay: { tokens: 1_000_000 } })], layer)
+    }).pipe(Layer.provide(NodeServices.layer))
+    return Effect.gen(function* () {
+      yield* run()
+      yield* run()
+      assert.strictEqual(calls, 2 * steps)
+      assert.deepStrictEqual(statements.toSorted(), [
+        ...Array.from({ length: 2 * steps }, () => "reserve"),
+        "settle",
+        "settle"
+      ])
+    }).pipe(Effect.provide(runtime))
+  })
+
+  it.effect("holds a limit that was lowered below what is reserved, until calls in flight end", () =>
+    Effect.gen(function* () {
+      const begun = yield* Deferred.make<void>()
+      const free = yield* Deferred.make<void>()
+      const fake = Fake.make((request, options) =>
+        Effect.andThen(
+          Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(free)),
+          answering(100, 20)(request, options)
+        )
+      )
+      let tokens = 1_000_000
+      const lookup = (id: string) => Effect.sync(() => ({ id, perDay: { tokens } }))
+      const runtime = Runtime.layer({
+        provider: Layer.succeed(Provider, fake.provider),
+        retry: RetryPolicy.none,
+        tenants: Tenants.layer({ lookup }),
+        maxOutputTokens: 1000
+      }).pipe(Layer.provide(NodeServices.layer))
+      yield* Effect.gen(function* () {
+        const first = yield* Effect.forkChild(run())
+        yield* Deferred.await(begun)
+        tokens = 900
+        assert.deepInclude(yield* run(), { exit: "budget_exhausted", limit: "allowance" })
+        yield* Deferred.succeed(free, undefined)
+        assert.strictEqual((yield* Fiber.join(first)).exit, "text_response")
+        // The call in flight used less than it held, so that there is room again.
+        assert.strictEqual((yield* run()).exit, "text_response")
+        tokens = 10
+        assert.deepInclude(yield* run(), { exit: "budget_exhausted", limit: "allowance" })
+      }).pipe(Effect.provide(runtime))
+    })
+  )
 })

@@ -21,7 +21,8 @@ const scripts = [
   "leaseHolder",
   "sessionCrash",
   "sessionWriter",
-  "suspendedRun"
+  "suspendedRun",
+  "tenantWorker"
 ]
 const cache = join(root, "node_modules/.cache/program")
 

@@ -527,6 +527,8 @@ export const server = F.optionalSection({
         keyEnv: F.optional(F.text),
         /** File that contains only the key. */
         keyFile: F.optional(F.text),
+        /** Tenant (`tenants.<name>`) for which the client's runs work. Its limits bound them. */
+        tenant: F.optional(F.text),
         /** The least strict permission mode that the client's sessions may use; defaults to the mode of the server. */
         maxMode: F.optional(F.choice(PermissionMode.all)),
         /** Maximum number of open sessions of the client. */
@@ -539,6 +541,27 @@ export const server = F.optionalSection({
     ),
     {}
   )
+})
+
+const allowance = F.optional(F.section({ tokens: F.optional(F.positive), dollars: F.optional(F.number({ least: 0 })) }))
+
+/** `tenants.<name>`: limits of a customer or a team whose runs `hermes serve` makes. */
+export const tenant = F.section({
+  /** Allowances of one run, of a day and of a calendar month (both UTC), in tokens and in US dollars. */
+  perRun: allowance,
+  perDay: allowance,
+  perMonth: allowance,
+  /** Maximum number of model calls that begin in a minute; further calls wait. */
+  callsPerMinute: F.optional(F.positive),
+  /** Maximum number of runs at the same time; further runs are refused. */
+  concurrentRuns: F.optional(F.positive),
+  /**
+   * Prices that are assumed for models without known prices, in US dollars per million tokens. If absent, a tenant with
+   * a limit in dollars cannot use such models.
+   */
+  unknownPrices: F.optional(F.section({ input: F.number({ least: 0 }), output: F.number({ least: 0 }) })),
+  /** Tools and toolsets that the runs may use; defaults to the tools of the server. */
+  tools: F.optional(F.texts)
 })
 
 const unattended = F.choice(["deny", "approve"])

@@ -191,6 +191,7 @@ const fields = {
   store: Sections.store,
   cluster: Sections.cluster,
   server: Sections.server,
+  tenants: F.withDefault(F.record(Sections.tenant), {}),
 
   approvals: Sections.approvals,
   /** Commands that were approved permanently. */

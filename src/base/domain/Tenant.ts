@@ -40,7 +40,7 @@ export interface Tenant {
    * prices are assumed otherwise.
    */
   readonly unknownPrices?: "refuse" | AssumedPrices | undefined
-  /** Tools and toolsets that runs of the tenant may use. Absent permits those of the agent. */
+  /** Tools and toolsets that runs of the tenant may use. If absent, the tools of the agent are permitted. */
   readonly tools?: ReadonlyArray<string> | undefined
 }
 
@@ -71,9 +71,15 @@ export const add = (a: Amounts, b: Amounts): Amounts => ({ tokens: a.tokens + b.
 /** Returns the UTC day of a time in milliseconds, such as `2026-11-29`. */
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
-/** Returns the start of the day or month after the one of a time, in milliseconds. */
+/** Returns the start of the next day or month after a time, in milliseconds. */
 export const findNextStart = (period: "day" | "month", at: number): number => {
   const date = new Date(at)
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()]
   return period === "day" ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1)
 }
+
+/** Maximum number of characters of a tenant's name in a message. */
+const shownLength = 64
+
+/** Renders the name of a tenant in a message. Long names are cut. */
+export const formatTenant = (id: string): string => (id.length > shownLength ? `${id.slice(0, shownLength)}…` : id)

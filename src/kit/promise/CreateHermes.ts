@@ -82,6 +82,7 @@ import type { HermesMcp } from "./PlainServers.ts"
 import { type PlainMessage, toHistory } from "./PlainPrompt.ts"
 import * as PlainRun from "./PlainRun.ts"
 import { type HermesSession, listQuestions, listSessions, presentMessages, readSession } from "./PlainSessions.ts"
+import { toTenants } from "./PlainTenants.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /**
@@ -243,7 +244,8 @@ const settleAll = async <Item, A>(
 const callOptions: Options.Checks<CallOptions<unknown>> = {
   context: Options.skipCheck,
   cwd: Options.text,
-  sessionId: Options.name
+  sessionId: Options.name,
+  tenant: Options.name
 }
 const checkCall = Options.makeMembersCheck("option of a call", callOptions)
 
@@ -424,6 +426,7 @@ const toParts = ({
   prefill,
   retry,
   store,
+  tenants,
   tools = [],
   ...settings
 }: HermesOptions<never>) => {
@@ -437,6 +440,7 @@ const toParts = ({
     store: makeStore(store),
     approvals: approve && makeApprovals(approve),
     ...(hookLimits === undefined ? {} : { hookSettings: toHookSettings(hookLimits) }),
+    ...(tenants === undefined ? {} : { tenants: toTenants(tenants, store) }),
     ...(output === undefined ? {} : { output: toOutput(output) }),
     ...(prefill === undefined ? {} : { prefill: toHistory(prefill, "prefill") }),
     ...(retry === undefined ? {} : { retry: toRetryPolicy(retry) }),

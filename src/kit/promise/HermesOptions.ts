@@ -33,6 +33,7 @@ import type { PartialValueOf, PlainOutput, ValueOf } from "./PlainOutput.ts"
 import { fallbackCheck, type HermesFallback, type HermesRetry, retryCheck } from "./PlainPolicies.ts"
 import type { PlainMessage, PlainPrompt } from "./PlainPrompt.ts"
 import type { HermesMcp } from "./PlainServers.ts"
+import { type HermesTenants, tenantsCheck } from "./PlainTenants.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** Services that the built-in toolsets need, which every runtime provides. */
@@ -99,6 +100,11 @@ export interface HermesOptions<
   readonly store?: "memory" | "none" | { readonly sqlite: string } | { readonly postgres: string } | undefined
   /** Sends the requests of model calls, instead of the connections of the runtime. */
   readonly fetch?: Fetch | undefined
+  /**
+   * Tenants and their limits: a list, or a function that looks one up. Runs name theirs with `tenant`. Their spending
+   * is stored where `store` is: in memory, in a file beside the SQLite file (`….tenants`), or in the Postgres database.
+   */
+  readonly tenants?: HermesTenants | undefined
   /** Functions around model calls and tool calls, by their kind. */
   readonly middleware?: HermesMiddleware<Context> | undefined
   /** Plugins of the package, such as exporters of traces. They come before all other parts. */
@@ -288,6 +294,7 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
     "a list of plugins",
     (plugins) => Array.isArray(plugins) && Array.from(plugins).every((one) => Json.isFields(one) && "name" in one)
   ),
+  tenants: tenantsCheck,
   environment: Options.makeKindCheck("a layer, such as Sandbox.layer({ … })", Layer.isLayer),
   platform: Options.text,
   toolUseEnforcement: Options.makeKindCheck(

@@ -5,8 +5,9 @@
  * **Details**
  *
  * If a provider's answers report the remaining limits, these are used; otherwise the rate is learned from refusals and
- * answers (`RequestPacing`). Calls wait in order of arrival; a refused call returns to its previous position. If no
- * calls are waiting for a key, the queue adds no delay.
+ * answers (`RequestPacing`). Calls wait in order of arrival; a refused call returns to its previous position. Calls of
+ * several tenants take turns, so that many calls of one do not delay a few calls of another. If no calls are waiting for
+ * a key, the queue adds no delay.
  *
  * Source: `hermes-llm.md` §17 (17.2 and 17.5), `ARCHITECTURE.md` §7 (rate limits under parallel load).
  */
@@ -51,11 +52,11 @@ export interface RateLimits {
    */
   readonly place: () => number
   /** Returns the expected wait, in milliseconds, of a call that arrives now; 0 if unknown. */
-  readonly expected: (key: string, now: number) => number
+  readonly expected: (key: string, now: number, tenant?: string) => number
   /** Takes a slot if no other call has precedence, otherwise returns `undefined`. */
   readonly take: (key: string, now: number) => Slot | undefined
   /** Waits until the key may be used. `taken` is called with the slot at the moment it is taken. */
-  readonly enter: (key: string, place: number, taken: (slot: Slot) => void) => Effect.Effect<void>
+  readonly enter: (key: string, position: QueuePosition, taken: (slot: Slot) => void) => Effect.Effect<void>
   /**
    * Deducts a call with this number of tokens from the remaining limits that the provider reported, and returns the
    * milliseconds that the call has to wait.
@@ -75,32 +76,69 @@ export interface RateLimits {
   readonly answeredAt: (key: string) => number | undefined
 }
 
-interface Waiter {
+/** Position of a call in a queue. */
+export interface QueuePosition {
   readonly place: number
+  /** Tenant of the call; calls without a tenant share one line. */
+  readonly tenant: string | undefined
+}
+
+interface Waiter extends QueuePosition {
   signal: Deferred.Deferred<void>
 }
 
-/** Queue of a key. Calls are sorted by position; the first is admitted next. */
+/** Queue of a key, with one line for each tenant. Calls are sorted by position. */
 interface Queue {
   readonly rate: RequestPacing.LearntRate
   readonly waiting: Array<Waiter>
+  /** Number of the last admission of each tenant, while calls are waiting. */
+  readonly admitted: Map<string | undefined, number>
+  admissions: number
 }
 
-const wakeWaiter = (waiter: Waiter | undefined): void => {
-  if (waiter !== undefined) Deferred.doneUnsafe(waiter.signal, Exit.void)
+/** Finds the call that is admitted next: the first call of the tenant whose last admission is the oldest. */
+const findNext = ({ admitted, waiting }: Queue): Waiter | undefined => {
+  let next: Waiter | undefined
+  let oldest = Number.POSITIVE_INFINITY
+  for (const waiter of waiting) {
+    const last = admitted.get(waiter.tenant) ?? 0
+    if (last < oldest) {
+      next = waiter
+      oldest = last
+    }
+    if (oldest === 0) break
+  }
+  return next
 }
 
-const joinQueue = ({ waiting }: Queue, place: number): Waiter => {
-  const waiter: Waiter = { place, signal: Deferred.makeUnsafe() }
-  const behind = waiting.findIndex((other) => other.place > place)
+/** Counts the calls that are admitted before a new call of a tenant. */
+const countAhead = ({ waiting }: Queue, tenant: string | undefined): number => {
+  const counts = new Map<string | undefined, number>()
+  for (const waiter of waiting) counts.set(waiter.tenant, (counts.get(waiter.tenant) ?? 0) + 1)
+  const own = counts.get(tenant) ?? 0
+  let ahead = own
+  for (const [other, count] of counts) if (other !== tenant) ahead += Math.min(count, own + 1)
+  return ahead
+}
+
+const wakeNext = (queue: Queue): void => {
+  const next = findNext(queue)
+  if (next !== undefined) Deferred.doneUnsafe(next.signal, Exit.void)
+}
+
+const joinQueue = ({ waiting }: Queue, position: QueuePosition): Waiter => {
+  const waiter: Waiter = { ...position, signal: Deferred.makeUnsafe() }
+  const behind = waiting.findIndex((other) => other.place > position.place)
   waiting.splice(behind === -1 ? waiting.length : behind, 0, waiter)
   return waiter
 }
 
-const leaveQueue = ({ waiting }: Queue, waiter: Waiter): void => {
+const leaveQueue = (queue: Queue, waiter: Waiter): void => {
+  const { admitted, waiting } = queue
   const index = waiting.indexOf(waiter)
   if (index !== -1) waiting.splice(index, 1)
-  if (index === 0) wakeWaiter(waiting[0])
+  if (waiting.length === 0) admitted.clear()
+  else wakeNext(queue)
 }
 
 /**
@@ -117,7 +155,8 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
   const findOrMakeQueue = (key: string): Queue => {
     const found = queues.get(key)
     if (found !== undefined) return found
-    const queue: Queue = { rate: RequestPacing.makeLearntRate(), waiting: [] }
+    const rate = RequestPacing.makeLearntRate()
+    const queue: Queue = { rate, waiting: [], admitted: new Map(), admissions: 0 }
     queues.set(key, queue)
     return queue
   }
@@ -125,13 +164,16 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
   const waitInLine = Effect.fnUntraced(function* (queue: Queue, waiter: Waiter, take: (now: number) => void) {
     for (;;) {
       waiter.signal = Deferred.makeUnsafe()
-      if (queue.waiting[0] !== waiter) {
+      if (findNext(queue) !== waiter) {
         yield* Deferred.await(waiter.signal)
         continue
       }
       const now = yield* Clock.currentTimeMillis
       const delay = queue.rate.delay(now)
-      if (delay <= 0) return take(now)
+      if (delay <= 0) {
+        queue.admitted.set(waiter.tenant, ++queue.admissions)
+        return take(now)
+      }
       yield* Effect.raceFirst(Effect.sleep(delay), Deferred.await(waiter.signal))
     }
   })
@@ -139,9 +181,9 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
   const releaseSlot: RateLimits["release"] = (slot) => {
     if (slot.decided) return
     slot.decided = true
-    const { rate, waiting } = findOrMakeQueue(slot.key)
-    rate.decided()
-    wakeWaiter(waiting[0])
+    const queue = findOrMakeQueue(slot.key)
+    queue.rate.decided()
+    wakeNext(queue)
   }
 
   const readLimitHeaders: RateLimits["told"] = (key, get, now) => {
@@ -164,24 +206,24 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
       const now = clock.currentTimeMillisUnsafe()
       queue.rate.refused(queue.rate.begin(now), closedFor, now)
       queue.rate.decided()
-      wakeWaiter(queue.waiting[0])
+      wakeNext(queue)
     }) ?? Effect.undefined
   )
 
   const limits: RateLimits = {
     place: () => ++places,
-    expected: (key, now) => {
-      const { rate, waiting } = findOrMakeQueue(key)
-      return rate.expected(waiting.length, now)
+    expected: (key, now, tenant) => {
+      const queue = findOrMakeQueue(key)
+      return queue.rate.expected(countAhead(queue, tenant), now)
     },
     take: (key, now) => {
       const queue = findOrMakeQueue(key)
       return queue.waiting.length === 0 && queue.rate.delay(now) <= 0 ? makeSlot(key, queue, now) : undefined
     },
-    enter: (key, place, taken) =>
+    enter: (key, position, taken) =>
       Effect.suspend(() => {
         const queue = findOrMakeQueue(key)
-        const waiter = joinQueue(queue, place)
+        const waiter = joinQueue(queue, position)
         return Effect.ensuring(
           waitInLine(queue, waiter, (now) => taken(makeSlot(key, queue, now))),
           Effect.sync(() => leaveQueue(queue, waiter))
@@ -257,15 +299,17 @@ const waitInQueue = Effect.fnUntraced(function* (
   key: string
 ): Effect.fn.Return<AiError.AiError | undefined> {
   const {
+    question: { spending },
     shared: { limits }
   } = state
-  const expected = Duration.millis(limits.expected(key, readClock(state)))
+  const tenant = spending?.tenant
+  const expected = Duration.millis(limits.expected(key, readClock(state), tenant))
   if (isTooLong(state, expected)) return makeQueueError(state, expected)
   if (!Duration.isZero(expected))
     yield* reportWait(state, { reason: describeLimit(state), duration: expected, attempt: state.retries.failures + 1 })
   state.admission.refused = false
   state.admission.place ??= limits.place()
-  yield* limits.enter(key, state.admission.place, (slot) => {
+  yield* limits.enter(key, { place: state.admission.place, tenant }, (slot) => {
     state.admission.slot = slot
   })
   return undefined

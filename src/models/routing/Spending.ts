@@ -5,11 +5,11 @@
  * **Details**
  *
  * The largest cost consists of the estimated prompt with a margin, and of the output limit of the request. The ledger
- * may grant fewer output tokens than wanted; the request is then sent with that limit. A request without an output limit
- * gets one.
+ * may grant fewer output tokens than wanted; the request is then sent with that limit. A request without an output
+ * limit gets one.
  *
- * An attempt settles what its provider counted. If the provider counted nothing because the answer broke off or the call
- * was interrupted, the prompt and the received part of the answer are estimated. A refused request costs nothing.
+ * An attempt settles what its provider counted. If the provider counted nothing because the answer broke off or the
+ * call was interrupted, the prompt and the received part of the answer are estimated. A refused request costs nothing.
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as Cause from "effect/Cause"
@@ -94,6 +94,6 @@ export const reserveAttempt = <E>(
     ({ output }) => attempt(output),
     ({ settle }, exit) => settle(readUsed(state, exit))
   )
-  // The failures of a ledger end the call as those of middleware do, and the run reads them by their tags.
+  // The failures of a ledger end the call as failures of middleware do, and the run reads them by their tags.
   return reserved as Effect.Effect<ModelResponse, E>
 }

@@ -20,7 +20,7 @@ export interface PlannedCall {
   readonly reportWait: (millis: number) => Effect.Effect<void>
 }
 
-/** What a call used. */
+/** Usage of a call that has ended. */
 export interface UsedTokens {
   readonly usage: Usage.Usage
   /** Nanodollars; `undefined` if the price is unknown. */
@@ -37,6 +37,8 @@ export interface Grant {
 
 /** Ledger of the spending of one run. */
 export interface Spending {
+  /** Name of the tenant that pays. */
+  readonly tenant: string
   /** Reserves the cost of a call. Fails if no allowance is left for it. */
   readonly reserve: (call: PlannedCall) => Effect.Effect<Grant, TenantRefused | SessionStoreError>
 }

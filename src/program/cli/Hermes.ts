@@ -88,6 +88,7 @@ const programming = [
   makeEntry("prompt", "Show the system prompt and the size of its layers", () => import("./PromptCommand.ts")),
   makeEntry("trace", "Convert, validate, summarise and view run traces", () => import("./TraceCommand.ts")),
   makeEntry("serve", "Serve over HTTP: OpenAI's APIs, sessions, MCP", () => import("./ServeCommand.ts")),
+  makeEntry("tenants", "Limits, usage and data of a server's tenants", () => import("./TenantsCommand.ts")),
   makeEntry("acp", "Serve editors over the Agent Client Protocol", () => import("./AcpCommand.ts")),
   makeEntry("cluster", "Run on several machines over one Postgres", () => import("./ClusterCommand.ts"))
 ] as const

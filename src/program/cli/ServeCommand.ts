@@ -112,11 +112,19 @@ const reportKey = Effect.fnUntraced(function* ({ isNew, key, path }: OwnerKey) {
  * Reads the keys of additional clients. An entry without a key name, or with a key that does not exist, is an error.
  */
 const namedKeys = Effect.gen(function* () {
-  const { keys } = (yield* Settings).server
+  const {
+    server: { keys },
+    tenants
+  } = yield* Settings
   const environment = yield* Environments.Environment
   return yield* Effect.forEach(Object.entries(keys), ([name, { key, keyEnv, keyFile, ...bounds }]) =>
     Effect.gen(function* () {
       const place = `server.keys.${name}`
+      const { tenant } = bounds
+      if (tenant !== undefined && !Object.hasOwn(tenants, tenant))
+        return yield* makeUsageFailure(
+          `${place}.tenant: there is no tenant "${tenant}": add it to tenants, with its limits`
+        )
       const isOne = [key, keyEnv, keyFile].filter((one) => one !== undefined).length === 1
       if (!isOne) return yield* makeUsageFailure(`${place} needs exactly one of key, key_env and key_file`)
       if (key !== undefined) return { name, key, ...bounds }

@@ -40,6 +40,7 @@ import * as SettingsMapping from "./SettingsMapping.ts"
 import * as SummaryPauses from "../../tools/prompt/compaction/SummaryPauses.ts"
 import * as SideTasks from "./SideTasks.ts"
 import * as StoredSessions from "./StoredSessions.ts"
+import { makeTenantsLayer } from "./TenantSettings.ts"
 
 export type { Start } from "./ProgramStart.ts"
 
@@ -209,5 +210,5 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
     SettingsMapping.makeCompactionLayer(settings),
     Layer.effect(SummaryPauses.SummaryPauses, SummaryPauses.openFile(home.root))
   )
-  return { layers, services, skills: Layer.succeed(SkillStore, skills) }
+  return { layers, services, skills: Layer.succeed(SkillStore, skills), tenants: makeTenantsLayer(settings, home) }
 })

@@ -333,6 +333,7 @@ const makeCompaction =
           sessionId,
           cwd,
           // The requests of the turns, which the request for a note continues.
+          tenant: input?.tenant,
           tools: input?.tools,
           ephemeralSystemPrompt: input?.ephemeralSystemPrompt,
           reasoningEffort,

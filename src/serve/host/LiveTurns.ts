@@ -27,6 +27,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
 import { BackgroundWork } from "../../agent/BackgroundWork.ts"
+import * as Tenancy from "../../agent/Tenancy.ts"
 import type { AgentError, SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { isCompleted, type RunResult } from "../../base/domain/RunEvent.ts"
@@ -351,6 +352,9 @@ export const make = Effect.fnUntraced(function* (
   const queue = MessageQueue.make(owner)
   const admission: TurnAdmission = { held: 0, isPaused: false }
   if (isSteerable) yield* MessageQueue.registerSteering(hooks, owner, queue, delivery)
+  const tenants = Option.getOrUndefined(yield* Effect.serviceOption(Tenancy.Tenants))
+  const bound: SessionTitles.TitleContext["bound"] = (effect) =>
+    Tenancy.boundOperation(tenants, options.input?.tenant, effect)
   const context: TurnContext = {
     owner,
     moves,
@@ -363,7 +367,7 @@ export const make = Effect.fnUntraced(function* (
     titleSession: (turn, result) =>
       auxiliary === undefined
         ? Effect.void
-        : SessionTitles.titleInBackground({ auxiliary, store, owner, scope }, turn.message.prompt, result),
+        : SessionTitles.titleInBackground({ auxiliary, bound, store, owner, scope }, turn.message.prompt, result),
     runTurn: yield* TurnRun.make(owner, questions, options, delivery),
     scope,
     isAttended,

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
-import type { AgentError } from "../../base/domain/AgentError.ts"
+import type { AgentError, ConfigError, SessionStoreError, TenantRefused } from "../../base/domain/AgentError.ts"
 import { TaskId } from "../../base/domain/Ids.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
@@ -79,6 +79,10 @@ export interface TitleContext {
   readonly store: SessionStore
   readonly owner: StateOwner
   readonly scope: Scope.Scope
+  /** Bounds the call by the limits of the session's tenant. */
+  readonly bound: <A, E>(
+    effect: Effect.Effect<A, E>
+  ) => Effect.Effect<A, E | TenantRefused | SessionStoreError | ConfigError>
 }
 
 /**
@@ -86,7 +90,7 @@ export interface TitleContext {
  * `SessionChanged`.
  */
 export const titleInBackground = Effect.fnUntraced(function* (
-  { auxiliary, owner, scope, store }: TitleContext,
+  { auxiliary, bound, owner, scope, store }: TitleContext,
   prompt: RunInput["prompt"],
   result: RunResult
 ): Effect.fn.Return<void> {
@@ -96,7 +100,7 @@ export const titleInBackground = Effect.fnUntraced(function* (
     if (session.id === result.sessionId)
       owner.change({}, { _tag: "SessionChanged", change: "titled", from: session.id, session })
   })
-  const titled = Effect.map(generateTitle(auxiliary, store, prompt, result), (isTitled) => {
+  const titled = Effect.map(bound(generateTitle(auxiliary, store, prompt, result)), (isTitled) => {
     if (isTitled) owner.post(publishTitle)
   })
   yield* Effect.forkIn(

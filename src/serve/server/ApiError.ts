@@ -8,7 +8,7 @@ import * as Cause from "effect/Cause"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import type { AgentError } from "../../base/domain/AgentError.ts"
+import type { AgentError, TenantRefused } from "../../base/domain/AgentError.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { type refusals, RolloutRefused } from "../../base/domain/RolloutPort.ts"
 
@@ -29,7 +29,9 @@ export class ApiError extends Schema.TaggedError<ApiError>("hermes-effect/server
   code: Schema.String,
   message: Schema.String,
   /** Name of the request field that was refused. */
-  param: Schema.optionalKey(Schema.String)
+  param: Schema.optionalKey(Schema.String),
+  /** Seconds after which the request may succeed. */
+  retryAfter: Schema.optionalKey(Schema.Int)
 }) {}
 
 /** Makes an {@link ApiError}. */
@@ -38,6 +40,28 @@ export const make = (status: number, code: string, message: string): ApiError =>
 /** Makes the error for a request field that requests an unsupported feature. */
 export const refuseField = (param: string, message: string): ApiError =>
   new ApiError({ status: 400, code: "unsupported_parameter", message, param })
+
+/**
+ * Makes the error for a request whose tenant has no allowance left. `freeAt` is the time at which the period ends, in
+ * milliseconds since 1970; `undefined` if the allowance of one run is too small.
+ */
+export const makeAllowanceError = (message: string, freeAt: number | undefined, now: number): ApiError =>
+  new ApiError({
+    status: 429,
+    code: "allowance_exhausted",
+    message: Redaction.redactText(message),
+    ...(freeAt === undefined ? {} : { retryAfter: Math.max(1, Math.ceil((freeAt - now) / 1_000)) })
+  })
+
+/** Makes the error for a run that the limits of its tenant refuse. */
+const fromTenantRefused = ({ message, reason }: TenantRefused): ApiError =>
+  reason === "busy"
+    ? new ApiError({ status: 429, code: "tenant_busy", message, retryAfter: 1 })
+    : make(
+        reason === "allowance" ? 429 : 403,
+        reason === "allowance" ? "allowance_exhausted" : "tenant_refused",
+        message
+      )
 
 const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
   invalid_request: 400,
@@ -92,6 +116,7 @@ export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
   const error = cause.reasons.find(Cause.isFailReason)?.error
   if (error === undefined || AiError.isAiError(error)) return fromError(error)
   const message = Redaction.redactText(error.message)
+  if (error._tag === "TenantRefused") return fromTenantRefused(error)
   if (error._tag === "SessionBusy") return make(409, "session_busy", message)
   // A client that asks again would pay for the same corrections again, and clients retry after 500.
   return error._tag === "InvalidOutput"
@@ -119,6 +144,8 @@ export const toResponse = (error: ApiError): HttpServerResponse.HttpServerRespon
     headers: {
       ...(error.status === 401 ? { "www-authenticate": 'Bearer realm="hermes"' } : {}),
       ...(error.status === 409 ? { "x-should-retry": error.code === "rollout_busy" ? "true" : "false" } : {}),
+      ...(error.code === "allowance_exhausted" ? { "x-should-retry": "false" } : {}),
+      ...(error.retryAfter === undefined ? {} : { "retry-after": String(error.retryAfter) }),
       ...(error.status === 503 ? { "retry-after": "1" } : {})
     }
   })

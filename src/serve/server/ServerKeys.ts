@@ -23,6 +23,8 @@ export interface NamedKey {
    * to the mode of the server.
    */
   readonly maxMode?: PermissionMode | undefined
+  /** Tenant for which the runs of the client work; see `Tenants`. */
+  readonly tenant?: string | undefined
   /** Maximum number of open sessions. */
   readonly maxSessions?: number | undefined
   /** Maximum number of concurrent requests. */

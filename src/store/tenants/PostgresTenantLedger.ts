@@ -14,7 +14,7 @@ import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import { findNextStart } from "../../base/domain/Tenant.ts"
 import * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
-import type { Decision, ReserveRequest, Service, Settlement, UsageRow } from "./TenantLedgerPort.ts"
+import type { Decision, ReserveRequest, Service, Settlement, UsageFilter, UsageRow } from "./TenantLedgerPort.ts"
 
 const tables = [
   `CREATE TABLE IF NOT EXISTS tenant_sums (
@@ -203,6 +203,92 @@ const toDecision = (found: Exclude<Decision, { readonly _tag: "Spent" }> | Refus
   }
 }
 
+type Sql = Effect.Success<ReturnType<typeof PostgresClient.open>>
+
+const createTables = (sql: Sql, url: Options["url"]): Effect.Effect<void, SqlError> =>
+  sql.transaction(
+    Effect.gen(function* () {
+      yield* sql`SELECT pg_advisory_xact_lock(${creating})`
+      yield* sql.unsafe(`CREATE SCHEMA IF NOT EXISTS "${PostgresClient.readSchemaName(url)}"`)
+      for (const statement of [...tables, settleFunction, reserveFunction, enterFunction]) yield* sql.unsafe(statement)
+    })
+  )
+
+const readUsage = (sql: Sql, { from = "0000", tenant, to = "9999" }: UsageFilter) => {
+  const wanted = tenant ?? null
+  return sql<UsageRow>`
+    SELECT tenant, day, model, calls, input_tokens AS "inputTokens", output_tokens AS "outputTokens", nanos
+    FROM tenant_usage WHERE day >= ${from} AND day <= ${to}
+    AND (CAST(${wanted} AS TEXT) IS NULL OR tenant = ${wanted}) ORDER BY day, tenant, model`
+}
+
+const removeTenant = (sql: Sql, tenant: string) => sql`
+  WITH a AS (DELETE FROM tenant_sums WHERE tenant = ${tenant}),
+    b AS (DELETE FROM tenant_reservations WHERE tenant = ${tenant}),
+    c AS (DELETE FROM tenant_places WHERE tenant = ${tenant})
+  DELETE FROM tenant_usage WHERE tenant = ${tenant}`
+
+const readBalance = Effect.fnUntraced(function* (sql: Sql, tenant: string) {
+  const [row] = yield* sql<Record<string, number | string>>`
+    SELECT s.*, COALESCE(r.tokens, 0) AS held_tokens, COALESCE(r.nanos, 0) AS held_nanos FROM tenant_sums s
+    LEFT JOIN (SELECT CAST(sum(tokens) AS BIGINT) AS tokens, CAST(sum(nanos) AS BIGINT) AS nanos
+      FROM tenant_reservations WHERE tenant = ${tenant} AND NOT is_counted) r ON TRUE
+    WHERE tenant = ${tenant}`
+  const readNumber = (name: string): number => Number(row?.[name] ?? 0)
+  const readAmounts = (prefix: string) => ({
+    tokens: readNumber(`${prefix}_tokens`),
+    nanos: readNumber(`${prefix}_nanos`)
+  })
+  return {
+    day: String(row?.["day"] ?? ""),
+    spentToday: readAmounts("day"),
+    spentThisMonth: readAmounts("month"),
+    reserved: readAmounts("held")
+  }
+})
+
+/** The operations whose functions in the database take the time. */
+const makeTimedOperations = (sql: Sql, clock: Options["clock"]) => {
+  type Time = ReturnType<Sql["literal"]> | ReturnType<Sql>
+  const withTime = <A, E>(body: (at: Time) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    clock === undefined
+      ? body(sql.literal(serverTime))
+      : Effect.flatMap(clock, (at) => body(sql`CAST(${at} AS BIGINT)`))
+  const settleCalls = (tenant: string, settled: ReadonlyArray<Settlement>) =>
+    withTime(
+      (at) => sql<{ readonly day: string }>`
+        SELECT * FROM tenant_settle(${tenant}, CAST(${JSON.stringify(settled)} AS JSONB), ${at})`
+    )
+  const reserveCall = (request: ReserveRequest) =>
+    withTime((at) =>
+      Effect.map(
+        sql<{ readonly found: Refusal | Exclude<Decision, { readonly _tag: "Spent" }>; readonly now: number }>`
+          SELECT tenant_reserve(CAST(${JSON.stringify(request)} AS JSONB), ${at}) AS found, ${at} AS now`,
+        ([row]): Decision =>
+          row === undefined ? { _tag: "Paced", waitMillis: 1000 } : toDecision(row.found, Number(row.now))
+      )
+    )
+  const renewAll = (ids: ReadonlyArray<string>, expiresIn: number) =>
+    withTime(
+      (at) => sql`
+        WITH places AS (
+          UPDATE tenant_places SET expires_at = ${at} + CAST(${expiresIn} AS BIGINT) WHERE id IN ${sql.in(ids)}
+        )
+        UPDATE tenant_reservations SET expires_at = ${at} + CAST(${expiresIn} AS BIGINT)
+        WHERE id IN ${sql.in(ids)} AND NOT is_counted`
+    )
+  const takePlace = (tenant: string, id: string, most: number, expiresIn: number) =>
+    withTime((at) =>
+      Effect.map(
+        sql<{ readonly entered: boolean }>`
+          SELECT tenant_enter(${tenant}, ${id}, CAST(${most} AS BIGINT), CAST(${expiresIn} AS BIGINT), ${at})
+          AS entered`,
+        ([row]) => row?.entered === true
+      )
+    )
+  return { settleCalls, reserveCall, renewAll, takePlace }
+}
+
 /** Opens the ledger in a database, and creates its tables if they are missing. It is closed with the scope. */
 export const open = Effect.fnUntraced(function* ({
   clock,
@@ -222,99 +308,16 @@ export const open = Effect.fnUntraced(function* ({
         })
     )
   const sql = yield* run("open", PostgresClient.open(options))
-  yield* run(
-    "open",
-    sql.transaction(
-      Effect.gen(function* () {
-        yield* sql`SELECT pg_advisory_xact_lock(${creating})`
-        yield* sql.unsafe(`CREATE SCHEMA IF NOT EXISTS "${PostgresClient.readSchemaName(options.url)}"`)
-        for (const statement of [...tables, settleFunction, reserveFunction, enterFunction])
-          yield* sql.unsafe(statement)
-      })
-    )
-  )
-  const withTime = <A, E>(body: (at: number | undefined) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    clock === undefined ? body(undefined) : Effect.flatMap(clock, body)
-  const time = (at: number | undefined) => (at === undefined ? sql.literal(serverTime) : sql`CAST(${at} AS BIGINT)`)
-  const settle = (tenant: string, settled: ReadonlyArray<Settlement>) =>
-    withTime(
-      (at) => sql<{ readonly day: string }>`
-        SELECT * FROM tenant_settle(${tenant}, CAST(${JSON.stringify(settled)} AS JSONB), ${time(at)})`
-    )
-  const reserve = (request: ReserveRequest) =>
-    withTime((at) =>
-      Effect.map(
-        sql<{ readonly found: Refusal | Exclude<Decision, { readonly _tag: "Spent" }>; readonly now: number }>`
-          SELECT tenant_reserve(CAST(${JSON.stringify(request)} AS JSONB), ${time(at)}) AS found, ${time(at)} AS now`,
-        ([row]): Decision =>
-          row === undefined ? { _tag: "Paced", waitMillis: 1000 } : toDecision(row.found, Number(row.now))
-      )
-    )
+  yield* run("open", createTables(sql, options.url))
+  const { renewAll, reserveCall, settleCalls, takePlace } = makeTimedOperations(sql, clock)
   return {
-    reserve: (request) => run("reserve", sql.waiting(reserve(request))),
-    settle: (tenant, settled) => run("settle", Effect.asVoid(sql.waiting(settle(tenant, settled)))),
-    renew: (ids, expiresIn) =>
-      run(
-        "renew",
-        withTime((at) =>
-          Effect.asVoid(sql`
-            WITH places AS (
-              UPDATE tenant_places SET expires_at = ${time(at)} + CAST(${expiresIn} AS BIGINT)
-              WHERE id IN ${sql.in(ids)}
-            )
-            UPDATE tenant_reservations SET expires_at = ${time(at)} + CAST(${expiresIn} AS BIGINT)
-            WHERE id IN ${sql.in(ids)} AND NOT is_counted`)
-        )
-      ),
-    balance: (tenant) =>
-      run(
-        "balance",
-        Effect.gen(function* () {
-          yield* settle(tenant, [])
-          const [row] = yield* sql<Record<string, number | string>>`
-            SELECT s.*, COALESCE(r.tokens, 0) AS held_tokens, COALESCE(r.nanos, 0) AS held_nanos FROM tenant_sums s
-            LEFT JOIN (SELECT CAST(sum(tokens) AS BIGINT) AS tokens, CAST(sum(nanos) AS BIGINT) AS nanos
-              FROM tenant_reservations WHERE tenant = ${tenant} AND NOT is_counted) r ON TRUE
-            WHERE tenant = ${tenant}`
-          const read = (name: string): number => Number(row?.[name] ?? 0)
-          const amounts = (prefix: string) => ({ tokens: read(`${prefix}_tokens`), nanos: read(`${prefix}_nanos`) })
-          return {
-            day: String(row?.["day"] ?? ""),
-            spentToday: amounts("day"),
-            spentThisMonth: amounts("month"),
-            reserved: amounts("held")
-          }
-        })
-      ),
-    usage: ({ from = "0000", tenant = null, to = "9999" } = {}) =>
-      run(
-        "usage",
-        sql<UsageRow>`
-          SELECT tenant, day, model, calls, input_tokens AS "inputTokens", output_tokens AS "outputTokens", nanos
-          FROM tenant_usage WHERE day >= ${from} AND day <= ${to}
-          AND (CAST(${tenant} AS TEXT) IS NULL OR tenant = ${tenant}) ORDER BY day, tenant, model`
-      ),
-    enter: (tenant, id, most, expiresIn) =>
-      run(
-        "enter",
-        withTime((at) =>
-          Effect.map(
-            sql<{ readonly entered: boolean }>`
-              SELECT tenant_enter(${tenant}, ${id}, CAST(${most} AS BIGINT), CAST(${expiresIn} AS BIGINT), ${time(at)})
-              AS entered`,
-            ([row]) => row?.entered === true
-          )
-        )
-      ),
+    reserve: (request) => run("reserve", sql.waiting(reserveCall(request))),
+    settle: (tenant, settled) => run("settle", Effect.asVoid(sql.waiting(settleCalls(tenant, settled)))),
+    renew: (ids, expiresIn) => run("renew", Effect.asVoid(renewAll(ids, expiresIn))),
+    balance: (tenant) => run("balance", Effect.andThen(settleCalls(tenant, []), readBalance(sql, tenant))),
+    usage: (filter = {}) => run("usage", readUsage(sql, filter)),
+    enter: (tenant, id, most, expiresIn) => run("enter", takePlace(tenant, id, most, expiresIn)),
     leave: (id) => run("leave", Effect.asVoid(sql`DELETE FROM tenant_places WHERE id = ${id}`)),
-    remove: (tenant) =>
-      run(
-        "remove",
-        Effect.asVoid(sql`
-          WITH a AS (DELETE FROM tenant_sums WHERE tenant = ${tenant}),
-            b AS (DELETE FROM tenant_reservations WHERE tenant = ${tenant}),
-            c AS (DELETE FROM tenant_places WHERE tenant = ${tenant})
-          DELETE FROM tenant_usage WHERE tenant = ${tenant}`)
-      )
+    remove: (tenant) => run("remove", Effect.asVoid(removeTenant(sql, tenant)))
   }
 })

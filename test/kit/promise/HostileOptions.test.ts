@@ -62,6 +62,7 @@ const options: { readonly [Name in keyof HermesOptions]-?: true } = {
   hosts: true,
   store: true,
   fetch: true,
+  tenants: true,
   middleware: true,
   plugins: true,
   environment: true,

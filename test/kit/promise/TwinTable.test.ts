@@ -49,7 +49,7 @@ const ofRuntime: { readonly [Name in keyof RuntimeOptions]-?: Twin<HermesOptions
   stopTools: "stopTools",
   store: "store",
   temperature: "temperature",
-  tenants: { none: "limits come from the application's database: Tenants in a layer" },
+  tenants: "tenants",
   toolUseEnforcement: "toolUseEnforcement",
   tools: "tools"
 }

@@ -67,6 +67,8 @@ export interface Options {
   readonly route: Route | undefined
   /** Model name in the settings. */
   readonly model: string
+  /** True if the turn has a tenant, whose limits may refuse it. */
+  readonly isBounded: boolean
   /** Remembers the session in which the conversation ended, for a client that sends all messages again. */
   readonly remember: (said: string, left: Session) => void
 }
@@ -81,10 +83,19 @@ const finishes: Partial<Record<RunResult["exit"], AnswerPieces.Ending["finish"]>
 /** Time to wait for more calls in the same answer. */
 const settling = "30 millis"
 
+/**
+ * Returns the reason for which an answer ended. An answer without text whose tenant has no allowance left is an error.
+ */
 const toFinishReason = (
-  exit: Exit.Exit<RunResult, AgentError>
+  exit: Exit.Exit<RunResult, AgentError>,
+  said: string
 ): Effect.Effect<AnswerPieces.Ending["finish"], ApiError.ApiError> => {
-  if (Exit.isSuccess(exit)) return Effect.succeed(finishes[exit.value.exit] ?? "stop")
+  if (Exit.isSuccess(exit)) {
+    const { freeAt, limit, text } = exit.value
+    return limit === "allowance" && said === ""
+      ? Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(ApiError.makeAllowanceError(text, freeAt, now)))
+      : Effect.succeed(finishes[exit.value.exit] ?? "stop")
+  }
   if (Exit.hasInterrupts(exit))
     return Effect.fail(ApiError.make(503, "interrupted", "The turn was stopped, or the server ends."))
   return Effect.fail(ApiError.fromTurnCause(exit.cause))
@@ -239,7 +250,7 @@ const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, 
   const isReturned = event._tag === "MessagesReturned" && event.messages.some(({ id }) => id === message)
   if (isReturned) return failAnswer(returned)
   return event._tag === "TurnEnded" && (message === undefined || event.turn.message.id === message)
-    ? Effect.matchEffect(toFinishReason(event.exit), {
+    ? Effect.matchEffect(toFinishReason(event.exit, answer.said()), {
         onSuccess: (finish) => endAnswer(exchange, answer, finish),
         onFailure: failAnswer
       })
@@ -270,6 +281,12 @@ const takePieces = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, r
     })
   })
 
+/** Waits for the first pieces of an answer. */
+const takeFirst = (exchange: OpenExchange, next: Pieces): Pieces =>
+  Effect.flatMap(next, (found) =>
+    found.length > 0 || exchange.isEnded ? Effect.succeed(found) : takeFirst(exchange, next)
+  )
+
 /** Begins an exchange. A session has at most one exchange at a time. */
 export const begin = Effect.fnUntraced(function* (
   session: ExchangeSession,
@@ -296,10 +313,19 @@ export const begin = Effect.fnUntraced(function* (
     secrets: yield* Secrets
   })
   const next = takePieces(exchange, answer, reader)
+  // The limits of a tenant may refuse the turn: its status is known when the first piece is.
+  let early = options.isBounded ? yield* takeFirst(exchange, next) : []
+  const takeNext = Effect.suspend(() => {
+    const taken = early
+    early = []
+    return taken.length > 0 ? Effect.succeed(taken) : next
+  })
   const pieces = Stream.unfold(
     undefined,
     (): Effect.Effect<readonly [ReadonlyArray<AnswerPieces.Piece>, undefined] | undefined, ApiError.ApiError> =>
-      exchange.isEnded ? Effect.undefined : Effect.map(next, (found) => [found, undefined] as const)
+      exchange.isEnded && early.length === 0
+        ? Effect.undefined
+        : Effect.map(takeNext, (found) => [found, undefined] as const)
   ).pipe(Stream.flattenIterable, Stream.ensuring(leave))
   return { sessionId: id, turn: session.turn, pieces }
 })

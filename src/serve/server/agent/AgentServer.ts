@@ -36,6 +36,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Agent } from "../../../agent/Agent.ts"
+import { CurrentTenant } from "../../../agent/Tenancy.ts"
 import type { BackgroundWork } from "../../../agent/BackgroundWork.ts"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
 import type { Hooks } from "../../../hooks/Hooks.ts"
@@ -50,7 +51,7 @@ import * as ServerKeys from "../ServerKeys.ts"
 import type * as AgentSessions from "./AgentSessions.ts"
 
 /** Address and limits of the server, and options of its sessions. */
-export interface Options extends HermesServer.Options, Partial<Omit<AgentSessions.Options, "client">> {
+export interface Options extends HermesServer.Options, Partial<Omit<AgentSessions.Options, "client" | "tenant">> {
   /** Working directory of the tools. */
   readonly cwd: string
   /** Additional client keys besides `key`, each with separate sessions. */
@@ -65,13 +66,18 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
     | undefined
 }
 
-/** Applies the approval limits of a client to the runs that a tool starts, and the client's mode, if it has one. */
+/**
+ * Applies the approval limits and the tenant of a client to the runs that a tool starts, and the client's mode, if it
+ * has one.
+ */
 const limitTool =
-  (mode: PermissionMode.PermissionMode | undefined) =>
+  (mode: PermissionMode.PermissionMode | undefined, tenant: string | undefined) =>
   (tool: OfferedTool): OfferedTool => ({
     ...tool,
     run: (...given) => {
-      const run = Effect.provideService(tool.run(...given), CurrentBounds, ofClient)
+      const run = tool
+        .run(...given)
+        .pipe(Effect.provideService(CurrentBounds, ofClient), Effect.provideService(CurrentTenant, tenant))
       return mode === undefined ? run : Effect.provideService(run, PermissionMode.CurrentMode, mode)
     }
   })
@@ -97,7 +103,8 @@ export const serve = (
       const isOwner = client.name === undefined
       const offered = typeof mcpTools === "function" ? mcpTools(client.name) : mcpTools
       const limit = limitTool(
-        client.maxMode === undefined ? undefined : PermissionMode.selectNarrower(mode, client.maxMode)
+        client.maxMode === undefined ? undefined : PermissionMode.selectNarrower(mode, client.maxMode),
+        client.tenant
       )
       return Effect.map(
         sessions.make({
@@ -106,11 +113,15 @@ export const serve = (
           mode: PermissionMode.selectNarrower(mode, maxMode ?? mode),
           maxMode,
           client: client.name,
+          tenant: client.tenant,
           tools: isOwner ? tools : ServerKeys.limitTools(tools),
           maxSessions: client.maxSessions ?? maxSessions
         }),
         (made) => ({ sessions: made, mcpTools: isOwner ? offered : offered.map(limit) })
-      ).pipe(Effect.provideService(CurrentBounds, isOwner ? ofOwner : ofClient))
+      ).pipe(
+        Effect.provideService(CurrentBounds, isOwner ? ofOwner : ofClient),
+        Effect.provideService(CurrentTenant, client.tenant)
+      )
     }
     const named = yield* Effect.forEach(keys, (key) =>
       Effect.map(makeClientSessions(key), (served) => ({ ...served, key }))

@@ -263,7 +263,7 @@ const chooseRoute = Effect.fnUntraced(function* (
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Service, never, Needs | Scope.Scope> {
-  const { models, tools } = options
+  const { models, tenant, tools } = options
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const router = yield* ModelRouter
   const served = yield* ServedSessions.make(options)
@@ -279,7 +279,7 @@ export const make = Effect.fnUntraced(function* (
         known.remember([...request.history, ...toUserMessages(request.prompt), answer], { id, messages: messageCount })
       }
       return yield* Effect.flatMap(chooseSession(context, request), (session) =>
-        AgentExchange.begin(session, request, { tools, route, model, remember })
+        AgentExchange.begin(session, request, { tools, route, model, remember, isBounded: tenant !== undefined })
       ).pipe(
         // Another request took the session first, so this one uses a fork.
         Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })

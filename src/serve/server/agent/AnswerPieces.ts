@@ -103,6 +103,8 @@ export const make = (
         if (event.origin === undefined) model = event.model
         return []
       case "RunFinished":
+        // The exchange fails with the text of this result.
+        if (event.limit === "allowance" && said === "") return []
         return appendText(isHeld ? (findJson(event.text) ?? event.text) : shown.rest(event.text))
       default:
         return []

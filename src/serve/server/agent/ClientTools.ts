@@ -26,7 +26,7 @@ import type { Registry } from "../../../base/domain/Secrets.ts"
 import { ToolFailed, type ToolOutput } from "../../../base/domain/ToolOutput.ts"
 import * as Annotations from "../../../tools/Annotations.ts"
 import { ConversationHistory } from "../../../tools/ToolContext.ts"
-import type { Selection } from "../../../tools/ToolRegistry.ts"
+import { callerPrefix, type Selection } from "../../../tools/ToolRegistry.ts"
 import { type BoundTool, fromBound, type Toolset } from "../../../tools/Toolset.ts"
 
 /** A tool that the caller defines. */
@@ -73,13 +73,12 @@ export interface ClientCalls {
   readonly toolset: (tools: ReadonlyArray<ClientTool>) => Toolset
 }
 
-const prefix = "client:"
-
 /** Selects the chosen tools and the tools of this session's caller, but not the tools of other callers. */
 export const selectTools = (session: string, chosen: Selection): Selection => ({
   ...chosen,
-  toolset: (name) => (name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false),
-  ofRunAlone: (name) => name.startsWith(prefix) || chosen.ofRunAlone?.(name) === true
+  toolset: (name) =>
+    name.startsWith(callerPrefix) ? name === callerPrefix + session : chosen.toolset?.(name) !== false,
+  ofRunAlone: (name) => name.startsWith(callerPrefix) || chosen.ofRunAlone?.(name) === true
 })
 
 /** Selects the chosen tools without any caller's tools. */
@@ -138,7 +137,7 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
       const bound = tools.map((given): BoundTool => {
         const tool = Tool.dynamic(given.name, { description: given.description, parameters: { ...given.parameters } })
         return {
-          toolset: prefix + session,
+          toolset: callerPrefix + session,
           tool,
           definition: { name: given.name, description: given.description, parameters: given.parameters },
           // Marked read-only, so that the calls of one answer run in parallel.
@@ -152,7 +151,7 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
         }
       })
       return fromBound(
-        prefix + session,
+        callerPrefix + session,
         bound.map(({ tool }) => tool),
         Effect.succeed(bound)
       )

@@ -47,6 +47,8 @@ import type { ServedTurn } from "./RequestedForm.ts"
 export interface Options {
   /** Name of the key to which the sessions belong. If absent, they belong to the server's own key. */
   readonly client?: string | undefined
+  /** Tenant for which the runs of the sessions work. */
+  readonly tenant?: string | undefined
   /** Tools that the agent offers. */
   readonly tools: Selection
   readonly mode: PermissionMode
@@ -242,6 +244,7 @@ const openLive = Effect.fnUntraced(function* (
       source: pool.source,
       platform: "api-server",
       maxIterations,
+      tenant: pool.options.tenant,
       // A getter, because each request supplies its own tools and the value is read for each turn.
       get tools() {
         return input.tools

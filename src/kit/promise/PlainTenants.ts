@@ -1,0 +1,56 @@
+/** Tenants as plain values: a list, or a function of the application that looks one up. */
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Tenants from "../../agent/Tenants.ts"
+import type { Allowance, AssumedPrices, Tenant } from "../../base/domain/Tenant.ts"
+import * as TenantLedger from "../../store/tenants/TenantLedger.ts"
+import * as Options from "./PlainOptions.ts"
+
+/**
+ * Tenants of a runtime. A function is called for each run with the id of its tenant, for example to read a database; it
+ * returns `undefined` for an unknown tenant.
+ */
+export type HermesTenants = ReadonlyArray<Tenant> | ((id: string) => Tenant | undefined | Promise<Tenant | undefined>)
+
+/** Store whose place the ledger of the tenants shares. */
+type LedgerStore = "memory" | "none" | { readonly sqlite: string } | { readonly postgres: string } | undefined
+
+const allowance: Options.Checks<Allowance> = { tokens: Options.amount, dollars: Options.amount }
+const checkAllowance = Options.makeMembersCheck("limit of an allowance", allowance)
+
+const prices: Options.Checks<AssumedPrices> = { input: Options.amount, output: Options.amount }
+const checkPrices = Options.makeMembersCheck("price", prices, ["input", "output"])
+
+const tenant: Options.Checks<Tenant> = {
+  id: Options.name,
+  perRun: checkAllowance,
+  perDay: checkAllowance,
+  perMonth: checkAllowance,
+  callsPerMinute: Options.count,
+  concurrentRuns: Options.count,
+  unknownPrices: (value, at) => (value === "refuse" ? [] : checkPrices(value, at)),
+  tools: Options.names
+}
+const checkTenant = Options.makeMembersCheck("option of a tenant", tenant, ["id"])
+
+/** Checks the option `tenants`. */
+export const tenantsCheck: Options.Check = (value, at) => {
+  if (typeof value === "function") return []
+  if (!Array.isArray(value)) return [`${at} is not a list of tenants or a function that looks one up`]
+  return value.flatMap((one: unknown, index) => checkTenant(one, `${at}[${index}]`))
+}
+
+/** Ledger in the place of the store: a table of its database, or memory. */
+const makeLedger = (store: LedgerStore): Layer.Layer<TenantLedger.TenantLedger> => {
+  if (store === undefined || typeof store === "string") return TenantLedger.layerMemory
+  return "postgres" in store
+    ? TenantLedger.layerPostgres({ url: Redacted.make(store.postgres) })
+    : TenantLedger.layerSqlite({ path: store.sqlite === ":memory:" ? store.sqlite : `${store.sqlite}.tenants` })
+}
+
+/** Makes the layer of the tenants. A lookup that fails is a defect of the application, and rejects the run. */
+export const toTenants = (tenants: HermesTenants, store: LedgerStore): Layer.Layer<Tenants.Tenants> =>
+  typeof tenants === "function"
+    ? Tenants.layer({ lookup: (id) => Effect.promise(() => Promise.resolve(tenants(id))), ledger: makeLedger(store) })
+    : Tenants.layerFrom(tenants, makeLedger(store))

@@ -1,0 +1,225 @@
+/**
+ * `hermes tenants`: the tenants of the settings, their usage for figures and bills, and the removal of their data.
+ *
+ * Source: `ARCHITECTURE.md` §5.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import { Home } from "../../base/config/Environment.ts"
+import { Settings, type Values } from "../../base/config/Settings.ts"
+import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import type { SessionId } from "../../base/domain/Ids.ts"
+import type { Allowance, Tenant } from "../../base/domain/Tenant.ts"
+import * as SessionAudience from "../../store/SessionAudience.ts"
+import { SessionMaintenance } from "../../store/SessionMaintenance.ts"
+import { SessionStore } from "../../store/SessionStore.ts"
+import { type Balance, TenantLedger, type UsageRow } from "../../store/tenants/TenantLedger.ts"
+import { makeLedgerLayer, readTenants } from "../runtime/TenantSettings.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import * as Confirm from "./Confirm.ts"
+import { makeUnknownNameFailure, makeUsageFailure, makeWorkFailure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { printLine, renderTable } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import { abbreviateCount, formatDollars, formatQuantity } from "./render/UsageText.ts"
+import { withStore } from "./SessionChoice.ts"
+
+const json = Flags.makeSwitch("json", "Print JSON")
+
+const nanosPerDollar = 1_000_000_000
+
+/** Layer of the ledger that the settings select. */
+const ledger = Layer.unwrap(
+  Effect.gen(function* () {
+    return makeLedgerLayer(yield* Settings, yield* Home)
+  })
+)
+
+const toFailure = ({ message }: SessionStoreError) => makeWorkFailure(message)
+
+const formatSpent = (tokens: number, nanos: number): string =>
+  `${abbreviateCount(tokens)} tokens, ${formatDollars(nanos / nanosPerDollar)}`
+
+const describeAllowance = (period: string, allowance: Allowance | undefined): ReadonlyArray<string> => {
+  if (allowance === undefined) return []
+  const { dollars, tokens } = allowance
+  const limits = [
+    ...(tokens === undefined ? [] : [`${abbreviateCount(tokens)} tokens`]),
+    ...(dollars === undefined ? [] : [formatDollars(dollars)])
+  ]
+  return limits.length === 0 ? [] : [`${limits.join(", ")} a ${period}`]
+}
+
+const describeLimits = ({ callsPerMinute, concurrentRuns, perDay, perMonth, perRun }: Tenant): string =>
+  [
+    ...describeAllowance("run", perRun),
+    ...describeAllowance("day", perDay),
+    ...describeAllowance("month", perMonth),
+    ...(callsPerMinute === undefined ? [] : [`${callsPerMinute} calls a minute`]),
+    ...(concurrentRuns === undefined ? [] : [formatQuantity(concurrentRuns, "run")])
+  ].join("; ") || "no limits"
+
+const toRow = (tenant: Tenant, { spentThisMonth, spentToday }: Balance): ReadonlyArray<string> => [
+  SafeText.toLine(tenant.id),
+  `today ${formatSpent(spentToday.tokens, spentToday.nanos)}`,
+  `month ${formatSpent(spentThisMonth.tokens, spentThisMonth.nanos)}`,
+  describeLimits(tenant)
+]
+
+const listTenants = Effect.fn("hermes tenants list")(
+  function* ({ json }: { readonly json: boolean }) {
+    const tenants = readTenants(yield* Settings)
+    const { balance } = yield* TenantLedger
+    const found = yield* Effect.forEach(tenants, (tenant) =>
+      Effect.map(Effect.mapError(balance(tenant.id), toFailure), (sums) => ({ tenant, sums }))
+    )
+    if (json)
+      return yield* printLine(
+        SafeText.toJson(
+          found.map(({ sums, tenant }) => ({ ...tenant, ...sums })),
+          2
+        )
+      )
+    yield* printLine(
+      found.length === 0
+        ? "No tenants. Add them to `tenants` in config.yaml."
+        : renderTable(found.map(({ sums, tenant }) => toRow(tenant, sums)))
+    )
+  },
+  Effect.provide(ledger),
+  CommandSettings.provide
+)
+
+const columns = ["day", "tenant", "model", "calls", "inputTokens", "outputTokens", "dollars"] as const
+
+const toFields = ({ nanos, ...row }: UsageRow) => ({ ...row, dollars: nanos / nanosPerDollar })
+
+/** Quotes a value of a CSV file. Values that a spreadsheet would compute as formulas are prefixed. */
+const toCsvValue = (value: string | number): string => {
+  const text = String(value)
+  const safe = typeof value === "string" && /^[=+\-@\t\r]/u.test(text) ? `'${text}` : text
+  return /[",\r\n]/u.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+const renderCsv = (rows: ReadonlyArray<UsageRow>): string =>
+  [
+    columns.join(","),
+    ...rows.map((row) => {
+      const fields = toFields(row)
+      return columns.map((name) => toCsvValue(fields[name])).join(",")
+    })
+  ].join("\n")
+
+const checkDay = (flag: string, day: string | undefined) =>
+  day === undefined || /^\d{4}-\d{2}-\d{2}$/u.test(day)
+    ? Effect.void
+    : Effect.fail(makeUsageFailure(`--${flag} is a day such as 2026-11-29, not "${SafeText.toLine(day)}"`))
+
+const usage = Command.make(
+  "usage",
+  {
+    tenant: Flags.makeText("tenant", "NAME", "Only this tenant"),
+    from: Flags.makeText("from", "DAY", "First day (UTC), such as 2026-11-01"),
+    to: Flags.makeText("to", "DAY", "Last day (UTC), inclusive"),
+    json,
+    csv: Flags.makeSwitch("csv", "Print CSV, for bills")
+  },
+  Effect.fn("hermes tenants usage")(
+    function* ({ csv, from, json, tenant, to }) {
+      yield* checkDay("from", from)
+      yield* checkDay("to", to)
+      const rows = yield* Effect.mapError(
+        TenantLedger.use((one) => one.usage({ tenant, from, to })),
+        toFailure
+      )
+      if (json) return yield* printLine(SafeText.toJson(rows.map(toFields), 2))
+      if (csv) return yield* printLine(renderCsv(rows))
+      if (rows.length === 0) return yield* printLine("No usage.")
+      yield* printLine(
+        renderTable(
+          rows.map(({ calls, day, inputTokens, model, nanos, outputTokens, tenant }) => [
+            day,
+            SafeText.toLine(tenant),
+            SafeText.toLine(model),
+            formatQuantity(calls, "call"),
+            formatSpent(inputTokens + outputTokens, nanos)
+          ])
+        )
+      )
+    },
+    Effect.provide(ledger),
+    CommandSettings.provide
+  )
+).pipe(Command.withDescription("Show usage by day, tenant and model"))
+
+/** Returns the sources of the sessions of the keys of a tenant. */
+const listSources = ({ server: { keys } }: Values, tenant: string): ReadonlyArray<string> =>
+  Object.entries(keys)
+    .filter(([, key]) => key.tenant === tenant)
+    .flatMap(([name]) => SessionAudience.listSources(name))
+
+/** Removes the sessions of some sources, with their sub-agents and run records. Returns their number. */
+const removeSessions = (sources: ReadonlyArray<string>) =>
+  withStore(
+    Effect.gen(function* () {
+      const [store, { remove }] = [yield* SessionStore, yield* SessionMaintenance]
+      const all = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
+      const own: ReadonlyArray<SessionId> = all.filter(({ source }) => sources.includes(source)).map(({ id }) => id)
+      let count = 0
+      for (const id of own) count += yield* remove(id)
+      return count
+    }).pipe(Effect.mapError(({ message }) => makeWorkFailure(message))),
+    Effect.succeed(0)
+  )
+
+const remove = Command.make(
+  "remove",
+  {
+    tenant: Argument.String("tenant").pipe(Argument.withDescription("Name of the tenant")),
+    yes: Flags.makeSwitch("yes", "Do not ask", "y")
+  },
+  Effect.fn("hermes tenants remove")(
+    function* ({ tenant, yes }) {
+      const settings = yield* Settings
+      const one = yield* TenantLedger
+      const known = new Set([
+        ...readTenants(settings).map(({ id }) => id),
+        ...(yield* Effect.mapError(one.usage({ tenant }), toFailure)).map((row) => row.tenant)
+      ])
+      if (!known.has(tenant))
+        return yield* makeUnknownNameFailure("tenant", SafeText.toLine(tenant), {
+          known: Array.from(known),
+          list: "hermes tenants list"
+        })
+      const sources = listSources(settings, tenant)
+      const name = SafeText.toLine(tenant)
+      if (
+        !yes &&
+        !(yield* Confirm.requireConfirmation(
+          `Delete the usage of ${name}, and the sessions of its keys with their sub-agents and run records?`,
+          `Not a terminal. Pass --yes to delete the data of ${name}.`
+        ))
+      )
+        return yield* printLine("Nothing was deleted")
+      const count = yield* removeSessions(sources)
+      yield* Effect.mapError(one.remove(tenant), toFailure)
+      yield* printLine(
+        `Deleted the usage of ${name} and ${formatQuantity(count, "session")}. Its entry in tenants and its keys in ` +
+          "server.keys remain in config.yaml."
+      )
+    },
+    Effect.provide(ledger),
+    CommandSettings.provide
+  )
+).pipe(Command.withDescription("Delete the usage and the sessions of a tenant"))
+
+const list = Command.make("list", { json }, listTenants).pipe(
+  Command.withDescription("List the tenants, their limits and their spending")
+)
+
+/** Without a subcommand, lists the tenants. */
+export const command = Command.make("tenants", { json }, listTenants).pipe(
+  Command.withSubcommands([list, usage, remove])
+)

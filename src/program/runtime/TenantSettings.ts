@@ -1,0 +1,41 @@
+/** The tenants of the settings, and the place of their ledger. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Home } from "../../base/config/Environment.ts"
+import type { Values } from "../../base/config/Settings.ts"
+import type { Tenant } from "../../base/domain/Tenant.ts"
+import type { Tenants } from "../../agent/Tenancy.ts"
+import * as TenantLedger from "../../store/tenants/TenantLedger.ts"
+
+/** Returns the tenants of the settings, by name. */
+export const readTenants = ({ tenants }: Values): ReadonlyArray<Tenant> =>
+  Object.entries(tenants)
+    .map(([id, limits]) => ({ id, ...limits }))
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
+/**
+ * Makes the layer of the ledger: in the database of the cluster if the settings name one, so that several machines
+ * share it, otherwise in a file beside the database of the home directory.
+ */
+export const makeLedgerLayer = (
+  { cluster: { databaseUrl } }: Values,
+  { database }: Home["Service"]
+): Layer.Layer<TenantLedger.TenantLedger> =>
+  databaseUrl === undefined
+    ? TenantLedger.layerSqlite({ path: database.replace(/(?:\.db)?$/u, ".tenants.db") })
+    : TenantLedger.layerPostgres({ url: databaseUrl })
+
+/** Makes the layer of the tenants, which is empty if the settings have none. */
+export const makeTenantsLayer = (
+  settings: Values,
+  home: Home["Service"]
+): Layer.Layer<Tenants> | Layer.Layer<never> => {
+  const tenants = readTenants(settings)
+  if (tenants.length === 0) return Layer.empty
+  return Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("../../agent/Tenants.ts")),
+      ({ layerFrom }) => layerFrom(tenants, makeLedgerLayer(settings, home))
+    )
+  )
+}

@@ -1,0 +1,99 @@
+// `hermes tenants` in this process: limits, usage for bills, and the removal of a tenant's data but of no other's.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { SessionId } from "../../../src/base/domain/Ids.ts"
+import { ProcessVariables } from "../../../src/base/platform/ProcessVariables.ts"
+import { layerSqlite, SessionStore } from "../../../src/store/SessionStore.ts"
+import * as SqliteTenantLedger from "../../../src/store/tenants/SqliteTenantLedger.ts"
+import { machine } from "../../support/hermes.ts"
+import { cli } from "./capture.ts"
+
+const settings = `
+tenants:
+  acme: { per_day: { tokens: 20000, dollars: 5 }, concurrent_runs: 2 }
+  zeta: {}
+server:
+  keys:
+    alice: { key_env: ALICE, tenant: acme }
+    bob: { key_env: BOB, tenant: zeta }
+`
+
+const spend = (path: string, tenant: string, model: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const ledger = yield* SqliteTenantLedger.open(path)
+      yield* ledger.reserve({
+        tenant,
+        id: `${tenant} ${model}`,
+        limits: {},
+        prompt: { tokens: 100, nanos: 0 },
+        outputNanos: 0,
+        leastOutput: 1,
+        wantedOutput: 100,
+        expiresIn: 1_000,
+        settled: []
+      })
+      yield* ledger.settle(tenant, [
+        { id: `${tenant} ${model}`, model, inputTokens: 80, outputTokens: 20, nanos: 1_500_000_000 }
+      ])
+    })
+  )
+
+describe("hermes tenants", () => {
+  it.live("lists limits and usage, prints bills, and removes one tenant's data", () =>
+    Effect.gen(function* () {
+      const { home } = yield* machine
+      mkdirSync(home, { recursive: true })
+      writeFileSync(join(home, "config.yaml"), settings)
+      const tenants = (...argv: ReadonlyArray<string>) =>
+        Effect.provideService(cli("tenants", ...argv), ProcessVariables, { HOME: join(home, ".."), HERMES_HOME: home })
+      assert.include((yield* tenants()).stdout, "20.0k tokens, $5.00 a day; 2 runs")
+      assert.deepInclude(yield* tenants("usage"), { code: 0, stdout: "No usage.\n" })
+      const path = join(home, "state.tenants.db")
+      yield* spend(path, "acme", '=1+1,"x"')
+      yield* spend(path, "zeta", "m")
+      const sessions = layerSqlite({ path: join(home, "state.db") })
+      const owners = ["api-server:alice", "mcp:alice", "api-server:bob", "api-server", "cli"]
+      yield* Effect.provide(
+        SessionStore.use((store) =>
+          Effect.forEach(owners, (source) =>
+            store.create({
+              id: SessionId.make(source.replace(":", "-")),
+              source,
+              provider: "p",
+              model: "m",
+              systemPrompt: "",
+              cwd: home
+            })
+          )
+        ),
+        sessions
+      )
+      const csv = (yield* tenants("usage", "--csv", "--tenant", "acme")).stdout.split("\n")
+      assert.strictEqual(csv[0], "day,tenant,model,calls,inputTokens,outputTokens,dollars")
+      assert.match(csv[1] ?? "", /^\d{4}-\d\d-\d\d,acme,"'=1\+1,""x""",1,80,20,1\.5$/)
+      assert.strictEqual(JSON.parse((yield* tenants("usage", "--json")).stdout).length, 2)
+      assert.deepInclude(yield* tenants("usage", "--from", "yesterday"), {
+        code: 2,
+        stderr: 'Error: --from is a day such as 2026-11-29, not "yesterday"\n'
+      })
+      assert.include((yield* tenants("remove", "acme")).stderr, "Pass --yes to delete the data of acme")
+      assert.include((yield* tenants("remove", "acne", "--yes")).stderr, 'did you mean "acme"?')
+      assert.include((yield* tenants("remove", "acme", "--yes")).stdout, "Deleted the usage of acme and 2 sessions.")
+      assert.deepStrictEqual(
+        JSON.parse((yield* tenants("usage", "--json")).stdout).map(({ tenant }: { tenant: string }) => tenant),
+        ["zeta"]
+      )
+      const left = yield* Effect.provide(
+        SessionStore.use((store) => store.list({ limit: 10 })),
+        sessions
+      )
+      assert.sameMembers(
+        left.map(({ source }) => source),
+        ["api-server:bob", "api-server", "cli"]
+      )
+    })
+  )
+})
