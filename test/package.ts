@@ -4,6 +4,7 @@
 import { rmSync } from "node:fs"
 import { checkNext, checkVite, checkWebpack } from "./package/bundlers.ts"
 import { checkInstallation } from "./package/install.ts"
+import { checkBun, checkDeno, checkPnpm, checkYarn } from "./package/managers.ts"
 import { checkBrowser, checkWorkers } from "./package/places.ts"
 import { checkEffect, checkSdks, checkTypeScripts } from "./package/versions.ts"
 import { countPassed, folder } from "./package/workspace.ts"
@@ -17,7 +18,11 @@ const rows: Readonly<Record<string, () => void | Promise<void>>> = {
   browser: checkBrowser,
   types: checkTypeScripts,
   sdks: checkSdks,
-  effect: checkEffect
+  effect: checkEffect,
+  pnpm: checkPnpm,
+  yarn: checkYarn,
+  bun: checkBun,
+  deno: checkDeno
 }
 
 const asked = process.argv.slice(2)
