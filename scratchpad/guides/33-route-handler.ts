@@ -1,4 +1,10 @@
-import { convertToModelMessages, createUIMessageStreamResponse, streamText, toUIMessageStream, type UIMessage } from "ai"
+import {
+  convertToModelMessages,
+  createUIMessageStreamResponse,
+  streamText,
+  toUIMessageStream,
+  type UIMessage
+} from "ai"
 import { languageModel } from "hermes-effect/ai-sdk"
 import { createHermes } from "hermes-effect/promise"
 
@@ -6,7 +12,8 @@ import { createHermes } from "hermes-effect/promise"
 const model = languageModel(createHermes({ model: "offline" }))
 
 export const POST = async (request: Request): Promise<Response> => {
-  const { id, messages }: { id: string; messages: Array<UIMessage> } = await request.json()
+  // The body that `useChat` sends.
+  const { id, messages } = (await request.json()) as { id: string; messages: Array<UIMessage> }
   const { stream } = streamText({
     model,
     messages: await convertToModelMessages(messages),

@@ -8,10 +8,7 @@ interface Env {
 const worker = {
   fetch: async (request: Request, { OPENAI_API_KEY }: Env): Promise<Response> => {
     await using hermes = createHermes({
-      model:
-        OPENAI_API_KEY === undefined
-          ? "offline"
-          : { provider: "openai", model: "gpt-5.2", apiKey: OPENAI_API_KEY }
+      model: OPENAI_API_KEY === undefined ? "offline" : { provider: "openai", model: "gpt-5.2", apiKey: OPENAI_API_KEY }
     })
     return new Response((await hermes.run(await request.text())).text)
   }
