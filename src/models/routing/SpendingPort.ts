@@ -20,7 +20,7 @@ export interface PlannedCall {
   readonly reportWait: (millis: number) => Effect.Effect<void>
 }
 
-/** What a call used. */
+/** Usage of one call. */
 export interface UsedTokens {
   readonly usage: Usage.Usage
   /** Nanodollars; `undefined` if the price is unknown. */
