@@ -7,9 +7,10 @@
  * disables the cache), and a command loads only the code that it uses: `--version` loads no other module, and the help
  * of the bundled program is stored next to it as text.
  */
-import { enableCompileCache } from "node:module"
+import NodeModule from "node:module"
 
-enableCompileCache()
+// Deno does not have this function.
+if ("enableCompileCache" in NodeModule) NodeModule.enableCompileCache()
 
 const argv = process.argv.slice(2)
 

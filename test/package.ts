@@ -4,7 +4,8 @@
 import { rmSync } from "node:fs"
 import { checkNext, checkVite, checkWebpack } from "./package/bundlers.ts"
 import { checkInstallation } from "./package/install.ts"
-import { checkBrowser, checkWorkers } from "./package/places.ts"
+import { checkBun, checkDeno, checkPnpm, checkYarn } from "./package/managers.ts"
+import { checkBrowser, checkMsw, checkWorkers } from "./package/places.ts"
 import { checkEffect, checkSdks, checkTypeScripts } from "./package/versions.ts"
 import { countPassed, folder } from "./package/workspace.ts"
 
@@ -15,9 +16,14 @@ const rows: Readonly<Record<string, () => void | Promise<void>>> = {
   vite: checkVite,
   workers: checkWorkers,
   browser: checkBrowser,
+  msw: checkMsw,
   types: checkTypeScripts,
   sdks: checkSdks,
-  effect: checkEffect
+  effect: checkEffect,
+  pnpm: checkPnpm,
+  yarn: checkYarn,
+  bun: checkBun,
+  deno: checkDeno
 }
 
 const asked = process.argv.slice(2)

@@ -16,7 +16,6 @@ import * as Conversation from "../base/domain/Conversation.ts"
 import type { Failure } from "../base/domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../base/domain/RunEvent.ts"
 import * as CallTokens from "../models/routing/CallTokens.ts"
-import * as Evidence from "../models/routing/classification/Evidence.ts"
 import * as RunCut from "./RunCut.ts"
 import { addMessages, closeBatch, makeAnswer, noteAnswerStored, storeMessages, watchBatch } from "./RunConversation.ts"
 import { withdrawQuestions } from "./RunSuspension.ts"
@@ -200,12 +199,18 @@ export const announceEnd =
 const large = { tokens: 50_000, messages: 80 }
 
 /** Returns the reason for withdrawing the user's message, or `undefined` if the message remains. */
-const findRejectionReason = ({ conversation: { messages } }: RunState, error: unknown): string | undefined => {
-  if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
-  if (!AiError.isAiError(error) || Evidence.collectEvidence(error).status !== 400) return undefined
-  return messages.length > large.messages || CallTokens.estimateTokens({ messages }) > large.tokens
-    ? "bad request"
-    : undefined
+const findRejectionReason = (
+  { conversation: { messages } }: RunState,
+  error: unknown
+): Effect.Effect<string | undefined> => {
+  if (error instanceof CompressionExhausted) return Effect.succeed("the conversation does not fit into the model")
+  if (!AiError.isAiError(error)) return Effect.undefined
+  if (messages.length <= large.messages && CallTokens.estimateTokens({ messages }) <= large.tokens)
+    return Effect.undefined
+  return Effect.map(
+    Effect.promise(() => import("../models/routing/classification/Evidence.ts")),
+    ({ collectEvidence }) => (collectEvidence(error).status === 400 ? "bad request" : undefined)
+  )
 }
 
 /**
@@ -219,14 +224,13 @@ export const takeBackRejected = <E>(
   run: RunState,
   exit: Exit.Exit<unknown, E>
 ): Effect.Effect<void, SessionStoreError, Services> => {
-  const why =
-    run.steps.count === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit)
-      ? findRejectionReason(run, Cause.squash(exit.cause))
-      : undefined
-  if (why === undefined) return Effect.void
-  const rejected = Conversation.makeRejection(why)
-  addMessages(run, [rejected])
-  return storeMessages(run, [rejected])
+  if (run.steps.count !== 1 || !Exit.isFailure(exit) || Exit.hasInterrupts(exit)) return Effect.void
+  return Effect.flatMap(findRejectionReason(run, Cause.squash(exit.cause)), (why) => {
+    if (why === undefined) return Effect.void
+    const rejected = Conversation.makeRejection(why)
+    addMessages(run, [rejected])
+    return storeMessages(run, [rejected])
+  })
 }
 
 /** Message of `OptionalPackage.load`, which is not imported because most runs never load an optional package. */

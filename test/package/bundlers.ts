@@ -66,7 +66,12 @@ const askNext = async (command: ReadonlyArray<string>, { modules, path }: Worksp
         if (found !== undefined && /Ready/.test(output)) resolve(found)
       })
     })
-    return await (await fetch(`http://127.0.0.1:${port}/api/ask`)).text()
+    const answer = await (await fetch(`http://127.0.0.1:${port}/api/ask`)).text()
+    const question = { role: "user", id: "q", parts: [{ type: "text", text: "Reply exactly: chatted" }] }
+    const body = JSON.stringify({ id: "chat", messages: [question] })
+    const chat = await (await fetch(`http://127.0.0.1:${port}/api/chat`, { method: "POST", body })).text()
+    const deltas = chat.matchAll(/"type":"text-delta"[^}]*"delta":"([^"]*)"/g)
+    return `${answer} ${Array.from(deltas, ([, delta]) => delta).join("")}`
   } finally {
     const ended = new Promise((resolve) => server.once("exit", resolve))
     server.kill()
@@ -74,9 +79,9 @@ const askNext = async (command: ReadonlyArray<string>, { modules, path }: Worksp
   }
 }
 
-/** Next.js 16 answers from a route under Turbopack and webpack, in development and production. */
+/** Next.js 16 answers from a route, and a chat of `useChat` from another, under Turbopack and webpack, in development and production. */
 export const checkNext = async (): Promise<void> => {
-  const workspace = makeWorkspace("next", ["next@16", "react@19", "react-dom@19", releases.openai])
+  const workspace = makeWorkspace("next", ["next@16", "react@19", "react-dom@19", "ai@7", releases.openai])
   const { modules, path, write } = workspace
   writePrograms(workspace)
   write("next.config.mjs", "export default { turbopack: { root: import.meta.dirname } }\n")
@@ -89,9 +94,27 @@ export const dynamic = "force-dynamic"
 export const GET = async () => new Response(await answer())
 `
   )
+  write(
+    "app/api/chat/route.js",
+    `import { convertToModelMessages, createUIMessageStreamResponse, streamText, toUIMessageStream } from "ai"
+import { languageModel } from "hermes-effect/ai-sdk"
+import { createHermes } from "hermes-effect/promise"
+const model = languageModel(createHermes({ model: "offline" }))
+export const POST = async (request) => {
+  const { id, messages } = await request.json()
+  const { stream } = streamText({
+    model,
+    messages: await convertToModelMessages(messages),
+    providerOptions: { hermes: { sessionId: id } }
+  })
+  return createUIMessageStreamResponse({ stream: toUIMessageStream({ stream }) })
+}
+`
+  )
+  const expected = `${loopAnswer} chatted`
   for (const bundler of ["--turbopack", "--webpack"]) {
     runNode([join(modules, "next/dist/bin/next"), "build", bundler], path)
-    expect(`Next.js answers after a build ${bundler}`, await askNext(["start"], workspace), loopAnswer)
-    expect(`Next.js answers in development ${bundler}`, await askNext(["dev", bundler], workspace), loopAnswer)
+    expect(`Next.js answers after a build ${bundler}`, await askNext(["start"], workspace), expected)
+    expect(`Next.js answers in development ${bundler}`, await askNext(["dev", bundler], workspace), expected)
   }
 }

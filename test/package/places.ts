@@ -50,6 +50,30 @@ await miniflare.dispose()
   expect("the loop runs in workerd", runNode(["run.js"], workspace.path), `${loopAnswer}\n`)
 }
 
+/** MSW answers the requests of a provider that sends with the global `fetch`. */
+export const checkMsw = (): void => {
+  const workspace = makeWorkspace("msw", ["msw@2", releases.openai])
+  workspace.write(
+    "run.js",
+    `import { http, HttpResponse } from "msw"
+import { setupServer } from "msw/node"
+import { createHermes } from "hermes-effect/promise"
+const answer = { choices: [{ index: 0, message: { role: "assistant", content: "mocked" }, finish_reason: "stop" }] }
+const server = setupServer(
+  http.get("http://models.test/v1/models", () => HttpResponse.json({ data: [] })),
+  http.post("http://models.test/v1/chat/completions", () => HttpResponse.json(answer))
+)
+server.listen({ onUnhandledRequest: "error" })
+const model = { model: "m", baseUrl: "http://models.test/v1" }
+const hermes = createHermes({ model, fetch: (input, init) => globalThis.fetch(input, init) })
+console.log((await hermes.run("Hello?")).text)
+await hermes.dispose()
+server.close()
+`
+  )
+  expect("MSW answers in tests", runNode(["run.js"], workspace.path), "mocked\n")
+}
+
 /** The loop runs in a page. */
 export const checkBrowser = async (): Promise<void> => {
   const workspace = makeWorkspace("browser", [releases.esbuild, releases.openai])

@@ -87,7 +87,7 @@ import { createHermes, tool } from "hermes-effect/promise"
 import { ChatCompletions } from "hermes-effect/providers/openai"
 import { answer as askOffline } from "./offline.js"
 import { fetch } from "./models.js"
-const model = { model: "m", baseUrl: "http://models.test/v1" }
+const model = { model: "m", baseUrl: "http://models.test/v1", allowBrowser: true }
 const provider = ChatCompletions.layer({ ...model, apiKey: Redacted.make("k-0123456789"), fetch })
 const router = ModelRouter.layer.pipe(Layer.provide(provider))
 const parts = Layer.mergeAll(router, SessionStore.layerMemory, ToolRegistry.layer([]))

@@ -60,8 +60,8 @@ export interface Workspace {
   readonly install: (...packages: ReadonlyArray<string>) => void
 }
 
-/** Makes a folder and installs the package and others in it. */
-export const makeWorkspace = (name: string, packages: ReadonlyArray<string>): Workspace => {
+/** Makes a folder of an application that has no packages. */
+export const makeFolder = (name: string): Workspace => {
   const path = join(folder, name)
   mkdirSync(path, { recursive: true })
   const write = (file: string, text: string): string => {
@@ -73,8 +73,14 @@ export const makeWorkspace = (name: string, packages: ReadonlyArray<string>): Wo
   const install = (...names: ReadonlyArray<string>): void =>
     void run("npm", ["install", "--silent", "--force", "--no-audit", "--no-fund", ...names], path)
   write("package.json", JSON.stringify({ name: "empty", private: true, type: "module" }))
-  install(pack(), ...packages)
   return { path, modules: join(path, "node_modules"), write, install }
+}
+
+/** Makes a folder and installs the package and others in it. */
+export const makeWorkspace = (name: string, packages: ReadonlyArray<string>): Workspace => {
+  const workspace = makeFolder(name)
+  workspace.install(pack(), ...packages)
+  return workspace
 }
 
 /** Releases of packages with which the rows are run. */

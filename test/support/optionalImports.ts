@@ -2,7 +2,7 @@
 // not installed, unless its import is there. Sources mark them with `.catch(rethrowImport)`.
 import type { Plugin } from "rolldown"
 
-const marked = /(?<import>import\([^()]*"[^"]+"\))\s*\.catch\((?:OptionalPackage\.)?rethrowImport\)/gu
+const marked = /(?<import>import\([^()]*"[^"]+"\))\s*\.catch\(\s*(?:OptionalPackage\.)?rethrowImport\s*\)/gu
 
 /** The plugin for the modules below a folder. It needs `experimental.nativeMagicString`. */
 export const optionalImports = (folder: string): Plugin => ({

@@ -65,6 +65,11 @@ export interface Route {
   readonly readTimeoutMillis?: number | undefined
   /** Abilities of the endpoint, if known; {@link abilities} derives the others. */
   readonly abilities?: Partial<Abilities> | undefined
+  /**
+   * Permits requests from a web page, which shows the key to everybody who opens it. Without this option, a provider
+   * fails there. Use it for a gateway that authenticates the user itself, or with a key of the user.
+   */
+  readonly allowBrowser?: boolean | undefined
 }
 
 /** Abilities of an endpoint. They are properties of the route, so that other modules need not test host names. */

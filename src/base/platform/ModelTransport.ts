@@ -82,13 +82,23 @@ export const loadForPlace = async (): Promise<(options: Options) => HttpTranspor
 const makeForPlace: Service = (options) => makeScoped(async () => (await loadForPlace())(options))
 
 /**
- * The transport of the providers that are made with it.
+ * The transport of the providers that are made with it. A router reads lists of models through it if the application
+ * replaced it.
  *
  * @see {@link layerFetch} and {@link layerHttpClient} to replace it.
  */
 export const ModelTransport = Context.Reference<Service>("hermes-effect/platform/ModelTransport", {
   defaultValue: () => makeForPlace
 })
+
+/**
+ * Creates a transport for other requests to the endpoints of models, such as their lists of models. Returns `undefined`
+ * if the application did not replace the transport.
+ */
+export const makeReplaced: Effect.Effect<HttpTransport | undefined, never, Scope.Scope> = Effect.flatMap(
+  ModelTransport,
+  (make) => (make === makeForPlace ? Effect.undefined : make({}))
+)
 
 /** Sends the requests of model calls with a function. */
 export const layerFetch = (fetch: Fetch): Layer.Layer<never> => Layer.succeed(ModelTransport, fromFetch(fetch))

@@ -4,7 +4,7 @@
  * packages installed there.
  */
 import { existsSync, readFileSync } from "node:fs"
-import { createRequire, registerHooks } from "node:module"
+import NodeModule, { createRequire, type RegisterHooksOptions } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import * as Effect from "effect/Effect"
@@ -146,6 +146,13 @@ export const findTypeCompiler = (directory: string): TypeCompiler | undefined =>
   return undefined
 }
 
+/**
+ * Adds hooks to the resolution of modules. Bun does not support hooks: there, the files of plugins import the packages
+ * that are installed beside them.
+ */
+const registerHooks = (hooks: RegisterHooksOptions): { readonly deregister: () => void } =>
+  "registerHooks" in NodeModule ? NodeModule.registerHooks(hooks) : { deregister: () => {} }
+
 let registered: { readonly deregister: () => void } | undefined
 
 const isPluginFile = (url: string | undefined): boolean => {
@@ -242,6 +249,7 @@ export const resolveFrom = (directory: string, specifier: string): Effect.Effect
     Effect.try({
       try: () => {
         const parentURL = pathToFileURL(join(directory, "import.js")).href
+        if (!("registerHooks" in NodeModule)) return createRequire(parentURL).resolve(specifier)
         const hooks = registerHooks({
           resolve: (given, context, next) =>
             given.startsWith(elsewhere)

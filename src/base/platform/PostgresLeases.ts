@@ -104,7 +104,7 @@ export interface PostgresLeases<E> extends Service<E> {
 }
 
 /** Returns the host name of this process. */
-export const hostOfProcess = hostname
+export const hostOfProcess = (): string => hostname()
 
 /** Returns an SQL condition that tests whether the advisory lock of a process, given by number, is held. */
 export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS (

@@ -94,6 +94,7 @@ const modelOptions: Options.Checks<HermesModel> = {
   apiMode: Options.makeChoiceCheck(Configurable.literals),
   headers: Options.fields,
   abilities: Options.fields,
+  allowBrowser: Options.flag,
   retry: retryCheck
 }
 

@@ -89,8 +89,7 @@ const makeClient = (
         maxRetries: 0,
         logLevel: "off",
         openTelemetry: false,
-        // The SDK refuses to run in browsers, to which a key of Anthropic must not be sent.
-        dangerouslyAllowBrowser: !endpoint.native,
+        dangerouslyAllowBrowser: route.allowBrowser === true,
         fetch
       })
   )

@@ -130,8 +130,7 @@ const makeClient = (
         timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
         maxRetries: 0,
         logLevel: "off",
-        // The SDK refuses to run in browsers, to which a key of OpenAI must not be sent. Gateways have keys of their users.
-        dangerouslyAllowBrowser: !isOwn(baseUrl),
+        dangerouslyAllowBrowser: route.allowBrowser === true,
         fetch
       })
   )

@@ -49,6 +49,8 @@ export interface ModelRoute {
    * Capabilities of the endpoint that cannot be inferred from its protocol and address, for example behind a gateway.
    */
   readonly abilities?: Partial<Abilities> | undefined
+  /** Permits requests from a web page, which shows the key to everybody who opens it. Defaults to `false`. */
+  readonly allowBrowser?: boolean | undefined
   /** Policy for retries on this route. Defaults to the runtime's policy. */
   readonly retry?: RetryPolicy | undefined
 }
@@ -95,13 +97,17 @@ const listKeys = ({ apiKey = [] }: ModelRoute): ReadonlyArray<Redacted.Redacted<
   (Redacted.isRedacted(apiKey) ? [apiKey] : apiKey).filter((key) => Redacted.value(key).trim() !== "")
 
 const makeEntry = (route: ModelRoute, index: number): Result.Result<Entry, ConfigError> => {
-  const { abilities, apiMode, baseUrl, headers, model, provider, retry } = route
+  const { abilities, allowBrowser, apiMode, baseUrl, headers, model, provider, retry } = route
   const keys = listKeys(route)
   const resolved = Routes.resolveRoute({ apiKey: keys[0], apiMode, baseUrl, headers, model, provider }, () => undefined)
   return Result.mapBoth(resolved, {
     onFailure: relocateError(index, route),
     onSuccess: (resolved) => ({
-      route: abilities === undefined ? resolved : { ...resolved, abilities },
+      route: {
+        ...resolved,
+        ...(abilities === undefined ? {} : { abilities }),
+        ...(allowBrowser === undefined ? {} : { allowBrowser })
+      },
       credentials: keys.map((key) => ({ key })),
       retry
     })

@@ -42,7 +42,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
-import * as ContextFiles from "./ContextFiles.ts"
+import type { ContextFile } from "./ContextFiles.ts"
 
 /** Default identity of the agent. */
 const identity = [
@@ -344,6 +344,16 @@ const describeMachine = Effect.fnUntraced(function* ({
   return [...hints, ...environmentHints]
 })
 
+/** Reads the user's files that the options select. Their reader is loaded if there are any to read. */
+const readFiles = Effect.fnUntraced(function* ({ home, project }: SourceOptions, cwd: string) {
+  if (home === undefined && project !== true) return {}
+  const ContextFiles = yield* Effect.promise(() => import("./ContextFiles.ts"))
+  const soul = home === undefined ? undefined : yield* ContextFiles.readSoul(home)
+  if (project !== true) return { soul }
+  const context = yield* ContextFiles.readProjectContext(cwd)
+  return { soul, project: { files: context.files, text: ContextFiles.renderProjectContext(context) } }
+})
+
 /**
  * Provides sources that read the user's files and the machine as selected by `options`. Files are read once for each
  * new session, and the machine is examined once.
@@ -363,18 +373,17 @@ export const layerSources = (options: SourceOptions): Layer.Layer<never, never, 
       }
       return ({ cwd, isChild, tools }: PromptLocation) =>
         Effect.gen(function* () {
-          const soul = isChild || options.home === undefined ? undefined : yield* ContextFiles.readSoul(options.home)
-          const describeNotice = ({ hidden, text }: ContextFiles.ContextFile): string =>
+          const { project, soul } = isChild ? {} : yield* readFiles(options, cwd)
+          const describeNotice = ({ hidden, text }: ContextFile): string =>
             hidden === undefined ? text : `${text} Its hidden text: ${JSON.stringify(hidden)}`
           if (soul?.isNotice === true) yield* warnOnce(`${describeNotice(soul)} The built-in identity is used.`)
-          const project = options.project === true && !isChild ? yield* ContextFiles.readProjectContext(cwd) : undefined
           for (const file of project?.files ?? []) if (file.isNotice) yield* warnOnce(describeNotice(file))
           return {
             identity: soul?.isNotice === true ? undefined : soul?.text,
             help: isChild ? undefined : options.help,
             skills: yield* options.skills?.(tools) ?? Effect.undefined,
             environment: yield* machine,
-            project: project === undefined ? undefined : ContextFiles.renderProjectContext(project),
+            project: project?.text,
             workingDirectory: options.remoteDirectory,
             memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])
           } satisfies Sources

@@ -1,4 +1,5 @@
-// The transport of a provider is a function or a client of the application: no request reaches the network.
+// The transport of a provider is a function or a client of the application: all requests reach it, also for the lists
+// of models that a router reads.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -115,9 +116,38 @@ describe("ModelTransport", () => {
     assert.strictEqual((await hermes.run("Hello?")).text, "canned")
     assert.strictEqual((await hermes.run({ prompt: "Hello?", streaming: true })).text, "streamed")
     await hermes.dispose()
-    assert.isAtLeast(asked.length, 1)
-    assert.isTrue(asked.every(({ url }) => url.startsWith(baseUrl)))
+    assert.deepStrictEqual(asked.map(({ url }) => url.slice(baseUrl.length)).toSorted(), [
+      "/chat/completions",
+      "/chat/completions",
+      "/models"
+    ])
   })
+
+  it.effect("in a web page, the key of a provider is used only with the consent of the application", () =>
+    Effect.gen(function* () {
+      for (const name of ["window", "document"]) {
+        Reflect.set(globalThis, name, { document: {} })
+        yield* Effect.addFinalizer(() => Effect.sync(() => Reflect.deleteProperty(globalThis, name)))
+      }
+      const { asked, fetch } = makeFetch()
+      const options = { model: "claude-sonnet-4-6", baseUrl, apiKey, fetch }
+      const providers = [ChatCompletions.layer, CodexResponses.layer, AnthropicMessages.layer, BedrockConverse.layer]
+      for (const layer of providers) {
+        const error = yield* Effect.flip(Effect.provide(ask, layer(options)))
+        assert.include(error.message, "set allowBrowser: true")
+        assert.strictEqual(yield* Effect.provide(ask, layer({ ...options, allowBrowser: true })), "canned")
+      }
+      assert.strictEqual(asked.length, providers.length)
+
+      const model = { model: "m", baseUrl, apiKey: "k-0123456789" }
+      const refused = createHermes({ model, fetch })
+      const message = yield* Effect.promise(() => refused.run("Hello?").then(() => "answered", String))
+      assert.include(message, "set allowBrowser: true")
+      const permitted = createHermes({ model: { ...model, allowBrowser: true }, fetch })
+      assert.strictEqual((yield* Effect.promise(() => permitted.run("Hello?"))).text, "canned")
+      yield* Effect.promise(() => Promise.all([refused.dispose(), permitted.dispose()]))
+    })
+  )
 
   it.effect("Effect's HttpClient sends, with its transformations", () =>
     Effect.gen(function* () {

@@ -1,5 +1,6 @@
 /**
- * Requests the model lists of endpoints, each at most once an hour across all runs.
+ * Requests the model lists of endpoints, each at most once an hour across all runs. They are sent with the transport of
+ * the application, if it replaced the transport of model calls.
  *
  * **Details**
  *
@@ -24,12 +25,14 @@ import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type * as HttpClient from "effect/http/HttpClient"
 import type { HttpClientError } from "effect/http/HttpClientError"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Json from "../../../base/domain/Json.ts"
 import type { Route } from "../../../base/domain/Route.ts"
+import * as ModelTransport from "../../../base/platform/ModelTransport.ts"
 import * as RouteDetection from "../RouteDetection.ts"
 import * as HomeFile from "../HomeFile.ts"
 
@@ -279,19 +282,28 @@ export const makePostJson =
       ({ jsonUnsafe }) => readResponse(url)(client.post(url, { body: jsonUnsafe(body) }))
     )
 
-const client = Effect.flatMap(
-  Effect.promise(() => Promise.all([import("effect/http/FetchHttpClient"), import("effect/http/HttpClient")])),
-  ([{ layer }, { HttpClient }]) => Effect.provide(HttpClient, layer)
-)
+const makeClient = (transport: ModelTransport.HttpTransport | undefined): Effect.Effect<HttpClient.HttpClient> =>
+  Effect.gen(function* () {
+    const [{ Fetch, layer }, { HttpClient, transformResponse }] = yield* Effect.promise(() =>
+      Promise.all([import("effect/http/FetchHttpClient"), import("effect/http/HttpClient")])
+    )
+    const client = yield* Effect.provide(HttpClient, layer)
+    if (transport === undefined) return client
+    return transformResponse(client, Effect.provideService(Fetch, transport))
+  })
 
 /**
- * Requests that use `fetch`. The HTTP client is loaded with the first request, because most program starts make no
- * request.
+ * Requests that use the transport of the application, or `fetch`. The HTTP client is loaded with the first request,
+ * because most program starts make no request.
  */
-export const lazy: Effect.Effect<JsonRequests> = Effect.map(Effect.cached(client), (client): JsonRequests => ({
-  get: (url, key) => Effect.flatMap(client, (client) => makeGetJson(client)(url, key)),
-  post: (url, body) => Effect.flatMap(client, (client) => makePostJson(client)(url, body))
-}))
+export const lazy: Effect.Effect<JsonRequests, never, Scope.Scope> = Effect.gen(function* () {
+  const transport = yield* ModelTransport.makeReplaced
+  const client = yield* Effect.cached(makeClient(transport))
+  return {
+    get: (url, key) => Effect.flatMap(client, (client) => makeGetJson(client)(url, key)),
+    post: (url, body) => Effect.flatMap(client, (client) => makePostJson(client)(url, body))
+  }
+})
 
 const stripVersionSuffix = (baseUrl: string): string => baseUrl.replace(/\/v1$/, "")
 
