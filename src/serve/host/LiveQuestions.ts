@@ -36,6 +36,8 @@ export interface LiveQuestions {
   readonly clarifier: Ask
   readonly approvals: ApprovalPrompt["Service"]
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, AnswerRejected>
+  /** Closes a question without an answer. Has no effect if it is closed, or about a plan. */
+  readonly leaveUnanswered: (id: string) => Effect.Effect<void>
   /** Withdraws all open questions. Must run on the fiber of the `StateOwner`. */
   readonly withdraw: Effect.Effect<void>
   /**
@@ -73,7 +75,7 @@ const limitToOfferedAnswer = (question: OpenQuestion, answer: Answer): Answer =>
 
 /** Asks the user the clarification of a tool. Clients see redacted text, but the tool receives its original choices. */
 const clarifyByAnswer = Effect.fnUntraced(function* (
-  requestAnswer: (question: NewQuestion) => Effect.Effect<Answer>,
+  requestAnswer: (question: NewQuestion) => Effect.Effect<Answer | undefined>,
   { choices, multiple, question }: Question
 ) {
   const secrets = yield* Secrets
@@ -83,16 +85,19 @@ const clarifyByAnswer = Effect.fnUntraced(function* (
     multiple
   }
   const answer = yield* requestAnswer({ _tag: "Clarification", question: shown })
-  if (answer._tag !== "Clarification") return undefined
+  if (answer?._tag !== "Clarification") return undefined
   return answer.answers.map((one) => choices[shown.choices.indexOf(one)] ?? one)
 })
 
 /** Makes the questions of a live session. */
 export const make = (owner: StateOwner): LiveQuestions => {
-  const waiting = new Map<string, (answer: Answer) => Effect.Effect<void>>()
+  const waiting = new Map<string, (answer: Answer | undefined) => Effect.Effect<void>>()
   let count = 0
 
-  const openQuestion = (question: NewQuestion, answered: Deferred.Deferred<Answer>): Effect.Effect<string> =>
+  const openQuestion = (
+    question: NewQuestion,
+    answered: Deferred.Deferred<Answer | undefined>
+  ): Effect.Effect<string> =>
     owner.run(
       Effect.map(Clock.currentTimeMillis, (askedAt) => {
         const id = `q${++count}`
@@ -111,8 +116,8 @@ export const make = (owner: StateOwner): LiveQuestions => {
     owner.change({ questions }, { _tag: "QuestionClosed", id, answer })
   }
 
-  const requestAnswer = (question: NewQuestion): Effect.Effect<Answer> =>
-    Effect.flatMap(Deferred.make<Answer>(), (answered) =>
+  const requestAnswer = (question: NewQuestion): Effect.Effect<Answer | undefined> =>
+    Effect.flatMap(Deferred.make<Answer | undefined>(), (answered) =>
       Effect.acquireUseRelease(
         openQuestion(question, answered),
         () => Deferred.await(answered),
@@ -125,7 +130,7 @@ export const make = (owner: StateOwner): LiveQuestions => {
     approvals: {
       ask: (question) =>
         Effect.map(requestAnswer({ _tag: "Approval", question }), (answer) =>
-          answer._tag === "Approval" ? answer.reply : undefined
+          answer?._tag === "Approval" ? answer.reply : undefined
         )
     },
     answer: (id, answer) =>
@@ -141,11 +146,21 @@ export const make = (owner: StateOwner): LiveQuestions => {
           return answered(counted)
         })
       ),
+    leaveUnanswered: (id) =>
+      owner.run(
+        Effect.suspend(() => {
+          const question = owner.state().questions.find((one) => one.id === id)
+          const answered = waiting.get(id)
+          if (question === undefined || question._tag === "Plan" || answered === undefined) return Effect.void
+          closeQuestion(id, undefined)
+          return answered(undefined)
+        })
+      ),
     present: (question, turn, decide) =>
       Effect.map(Clock.currentTimeMillis, (askedAt) => {
         const id = `q${++count}`
         const asked: OpenQuestion = { _tag: "Plan", id, turn, askedAt, question }
-        waiting.set(id, (answer) => (answer._tag === "Plan" ? decide(answer) : Effect.void))
+        waiting.set(id, (answer) => (answer?._tag === "Plan" ? decide(answer) : Effect.void))
         return {
           changes: { questions: [...owner.state().questions, asked] },
           event: { _tag: "QuestionAsked", question: asked }

@@ -9,7 +9,8 @@
  * ones are closed earlier, except sessions with an open question or background work. The mode and the model that a
  * client chose are restored with the session.
  *
- * Questions are sent to the readers of the session's events. If there are no readers, questions are denied.
+ * Questions are sent to the readers of the session's events. If there are no readers, questions are denied, or suspend
+ * the run if its policy says so.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -28,6 +29,7 @@ import type { PermissionMode } from "../../../base/config/PermissionMode.ts"
 import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
 import * as Ids from "../../../base/domain/Ids.ts"
 import { type Registry, Secrets } from "../../../base/domain/Secrets.ts"
+import type { Question } from "../../../base/domain/Question.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import type { Hooks } from "../../../hooks/Hooks.ts"
 import type { Answer, HostEvent, LiveSettings } from "../../host/HostEvent.ts"
@@ -35,6 +37,7 @@ import * as EventReaders from "../../host/EventReaders.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
 import type { RunRecord } from "../../../store/RunRecord.ts"
 import { type Session, SessionStore } from "../../../store/SessionStore.ts"
+import type { QuestionPolicy } from "../../../tools/CallQuestions.ts"
 import type { Selection } from "../../../tools/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as OpenSessions from "../OpenSessions.ts"
@@ -55,6 +58,13 @@ export interface Options {
   /** Working directory of the tools. */
   readonly cwd: string
   readonly maxIterations?: number | undefined
+  /**
+   * Treatment of questions without an answer. A client may choose `unanswered` and `wait` of its sessions. By default,
+   * approvals wait for readers of the events, and are denied without one. With `unanswered: "suspend"`, the run is
+   * suspended: after `wait` if the events have a reader, and at once otherwise. `wait` then defaults to 0. A named key
+   * sees no question of another audience.
+   */
+  readonly questions?: QuestionPolicy | undefined
   /** Maximum number of open sessions. Defaults to 512. */
   readonly maxSessions?: number | undefined
   /** Maximum number of unused sessions that stay open. Defaults to 64. */
@@ -63,9 +73,21 @@ export interface Options {
   readonly idle?: Duration.Duration | undefined
 }
 
+/** Options of the next turns of a session. */
+export interface SessionInput {
+  tools: Selection
+  system: string | undefined
+  output: AnswerFormat<unknown> | undefined
+  questions: QuestionPolicy | undefined
+  toolScope: Scope.Closeable | undefined
+  offered: string
+}
+
 /** An open session. */
 export interface ServedSession {
   readonly id: string
+  /** Options of the next turns. */
+  readonly input: SessionInput
   readonly live: LiveSession.LiveSession
   readonly feed: EventFeed.EventFeed
   readonly calls: ClientTools.ClientCalls
@@ -74,13 +96,6 @@ export interface ServedSession {
 /** An open session, with the state that all of its exchanges share. */
 export interface ExchangeSession extends ServedSession {
   readonly scope: Scope.Scope
-  readonly input: {
-    tools: Selection
-    system: string | undefined
-    output: AnswerFormat<unknown> | undefined
-    toolScope: Scope.Closeable | undefined
-    offered: string
-  }
   turn: ServedTurn
   /** True while an exchange is in progress. A session has at most one exchange at a time. */
   isBusy: boolean
@@ -152,6 +167,11 @@ interface SessionSums {
   isEnding: boolean
 }
 
+/** Settings that a client chose for a session. */
+interface ChosenSettings extends LiveSettings {
+  readonly questions: QuestionPolicy | undefined
+}
+
 /** Values that the open sessions share. */
 interface SessionPool {
   readonly options: Options
@@ -160,7 +180,7 @@ interface SessionPool {
   readonly secrets: Registry
   readonly sessions: OpenSessions.OpenSessions<ExchangeSession>
   /** Settings of closed sessions that differ from the defaults. */
-  readonly chosen: Map<string, LiveSettings>
+  readonly chosen: Map<string, ChosenSettings>
   /** Ids of sessions that are removed from the store as soon as they are unused. */
   readonly discarded: Set<string>
   /** Queue that triggers the closing of unused sessions. */
@@ -219,10 +239,11 @@ const makeRoom = Effect.fnUntraced(function* (pool: SessionPool) {
   yield* pool.sessions.close(oldest.id)
 })
 
-const rememberSettings = ({ chosen, options }: SessionPool, id: string, settings: LiveSettings): void => {
-  const { effort, mode, route } = settings
+const rememberSettings = ({ chosen, options }: SessionPool, id: string, settings: ChosenSettings): void => {
+  const { effort, mode, questions, route } = settings
   chosen.delete(id)
-  if (mode !== options.mode || route !== undefined) chosen.set(id, { effort, mode, route })
+  if (mode !== options.mode || route !== undefined || questions !== options.questions)
+    chosen.set(id, { effort, mode, questions, route })
   const oldest = chosen.keys().next()
   if (chosen.size > mostSettings && oldest.done !== true) chosen.delete(oldest.value)
 }
@@ -231,10 +252,11 @@ const rememberSettings = ({ chosen, options }: SessionPool, id: string, settings
 const openLive = Effect.fnUntraced(function* (
   pool: SessionPool,
   id: Ids.SessionId,
-  input: ExchangeSession["input"]
+  input: SessionInput
 ): Effect.fn.Return<LiveSession.LiveSession, never, Needs | Scope.Scope> {
   const { cwd, maxIterations, maxMode, mode } = pool.options
   const before = pool.chosen.get(id)
+  if (before !== undefined) input.questions = before.questions
   const live = yield* LiveSession.make({
     session: { id, cwd },
     cwd,
@@ -251,20 +273,45 @@ const openLive = Effect.fnUntraced(function* (
       },
       get output() {
         return input.output
+      },
+      get questions() {
+        const { questions } = input
+        return questions?.unanswered === "suspend" ? { wait: 0, ...questions } : questions
       }
     },
     mode: before?.mode ?? mode,
     maxMode
   })
   if (before !== undefined) yield* live.setRoute(before.route)
-  yield* Effect.addFinalizer(() => Effect.map(live.state, (state) => rememberSettings(pool, state.session.id, state)))
+  yield* Effect.addFinalizer(() =>
+    Effect.map(live.state, (state) =>
+      rememberSettings(pool, state.session.id, { ...state, questions: input.questions })
+    )
+  )
   return live
 })
 
+/** Tests whether a client may see and answer a question of its session. The owner of the server may see all of its. */
+export const isQuestionSeenBy = (client: string | undefined, { audience }: Pick<Question, "audience">): boolean =>
+  client === undefined || audience === undefined || audience === client
+
+/** Removes the questions of other audiences from an event. */
+const hideQuestions = (client: string | undefined, event: HostEvent): HostEvent =>
+  event._tag === "RunEvents" && event.events.some(({ _tag }) => _tag === "QuestionAsked")
+    ? {
+        ...event,
+        events: event.events.filter((one) => one._tag !== "QuestionAsked" || isQuestionSeenBy(client, one.question))
+      }
+    : event
+
 /** Counts an event, adds it to the feed, and answers a question that has no reader. */
-const handleEvent = Effect.fnUntraced(function* ({ sums }: SessionPool, session: ExchangeSession, event: HostEvent) {
-  const { feed, live } = session
-  feed.publish(event)
+const handleEvent = Effect.fnUntraced(function* (
+  { options, sums }: SessionPool,
+  session: ExchangeSession,
+  event: HostEvent
+) {
+  const { feed, input, live } = session
+  feed.publish(hideQuestions(options.client, event))
   if (event._tag === "RunEvents")
     for (const one of event.events) if (one._tag === "UsageReported") sums.usage = Usage.add(sums.usage, one.usage)
   if (event._tag === "TurnStarted") sums.turns++
@@ -273,6 +320,8 @@ const handleEvent = Effect.fnUntraced(function* ({ sums }: SessionPool, session:
     yield* session.freed
   }
   if (event._tag !== "QuestionAsked" || feed.readers() > 0) return
+  if (event.question._tag === "Approval" && input.questions?.unanswered === "suspend")
+    return yield* live.leaveUnanswered(event.question.id)
   // The question may already have been answered or withdrawn.
   yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
 })
@@ -292,10 +341,11 @@ const makeSession = Effect.fnUntraced(function* (
   )
   // This scope is closed after the live session, so that the last events of a stopped turn are still read.
   const reading = yield* Scope.fork(scope)
-  const input: ExchangeSession["input"] = {
+  const input: SessionInput = {
     tools: ClientTools.excludeClients(options.tools),
     system: undefined,
     output: undefined,
+    questions: options.questions,
     toolScope: undefined,
     offered: "[]"
   }
