@@ -1,5 +1,6 @@
 /** Converts the events of a run to the stream parts of the AI SDK. */
 import type {
+  JSONValue,
   LanguageModelV4FinishReason,
   LanguageModelV4StreamPart,
   LanguageModelV4ToolResult,
@@ -10,6 +11,7 @@ import * as AnswerFormat from "../../base/domain/AnswerFormat.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { Exit, RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
+import * as AiSdkApprovals from "./AiSdkApprovals.ts"
 import { makeStreamedText } from "../../serve/host/StreamedText.ts"
 
 const finishes: Partial<Record<Exit, LanguageModelV4FinishReason["unified"]>> = {
@@ -20,7 +22,8 @@ const finishes: Partial<Record<Exit, LanguageModelV4FinishReason["unified"]>> = 
   max_iterations_reached: "length",
   budget_exhausted: "length",
   content_filtered: "content-filter",
-  partial_stream_recovery: "interrupted"
+  partial_stream_recovery: "interrupted",
+  suspended: "tool-calls"
 }
 
 const toUsage = (usage: Usage.Usage): LanguageModelV4Usage => ({
@@ -38,8 +41,16 @@ const toUsage = (usage: Usage.Usage): LanguageModelV4Usage => ({
 })
 
 /** Returns the facts of a run for which the AI SDK has no field. */
-const toMetadata = ({ cost, exit, sessionId, steps, turnId }: RunResult) => ({
-  hermes: { sessionId, turnId, exit, steps, cost: { ...cost } }
+const toMetadata = ({ cost, exit, questions, sessionId, steps, turnId }: RunResult) => ({
+  hermes: {
+    sessionId,
+    turnId,
+    exit,
+    steps,
+    cost: { ...cost },
+    // A question is JSON.
+    ...(questions === undefined ? {} : { questions: questions as ReadonlyArray<unknown> as JSONValue })
+  }
 })
 
 /** A call whose arguments are being streamed, or that is running. */
@@ -170,6 +181,21 @@ const finishRun = (state: StreamState, event: EventWithTag<"RunFinished">): Part
   }
 ]
 
+/**
+ * Reports a call that waits for its approval, and the request for it. Other questions are in the metadata of the run,
+ * because the AI SDK has no part for them.
+ */
+const askApproval = (state: StreamState, { question }: EventWithTag<"QuestionAsked">): Parts => {
+  const { callId, details, kind, tool } = question
+  if (kind !== "approval" || callId === undefined || tool === undefined) return []
+  const call = beginCall(state, callId, tool)
+  const input = JSON.stringify(Json.readFields(details)["params"] ?? {})
+  return [
+    ...reportCall(state, callId, call, input),
+    { type: "tool-approval-request", approvalId: AiSdkApprovals.formatApprovalId(question), toolCallId: callId }
+  ]
+}
+
 const toParts = (state: StreamState, event: RunEvent): Parts => {
   const { shown } = state
   switch (event._tag) {
@@ -208,6 +234,8 @@ const toParts = (state: StreamState, event: RunEvent): Parts => {
       ]
     case "ToolFinished":
       return finishCall(state, event)
+    case "QuestionAsked":
+      return askApproval(state, event)
     case "RunFinished":
       return finishRun(state, event)
     default:
