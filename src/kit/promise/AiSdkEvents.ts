@@ -9,6 +9,7 @@ import type {
 import * as Option from "effect/Option"
 import * as AnswerFormat from "../../base/domain/AnswerFormat.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { Question } from "../../base/domain/Question.ts"
 import type { Exit, RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import * as AiSdkApprovals from "./AiSdkApprovals.ts"
@@ -71,6 +72,8 @@ interface StreamState {
   readonly isValue: boolean
   readonly shown: ReturnType<typeof makeStreamedText>
   readonly calls: Map<string, OpenCall>
+  /** Ids of the questions that were reported. */
+  readonly asked: Set<string>
   /** The open block of text or reasoning. */
   open: { readonly type: "text" | "reasoning"; readonly id: string } | undefined
   /** Number of blocks so far. */
@@ -170,24 +173,14 @@ const renderValue = ({ text, value }: EventWithTag<"RunFinished">): string => {
   return written !== undefined && JSON.stringify(JSON.parse(written)) === own ? written : own
 }
 
-const finishRun = (state: StreamState, event: EventWithTag<"RunFinished">): Parts => [
-  ...appendDelta(state, "text", state.isValue ? renderValue(event) : state.shown.rest(event.text)),
-  ...closeBlock(state),
-  {
-    type: "finish",
-    finishReason: { unified: finishes[event.exit] ?? "other", raw: event.exit },
-    usage: toUsage(event.usage),
-    providerMetadata: toMetadata(event)
-  }
-]
-
 /**
  * Reports a call that waits for its approval, and the request for it. Other questions are in the metadata of the run,
  * because the AI SDK has no part for them.
  */
-const askApproval = (state: StreamState, { question }: EventWithTag<"QuestionAsked">): Parts => {
-  const { callId, details, kind, tool } = question
-  if (kind !== "approval" || callId === undefined || tool === undefined) return []
+const askApproval = (state: StreamState, question: Question): Parts => {
+  const { callId, details, id, kind, tool } = question
+  if (kind !== "approval" || callId === undefined || tool === undefined || state.asked.has(id)) return []
+  state.asked.add(id)
   const call = beginCall(state, callId, tool)
   const input = JSON.stringify(Json.readFields(details)["params"] ?? {})
   return [
@@ -195,6 +188,19 @@ const askApproval = (state: StreamState, { question }: EventWithTag<"QuestionAsk
     { type: "tool-approval-request", approvalId: AiSdkApprovals.formatApprovalId(question), toolCallId: callId }
   ]
 }
+
+const finishRun = (state: StreamState, event: EventWithTag<"RunFinished">): Parts => [
+  ...appendDelta(state, "text", state.isValue ? renderValue(event) : state.shown.rest(event.text)),
+  ...closeBlock(state),
+  // Questions of an earlier run that still have no answer.
+  ...(event.questions ?? []).flatMap((question) => askApproval(state, question)),
+  {
+    type: "finish",
+    finishReason: { unified: finishes[event.exit] ?? "other", raw: event.exit },
+    usage: toUsage(event.usage),
+    providerMetadata: toMetadata(event)
+  }
+]
 
 const toParts = (state: StreamState, event: RunEvent): Parts => {
   const { shown } = state
@@ -235,7 +241,7 @@ const toParts = (state: StreamState, event: RunEvent): Parts => {
     case "ToolFinished":
       return finishCall(state, event)
     case "QuestionAsked":
-      return askApproval(state, event)
+      return askApproval(state, event.question)
     case "RunFinished":
       return finishRun(state, event)
     default:
@@ -249,6 +255,6 @@ const toParts = (state: StreamState, event: RunEvent): Parts => {
  */
 export const make = (isValue: boolean): ((event: RunEvent) => Parts) => {
   const shown = makeStreamedText(!isValue)
-  const state: StreamState = { isValue, shown, calls: new Map(), open: undefined, blocks: 0 }
+  const state: StreamState = { isValue, shown, calls: new Map(), asked: new Set(), open: undefined, blocks: 0 }
   return (event) => toParts(state, event)
 }

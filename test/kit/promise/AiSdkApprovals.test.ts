@@ -148,6 +148,29 @@ describe("an approval of a suspended run", () => {
     }
   })
 
+  it("without an answer is shown again behind the answers to the others", async () => {
+    const { deleted, hermes } = makeWorld([
+      Scripted.complete({ toolCalls: [call("a.txt", "c1"), call("b.txt", "c2")] }),
+      Scripted.complete("Both.")
+    ])
+    try {
+      const asked = await sendChat(hermes, [user("Remove both")], "chat")
+      const one = { ...asked, parts: asked.parts.slice(0, asked.parts.findIndex(isToolUIPart) + 1) }
+      const half = {
+        ...answerAll(one, true),
+        parts: [...answerAll(one, true).parts, ...asked.parts.slice(one.parts.length)]
+      }
+      const again = await sendChat(hermes, [user("Remove both"), half], "chat")
+      assert.deepStrictEqual(deleted, ["a.txt"])
+      assert.include(states(again), "approval-requested")
+      const done = await sendChat(hermes, [user("Remove both"), answerAll(again, true)], "chat")
+      assert.deepStrictEqual(deleted, ["a.txt", "b.txt"])
+      assert.include(textOf(done), "Both.")
+    } finally {
+      await hermes.dispose()
+    }
+  })
+
   it("is answered once, and only in the session that the call names", async () => {
     const { deleted, hermes } = makeWorld([
       Scripted.complete({ toolCalls: [call("a.txt", "c1")] }),

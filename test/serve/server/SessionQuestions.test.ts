@@ -63,7 +63,10 @@ describe("a served run that waits", () => {
         const { body, status } = await ask(`/v1/sessions/${id}/answers`, { ...answer(questions[0].id), stream: true })
         assert.strictEqual(status, 200)
         assert.match(body, /"type":"ToolFinished".*"text":"Removed\.".*/su)
-        assert.match(body.trimEnd().split("\n").at(-1), /"type":"turn_ended".*"exit":"text_response","text":"Removed\."/u)
+        assert.match(
+          body.trimEnd().split("\n").at(-1),
+          /"type":"turn_ended".*"exit":"text_response","text":"Removed\."/u
+        )
         assert.isFalse(existsSync(join(served.cwd, "build")))
         assert.deepStrictEqual((await ask(`/v1/sessions/${id}/questions`)).body.data, [])
       })
@@ -97,6 +100,25 @@ describe("a served run that waits", () => {
         await reader.stop()
         assert.deepStrictEqual(outcome(await ask(path, answer(question))), [409, "question_answered"])
         assert.deepStrictEqual(outcome(await ask(path, { answers: [] })), [409, "nothing_waits"])
+      })
+    )
+  )
+
+  it.live("gives a client that lost the stream of its answer the rest", () =>
+    Effect.flatMap(world(plays), (served) =>
+      Effect.promise(async () => {
+        const ask = askBy(served)
+        const { id, questions } = await suspended(served, ask)
+        const { body } = await ask(`/v1/sessions/${id}/answers`, { ...answer(questions[0].id), stream: true })
+        const events = Array.from(String(body).matchAll(/^id: (\d+)\ndata: (.*)$/gmu), ([, number, data = ""]) => ({
+          id: Number(number),
+          data: JSON.parse(data)
+        }))
+        const headers = { ...served.authorized, "last-event-id": `${events[1]?.id}` }
+        const reader = readEvents(`${served.url}/v1/sessions/${id}/events`, headers)
+        await until(() => reader.types().includes("turn_ended"))
+        await reader.stop()
+        assert.deepStrictEqual(reader.events.slice(0, events.length - 2), events.slice(2))
       })
     )
   )
@@ -141,10 +163,7 @@ describe("a served run that waits", () => {
   it.live("belongs to its key, which answers for one call and for no other audience", () =>
     Effect.gen(function* () {
       const keyOf = { owner: "0wner-key-of-this-test", alice: "al1ce-key-of-this-test" }
-      const keys = {
-        key: Redacted.make(keyOf.owner),
-        keys: [{ name: "alice", key: Redacted.make(keyOf.alice) }]
-      }
+      const keys = { key: Redacted.make(keyOf.owner), keys: [{ name: "alice", key: Redacted.make(keyOf.alice) }] }
       const own = yield* world(plays, keys)
       const others = yield* world(plays, { ...keys, questions: { audience: "security" } })
       yield* Effect.promise(async () => {
