@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * Without a named session, whoever knows the id of a request can answer it. An application with several users names the
+ * Without a named session, the id of a request is enough to answer it. An application with several users names the
  * session of the user.
  */
 import type { LanguageModelV4Prompt, LanguageModelV4ToolApprovalResponsePart } from "@ai-sdk/provider"

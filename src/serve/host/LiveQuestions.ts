@@ -89,9 +89,19 @@ const clarifyByAnswer = Effect.fnUntraced(function* (
   return answer.answers.map((one) => choices[shown.choices.indexOf(one)] ?? one)
 })
 
+type WaitingCode = Map<string, (answer: Answer | undefined) => Effect.Effect<void>>
+
+/** Removes a question from the list of open questions. Returns false if it was already removed. */
+const removeQuestion = (owner: StateOwner, waiting: WaitingCode, id: string, answer: Answer | undefined): boolean => {
+  if (!waiting.delete(id)) return false
+  const questions = owner.state().questions.filter((question) => question.id !== id)
+  owner.change({ questions }, { _tag: "QuestionClosed", id, answer })
+  return true
+}
+
 /** Makes the questions of a live session. */
 export const make = (owner: StateOwner): LiveQuestions => {
-  const waiting = new Map<string, (answer: Answer | undefined) => Effect.Effect<void>>()
+  const waiting: WaitingCode = new Map()
   let count = 0
 
   const openQuestion = (
@@ -109,19 +119,21 @@ export const make = (owner: StateOwner): LiveQuestions => {
       })
     )
 
-  /** Removes a question from the list of open questions. Has no effect if it was already removed. */
-  const closeQuestion = (id: string, answer: Answer | undefined): void => {
-    if (!waiting.delete(id)) return
-    const questions = owner.state().questions.filter((question) => question.id !== id)
-    owner.change({ questions }, { _tag: "QuestionClosed", id, answer })
-  }
+  const closeQuestion = (id: string, answer: Answer | undefined): boolean => removeQuestion(owner, waiting, id, answer)
+
+  const leaveUnanswered = (id: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const answered = waiting.get(id)
+      const isPlan = owner.state().questions.some((one) => one.id === id && one._tag === "Plan")
+      return answered !== undefined && !isPlan && closeQuestion(id, undefined) ? answered(undefined) : Effect.void
+    })
 
   const requestAnswer = (question: NewQuestion): Effect.Effect<Answer | undefined> =>
     Effect.flatMap(Deferred.make<Answer | undefined>(), (answered) =>
       Effect.acquireUseRelease(
         openQuestion(question, answered),
         () => Deferred.await(answered),
-        (id) => Effect.sync(() => owner.post(Effect.sync(() => closeQuestion(id, undefined))))
+        (id) => Effect.sync(() => owner.post(Effect.sync(() => void closeQuestion(id, undefined))))
       )
     )
 
@@ -146,16 +158,7 @@ export const make = (owner: StateOwner): LiveQuestions => {
           return answered(counted)
         })
       ),
-    leaveUnanswered: (id) =>
-      owner.run(
-        Effect.suspend(() => {
-          const question = owner.state().questions.find((one) => one.id === id)
-          const answered = waiting.get(id)
-          if (question === undefined || question._tag === "Plan" || answered === undefined) return Effect.void
-          closeQuestion(id, undefined)
-          return answered(undefined)
-        })
-      ),
+    leaveUnanswered: (id) => owner.run(leaveUnanswered(id)),
     present: (question, turn, decide) =>
       Effect.map(Clock.currentTimeMillis, (askedAt) => {
         const id = `q${++count}`

@@ -8,9 +8,10 @@
  * caller defined are returned to the caller; the agent's own tools run on the server. Sampling parameters are accepted
  * but have no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields` and
  * `AnthropicFields`.
- * `/v1/sessions` adds live events, approvals, answers to suspended runs, and steering. The header `x-hermes-session-id`, `previous_response_id`, or
- * the messages of a request determine the session that the request continues. `/openapi.json` describes all endpoints
- * except `/mcp`, which uses another protocol: it offers the agent as a tool over MCP.
+ * `/v1/sessions` adds live events, approvals, answers to suspended runs, and steering. The header
+ * `x-hermes-session-id`, `previous_response_id`, or the messages of a request determine the session that the request
+ * continues. `/openapi.json` describes all endpoints except `/mcp`, which uses another protocol: it offers the agent as
+ * a tool over MCP.
  *
  * Source: `ARCHITECTURE.md` §3.
  */

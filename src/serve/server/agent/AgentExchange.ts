@@ -30,7 +30,8 @@ import * as ApiError from "../ApiError.ts"
 import * as AnswerPieces from "./AnswerPieces.ts"
 import * as ClientTools from "./ClientTools.ts"
 import { type RequestedForm, requireForm, type ServedTurn } from "./RequestedForm.ts"
-import { type ExchangeSession, isQuestionSeenBy, toStoreError } from "./ServedSessions.ts"
+import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
+import { isQuestionSeenBy } from "./SessionOptions.ts"
 
 /** A request to the agent. */
 export interface Request {

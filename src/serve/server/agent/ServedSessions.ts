@@ -26,13 +26,11 @@ import * as Semaphore from "effect/Semaphore"
 import { Agent } from "../../../agent/Agent.ts"
 import type { BackgroundWork } from "../../../agent/BackgroundWork.ts"
 import type { PermissionMode } from "../../../base/config/PermissionMode.ts"
-import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
 import * as Ids from "../../../base/domain/Ids.ts"
 import { type Registry, Secrets } from "../../../base/domain/Secrets.ts"
-import type { Question } from "../../../base/domain/Question.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import type { Hooks } from "../../../hooks/Hooks.ts"
-import type { Answer, HostEvent, LiveSettings } from "../../host/HostEvent.ts"
+import type { HostEvent } from "../../host/HostEvent.ts"
 import * as EventReaders from "../../host/EventReaders.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
 import type { RunRecord } from "../../../store/RunRecord.ts"
@@ -43,6 +41,14 @@ import * as ApiError from "../ApiError.ts"
 import * as OpenSessions from "../OpenSessions.ts"
 import * as SessionAudience from "../../../store/SessionAudience.ts"
 import * as ClientTools from "./ClientTools.ts"
+import {
+  type ChosenSettings,
+  hideQuestions,
+  readPolicy,
+  rememberSettings,
+  type SessionInput,
+  unread
+} from "./SessionOptions.ts"
 import * as EventFeed from "./EventFeed.ts"
 import type { ServedTurn } from "./RequestedForm.ts"
 
@@ -59,10 +65,9 @@ export interface Options {
   readonly cwd: string
   readonly maxIterations?: number | undefined
   /**
-   * Treatment of questions without an answer. A client may choose `unanswered` and `wait` of its sessions. By default,
-   * approvals wait for readers of the events, and are denied without one. With `unanswered: "suspend"`, the run is
-   * suspended: after `wait` if the events have a reader, and at once otherwise. `wait` then defaults to 0. A named key
-   * sees no question of another audience.
+   * Treatment of questions without an answer; a client may choose `unanswered` and `wait` of its sessions. By default,
+   * approvals wait for readers of the events. With `unanswered: "suspend"`, the run is suspended, after `wait` (0 by
+   * default) if the events have a reader. A named key sees no question of another audience.
    */
   readonly questions?: QuestionPolicy | undefined
   /** Maximum number of open sessions. Defaults to 512. */
@@ -71,16 +76,6 @@ export interface Options {
   readonly maxUnused?: number | undefined
   /** Time after which an unused session is closed. It remains stored. Defaults to 10 minutes. */
   readonly idle?: Duration.Duration | undefined
-}
-
-/** Options of the next turns of a session. */
-export interface SessionInput {
-  tools: Selection
-  system: string | undefined
-  output: AnswerFormat<unknown> | undefined
-  questions: QuestionPolicy | undefined
-  toolScope: Scope.Closeable | undefined
-  offered: string
 }
 
 /** An open session. */
@@ -139,21 +134,8 @@ export interface ServedSessions {
 /** Services that sessions require. */
 export type Needs = Agent | BackgroundWork | Hooks | RunRecord | SessionStore
 
-/** Answers that are given automatically if a session's events have no reader. */
-const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _tag: Kind }> } = {
-  Approval: {
-    _tag: "Approval",
-    reply: { choice: "deny", reason: "Approvals are not available over this connection." }
-  },
-  Clarification: { _tag: "Clarification", answers: [] },
-  Plan: { _tag: "Plan", mode: "plan" }
-}
-
 /** Default number of unused sessions that stay open. */
 export const mostUnused = 64
-
-/** Maximum number of closed sessions for which settings other than the defaults are remembered. */
-const mostSettings = 10_000
 
 /** Converts an error of the store to an error for the client. */
 export const toStoreError = (error: { readonly message: string }): ApiError.ApiError =>
@@ -165,11 +147,6 @@ interface SessionSums {
   usage: Usage.Usage
   /** True after the server has begun to end. */
   isEnding: boolean
-}
-
-/** Settings that a client chose for a session. */
-interface ChosenSettings extends LiveSettings {
-  readonly questions: QuestionPolicy | undefined
 }
 
 /** Values that the open sessions share. */
@@ -239,15 +216,6 @@ const makeRoom = Effect.fnUntraced(function* (pool: SessionPool) {
   yield* pool.sessions.close(oldest.id)
 })
 
-const rememberSettings = ({ chosen, options }: SessionPool, id: string, settings: ChosenSettings): void => {
-  const { effort, mode, questions, route } = settings
-  chosen.delete(id)
-  if (mode !== options.mode || route !== undefined || questions !== options.questions)
-    chosen.set(id, { effort, mode, questions, route })
-  const oldest = chosen.keys().next()
-  if (chosen.size > mostSettings && oldest.done !== true) chosen.delete(oldest.value)
-}
-
 /** Opens the live session. If the session was open before, its previous settings are restored. */
 const openLive = Effect.fnUntraced(function* (
   pool: SessionPool,
@@ -275,8 +243,7 @@ const openLive = Effect.fnUntraced(function* (
         return input.output
       },
       get questions() {
-        const { questions } = input
-        return questions?.unanswered === "suspend" ? { wait: 0, ...questions } : questions
+        return readPolicy(input)
       }
     },
     mode: before?.mode ?? mode,
@@ -290,19 +257,6 @@ const openLive = Effect.fnUntraced(function* (
   )
   return live
 })
-
-/** Tests whether a client may see and answer a question of its session. The owner of the server may see all of its. */
-export const isQuestionSeenBy = (client: string | undefined, { audience }: Pick<Question, "audience">): boolean =>
-  client === undefined || audience === undefined || audience === client
-
-/** Removes the questions of other audiences from an event. */
-const hideQuestions = (client: string | undefined, event: HostEvent): HostEvent =>
-  event._tag === "RunEvents" && event.events.some(({ _tag }) => _tag === "QuestionAsked")
-    ? {
-        ...event,
-        events: event.events.filter((one) => one._tag !== "QuestionAsked" || isQuestionSeenBy(client, one.question))
-      }
-    : event
 
 /** Counts an event, adds it to the feed, and answers a question that has no reader. */
 const handleEvent = Effect.fnUntraced(function* (

@@ -1,7 +1,7 @@
 /**
- * Questions of suspended runs over HTTP: clients list the open questions of a session, and answer them from any server
- * that has its store. The answers are stored before the run continues, so that a server that dies in between loses none:
- * a request without answers continues with the stored ones.
+ * Questions of suspended runs over HTTP. Clients list the open questions of a session, and answer them at any server
+ * that has its store. Answers are stored before the run continues: if a server dies in between, a request without answers
+ * continues with the stored ones.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -18,7 +18,8 @@ import { makeEventStream, makeJsonResponse } from "../ServedRoutes.ts"
 import { type NewAnswers, questionsHeader, type QuestionSettings } from "./AgentApi.ts"
 import { AgentSessions } from "./AgentSessions.ts"
 import type { NumberedEvent } from "./EventFeed.ts"
-import { isQuestionSeenBy, type ServedSession, toStoreError } from "./ServedSessions.ts"
+import { type ServedSession, toStoreError } from "./ServedSessions.ts"
+import { isQuestionSeenBy } from "./SessionOptions.ts"
 
 /** Reads the header that sets the treatment of questions without an answer. */
 export const readUnanswered = ({
