@@ -1,7 +1,7 @@
 /**
  * Questions of suspended runs over HTTP. Clients list the open questions of a session, and answer them at any server
- * that has its store. Answers are stored before the run continues: if a server dies in between, a request without answers
- * continues with the stored ones.
+ * that has its store. Answers are stored before the run continues: if a server dies in between, a request without
+ * answers continues with the stored ones.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -31,7 +31,7 @@ export const readUnanswered = ({
     : Effect.fail(ApiError.refuseField(questionsHeader, `${questionsHeader} is suspend or deny.`))
 }
 
-/** Changes a policy as a client asks. Its audience and its expiry remain those of the server. */
+/** Changes a policy as a client asks. Its audience and its expiry remain as the server sets them. */
 export const mergePolicy = (
   policy: QuestionPolicy | undefined,
   { unanswered, wait }: typeof QuestionSettings.Type
