@@ -9,9 +9,8 @@ import type {
 import * as Prompt from "effect/ai/Prompt"
 import { HermesError } from "./HermesError.ts"
 
-/** A question to an agent, with its instructions and the previous conversation. */
+/** A question to an agent, with the previous conversation. */
 export interface Conversation {
-  readonly system: ReadonlyArray<string>
   readonly history: ReadonlyArray<Prompt.Message>
   readonly prompt: string | ReadonlyArray<Prompt.UserMessagePart>
 }
@@ -120,6 +119,10 @@ const toMessages = (message: LanguageModelV4Message): ReadonlyArray<Prompt.Messa
 
 const isText = (part: Prompt.UserMessagePart): part is Prompt.TextPart => part.type === "text"
 
+/** Returns the instructions of a prompt. */
+export const readSystem = (prompt: LanguageModelV4Prompt): ReadonlyArray<string> =>
+  prompt.flatMap((message) => (message.role === "system" && message.content.trim() !== "" ? [message.content] : []))
+
 /** Converts a prompt to a conversation. Its last message must be a user message. */
 export const toConversation = (prompt: LanguageModelV4Prompt): Conversation => {
   const said = prompt.filter(({ role }) => role !== "system")
@@ -128,12 +131,9 @@ export const toConversation = (prompt: LanguageModelV4Prompt): Conversation => {
   if (parts.length === 0)
     throw new HermesError(
       "InvalidInput",
-      "the last message of the prompt has to be the user's: an agent runs its own tools"
+      "the last message of the prompt has to be the user's, or answers to approvals: an agent runs its own tools"
     )
   return {
-    system: prompt.flatMap((message) =>
-      message.role === "system" && message.content.trim() !== "" ? [message.content] : []
-    ),
     history: said.slice(0, start).flatMap(toMessages),
     prompt: parts.every(isText) ? parts.map(({ text }) => text).join("\n\n") : parts
   }

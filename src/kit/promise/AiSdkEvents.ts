@@ -1,5 +1,6 @@
 /** Converts the events of a run to the stream parts of the AI SDK. */
 import type {
+  JSONValue,
   LanguageModelV4FinishReason,
   LanguageModelV4StreamPart,
   LanguageModelV4ToolResult,
@@ -8,8 +9,10 @@ import type {
 import * as Option from "effect/Option"
 import * as AnswerFormat from "../../base/domain/AnswerFormat.ts"
 import * as Json from "../../base/domain/Json.ts"
+import type { Question } from "../../base/domain/Question.ts"
 import type { Exit, RunEvent, RunResult } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
+import * as AiSdkApprovals from "./AiSdkApprovals.ts"
 import { makeStreamedText } from "../../serve/host/StreamedText.ts"
 
 const finishes: Partial<Record<Exit, LanguageModelV4FinishReason["unified"]>> = {
@@ -20,7 +23,8 @@ const finishes: Partial<Record<Exit, LanguageModelV4FinishReason["unified"]>> = 
   max_iterations_reached: "length",
   budget_exhausted: "length",
   content_filtered: "content-filter",
-  partial_stream_recovery: "interrupted"
+  partial_stream_recovery: "interrupted",
+  suspended: "tool-calls"
 }
 
 const toUsage = (usage: Usage.Usage): LanguageModelV4Usage => ({
@@ -38,8 +42,16 @@ const toUsage = (usage: Usage.Usage): LanguageModelV4Usage => ({
 })
 
 /** Returns the facts of a run for which the AI SDK has no field. */
-const toMetadata = ({ cost, exit, sessionId, steps, turnId }: RunResult) => ({
-  hermes: { sessionId, turnId, exit, steps, cost: { ...cost } }
+const toMetadata = ({ cost, exit, questions, sessionId, steps, turnId }: RunResult) => ({
+  hermes: {
+    sessionId,
+    turnId,
+    exit,
+    steps,
+    cost: { ...cost },
+    // A question is JSON.
+    ...(questions === undefined ? {} : { questions: questions as ReadonlyArray<unknown> as JSONValue })
+  }
 })
 
 /** A call whose arguments are being streamed, or that is running. */
@@ -60,6 +72,8 @@ interface StreamState {
   readonly isValue: boolean
   readonly shown: ReturnType<typeof makeStreamedText>
   readonly calls: Map<string, OpenCall>
+  /** Ids of the questions that were reported. */
+  readonly asked: Set<string>
   /** The open block of text or reasoning. */
   open: { readonly type: "text" | "reasoning"; readonly id: string } | undefined
   /** Number of blocks so far. */
@@ -159,9 +173,27 @@ const renderValue = ({ text, value }: EventWithTag<"RunFinished">): string => {
   return written !== undefined && JSON.stringify(JSON.parse(written)) === own ? written : own
 }
 
+/**
+ * Reports a call that waits for its approval, and the request for it. Other questions are in the metadata of the run,
+ * because the AI SDK has no part for them.
+ */
+const askApproval = (state: StreamState, question: Question): Parts => {
+  const { callId, details, id, kind, tool } = question
+  if (kind !== "approval" || callId === undefined || tool === undefined || state.asked.has(id)) return []
+  state.asked.add(id)
+  const call = beginCall(state, callId, tool)
+  const input = JSON.stringify(Json.readFields(details)["params"] ?? {})
+  return [
+    ...reportCall(state, callId, call, input),
+    { type: "tool-approval-request", approvalId: AiSdkApprovals.formatApprovalId(question), toolCallId: callId }
+  ]
+}
+
 const finishRun = (state: StreamState, event: EventWithTag<"RunFinished">): Parts => [
   ...appendDelta(state, "text", state.isValue ? renderValue(event) : state.shown.rest(event.text)),
   ...closeBlock(state),
+  // Questions of an earlier run that still have no answer.
+  ...(event.questions ?? []).flatMap((question) => askApproval(state, question)),
   {
     type: "finish",
     finishReason: { unified: finishes[event.exit] ?? "other", raw: event.exit },
@@ -208,6 +240,8 @@ const toParts = (state: StreamState, event: RunEvent): Parts => {
       ]
     case "ToolFinished":
       return finishCall(state, event)
+    case "QuestionAsked":
+      return askApproval(state, event.question)
     case "RunFinished":
       return finishRun(state, event)
     default:
@@ -221,6 +255,6 @@ const toParts = (state: StreamState, event: RunEvent): Parts => {
  */
 export const make = (isValue: boolean): ((event: RunEvent) => Parts) => {
   const shown = makeStreamedText(!isValue)
-  const state: StreamState = { isValue, shown, calls: new Map(), open: undefined, blocks: 0 }
+  const state: StreamState = { isValue, shown, calls: new Map(), asked: new Set(), open: undefined, blocks: 0 }
   return (event) => toParts(state, event)
 }

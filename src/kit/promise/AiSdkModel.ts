@@ -10,6 +10,10 @@
  * run it. The usage covers the whole run; the finish reason is `stop` for a completed run, `length` for a run that was
  * ended by a limit. `providerMetadata.hermes` contains the session, the exit and the cost.
  *
+ * A run that is suspended (`questions: { unanswered: "suspend" }`) ends with the finish reason `tool-calls` and with the
+ * AI SDK's parts for approvals, which `useChat` shows and answers. A call whose prompt ends in those answers continues
+ * the run; see `AiSdkApprovals`. Other questions are in `providerMetadata.hermes.questions`, for `hermes.resume`.
+ *
  * The conversation in the prompt starts a new session. With `providerOptions: { hermes: { sessionId } }` the run
  * continues that session, or starts it with the conversation. If the two differ, or if an answer is regenerated, the
  * messages of the prompt are used, and a warning names the session of the run (see `AiSdkSession`). System messages
@@ -51,6 +55,7 @@ import type {
   SharedV4Warning
 } from "@ai-sdk/provider"
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
+import * as AiSdkApprovals from "./AiSdkApprovals.ts"
 import * as AiSdkConversation from "./AiSdkConversation.ts"
 import * as AiSdkEvents from "./AiSdkEvents.ts"
 import { toV2, toV3, type Specifications } from "./AiSdkOlderModel.ts"
@@ -65,7 +70,7 @@ import { findPerformer } from "./HermesServices.ts"
 /** Names of the agent in the AI SDK, and settings of each of its runs. */
 export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
   HermesInput,
-  "budget" | "context" | "cwd" | "maxIterations" | "source" | "tools"
+  "budget" | "context" | "cwd" | "maxIterations" | "questions" | "source" | "tools"
 > {
   /** Version of the specification: `v4` for AI SDK 7, `v3` for 6, `v2` for 5. Default: `v4`. */
   readonly specificationVersion?: Version | undefined
@@ -141,28 +146,49 @@ const placeCallIn = async (
     : await perform(AiSdkSession.placeCall(call, branches))
 }
 
-const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
-  const { history, prompt, system } = AiSdkConversation.toConversation(options.prompt)
-  const { modelId: _, provider: __, specificationVersion: ___, ...run } = settings
-  const sessionId = readSession(options)
-  const placed: AiSdkSession.PlacedCall =
-    sessionId === undefined
-      ? { input: { history }, warning: undefined }
-      : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
+/** Returns the options of a run that are independent of its message. */
+const toSettings = (
+  options: LanguageModelV4CallOptions,
+  { modelId: _, provider: __, specificationVersion: ___, ...run }: LanguageModelOptions
+) => {
+  const system = AiSdkConversation.readSystem(options.prompt)
   const output = AiSdkOutput.findOutput(options.responseFormat)
   const { reasoning = "provider-default" } = options
-  const input: HermesInput = {
-    source: "ai-sdk",
+  return {
     ...run,
-    prompt,
-    ...placed.input,
     ...(system.length === 0 ? {} : { ephemeralSystemPrompt: system.join("\n\n") }),
     ...(output === undefined ? {} : { output }),
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(reasoning === "provider-default" ? {} : { reasoningEffort: efforts[reasoning] }),
     ...(options.abortSignal === undefined ? {} : { signal: options.abortSignal })
   }
+}
+
+const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
+  const { history, prompt } = AiSdkConversation.toConversation(options.prompt)
+  const run = toSettings(options, settings)
+  const sessionId = readSession(options)
+  const placed: AiSdkSession.PlacedCall =
+    sessionId === undefined
+      ? { input: { history }, warning: undefined }
+      : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
+  const input: HermesInput = { source: "ai-sdk", ...run, prompt, ...placed.input }
   return { input, warning: placed.warning }
+}
+
+/** Starts the run of a call: it continues a suspended run if the prompt ends in answers to its approvals. */
+const planRun = async (hermes: Hermes, options: LanguageModelV4CallOptions, state: ModelState) => {
+  const responses = AiSdkApprovals.readResponses(options.prompt)
+  if (responses.length > 0) {
+    const { source: _, ...settings } = toSettings(options, state.settings)
+    const named = readSession(options)
+    const sessions = named === undefined ? undefined : [named, ...(state.branches.get(named) ?? [])]
+    const answered = await AiSdkApprovals.findAnswers(hermes, responses, sessions)
+    const run = hermes.resumeStream({ ...settings, ...answered })
+    return { output: settings.output !== undefined, run, warning: undefined }
+  }
+  const { input, warning } = await toInput(hermes, options, state)
+  return { output: input.output !== undefined, run: hermes.stream(input), warning }
 }
 
 /** Converts the failure of a run for the AI SDK. An aborted call fails with the reason of its signal. */
@@ -174,14 +200,14 @@ async function* streamParts(
   options: LanguageModelV4CallOptions,
   state: ModelState
 ): AsyncGenerator<LanguageModelV4StreamPart> {
-  const { input, warning } = await toInput(hermes, options, state)
-  const next = AiSdkEvents.make(input.output !== undefined)
+  const { output, run, warning } = await planRun(hermes, options, state)
+  const next = AiSdkEvents.make(output)
   const warnings: Array<SharedV4Warning> = [
     ...listWarnings(options),
     ...(warning === undefined ? [] : [{ type: "other", message: warning } as const])
   ]
   yield { type: "stream-start", warnings }
-  for await (const event of hermes.stream(input)) {
+  for await (const event of run) {
     if (options.includeRawChunks === true) yield { type: "raw", rawValue: event }
     yield* next(event)
   }
@@ -228,6 +254,7 @@ const collectAnswer = async (
         break
       }
       case "tool-call":
+      case "tool-approval-request":
         content.push(part)
         break
       case "tool-result":

@@ -138,7 +138,7 @@ const toMetadataV2 = (metadata: LanguageModelV4GenerateResult["providerMetadata"
  * ran it.
  */
 const textual = new Set<string>(["text", "reasoning"])
-const withCalls = new Set<string>([...textual, "tool-call", "tool-result"])
+const withCalls = new Set<string>([...textual, "tool-call", "tool-result", "tool-approval-request"])
 
 const toOlderContent = <Content extends LanguageModelV2Content | LanguageModelV3Content>(
   content: ReadonlyArray<LanguageModelV4Content>,
@@ -177,6 +177,7 @@ const toStreamPartsV2 = (part: LanguageModelV4StreamPart): ReadonlyArray<Languag
     case "tool-input-end":
     case "tool-call":
     case "tool-result":
+    case "tool-approval-request":
       return []
     default:
       // As above.

@@ -39,6 +39,7 @@ const flags = {
     Flag.Int("max-sessions").pipe(Flag.withMetavar("N")),
     "Sessions open at once; default: 512"
   ),
+  questions: Flags.makeText("questions", "DO", "Calls that need an approval: suspend the run, or deny (default)"),
   rollouts: Flags.makeText("rollouts", "DIR", "Serve rollouts for training from this directory"),
   capture: Flags.makeText("capture", "KIND", `Rollouts: requested tokens: ${captures.join(", ")}`),
   parser: Flags.makeText("parser", "NAME", "Rollouts: parser of tool calls in raw text (such as qwen)"),
@@ -168,8 +169,10 @@ const serveAgent = Effect.fnUntraced(function* ({
   host,
   maxSessions,
   port = defaultPort,
+  questions,
   script
 }: ServeFlags) {
+  const unanswered = yield* parseChoice("questions", questions, ["suspend", "deny"])
   const [AgentServer, McpServe, settings, program, keys, shared] = yield* Effect.all([
     Effect.promise(() => import("../../serve/server/agent/AgentServer.ts")),
     Effect.promise(() => import("./McpServe.ts")),
@@ -204,6 +207,7 @@ const serveAgent = Effect.fnUntraced(function* ({
         mode: PermissionMode.fromSettings(settings.approvals),
         maxIterations: settings.agent.maxTurns,
         maxSessions,
+        questions: unanswered === undefined ? undefined : { unanswered },
         models: Effect.map(choices.list, (list) =>
           list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))
         ),
@@ -214,8 +218,10 @@ const serveAgent = Effect.fnUntraced(function* ({
     yield* printLine(`Serving the agent at ${url}/v1`)
     yield* reportKey(own)
     yield* printNote(
-      `Tools work in ${getWorkingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; ` +
-        "they are denied if no client reads the session's events."
+      `Tools work in ${getWorkingDirectory()}. Approvals: ` +
+        (unanswered === "suspend"
+          ? "they suspend the run until POST /v1/sessions/ID/answers."
+          : "POST /v1/sessions/ID/questions/QUESTION; they are denied if no client reads the session's events.")
     )
     yield* printNote(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (press Ctrl+C to stop)`)
     yield* ended

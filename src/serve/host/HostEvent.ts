@@ -56,7 +56,8 @@ export interface SessionIdentity {
 export interface Message {
   /** Stable id of the message, unique in this live session. */
   readonly id: string
-  readonly origin: "client" | "plugin" | "background"
+  /** `answers` continues a suspended run with the answers that its session has, and has no prompt. */
+  readonly origin: "client" | "plugin" | "background" | "answers"
   readonly prompt: RunInput["prompt"]
   /** Text that represents the message on a screen. */
   readonly shown: string

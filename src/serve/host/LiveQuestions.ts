@@ -36,6 +36,8 @@ export interface LiveQuestions {
   readonly clarifier: Ask
   readonly approvals: ApprovalPrompt["Service"]
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, AnswerRejected>
+  /** Closes a question without an answer. Has no effect if it is closed, or about a plan. */
+  readonly leaveUnanswered: (id: string) => Effect.Effect<void>
   /** Withdraws all open questions. Must run on the fiber of the `StateOwner`. */
   readonly withdraw: Effect.Effect<void>
   /**
@@ -73,7 +75,7 @@ const limitToOfferedAnswer = (question: OpenQuestion, answer: Answer): Answer =>
 
 /** Asks the user the clarification of a tool. Clients see redacted text, but the tool receives its original choices. */
 const clarifyByAnswer = Effect.fnUntraced(function* (
-  requestAnswer: (question: NewQuestion) => Effect.Effect<Answer>,
+  requestAnswer: (question: NewQuestion) => Effect.Effect<Answer | undefined>,
   { choices, multiple, question }: Question
 ) {
   const secrets = yield* Secrets
@@ -83,16 +85,29 @@ const clarifyByAnswer = Effect.fnUntraced(function* (
     multiple
   }
   const answer = yield* requestAnswer({ _tag: "Clarification", question: shown })
-  if (answer._tag !== "Clarification") return undefined
+  if (answer?._tag !== "Clarification") return undefined
   return answer.answers.map((one) => choices[shown.choices.indexOf(one)] ?? one)
 })
 
+type WaitingCode = Map<string, (answer: Answer | undefined) => Effect.Effect<void>>
+
+/** Removes a question from the list of open questions. Returns false if it was already removed. */
+const removeQuestion = (owner: StateOwner, waiting: WaitingCode, id: string, answer: Answer | undefined): boolean => {
+  if (!waiting.delete(id)) return false
+  const questions = owner.state().questions.filter((question) => question.id !== id)
+  owner.change({ questions }, { _tag: "QuestionClosed", id, answer })
+  return true
+}
+
 /** Makes the questions of a live session. */
 export const make = (owner: StateOwner): LiveQuestions => {
-  const waiting = new Map<string, (answer: Answer) => Effect.Effect<void>>()
+  const waiting: WaitingCode = new Map()
   let count = 0
 
-  const openQuestion = (question: NewQuestion, answered: Deferred.Deferred<Answer>): Effect.Effect<string> =>
+  const openQuestion = (
+    question: NewQuestion,
+    answered: Deferred.Deferred<Answer | undefined>
+  ): Effect.Effect<string> =>
     owner.run(
       Effect.map(Clock.currentTimeMillis, (askedAt) => {
         const id = `q${++count}`
@@ -104,19 +119,21 @@ export const make = (owner: StateOwner): LiveQuestions => {
       })
     )
 
-  /** Removes a question from the list of open questions. Has no effect if it was already removed. */
-  const closeQuestion = (id: string, answer: Answer | undefined): void => {
-    if (!waiting.delete(id)) return
-    const questions = owner.state().questions.filter((question) => question.id !== id)
-    owner.change({ questions }, { _tag: "QuestionClosed", id, answer })
-  }
+  const closeQuestion = (id: string, answer: Answer | undefined): boolean => removeQuestion(owner, waiting, id, answer)
 
-  const requestAnswer = (question: NewQuestion): Effect.Effect<Answer> =>
-    Effect.flatMap(Deferred.make<Answer>(), (answered) =>
+  const leaveUnanswered = (id: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const answered = waiting.get(id)
+      const isPlan = owner.state().questions.some((one) => one.id === id && one._tag === "Plan")
+      return answered !== undefined && !isPlan && closeQuestion(id, undefined) ? answered(undefined) : Effect.void
+    })
+
+  const requestAnswer = (question: NewQuestion): Effect.Effect<Answer | undefined> =>
+    Effect.flatMap(Deferred.make<Answer | undefined>(), (answered) =>
       Effect.acquireUseRelease(
         openQuestion(question, answered),
         () => Deferred.await(answered),
-        (id) => Effect.sync(() => owner.post(Effect.sync(() => closeQuestion(id, undefined))))
+        (id) => Effect.sync(() => owner.post(Effect.sync(() => void closeQuestion(id, undefined))))
       )
     )
 
@@ -125,7 +142,7 @@ export const make = (owner: StateOwner): LiveQuestions => {
     approvals: {
       ask: (question) =>
         Effect.map(requestAnswer({ _tag: "Approval", question }), (answer) =>
-          answer._tag === "Approval" ? answer.reply : undefined
+          answer?._tag === "Approval" ? answer.reply : undefined
         )
     },
     answer: (id, answer) =>
@@ -141,11 +158,12 @@ export const make = (owner: StateOwner): LiveQuestions => {
           return answered(counted)
         })
       ),
+    leaveUnanswered: (id) => owner.run(leaveUnanswered(id)),
     present: (question, turn, decide) =>
       Effect.map(Clock.currentTimeMillis, (askedAt) => {
         const id = `q${++count}`
         const asked: OpenQuestion = { _tag: "Plan", id, turn, askedAt, question }
-        waiting.set(id, (answer) => (answer._tag === "Plan" ? decide(answer) : Effect.void))
+        waiting.set(id, (answer) => (answer?._tag === "Plan" ? decide(answer) : Effect.void))
         return {
           changes: { questions: [...owner.state().questions, asked] },
           event: { _tag: "QuestionAsked", question: asked }

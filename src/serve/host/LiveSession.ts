@@ -159,6 +159,11 @@ export interface LiveSession {
 
   /** Begins a turn with the message, or queues it until a turn can begin. */
   readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.SentMessage>
+  /**
+   * Begins a turn that continues the suspended run of the session with the answers that its store has, or queues it
+   * before other messages.
+   */
+  readonly continueRun: Effect.Effect<LiveTurns.SentMessage>
   /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
@@ -174,6 +179,8 @@ export interface LiveSession {
   /** Interrupts the turn, and waits briefly for its end. */
   readonly interrupt: Effect.Effect<void>
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, LiveQuestions.AnswerRejected>
+  /** Closes an open question without an answer. The policy of the run (`questions`) says what follows. */
+  readonly leaveUnanswered: (id: string) => Effect.Effect<void>
   /** Interface through which plugins add messages to the conversation. */
   readonly conversation: Conversation
   /** Prevents turns from starting until the scope closes. For a client that performs other work in the meantime. */
@@ -395,11 +402,13 @@ export const make = Effect.fnUntraced(function* (
       )
     ),
     send: (message) => owner.run(turns.send(message, "client")),
+    continueRun: owner.run(turns.continueRun),
     unqueue: (id) => owner.run(turns.unqueue(id)),
     takeBack: owner.run(turns.takeBack),
     stop: owner.run(turns.stop),
     interrupt: turns.interrupt,
     answer: questions.answer,
+    leaveUnanswered: questions.leaveUnanswered,
     conversation: makeConversation(owner, turns),
     hold,
     begin: (title) => owner.run(Effect.tap(moves.begin(title), () => questions.withdrawPlan)),

@@ -85,6 +85,8 @@ export interface TurnOptions extends TurnRun.RunOptions {
 export interface LiveTurns {
   /** Accepts a message. All members except `interrupt` must run on the fiber of the `StateOwner`. */
   readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage>
+  /** Continues the suspended run of the session with the answers that are stored, before other messages. */
+  readonly continueRun: Effect.Effect<SentMessage>
   /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
@@ -297,14 +299,14 @@ const stopTurn = ({ agent, fibers, owner, questions }: TurnContext): Effect.Effe
 const sendMessage = (
   context: TurnContext,
   given: NewMessage,
-  origin: "client" | "plugin"
+  origin: Exclude<Message["origin"], "background">
 ): Effect.Effect<SentMessage> =>
   Effect.gen(function* () {
     const { admission, isSteerable, owner, queue: messages } = context
     const { queue, steering, turn } = owner.state()
     const message = messages.makeMessage(given, origin)
     // A plugin message that arrives after the work was stopped also counts as new work.
-    if (origin === "client" || turn === undefined) admission.isPaused = false
+    if (origin !== "plugin" || turn === undefined) admission.isPaused = false
     if (turn === undefined && admission.held === 0 && queue.length === 0 && !admission.isPaused) {
       yield* startTurn(context, message)
       return { _tag: "Started", message }
@@ -318,6 +320,15 @@ const sendMessage = (
     // Continues with the messages that waited while the work was stopped.
     if (turn === undefined) yield* startNext(context)
     return { _tag: "Queued", message }
+  })
+
+/** Starts or queues the turn that continues a suspended run. One that is queued already is enough. */
+const continueRun = (context: TurnContext): Effect.Effect<SentMessage> =>
+  Effect.suspend(() => {
+    const queued = context.owner.state().queue.find(({ origin }) => origin === "answers")
+    return queued === undefined
+      ? sendMessage(context, { prompt: "" }, "answers")
+      : Effect.succeed({ _tag: "Queued", message: queued })
   })
 
 /** Interrupts the current turn, and waits at most `grace` for its end. */
@@ -378,6 +389,7 @@ export const make = Effect.fnUntraced(function* (
   }
   return {
     send: (message, origin) => sendMessage(context, message, origin),
+    continueRun: continueRun(context),
     takeBack: Effect.sync(() => {
       admission.isPaused = true
       return queue.takeFromClients()

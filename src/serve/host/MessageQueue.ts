@@ -2,7 +2,7 @@
  * The message queue of a live session, and the messages that wait to be delivered to the current turn (`steering`).
  * Both are part of the state of the session and change only on the owner's fiber.
  *
- * Messages from plugins come before messages from clients, which come before reports of background work.
+ * Answers come first, then messages from plugins, messages from clients, and reports of background work.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -25,7 +25,7 @@ export interface MessageQueue {
   readonly makeMessage: (content: MessageContent, origin: Message["origin"]) => Message
   /** Replaces the queue and the steering messages, and publishes the change. */
   readonly replace: (queue: ReadonlyArray<Message>, steering: ReadonlyArray<string>) => void
-  /** Adds a message from a client or a plugin to the queue, at the position that its origin determines. */
+  /** Adds a message to the queue, at the position that its origin determines: answers are first. */
   readonly add: (message: Message) => void
   /** Moves the undelivered steering messages to the queue, before the other messages from clients. */
   readonly requeueSteering: () => void
@@ -56,7 +56,7 @@ const renderPromptText = (prompt: RunInput["prompt"]): string =>
 
 /** Inserts messages before the clients' messages. */
 const insertBeforeClients = (queue: ReadonlyArray<Message>, added: ReadonlyArray<Message>): ReadonlyArray<Message> => {
-  const place = queue.findIndex(({ origin }) => origin !== "plugin")
+  const place = queue.findIndex(({ origin }) => origin !== "plugin" && origin !== "answers")
   return place === -1 ? [...queue, ...added] : [...queue.slice(0, place), ...added, ...queue.slice(place)]
 }
 
@@ -64,6 +64,12 @@ const insertBeforeClients = (queue: ReadonlyArray<Message>, added: ReadonlyArray
 const insertBeforeReports = (queue: ReadonlyArray<Message>, message: Message): ReadonlyArray<Message> => {
   const place = queue.findIndex(({ origin }) => origin === "background")
   return place === -1 ? [...queue, message] : queue.toSpliced(place, 0, message)
+}
+
+/** Inserts a message at the position that its origin determines. Another message would withdraw the questions. */
+const insertMessage = (queue: ReadonlyArray<Message>, message: Message): ReadonlyArray<Message> => {
+  if (message.origin === "answers") return [message, ...queue]
+  return message.origin === "plugin" ? insertBeforeClients(queue, [message]) : insertBeforeReports(queue, message)
 }
 
 /** Makes the message queue of the session that `owner` manages. */
@@ -82,10 +88,7 @@ export const make = (owner: StateOwner): MessageQueue => {
     replace,
     add: (message) => {
       const { queue, steering } = owner.state()
-      replace(
-        message.origin === "plugin" ? insertBeforeClients(queue, [message]) : insertBeforeReports(queue, message),
-        steering
-      )
+      replace(insertMessage(queue, message), steering)
     },
     requeueSteering: () => {
       const { queue, steering } = owner.state()

@@ -2,18 +2,22 @@
  * Runs the agent for one turn of a live session: builds the input from the settings of the session, provides the
  * services that ask the user, and adds the instruction of the mode `plan`.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
 import type { RunInput, StartOptions } from "../../agent/RunInput.ts"
 import { LiveMode, type PermissionMode } from "../../base/config/PermissionMode.ts"
 import type { AgentError } from "../../base/domain/AgentError.ts"
 import type { SessionId } from "../../base/domain/Ids.ts"
+import { QuestionError } from "../../base/domain/Question.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { ApprovalPrompt } from "../../tools/approval/Approver.ts"
 import { attended, InteractiveMode, type Presence } from "../../tools/approval/InteractiveMode.ts"
 import { Clarifier } from "../../tools/builtin/Clarifier.ts"
+import type { QuestionPolicy } from "../../tools/CallQuestions.ts"
 import * as EgressGate from "../../tools/fence/EgressGate.ts"
 import type { Turn } from "./HostEvent.ts"
 import type { LiveQuestions } from "./LiveQuestions.ts"
@@ -65,24 +69,40 @@ const registerPlanHook = (
     label: planningLabel
   })
 
+/** Returns false if questions suspend the run without asking the user first. */
+const isAnswerAwaited = ({ unanswered, wait }: QuestionPolicy = {}): boolean =>
+  unanswered !== "suspend" || wait === undefined || !Duration.isZero(Duration.fromInputUnsafe(wait))
+
 /**
  * Provides a run with the services that depend on the user: the addresses that the user typed, the mode, and questions.
  */
 const provideUser = (
   run: Effect.Effect<RunResult, AgentError>,
   questions: LiveQuestions,
-  { mode, presence = attended }: RunOptions,
+  { input, mode, presence = attended }: RunOptions,
   typed: ReadonlySet<string>
 ): Effect.Effect<RunResult, AgentError> => {
   const addressed = Effect.provideService(run, EgressGate.TypedAddresses, typed)
   const moded = mode === undefined ? addressed : Effect.provideService(addressed, LiveMode, mode)
-  return presence._tag === "Attended"
-    ? moded.pipe(
-        Effect.provideService(Clarifier, questions.clarifier),
-        Effect.provideService(ApprovalPrompt, questions.approvals)
-      )
-    : Effect.provideService(moded, InteractiveMode, presence)
+  if (presence._tag !== "Attended") return Effect.provideService(moded, InteractiveMode, presence)
+  const clarified = Effect.provideService(moded, Clarifier, questions.clarifier)
+  // Without a prompt, an approval suspends the run at once.
+  return isAnswerAwaited(input?.questions)
+    ? Effect.provideService(clarified, ApprovalPrompt, questions.approvals)
+    : clarified
 }
+
+const isQuestionError = Schema.is(QuestionError)
+
+/** Continues the suspended run of a session with the answers that are stored. */
+const resumeRun = (
+  agent: Agent["Service"],
+  options: Parameters<Agent["Service"]["resume"]>[0]
+): Effect.Effect<RunResult, AgentError> =>
+  Effect.catch(agent.resume(options), (error) =>
+    // Only a call with answers can fail with the errors of answers.
+    isQuestionError(error) ? Effect.die(error) : Effect.fail(error)
+  )
 
 /** Makes the function that runs the agent for a turn. It publishes the events of the run to the readers. */
 export const make = Effect.fnUntraced(function* (
@@ -106,14 +126,16 @@ export const make = Effect.fnUntraced(function* (
     // `shown` is the text as the user typed it, without additions by clients. Only messages from clients come from the
     // user.
     if (message.origin === "client") for (const address of EgressGate.findAddresses(message.shown)) typed.add(address)
+    const continues = message.origin === "answers"
     const prompt =
-      begun.has(sessionId) || prepare === undefined ? message.prompt : yield* prepare(sessionId, message.prompt)
-    begun.add(sessionId)
-    const run = agent.run({
+      continues || begun.has(sessionId) || prepare === undefined
+        ? message.prompt
+        : yield* prepare(sessionId, message.prompt)
+    if (!continues) begun.add(sessionId)
+    const settings = {
       streaming: true,
       ...input,
       readsText: input?.readsText === undefined ? undefined : input.readsText && !isRewritten,
-      prompt,
       sessionId,
       cwd: session.cwd,
       route,
@@ -128,7 +150,8 @@ export const make = Effect.fnUntraced(function* (
           return owner.readers.caughtUp
         }),
       onUsageAfter: (events) => Effect.sync(() => owner.readers.publish({ _tag: "UsageAfter", events }))
-    })
+    } satisfies Omit<StartOptions, "prompt">
+    const run = continues ? resumeRun(agent, settings) : agent.run({ ...settings, prompt })
     if (mode?.() === "plan" && !isPlanHookRegistered) {
       isPlanHookRegistered = true
       yield* Effect.provideService(registerPlanHook(hooks, owner, mode), Scope.Scope, scope)

@@ -9,6 +9,7 @@ import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { AgentError, TenantRefused } from "../../base/domain/AgentError.ts"
+import type { QuestionError } from "../../base/domain/Question.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { type refusals, RolloutRefused } from "../../base/domain/RolloutPort.ts"
 
@@ -118,10 +119,28 @@ export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
   const message = Redaction.redactText(error.message)
   if (error._tag === "TenantRefused") return fromTenantRefused(error)
   if (error._tag === "SessionBusy") return make(409, "session_busy", message)
+  if (error._tag === "InvalidOutput" && error.exit === "suspended") return make(409, "run_suspended", message)
   // A client that asks again would pay for the same corrections again, and clients retry after 500.
   return error._tag === "InvalidOutput"
     ? make(422, "invalid_output", message)
     : make(error._tag === "InvalidInput" ? 400 : 500, "turn_failed", message)
+}
+
+/** Converts an error of an answer to a suspended run. Nothing was stored. */
+export const fromQuestionError = (error: QuestionError): ApiError => {
+  const message = Redaction.redactText(error.message)
+  switch (error._tag) {
+    case "QuestionUnknown":
+      return make(404, "question_unknown", message)
+    case "QuestionAnswered":
+      return make(409, "question_answered", message)
+    case "QuestionClosed":
+      return make(410, "question_closed", message)
+    case "QuestionExpired":
+      return make(410, "question_expired", message)
+    case "AnswerInvalid":
+      return make(400, "answer_invalid", message)
+  }
 }
 
 /** Returns the body of an error response. */

@@ -553,7 +553,7 @@ describe("languageModel", () => {
       )
       assert.deepStrictEqual(error instanceof HermesError ? [error.tag, error.message] : error, [
         "InvalidInput",
-        "the last message of the prompt has to be the user's: an agent runs its own tools"
+        "the last message of the prompt has to be the user's, or answers to approvals: an agent runs its own tools"
       ])
     })
   })

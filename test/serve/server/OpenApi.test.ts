@@ -131,6 +131,19 @@ describe("the description of the server", () => {
           })
           await until(() => reader.types().filter((type) => type === "turn_ended").length === 2)
           await ask("POST", "/v1/sessions/{id}/stop", { id }, 200, {})
+          const suspending = { questions: { unanswered: "suspend" } }
+          await ask("POST", "/v1/sessions", none, 400, { questions: { unanswered: "later" } })
+          const waiting = await ask("POST", "/v1/sessions", none, 201, suspending)
+          const waits = readEvents(`${url}/v1/sessions/${waiting.id}/events`, authorized)
+          await ask("POST", "/v1/sessions/{id}/messages", waiting, 202, { prompt: "remove it" })
+          await until(() => waits.types().includes("turn_ended"))
+          await waits.stop()
+          const { data } = await ask("GET", "/v1/sessions/{id}/questions", waiting, 200)
+          const answers = [{ question_id: data[0].id, answer: { choice: "deny" } }]
+          await ask("POST", "/v1/sessions/{id}/answers", waiting, 400, { answers: [{}] })
+          await ask("POST", "/v1/sessions/{id}/answers", waiting, 202, { answers })
+          await ask("POST", "/v1/sessions/{id}/answers", waiting, 409, { answers })
+          await ask("POST", "/v1/sessions/{id}/answers", waiting, 404, { answers: [{ question_id: "q", answer: 1 }] })
           await ask("PATCH", "/v1/sessions/{id}", { id }, 200, { mode: "plan" })
           await ask("PATCH", "/v1/sessions/{id}", { id }, 404, { model: "nobody" })
           await ask("GET", "/v1/sessions/{id}/messages", { id }, 200)
@@ -142,6 +155,8 @@ describe("the description of the server", () => {
             ["DELETE", "", undefined],
             ["GET", "/messages", undefined],
             ["POST", "/messages", { prompt: "x" }],
+            ["GET", "/questions", undefined],
+            ["POST", "/answers", { answers: [] }],
             ["POST", "/stop", {}]
           ] as const) {
             await ask(method, `/v1/sessions/{id}${path}`, none, 404, json)

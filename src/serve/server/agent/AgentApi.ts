@@ -8,9 +8,10 @@
  * caller defined are returned to the caller; the agent's own tools run on the server. Sampling parameters are accepted
  * but have no effect, because the agent uses its own. Unsupported fields are refused: see `OpenAiFields` and
  * `AnthropicFields`.
- * `/v1/sessions` adds live events, approvals and steering. The header `x-hermes-session-id`, `previous_response_id`, or
- * the messages of a request determine the session that the request continues. `/openapi.json` describes all endpoints
- * except `/mcp`, which uses another protocol: it offers the agent as a tool over MCP.
+ * `/v1/sessions` adds live events, approvals, answers to suspended runs, and steering. The header
+ * `x-hermes-session-id`, `previous_response_id`, or the messages of a request determine the session that the request
+ * continues. `/openapi.json` describes all endpoints except `/mcp`, which uses another protocol: it offers the agent as
+ * a tool over MCP.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -21,7 +22,9 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
+import * as Question from "../../../base/domain/Question.ts"
 import { planModes } from "../../host/HostEvent.ts"
+import * as ApiError from "../ApiError.ts"
 import * as AnthropicError from "../AnthropicError.ts"
 import {
   ChatRequest,
@@ -72,8 +75,44 @@ export const NewAnswer = Schema.Union([
   Schema.Struct({ mode: Schema.Literals(["plan", ...planModes]), words: Schema.optionalKey(Schema.String) })
 ])
 
+/** Treatment of questions without an answer during a turn; `wait` is in seconds. */
+export const QuestionSettings = Schema.Struct({
+  unanswered: Schema.Literals(["suspend", "deny"]),
+  wait: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 86_400 })))
+})
+
+/** Header with which a request of another API sets `unanswered` of its session: `suspend` or `deny`. */
+export const questionsHeader = "x-hermes-questions"
+
+/** Answers to the stored questions of a suspended session. With `stream`, the response has the events of the turn. */
+export const NewAnswers = Schema.Struct({
+  answers: Schema.Array(
+    Schema.Struct({ question_id: Schema.String, answer: Schema.Json, by: Schema.optionalKey(Schema.String) })
+  ),
+  stream: Schema.optionalKey(Schema.Boolean)
+})
+
+/** A question of a suspended run, with times in milliseconds since 1970. */
+const QuestionView = Schema.Struct({
+  id: Schema.String,
+  session_id: Schema.String,
+  kind: Question.Kind,
+  title: Schema.String,
+  schema: Fields,
+  created_at: Schema.Number,
+  call_id: Schema.optionalKey(Schema.String),
+  tool: Schema.optionalKey(Schema.String),
+  prompt: Schema.optionalKey(Schema.String),
+  event: Schema.optionalKey(Schema.String),
+  details: Schema.optionalKey(Schema.Json),
+  expires_at: Schema.optionalKey(Schema.Number),
+  wake_at: Schema.optionalKey(Schema.Number),
+  audience: Schema.optionalKey(Schema.String)
+})
+
 /** Changes of a session's settings, which apply from the next turn. */
 export const NewSettings = Schema.Struct({
+  questions: Schema.optionalKey(QuestionSettings),
   mode: Schema.optionalKey(Schema.Literals(PermissionMode.all)),
   model: Schema.optionalKey(Schema.String)
 })
@@ -243,6 +282,22 @@ const sessions = HttpApiGroup.make("sessions").add(
     payload: NewAnswer,
     success: HttpApiSchema.NoContent,
     error: errors
+  }),
+  HttpApiEndpoint.get("questions", "/v1/sessions/:id/questions", {
+    params: id,
+    success: Schema.Struct({ data: Schema.Array(QuestionView) }),
+    error: errors
+  }),
+  HttpApiEndpoint.post("answers", "/v1/sessions/:id/answers", {
+    params: id,
+    payload: NewAnswers,
+    success: [
+      Schema.Struct({ status: Schema.Literals(["started", "queued"]), message_id: Schema.String }).pipe(
+        HttpApiSchema.status(202)
+      ),
+      EventStream
+    ],
+    error: [...errors, ApiError.ErrorBody.pipe(HttpApiSchema.status(410))]
   }),
   HttpApiEndpoint.post("stop", "/v1/sessions/:id/stop", { params: id, success: Stopped, error: errors })
 )

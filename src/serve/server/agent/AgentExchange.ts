@@ -18,6 +18,7 @@ import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../../../agent/RunInput.ts"
 import type { AgentError } from "../../../base/domain/AgentError.ts"
+import type { Question } from "../../../base/domain/Question.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import type { RunResult } from "../../../base/domain/RunEvent.ts"
 import { Secrets } from "../../../base/domain/Secrets.ts"
@@ -30,6 +31,7 @@ import * as AnswerPieces from "./AnswerPieces.ts"
 import * as ClientTools from "./ClientTools.ts"
 import { type RequestedForm, requireForm, type ServedTurn } from "./RequestedForm.ts"
 import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
+import { isQuestionSeenBy } from "./SessionOptions.ts"
 
 /** A request to the agent. */
 export interface Request {
@@ -51,6 +53,8 @@ export interface Request {
   /** False if the conversation must not be stored beyond the answer. */
   readonly isStored: boolean
   readonly model: string | undefined
+  /** Treatment of questions without an answer, which the session keeps. Defaults to the session's. */
+  readonly unanswered?: "suspend" | "deny" | undefined
 }
 
 /** An answer in progress. */
@@ -65,6 +69,8 @@ export interface Options {
   /** Tools that the agent offers. */
   readonly tools: Selection
   readonly route: Route | undefined
+  /** Name of the key to which the session belongs, or `undefined` for the server's own key. */
+  readonly client: string | undefined
   /** Model name in the settings. */
   readonly model: string
   /** True if the turn has a tenant, whose limits may refuse it. */
@@ -104,12 +110,15 @@ const toFinishReason = (
 /** Offers the tools of a request to the next turn. */
 const offerTools = Effect.fnUntraced(function* (
   { calls, id, input, scope }: ExchangeSession,
-  { form, system, tools }: Request,
+  { form, isStored, system, tools, unanswered }: Request,
   chosen: Selection
 ) {
   const registry = yield* ToolRegistry
   input.system = system
   input.output = form?.format
+  if (unanswered !== undefined) input.questions = { ...input.questions, unanswered }
+  // A session that is removed after its answer cannot be continued.
+  if (!isStored) input.questions = { ...input.questions, unanswered: "deny" }
   const offered = JSON.stringify(tools)
   if (offered === input.offered) return
   if (input.toolScope !== undefined) yield* Scope.close(input.toolScope, Exit.void)
@@ -219,13 +228,20 @@ const sendRequest = Effect.fnUntraced(function* (
   )
 })
 
+/** Renders the questions of a suspended turn as the end of its answer, for clients that know no questions. */
+const renderQuestions = (questions: ReadonlyArray<Question>): string =>
+  questions.length === 0
+    ? ""
+    : ["The run waits for answers:", ...questions.map(({ id, title }) => `- ${title} (${id})`)].join("\n")
+
 const endAnswer = Effect.fnUntraced(function* (
   exchange: OpenExchange,
   answer: AnswerPieces.AnswerPieces,
-  finish: Finish
+  finish: Finish,
+  questions: ReadonlyArray<Question> = []
 ): Effect.fn.Return<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> {
   const { options, request, session } = exchange
-  const rest = answer.end()
+  const rest = [...answer.end(), ...answer.append(renderQuestions(questions))]
   const waiting = finish === "tool_calls" ? session.calls.waiting() : []
   const left = yield* Effect.mapError(session.live.known, toStoreError)
   // Only a client that does not name its session sends the whole conversation.
@@ -239,6 +255,12 @@ const endAnswer = Effect.fnUntraced(function* (
   ]
 })
 
+/** Returns the questions of a suspended turn that the client may see. */
+const listQuestions = ({ options }: OpenExchange, exit: Exit.Exit<RunResult, AgentError>): ReadonlyArray<Question> =>
+  Exit.isSuccess(exit)
+    ? (exit.value.questions ?? []).filter((question) => isQuestionSeenBy(options.client, question))
+    : []
+
 const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, event: HostEvent): Pieces => {
   const { message } = exchange
   /** Fails the answer after the text that was held back is sent. */
@@ -251,7 +273,7 @@ const handleEvent = (exchange: OpenExchange, answer: AnswerPieces.AnswerPieces, 
   if (isReturned) return failAnswer(returned)
   return event._tag === "TurnEnded" && (message === undefined || event.turn.message.id === message)
     ? Effect.matchEffect(toFinishReason(event.exit, answer.said()), {
-        onSuccess: (finish) => endAnswer(exchange, answer, finish),
+        onSuccess: (finish) => endAnswer(exchange, answer, finish, listQuestions(exchange, event.exit)),
         onFailure: failAnswer
       })
     : Effect.sync(() => answer.of(event))

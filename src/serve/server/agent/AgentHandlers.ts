@@ -42,6 +42,7 @@ import * as MessagesHandlers from "./MessagesHandlers.ts"
 import * as OpenAiAnswers from "./OpenAiAnswers.ts"
 import * as OpenAiMessages from "./OpenAiMessages.ts"
 import * as ResponseHandlers from "./ResponseHandlers.ts"
+import * as SessionQuestions from "./SessionQuestions.ts"
 import * as SessionHandlers from "./SessionHandlers.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -62,9 +63,9 @@ const makeHeaders = ({ sessionId }: Exchange) => ({ [sessionHeader]: sessionId }
 const makeChatHandler = (readBody: BodyReader) =>
   Effect.fnUntraced(function* (request: Request) {
     const body = yield* readBody(request)
-    const exchange = yield* (yield* AgentSessions).exchange(
-      yield* OpenAiMessages.readChatRequest(body, request.headers[sessionHeader])
-    )
+    const asked = yield* OpenAiMessages.readChatRequest(body, request.headers[sessionHeader])
+    const unanswered = yield* SessionQuestions.readUnanswered(request)
+    const exchange = yield* (yield* AgentSessions).exchange({ ...asked, unanswered })
     const frame = { id: `chatcmpl-${yield* Ids.makeHex(24)}`, created: yield* secondsNow, model: readModel(body) }
     if (body["stream"] !== true)
       return makeJsonResponse(yield* OpenAiAnswers.makeCompletion(frame, exchange), 200, makeHeaders(exchange))

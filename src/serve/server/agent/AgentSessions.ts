@@ -279,7 +279,14 @@ export const make = Effect.fnUntraced(function* (
         known.remember([...request.history, ...toUserMessages(request.prompt), answer], { id, messages: messageCount })
       }
       return yield* Effect.flatMap(chooseSession(context, request), (session) =>
-        AgentExchange.begin(session, request, { tools, route, model, remember, isBounded: tenant !== undefined })
+        AgentExchange.begin(session, request, {
+          tools,
+          route,
+          client: options.client,
+          model,
+          remember,
+          isBounded: tenant !== undefined
+        })
       ).pipe(
         // Another request took the session first, so this one uses a fork.
         Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })

@@ -38,6 +38,8 @@ export interface AnswerPieces {
   readonly of: (event: HostEvent) => ReadonlyArray<Piece>
   /** Returns the text that was held back. Called when the answer ends or waits for its caller. */
   readonly end: () => ReadonlyArray<Piece>
+  /** Adds a text behind the text so far, as a new paragraph. */
+  readonly append: (text: string) => ReadonlyArray<Piece>
   readonly said: () => string
   readonly usage: () => Usage.Usage
   /** Returns the name of the model that answered last. */
@@ -120,6 +122,7 @@ export const make = (
       return event._tag === "RunEvents" && isOwn ? hidden.of(event.events).flatMap(toPieces) : []
     },
     end: () => hidden.end().flatMap(toPieces),
+    append: (text) => appendText(said === "" || text === "" ? text : `\n\n${text}`),
     said: () => said,
     usage: () => usage,
     model: () => model,

@@ -141,6 +141,8 @@ export interface EventFeed {
   readonly publish: (event: HostEvent) => void
   /** Returns a stream of the events after a number, including future events. The stream ends when the feed ends. */
   readonly after: (id: number) => Stream.Stream<NumberedEvent>
+  /** Returns the number of the newest event, or the number after which the feed begins. */
+  readonly last: () => number
   /** Returns the current number of readers. */
   readonly readers: () => number
   readonly end: Effect.Effect<void>
@@ -208,6 +210,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
       events.forEach(addEvent)
       wakeReaders()
     },
+    last: () => last,
     readers: () => readers,
     after: (id) =>
       Stream.unwrap(

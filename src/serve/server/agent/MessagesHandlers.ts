@@ -13,6 +13,7 @@ import * as AnthropicError from "../AnthropicError.ts"
 import * as ApiError from "../ApiError.ts"
 import { type BodyReader, makeEventStream, makeJsonResponse } from "../ServedRoutes.ts"
 import { api, sessionHeader } from "./AgentApi.ts"
+import * as SessionQuestions from "./SessionQuestions.ts"
 import { AgentSessions, toUserMessages } from "./AgentSessions.ts"
 import * as AnthropicAnswers from "./AnthropicAnswers.ts"
 import * as AnthropicRequests from "./AnthropicRequests.ts"
@@ -43,7 +44,7 @@ const readRequest = Effect.fnUntraced(function* (
 const answerMessage = Effect.fnUntraced(function* (readBody: BodyReader, request: Request) {
   const { body, wanted } = yield* readRequest(readBody, request)
   const { exchange } = yield* AgentSessions
-  const begun = yield* exchange(wanted)
+  const begun = yield* exchange({ ...wanted, unanswered: yield* SessionQuestions.readUnanswered(request) })
   const frame = {
     id: formatMessageId(begun.sessionId, begun.turn),
     model: Json.readString(body["model"]) ?? "hermes",

@@ -14,6 +14,7 @@ import * as ApiError from "../ApiError.ts"
 import { type BodyReader, makeEventStream, makeJsonResponse, respondToFailure } from "../ServedRoutes.ts"
 import { api, sessionHeader } from "./AgentApi.ts"
 import type { Exchange } from "./AgentExchange.ts"
+import * as SessionQuestions from "./SessionQuestions.ts"
 import { AgentSessions } from "./AgentSessions.ts"
 import { formatConversationId, pageItems, readConversationId } from "./ItemPages.ts"
 import * as OpenAiAnswers from "./OpenAiAnswers.ts"
@@ -70,7 +71,8 @@ const createResponse = Effect.fnUntraced(function* (readBody: BodyReader, reques
   const body = yield* readBody(request)
   const previous = yield* readPrevious(body)
   const { conversations, exchange } = yield* AgentSessions
-  const begun = yield* exchange(yield* OpenAiMessages.readResponseRequest(yield* resolveReferences(body), previous))
+  const asked = yield* OpenAiMessages.readResponseRequest(yield* resolveReferences(body), previous)
+  const begun = yield* exchange({ ...asked, unanswered: yield* SessionQuestions.readUnanswered(request) })
   const { sessionId, turn } = begun
   const frame: OpenAiAnswers.ResponseFrame = {
     id: OpenAiAnswers.formatResponseId(sessionId, turn),

@@ -9,7 +9,8 @@
  * ones are closed earlier, except sessions with an open question or background work. The mode and the model that a
  * client chose are restored with the session.
  *
- * Questions are sent to the readers of the session's events. If there are no readers, questions are denied.
+ * Questions are sent to the readers of the session's events. If there are no readers, questions are denied, or suspend
+ * the run if its policy says so.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -25,21 +26,29 @@ import * as Semaphore from "effect/Semaphore"
 import { Agent } from "../../../agent/Agent.ts"
 import type { BackgroundWork } from "../../../agent/BackgroundWork.ts"
 import type { PermissionMode } from "../../../base/config/PermissionMode.ts"
-import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
 import * as Ids from "../../../base/domain/Ids.ts"
 import { type Registry, Secrets } from "../../../base/domain/Secrets.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import type { Hooks } from "../../../hooks/Hooks.ts"
-import type { Answer, HostEvent, LiveSettings } from "../../host/HostEvent.ts"
+import type { HostEvent } from "../../host/HostEvent.ts"
 import * as EventReaders from "../../host/EventReaders.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
 import type { RunRecord } from "../../../store/RunRecord.ts"
 import { type Session, SessionStore } from "../../../store/SessionStore.ts"
+import type { QuestionPolicy } from "../../../tools/CallQuestions.ts"
 import type { Selection } from "../../../tools/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as OpenSessions from "../OpenSessions.ts"
 import * as SessionAudience from "../../../store/SessionAudience.ts"
 import * as ClientTools from "./ClientTools.ts"
+import {
+  type ChosenSettings,
+  hideQuestions,
+  readPolicy,
+  rememberSettings,
+  type SessionInput,
+  unread
+} from "./SessionOptions.ts"
 import * as EventFeed from "./EventFeed.ts"
 import type { ServedTurn } from "./RequestedForm.ts"
 
@@ -57,6 +66,12 @@ export interface Options {
   /** Working directory of the tools. */
   readonly cwd: string
   readonly maxIterations?: number | undefined
+  /**
+   * Treatment of questions without an answer; a client may choose `unanswered` and `wait` of its sessions. By default,
+   * approvals wait for readers of the events. With `unanswered: "suspend"`, the run is suspended, after `wait` (0 by
+   * default) if the events have a reader. A named key sees no question of another audience.
+   */
+  readonly questions?: QuestionPolicy | undefined
   /** Maximum number of open sessions. Defaults to 512. */
   readonly maxSessions?: number | undefined
   /** Maximum number of unused sessions that stay open. Defaults to 64. */
@@ -68,6 +83,8 @@ export interface Options {
 /** An open session. */
 export interface ServedSession {
   readonly id: string
+  /** Options of the next turns. */
+  readonly input: SessionInput
   readonly live: LiveSession.LiveSession
   readonly feed: EventFeed.EventFeed
   readonly calls: ClientTools.ClientCalls
@@ -76,13 +93,6 @@ export interface ServedSession {
 /** An open session, with the state that all of its exchanges share. */
 export interface ExchangeSession extends ServedSession {
   readonly scope: Scope.Scope
-  readonly input: {
-    tools: Selection
-    system: string | undefined
-    output: AnswerFormat<unknown> | undefined
-    toolScope: Scope.Closeable | undefined
-    offered: string
-  }
   turn: ServedTurn
   /** True while an exchange is in progress. A session has at most one exchange at a time. */
   isBusy: boolean
@@ -126,21 +136,8 @@ export interface ServedSessions {
 /** Services that sessions require. */
 export type Needs = Agent | BackgroundWork | Hooks | RunRecord | SessionStore
 
-/** Answers that are given automatically if a session's events have no reader. */
-const unread: { readonly [Kind in Answer["_tag"]]: Extract<Answer, { readonly _tag: Kind }> } = {
-  Approval: {
-    _tag: "Approval",
-    reply: { choice: "deny", reason: "Approvals are not available over this connection." }
-  },
-  Clarification: { _tag: "Clarification", answers: [] },
-  Plan: { _tag: "Plan", mode: "plan" }
-}
-
 /** Default number of unused sessions that stay open. */
 export const mostUnused = 64
-
-/** Maximum number of closed sessions for which settings other than the defaults are remembered. */
-const mostSettings = 10_000
 
 /** Converts an error of the store to an error for the client. */
 export const toStoreError = (error: { readonly message: string }): ApiError.ApiError =>
@@ -162,7 +159,7 @@ interface SessionPool {
   readonly secrets: Registry
   readonly sessions: OpenSessions.OpenSessions<ExchangeSession>
   /** Settings of closed sessions that differ from the defaults. */
-  readonly chosen: Map<string, LiveSettings>
+  readonly chosen: Map<string, ChosenSettings>
   /** Ids of sessions that are removed from the store as soon as they are unused. */
   readonly discarded: Set<string>
   /** Queue that triggers the closing of unused sessions. */
@@ -221,22 +218,15 @@ const makeRoom = Effect.fnUntraced(function* (pool: SessionPool) {
   yield* pool.sessions.close(oldest.id)
 })
 
-const rememberSettings = ({ chosen, options }: SessionPool, id: string, settings: LiveSettings): void => {
-  const { effort, mode, route } = settings
-  chosen.delete(id)
-  if (mode !== options.mode || route !== undefined) chosen.set(id, { effort, mode, route })
-  const oldest = chosen.keys().next()
-  if (chosen.size > mostSettings && oldest.done !== true) chosen.delete(oldest.value)
-}
-
 /** Opens the live session. If the session was open before, its previous settings are restored. */
 const openLive = Effect.fnUntraced(function* (
   pool: SessionPool,
   id: Ids.SessionId,
-  input: ExchangeSession["input"]
+  input: SessionInput
 ): Effect.fn.Return<LiveSession.LiveSession, never, Needs | Scope.Scope> {
   const { cwd, maxIterations, maxMode, mode } = pool.options
   const before = pool.chosen.get(id)
+  if (before !== undefined) input.questions = before.questions
   const live = yield* LiveSession.make({
     session: { id, cwd },
     cwd,
@@ -254,20 +244,31 @@ const openLive = Effect.fnUntraced(function* (
       },
       get output() {
         return input.output
+      },
+      get questions() {
+        return readPolicy(input)
       }
     },
     mode: before?.mode ?? mode,
     maxMode
   })
   if (before !== undefined) yield* live.setRoute(before.route)
-  yield* Effect.addFinalizer(() => Effect.map(live.state, (state) => rememberSettings(pool, state.session.id, state)))
+  yield* Effect.addFinalizer(() =>
+    Effect.map(live.state, (state) =>
+      rememberSettings(pool, state.session.id, { ...state, questions: input.questions })
+    )
+  )
   return live
 })
 
 /** Counts an event, adds it to the feed, and answers a question that has no reader. */
-const handleEvent = Effect.fnUntraced(function* ({ sums }: SessionPool, session: ExchangeSession, event: HostEvent) {
-  const { feed, live } = session
-  feed.publish(event)
+const handleEvent = Effect.fnUntraced(function* (
+  { options, sums }: SessionPool,
+  session: ExchangeSession,
+  event: HostEvent
+) {
+  const { feed, input, live } = session
+  feed.publish(hideQuestions(options.client, event))
   if (event._tag === "RunEvents")
     for (const one of event.events) if (one._tag === "UsageReported") sums.usage = Usage.add(sums.usage, one.usage)
   if (event._tag === "TurnStarted") sums.turns++
@@ -276,6 +277,8 @@ const handleEvent = Effect.fnUntraced(function* ({ sums }: SessionPool, session:
     yield* session.freed
   }
   if (event._tag !== "QuestionAsked" || feed.readers() > 0) return
+  if (event.question._tag === "Approval" && input.questions?.unanswered === "suspend")
+    return yield* live.leaveUnanswered(event.question.id)
   // The question may already have been answered or withdrawn.
   yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
 })
@@ -295,10 +298,11 @@ const makeSession = Effect.fnUntraced(function* (
   )
   // This scope is closed after the live session, so that the last events of a stopped turn are still read.
   const reading = yield* Scope.fork(scope)
-  const input: ExchangeSession["input"] = {
+  const input: SessionInput = {
     tools: ClientTools.excludeClients(options.tools),
     system: undefined,
     output: undefined,
+    questions: options.questions,
     toolScope: undefined,
     offered: "[]"
   }

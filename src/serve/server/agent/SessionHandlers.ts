@@ -6,7 +6,6 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import type * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
@@ -19,8 +18,9 @@ import type { LiveSession } from "../../host/LiveSession.ts"
 import * as ApiError from "../ApiError.ts"
 import { parseWholeNumber } from "../OpenAiShapes.ts"
 import { type BodyReader, makeDecoder, makeEventStream, makeJsonResponse, respondToFailure } from "../ServedRoutes.ts"
-import { api, NewAnswer, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
+import { api, NewAnswer, NewAnswers, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
 import { AgentSessions } from "./AgentSessions.ts"
+import * as SessionQuestions from "./SessionQuestions.ts"
 import type { ServedSession } from "./ServedSessions.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -39,7 +39,10 @@ const describeSession = Effect.fnUntraced(function* ({ id, live }: ServedSession
 })
 
 /** Changes the requested settings. Changes nothing if one of them is invalid. */
-const changeSettings = Effect.fnUntraced(function* ({ live }: ServedSession, { mode, model }: typeof NewSettings.Type) {
+const changeSettings = Effect.fnUntraced(function* (
+  { input, live }: ServedSession,
+  { mode, model, questions }: typeof NewSettings.Type
+) {
   const models = model === undefined ? [] : yield* (yield* AgentSessions).models
   const found = models.find(({ id }) => id === model)
   if (model !== undefined && found === undefined && model !== "hermes")
@@ -47,6 +50,7 @@ const changeSettings = Effect.fnUntraced(function* ({ live }: ServedSession, { m
   if (mode !== undefined)
     yield* Effect.mapError(live.setMode(mode), ({ message }) => ApiError.make(403, "mode_unavailable", message))
   if (model !== undefined) yield* live.setRoute(found?.route)
+  if (questions !== undefined) input.questions = SessionQuestions.mergePolicy(input.questions, questions)
 })
 
 const toAnswer = (given: typeof NewAnswer.Type): Answer => {
@@ -65,15 +69,9 @@ const submitAnswer = (
       : ApiError.make(400, "invalid_request", message)
   )
 
-const onlyOnce = ApiError.make(
-  403,
-  "choice_unavailable",
-  "Approvals by a named key hold for one call, longer ones are for the owner of the server: answer with once or deny."
-)
-
 /** Returns true if an answer approves more than the one call that was asked about. */
 const isLasting = (given: typeof NewAnswer.Type): boolean =>
-  "choice" in given && (given.choice === "session" || given.choice === "always")
+  "choice" in given && SessionQuestions.isLastingChoice(given.choice)
 
 /** Streams the events of a session that follow `Last-Event-ID` (or `after`). */
 const streamFeed = Effect.fnUntraced(function* (request: Request, session: ServedSession, after: string | undefined) {
@@ -81,8 +79,7 @@ const streamFeed = Effect.fnUntraced(function* (request: Request, session: Serve
     most: Number.MAX_SAFE_INTEGER,
     other: 0
   })
-  const text = Stream.map(session.feed.after(from), ({ data, id }) => `id: ${id}\ndata: ${data}\n\n`)
-  return makeEventStream(Stream.concat(Stream.make(": connected\n\n"), text))
+  return makeEventStream(SessionQuestions.renderEvents(session.feed.after(from)))
 })
 
 const listMessages = ({ live }: ServedSession): Effect.Effect<Response, ApiError.ApiError> =>
@@ -160,7 +157,7 @@ const sendMessage = Effect.fnUntraced(function* (id: string, given: typeof NewMe
 const answerQuestion = Effect.fnUntraced(function* (id: string, question: string, given: typeof NewAnswer.Type) {
   const { live } = yield* openSession(id)
   const { client } = yield* AgentSessions
-  if (client !== undefined && isLasting(given)) return yield* onlyOnce
+  if (client !== undefined && isLasting(given)) return yield* SessionQuestions.onlyOnce
   yield* submitAnswer(live, question, given)
   return nothing
 })
@@ -183,6 +180,7 @@ export const layer = (readBody: BodyReader) => {
   const readSettings = makeRequestDecoder(readBody, NewSettings)
   const readMessage = makeRequestDecoder(readBody, NewMessage)
   const readAnswer = makeRequestDecoder(readBody, NewAnswer)
+  const readAnswers = makeRequestDecoder(readBody, NewAnswers)
   return HttpApiBuilder.group(api, "sessions", (group) =>
     group
       .handleRaw("list", ({ query }) =>
@@ -217,6 +215,16 @@ export const layer = (readBody: BodyReader) => {
       .handleRaw("answer", ({ params, request }) =>
         respondToFailure(
           Effect.flatMap(readAnswer(request), (given) => answerQuestion(params.id, params.question, given))
+        )
+      )
+      .handleRaw("questions", ({ params }) =>
+        respondToFailure(Effect.flatMap(openSession(params.id), SessionQuestions.listQuestions))
+      )
+      .handleRaw("answers", ({ params, request }) =>
+        respondToFailure(
+          Effect.flatMap(readAnswers(request), (given) =>
+            Effect.flatMap(openSession(params.id), (session) => SessionQuestions.answerQuestions(session, given))
+          )
         )
       )
       .handleRaw("stop", ({ params }) => respondToFailure(stopSession(params.id)))
