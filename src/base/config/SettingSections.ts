@@ -591,6 +591,22 @@ export const approvals = F.optionalSection({
   destructiveSlashConfirm: F.withDefault(F.markUnsupported(F.flag, { holds: [false] }), true)
 })
 
+/**
+ * `questions`: treatment of questions that no user answers during a run: approvals, and questions of tools. Times are
+ * in seconds.
+ */
+export const questions = F.optionalSection({
+  /**
+   * `suspend` ends the run with its questions, and an answer continues it later. `deny` continues without an answer. By
+   * default, an approval without an answer is a denial, and a question of a tool suspends the run.
+   */
+  unanswered: F.optional(F.choice(["deny", "suspend"])),
+  /** Time for which a user who is present is waited for. Approvals wait for `approvals.timeout` by default. */
+  wait: F.optional(F.seconds),
+  /** Time after which an open question can no longer be answered. By default, questions do not expire. */
+  expiresAfter: F.optional(F.seconds)
+})
+
 const rules = F.withDefault(Schema.Array(F.command), [])
 
 /**

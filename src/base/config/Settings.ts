@@ -194,6 +194,7 @@ const fields = {
   tenants: F.withDefault(F.record(Sections.tenant), {}),
 
   approvals: Sections.approvals,
+  questions: Sections.questions,
   /** Commands that were approved permanently. */
   commandAllowlist: F.withDefault(F.texts, []),
   permissions: Sections.permissions,

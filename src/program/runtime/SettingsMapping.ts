@@ -26,6 +26,7 @@ import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
 import { detectRoute } from "../../models/routing/RouteDetection.ts"
 import * as PathRoots from "../../tools/builtin/file/PathRoots.ts"
 import { CodeSettings, FileLimits, InlineShell, TerminalSettings } from "../../tools/builtin/BuiltinSettings.ts"
+import type { QuestionPolicy } from "../../tools/CallQuestions.ts"
 import type { Settings as LoopGuardSettings } from "../../tools/calls/LoopGuard.ts"
 
 /**
@@ -204,6 +205,13 @@ const toCacheLifetime = ({ cacheTtl, followPauses, mode }: Values["promptCaching
   return followPauses ? "auto" : "5m"
 }
 
+/** Returns the treatment of questions that no user answers during a run. */
+const toQuestionPolicy = ({ questions: { expiresAfter, unanswered, wait } }: Values): QuestionPolicy => ({
+  unanswered,
+  wait: wait === undefined ? undefined : Duration.seconds(wait),
+  expiresAfter: expiresAfter === undefined ? undefined : Duration.seconds(expiresAfter)
+})
+
 /** Returns the settings of the program's agent. */
 export const toAgentSettings = Effect.fnUntraced(function* (
   settings: Values,
@@ -223,6 +231,7 @@ export const toAgentSettings = Effect.fnUntraced(function* (
     maxOutputTokens: settings.model.maxTokens,
     reasoningEffort: settings.agent.reasoningEffort,
     loopGuard: toLoopGuardSettings(settings),
+    questions: toQuestionPolicy(settings),
     // A scenario or a recording does not contain answers to reviews.
     reviews: isReplaced
       ? undefined

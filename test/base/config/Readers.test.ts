@@ -168,6 +168,9 @@ platform_toolsets.<>                                         program/cli/RunOpti
 disabled_toolsets                                            program/cli/RunOptions.ts
 terminal.timeout                                             program/runtime/SettingsMapping.ts
 terminal.env_passthrough                                     program/runtime/SettingsMapping.ts
+questions.unanswered                                         program/runtime/SettingsMapping.ts
+questions.wait                                               program/runtime/SettingsMapping.ts
+questions.expires_after                                      program/runtime/SettingsMapping.ts
 tool_output.max_bytes                                        program/runtime/SettingsMapping.ts
 tool_output.max_lines                                        program/runtime/SettingsMapping.ts
 tool_output.max_line_length                                  program/runtime/SettingsMapping.ts
