@@ -5,12 +5,12 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Result from "effect/Result"
 import type * as Prompt from "effect/ai/Prompt"
 import { InvalidInput, SessionNotFound, type SessionStoreError } from "../base/domain/AgentError.ts"
 import type { SessionId } from "../base/domain/Ids.ts"
 import * as Json from "../base/domain/Json.ts"
 import * as Question from "../base/domain/Question.ts"
+import { decodeAnswer } from "../base/domain/QuestionAnswer.ts"
 import type { CheckedAnswer, Service as StoreService } from "../store/SessionStorePort.ts"
 import type { ResumeOptions } from "./RunInput.ts"
 
@@ -19,21 +19,6 @@ export type Answers = Pick<ResumeOptions, "answers" | "audience">
 
 /** States of the questions that an answer may be given for. */
 const allStates: ReadonlyArray<Question.State> = ["open", "answered", "used", "withdrawn"]
-
-/** Decodes an answer by the JSON Schema of its question. Fails with a description of every mistake. */
-const decodeAnswer = (schema: Question.Question["schema"], answer: unknown): Effect.Effect<unknown, string> => {
-  if (answer === undefined) return Effect.fail("it is missing")
-  if (Object.keys(schema).length === 0) return Effect.succeed(answer)
-  return Effect.flatMap(
-    Effect.promise(() => import("../base/domain/JsonSchemaFormat.ts")),
-    ({ readJsonSchema }) => {
-      const format = readJsonSchema(schema)
-      if (Result.isFailure(format)) return Effect.fail(`the schema of the question ${format.failure}`)
-      const { decode, unwrap } = format.success
-      return decode(unwrap === undefined ? answer : { value: answer })
-    }
-  )
-}
 
 const checkAnswer = Effect.fnUntraced(function* (
   sessionId: SessionId,

@@ -173,6 +173,18 @@ const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
   return { ...flags, query, quiet: true, oneshot: true, acceptHooks: true, yolo: mode === undefined }
 }
 
+/** Fails if the flags do not select a session to continue, or if they also have a prompt. */
+const checkAnswered = (
+  flags: Pick<ChatFlags, "continue" | "resume">,
+  prompt: RunInput["prompt"] | undefined
+): Effect.Effect<void, Failure> => {
+  if (flags.resume === undefined && flags.continue === undefined)
+    return Effect.fail(makeUsageFailure("--answered needs the session: add --resume SESSION"))
+  return prompt === undefined
+    ? Effect.void
+    : Effect.fail(makeUsageFailure("--answered continues the suspended run without a prompt: leave out the prompt"))
+}
+
 /** Runs `hermes chat`: one query if a query is given, otherwise a conversation in a terminal. */
 export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
   const flags = applyOneshot(given)
@@ -188,8 +200,8 @@ export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
   if (flags.outputSchema !== undefined && flags.format === "stream-json")
     return yield* makeUsageFailure("--output-schema prints only the answer: leave out --format stream-json")
   const { terminal } = yield* Output
-  const input = yield* readPipedInput(flags)
-  if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {
+  const input = flags.answered ? undefined : yield* readPipedInput(flags)
+  if (!flags.answered && flags.query === undefined && flags.queryFile === undefined && input === undefined) {
     if (flags.format === "stream-json") return yield* makeMissingQueryFailure("--format stream-json")
     if (flags.quiet) return yield* makeMissingQueryFailure("--quiet")
     if (flags.usageFile !== undefined) return yield* makeMissingQueryFailure("--usage-file")
@@ -201,6 +213,7 @@ export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
     yield* warnAboutIgnoredPlugins
   }
   const prompt = yield* readPrompt(flags, input)
+  if (flags.answered) yield* checkAnswered(flags, prompt)
   const { agent } = flags
   if (flags.safeMode && agent !== undefined)
     return yield* makeUsageFailure("--safe-mode does not use agent files: leave out --agent")
@@ -208,9 +221,9 @@ export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
     agent === undefined
       ? undefined
       : yield* Effect.promise(() => import("./AgentChoice.ts")).pipe(
-          Effect.flatMap(({ choose }) => choose(agent, prompt === undefined))
+          Effect.flatMap(({ choose }) => choose(agent, prompt === undefined && !flags.answered))
         )
-  if (prompt !== undefined) {
+  if (prompt !== undefined || flags.answered) {
     const SingleQuery = yield* Effect.promise(() => import("./SingleQuery.ts"))
     const schema =
       flags.outputSchema === undefined

@@ -95,6 +95,10 @@ export const globals = {
 export const chat = {
   query: makeText("query", "TEXT", "Send one prompt, print the answer and exit; piped input is attached", "q"),
   queryFile: makeText("query-file", "PATH", "Read the prompt from a file; - is stdin"),
+  answered: makeSwitch(
+    "answered",
+    "With --resume: continue a suspended run with the answers of `hermes sessions answer`"
+  ),
   image: makeText("image", "PATH", "Attach an image to the prompt"),
   skills: makeTexts("skills", "A,B", "Skill to follow (see `hermes skills`); repeatable", "s"),
   agent: makeText("agent", "FILE", "Agent file, or its name (see `hermes agents`)"),

@@ -34,6 +34,7 @@ import * as SessionDocument from "./render/SessionDocument.ts"
 import * as ToolText from "./render/ToolText.ts"
 import * as Width from "./render/Width.ts"
 import * as Confirm from "./Confirm.ts"
+import * as SessionAnswers from "./SessionAnswers.ts"
 import * as SessionChanges from "./SessionChanges.ts"
 import * as SessionCare from "./SessionCare.ts"
 import * as SessionList from "./SessionList.ts"
@@ -350,6 +351,7 @@ export const command = Command.make("sessions", { source, limit, json }, listNew
     rename,
     exportCommand,
     pruneCommand,
+    ...SessionAnswers.commands,
     ...SessionCare.commands,
     ...SessionChanges.commands
   ])

@@ -21,18 +21,27 @@ import * as Config from "../../base/config/Config.ts"
 import { Environment } from "../../base/config/Environment.ts"
 import * as PermissionMode from "../../base/config/PermissionMode.ts"
 import { Settings, type Values } from "../../base/config/Settings.ts"
-import type { AgentError } from "../../base/domain/AgentError.ts"
+import type { AgentError, SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import { isCompleted, type RunEvent, type RunResult, type UsageReported } from "../../base/domain/RunEvent.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import * as LiveSession from "../../serve/host/LiveSession.ts"
 import { findSessionDirectory } from "../../serve/host/SessionMoves.ts"
+import { SessionStore } from "../../store/SessionStore.ts"
 import { SkillStore } from "../../tools/prompt/SkillStore.ts"
 import * as Offline from "../../models/provider/Offline.ts"
 import { makeUnattended } from "../../tools/approval/InteractiveMode.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { failed, type Failure, InterruptCode, makeWorkFailure, makeSilentFailure, unusable } from "./Failure.ts"
+import {
+  failed,
+  type Failure,
+  InterruptCode,
+  makeSilentFailure,
+  makeUsageFailure,
+  makeWorkFailure,
+  unusable
+} from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as UsageFile from "./UsageFile.ts"
 import * as LogLine from "./LogLine.ts"
@@ -41,6 +50,7 @@ import { Output, printWarnings } from "./ProgramOutput.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 import * as StreamJsonView from "./StreamJsonView.ts"
+import * as QuestionText from "./render/QuestionText.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as ExitText from "./render/ExitText.ts"
 import * as Theme from "./render/Theme.ts"
@@ -72,7 +82,11 @@ const describeRemedy = (result: RunResult): string => {
 
 /** Returns a line that says why a run is incomplete and how to continue it, or `undefined` for a completed run. */
 export const describeEnding = (result: RunResult): string | undefined =>
-  isCompleted(result) ? undefined : `${ExitText.describeCause(result)}: ${describeRemedy(result)}`
+  isCompleted(result)
+    ? undefined
+    : result.exit === "suspended"
+      ? QuestionText.describeWaiting(result.sessionId, result.questions ?? [])
+      : `${ExitText.describeCause(result)}: ${describeRemedy(result)}`
 
 /** Returns the line for a run that was ended by a signal. */
 const describeInterruption = (sessionId: string): string =>
@@ -135,7 +149,8 @@ const summariseEnding = (
       cost: value.cost,
       route: value,
       error: describeEnding(value),
-      exit: isCompleted(value) ? undefined : value.exit
+      exit: isCompleted(value) ? undefined : value.exit,
+      questions: value.questions
     }
   }
   const { code, line } = Exit.hasInterrupts(exit)
@@ -169,11 +184,11 @@ const toScriptEnding = (given: View.RunSummary): View.RunSummary => ({
   exitCode: toScriptCode(given)
 })
 
-/** One message, its session, and the schema of its answer. */
+/** One message, its session, and the schema of its answer. Without a message, the suspended run continues. */
 interface Query {
   readonly cwd: string | undefined
   readonly id: Ids.SessionId
-  readonly prompt: RunInput["prompt"]
+  readonly prompt: RunInput["prompt"] | undefined
   readonly schema: AnswerFormat<unknown> | undefined
 }
 
@@ -218,7 +233,7 @@ const runTurn = Effect.fnUntraced(function* (
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
   // The session is closed before its reader, so that the reader shows how an interrupted turn ends.
   yield* Effect.addFinalizer(() => live.close)
-  yield* live.send({ prompt })
+  yield* prompt === undefined ? live.continueRun : live.send({ prompt })
   const answered = Effect.raceFirst(Deferred.await(ended), Fiber.join(reading))
   if (schema === undefined) return { live, result: yield* answered }
   const { toJsonResult, toSchemaFailure } = yield* Effect.promise(() => import("./OutputSchema.ts"))
@@ -255,10 +270,21 @@ const writeAnswer = (path: string, text: string): Effect.Effect<void, Failure, F
     )
   )
 
-/** Runs one query and prints its answer in the format of the flags. Returns the exit code of the run. */
+/** Fails if the session has no suspended run. */
+const requireWaiting = Effect.fnUntraced(function* (sessionId: Ids.SessionId) {
+  const store = yield* SessionStore
+  const found = yield* store.listQuestions({ sessionId, states: ["open", "answered"], limit: 1 })
+  if (found.length === 0)
+    return yield* makeUsageFailure(`session ${sessionId} waits for no answer: continue it with a prompt (-q TEXT)`)
+})
+
+/**
+ * Runs one query and prints its answer in the format of the flags. Without a prompt, the suspended run of the session
+ * continues with the answers that are stored. Returns the exit code of the run.
+ */
 export const run = Effect.fnUntraced(function* (
   flags: RunOptions.ChatFlags,
-  prompt: RunInput["prompt"],
+  prompt: RunInput["prompt"] | undefined,
   schema?: AnswerFormat<unknown>
 ) {
   const output = yield* Output
@@ -330,17 +356,23 @@ export const run = Effect.fnUntraced(function* (
       SessionChoice.mentionFolder(session.known),
       RunOptions.mentionKept(flags, session.known)
     ).pipe(Effect.provideService(Output, output))
-    const chosen =
-      flags.skills.length === 0
-        ? Effect.succeed(prompt)
-        : Effect.promise(() => import("./ChatSkills.ts")).pipe(
-            Effect.flatMap(({ preloadSkills, withSkills }) =>
-              Effect.map(
-                SkillStore.use((skills) => preloadSkills(skills, flags, session.id)),
-                (text) => withSkills(text, prompt)
+    const chosen: Effect.Effect<
+      RunInput["prompt"] | undefined,
+      Failure | SessionStoreError,
+      SessionStore | SkillStore
+    > =
+      prompt === undefined
+        ? Effect.as(requireWaiting(session.id), undefined)
+        : flags.skills.length === 0
+          ? Effect.succeed(prompt)
+          : Effect.promise(() => import("./ChatSkills.ts")).pipe(
+              Effect.flatMap(({ preloadSkills, withSkills }) =>
+                Effect.map(
+                  SkillStore.use((skills) => preloadSkills(skills, flags, session.id)),
+                  (text) => withSkills(text, prompt)
+                )
               )
             )
-          )
     const cwd = session.known === undefined ? undefined : yield* findSessionDirectory(session.known)
     return yield* Effect.tap(chosen, beginView(settings.model.default ?? Offline.route.model)).pipe(
       Effect.flatMap((prompt) =>

@@ -10,13 +10,15 @@
  * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each fallback is a line of the type
  * `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that answered. Sub-agents are
  * reported by lines of the type `subagent` (`start`, `progress`, `stop`), and a file changed by a call is reported by a
- * `file_change` line. The specification defines neither of these two types.
+ * `file_change` line. A run that waits for answers has a `question` line for each question, and all of them as
+ * `questions` of the result. The specification defines none of these three types.
  *
  * Source: `hermes-product.md` §1.5.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Cost from "../../base/domain/Cost.ts"
+import type { Question } from "../../base/domain/Question.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
@@ -24,6 +26,7 @@ import * as ToolView from "../../base/domain/ToolView.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import { makeStreamedText } from "../../serve/host/StreamedText.ts"
 import type * as ProgramOutput from "./ProgramOutput.ts"
+import * as QuestionText from "./render/QuestionText.ts"
 import * as SafeText from "./render/SafeText.ts"
 import type { View } from "./View.ts"
 
@@ -52,6 +55,19 @@ const toViewFact = ({ name, output, status }: Extract<RunEvent, { readonly _tag:
     ...(lines.length === 0 ? {} : { lines, omitted_lines: omitted })
   }
 }
+
+/** A question that the run waits for, and its command. */
+const toQuestionFact = (question: Question) => ({
+  id: question.id,
+  kind: question.kind,
+  ...(question.tool === undefined ? {} : { tool: question.tool }),
+  ...(question.callId === undefined ? {} : { tool_call_id: question.callId }),
+  title: question.title,
+  ...(question.prompt === undefined ? {} : { prompt: question.prompt }),
+  schema: question.schema,
+  ...(question.expiresAt === undefined ? {} : { expires_at: question.expiresAt }),
+  answer_with: QuestionText.formatAnswerCommand(question)
+})
 
 const toTextFacts = (piece: string): ReadonlyArray<Fact> => (piece === "" ? [] : [{ type: "text", text: piece }])
 
@@ -91,6 +107,8 @@ export const make = ({ out }: ProgramOutput.Service): View => {
           }
         ]
       }
+      case "QuestionAsked":
+        return [{ type: "question", ...toQuestionFact(event.question) }]
       case "FileChanged":
         return [
           {
@@ -140,7 +158,7 @@ export const make = ({ out }: ProgramOutput.Service): View => {
     },
     begin: ({ model, sessionId }) => writeFacts([{ type: "system", subtype: "init", model, session_id: sessionId }]),
     events: (events) => writeFacts(events.flatMap(toFacts)),
-    end: ({ cost, error, exit, exitCode, route, sessionId, text: final, usage }) =>
+    end: ({ cost, error, exit, exitCode, questions, route, sessionId, text: final, usage }) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const rest = toTextFacts(shown.rest(final))
         return writeFacts([
@@ -151,6 +169,7 @@ export const make = ({ out }: ProgramOutput.Service): View => {
             exit_code: exitCode,
             ...(route === undefined ? {} : { model: route.model, provider: route.provider }),
             ...(exit === undefined ? {} : { exit }),
+            ...(questions === undefined ? {} : { questions: questions.map(toQuestionFact) }),
             text: shown.all(),
             tokens: {
               input: usage.inputTokens,

@@ -45,6 +45,8 @@ export interface RunSummary {
   readonly error: string | undefined
   /** The exit of a run that ended early with a result; `undefined` for a completed or failed run. */
   readonly exit?: RunResult["exit"] | undefined
+  /** Questions that a suspended run waits for. */
+  readonly questions?: RunResult["questions"] | undefined
 }
 
 /**
