@@ -220,6 +220,7 @@ const openLiveSession = Effect.fnUntraced(function* (
     toInvalidRequest
   )
   const live = yield* LiveSession.make({
+    forms: "client",
     session: { id, cwd },
     cwd,
     input: {

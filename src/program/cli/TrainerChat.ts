@@ -156,6 +156,7 @@ export const train = Effect.fn("hermes rl train")(
       ...(yield* hermes),
       query,
       queryFile: undefined,
+      answered: false,
       image: undefined,
       skills: [],
       agent: undefined,

@@ -56,12 +56,19 @@ export interface SessionIdentity {
 export interface Message {
   /** Stable id of the message, unique in this live session. */
   readonly id: string
-  /** `answers` continues a suspended run with the answers that its session has, and has no prompt. */
-  readonly origin: "client" | "plugin" | "background" | "answers"
+  /**
+   * `answers` continues a suspended run with the answers that its session has, and `questions` asks the user for them
+   * first. Both have no prompt.
+   */
+  readonly origin: "client" | "plugin" | "background" | "answers" | "questions"
   readonly prompt: RunInput["prompt"]
   /** Text that represents the message on a screen. */
   readonly shown: string
 }
+
+/** Returns true for a message that continues a suspended run. */
+export const isContinuation = ({ origin }: Pick<Message, "origin">): boolean =>
+  origin === "answers" || origin === "questions"
 
 /** A turn that is running. Turn ids count from 1. */
 export interface Turn {

@@ -164,6 +164,11 @@ export interface LiveSession {
    * before other messages.
    */
   readonly continueRun: Effect.Effect<LiveTurns.SentMessage>
+  /**
+   * If the session has a suspended run, begins a turn that asks its questions and continues the run with the answers.
+   * Returns false, and begins nothing, for any other session.
+   */
+  readonly askWaiting: Effect.Effect<boolean, SessionStoreError>
   /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
@@ -403,6 +408,13 @@ export const make = Effect.fnUntraced(function* (
     ),
     send: (message) => owner.run(turns.send(message, "client")),
     continueRun: owner.run(turns.continueRun),
+    askWaiting: Effect.gen(function* () {
+      const { id: sessionId } = owner.state().session
+      const found = yield* store.listQuestions({ sessionId, states: ["open", "answered"], limit: 1 })
+      if (found.length === 0) return false
+      yield* owner.run(turns.askWaiting)
+      return true
+    }),
     unqueue: (id) => owner.run(turns.unqueue(id)),
     takeBack: owner.run(turns.takeBack),
     stop: owner.run(turns.stop),

@@ -36,7 +36,7 @@ import * as Hooks from "../../hooks/Hooks.ts"
 import { Auxiliary } from "../../models/routing/Auxiliary.ts"
 import { SessionStore } from "../../store/SessionStore.ts"
 import { attended } from "../../tools/approval/InteractiveMode.ts"
-import type { Message, PlanQuestion, Turn } from "./HostEvent.ts"
+import { isContinuation, type Message, type PlanQuestion, type Turn } from "./HostEvent.ts"
 import type { LiveQuestions, PlanAnswer } from "./LiveQuestions.ts"
 import * as MessageQueue from "./MessageQueue.ts"
 import { listSessionIds, type SessionMoves } from "./SessionMoves.ts"
@@ -87,6 +87,8 @@ export interface LiveTurns {
   readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage>
   /** Continues the suspended run of the session with the answers that are stored, before other messages. */
   readonly continueRun: Effect.Effect<SentMessage>
+  /** Asks the open questions of the suspended run, and continues it with the answers. */
+  readonly askWaiting: Effect.Effect<SentMessage>
   /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
@@ -221,7 +223,9 @@ const startTurn = Effect.fnUntraced(function* (context: TurnContext, message: Me
     isStopping: false,
     isRewritten: hooks.has("transform_llm_output")
   }
-  const prompted = { ...session, prompts: session.prompts + 1, lastPrompt: message.prompt }
+  const prompted = isContinuation(message)
+    ? session
+    : { ...session, prompts: session.prompts + 1, lastPrompt: message.prompt }
   count.planned = options.mode?.() === "plan" ? turn.id : undefined
   owner.change({ turn, session: prompted }, { _tag: "TurnStarted", turn })
   // Detached, so that closing does not wait for a turn that ignores interruption.
@@ -323,11 +327,11 @@ const sendMessage = (
   })
 
 /** Starts or queues the turn that continues a suspended run. One that is queued already is enough. */
-const continueRun = (context: TurnContext): Effect.Effect<SentMessage> =>
+const continueRun = (context: TurnContext, origin: "answers" | "questions"): Effect.Effect<SentMessage> =>
   Effect.suspend(() => {
-    const queued = context.owner.state().queue.find(({ origin }) => origin === "answers")
+    const queued = context.owner.state().queue.find((message) => message.origin === origin)
     return queued === undefined
-      ? sendMessage(context, { prompt: "" }, "answers")
+      ? sendMessage(context, { prompt: "" }, origin)
       : Effect.succeed({ _tag: "Queued", message: queued })
   })
 
@@ -389,7 +393,8 @@ export const make = Effect.fnUntraced(function* (
   }
   return {
     send: (message, origin) => sendMessage(context, message, origin),
-    continueRun: continueRun(context),
+    continueRun: continueRun(context, "answers"),
+    askWaiting: continueRun(context, "questions"),
     takeBack: Effect.sync(() => {
       admission.isPaused = true
       return queue.takeFromClients()

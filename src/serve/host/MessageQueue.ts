@@ -9,7 +9,7 @@ import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
-import type { Message } from "./HostEvent.ts"
+import { isContinuation, type Message } from "./HostEvent.ts"
 import type { StateOwner } from "./StateOwner.ts"
 
 /** Content of a message. */
@@ -56,7 +56,7 @@ const renderPromptText = (prompt: RunInput["prompt"]): string =>
 
 /** Inserts messages before the clients' messages. */
 const insertBeforeClients = (queue: ReadonlyArray<Message>, added: ReadonlyArray<Message>): ReadonlyArray<Message> => {
-  const place = queue.findIndex(({ origin }) => origin !== "plugin" && origin !== "answers")
+  const place = queue.findIndex(({ origin }) => origin !== "plugin" && !isContinuation({ origin }))
   return place === -1 ? [...queue, ...added] : [...queue.slice(0, place), ...added, ...queue.slice(place)]
 }
 
@@ -68,7 +68,7 @@ const insertBeforeReports = (queue: ReadonlyArray<Message>, message: Message): R
 
 /** Inserts a message at the position that its origin determines. Another message would withdraw the questions. */
 const insertMessage = (queue: ReadonlyArray<Message>, message: Message): ReadonlyArray<Message> => {
-  if (message.origin === "answers") return [message, ...queue]
+  if (isContinuation(message)) return [message, ...queue]
   return message.origin === "plugin" ? insertBeforeClients(queue, [message]) : insertBeforeReports(queue, message)
 }
 

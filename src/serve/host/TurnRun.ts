@@ -9,20 +9,21 @@ import * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
 import type { RunInput, StartOptions } from "../../agent/RunInput.ts"
 import { LiveMode, type PermissionMode } from "../../base/config/PermissionMode.ts"
-import type { AgentError } from "../../base/domain/AgentError.ts"
+import { type AgentError, InvalidInput, type SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { SessionId } from "../../base/domain/Ids.ts"
-import { QuestionError } from "../../base/domain/Question.ts"
+import { type Answer, QuestionError } from "../../base/domain/Question.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { ApprovalPrompt } from "../../tools/approval/Approver.ts"
 import { attended, InteractiveMode, type Presence } from "../../tools/approval/InteractiveMode.ts"
 import { Clarifier } from "../../tools/builtin/Clarifier.ts"
-import type { QuestionPolicy } from "../../tools/CallQuestions.ts"
+import { LiveAnswers, type QuestionPolicy } from "../../tools/CallQuestions.ts"
 import * as EgressGate from "../../tools/fence/EgressGate.ts"
-import type { Turn } from "./HostEvent.ts"
+import { isContinuation, type Turn } from "./HostEvent.ts"
 import type { LiveQuestions } from "./LiveQuestions.ts"
 import type { SteeringDelivery } from "./MessageQueue.ts"
 import type { StateOwner } from "./StateOwner.ts"
+import * as WaitingQuestions from "./WaitingQuestions.ts"
 
 /** Options of the runs of a live session. */
 export interface RunOptions {
@@ -42,6 +43,11 @@ export interface RunOptions {
    * approval settings decide.
    */
   readonly mode?: (() => PermissionMode | undefined) | undefined
+  /**
+   * Treatment of the forms and texts for which tools ask (`Ask`). `client` asks the clients during the run. By default,
+   * the policy of the run decides, which suspends the run.
+   */
+  readonly forms?: "client" | undefined
 }
 
 const planningLabel = "hermes-effect/host/planning"
@@ -79,13 +85,15 @@ const isAnswerAwaited = ({ unanswered, wait }: QuestionPolicy = {}): boolean =>
 const provideUser = (
   run: Effect.Effect<RunResult, AgentError>,
   questions: LiveQuestions,
-  { input, mode, presence = attended }: RunOptions,
+  { forms, input, mode, presence = attended }: RunOptions,
   typed: ReadonlySet<string>
 ): Effect.Effect<RunResult, AgentError> => {
   const addressed = Effect.provideService(run, EgressGate.TypedAddresses, typed)
   const moded = mode === undefined ? addressed : Effect.provideService(addressed, LiveMode, mode)
   if (presence._tag !== "Attended") return Effect.provideService(moded, InteractiveMode, presence)
-  const clarified = Effect.provideService(moded, Clarifier, questions.clarifier)
+  const formed =
+    forms === undefined ? moded : Effect.provideService(moded, LiveAnswers, WaitingQuestions.makeLiveAnswers(questions))
+  const clarified = Effect.provideService(formed, Clarifier, questions.clarifier)
   // Without a prompt, an approval suspends the run at once.
   return isAnswerAwaited(input?.questions)
     ? Effect.provideService(clarified, ApprovalPrompt, questions.approvals)
@@ -94,14 +102,17 @@ const provideUser = (
 
 const isQuestionError = Schema.is(QuestionError)
 
-/** Continues the suspended run of a session with the answers that are stored. */
+/** Continues the suspended run of a session with the answers that are stored. `ask` returns more answers. */
 const resumeRun = (
   agent: Agent["Service"],
-  options: Parameters<Agent["Service"]["resume"]>[0]
+  options: Parameters<Agent["Service"]["resume"]>[0],
+  ask: Effect.Effect<ReadonlyArray<Answer>, SessionStoreError> = Effect.succeed([])
 ): Effect.Effect<RunResult, AgentError> =>
-  Effect.catch(agent.resume(options), (error) =>
-    // Only a call with answers can fail with the errors of answers.
-    isQuestionError(error) ? Effect.die(error) : Effect.fail(error)
+  Effect.flatMap(ask, (answers) => agent.resume({ ...options, answers })).pipe(
+    // Another client may have answered in the meantime.
+    Effect.catch((error) =>
+      isQuestionError(error) ? Effect.fail(new InvalidInput({ message: error.message })) : Effect.fail(error)
+    )
   )
 
 /** Makes the function that runs the agent for a turn. It publishes the events of the run to the readers. */
@@ -126,7 +137,7 @@ export const make = Effect.fnUntraced(function* (
     // `shown` is the text as the user typed it, without additions by clients. Only messages from clients come from the
     // user.
     if (message.origin === "client") for (const address of EgressGate.findAddresses(message.shown)) typed.add(address)
-    const continues = message.origin === "answers"
+    const continues = isContinuation(message)
     const prompt =
       continues || begun.has(sessionId) || prepare === undefined
         ? message.prompt
@@ -151,7 +162,11 @@ export const make = Effect.fnUntraced(function* (
         }),
       onUsageAfter: (events) => Effect.sync(() => owner.readers.publish({ _tag: "UsageAfter", events }))
     } satisfies Omit<StartOptions, "prompt">
-    const run = continues ? resumeRun(agent, settings) : agent.run({ ...settings, prompt })
+    const asked =
+      message.origin === "questions" && options.presence?._tag !== "Unattended"
+        ? Effect.flatMap(agent.questions(sessionId), (open) => WaitingQuestions.askAll(questions, open))
+        : undefined
+    const run = continues ? resumeRun(agent, settings, asked) : agent.run({ ...settings, prompt })
     if (mode?.() === "plan" && !isPlanHookRegistered) {
       isPlanHookRegistered = true
       yield* Effect.provideService(registerPlanHook(hooks, owner, mode), Scope.Scope, scope)

@@ -201,11 +201,12 @@ const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function* (a
 /** Maximum number of sessions offered in the picker. */
 const pickable = 200
 
-const toChoice = (listed: SessionList.ListedSession, now: number) => {
+const toChoice = (listed: SessionList.ListedSession, waiting: ReadonlySet<string>, now: number) => {
   const { session, topic } = listed
   return {
     label: topic,
     detail: [
+      ...(waiting.has(session.id) ? ["waits for an answer"] : []),
       Overview.formatAgo(now - (session.endedAt ?? session.startedAt)),
       UsageText.formatQuantity(session.messageCount, "message"),
       SessionList.formatPlace(listed),
@@ -224,7 +225,9 @@ const pickSession = Effect.fnUntraced(function* (dialog: Dialog) {
   const all = (yield* describeStored(dialog, pickable)).filter(({ session }) => session.id !== id)
   const here = all.filter(({ otherFolder }) => otherFolder === undefined)
   if (all.length === 0) return printLines(dialog, "No other session to resume.", "")
-  const choices = all.map((one) => toChoice(one, now))
+  const open = yield* SessionStore.use((store) => store.listQuestions({ limit: Number.MAX_SAFE_INTEGER }))
+  const waiting = new Set<string>(open.map(({ question }) => question.sessionId))
+  const choices = all.map((one) => toChoice(one, waiting, now))
   if (here.length === 0 || here.length === all.length)
     return yield* Picker.choose(dialog, {
       title: here.length === 0 ? "Sessions of other folders" : "Sessions",
@@ -232,7 +235,7 @@ const pickSession = Effect.fnUntraced(function* (dialog: Dialog) {
     })
   return yield* Picker.choose(dialog, {
     title: "Sessions of this folder",
-    choices: here.map((one) => toChoice(one, now)),
+    choices: here.map((one) => toChoice(one, waiting, now)),
     wider: { title: "Sessions of all folders", choices }
   })
 })

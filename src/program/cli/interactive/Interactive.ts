@@ -22,7 +22,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { Values } from "../../../base/config/Settings.ts"
 import { redactText } from "../../../base/domain/Redaction.ts"
-import type { HostEvent } from "../../../serve/host/HostEvent.ts"
+import { type HostEvent, isContinuation } from "../../../serve/host/HostEvent.ts"
 import * as LiveSession from "../../../serve/host/LiveSession.ts"
 import * as LiveStatus from "../../../serve/host/LiveStatus.ts"
 import { joinAlternatives } from "../Failure.ts"
@@ -129,6 +129,7 @@ const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Dialog, never, Scope.Scope | SessionServices> {
   const { about, display, input, newSession, preload, terminal } = options
   const live = yield* LiveSession.make({
+    forms: "client",
     session: { id: options.session.id, cwd: about.cwd },
     cwd: about.cwd,
     newSession,
@@ -287,7 +288,7 @@ const handleEvent = Effect.fnUntraced(function* (
     case "TurnStarted": {
       const { message } = event.turn
       dialog.sent.delete(message.id)
-      if (!dialog.echoed.delete(message.id)) PromptLine.echo(dialog, message.shown)
+      if (!isContinuation(message) && !dialog.echoed.delete(message.id)) PromptLine.echo(dialog, message.shown)
       return yield* Turn.show(dialog, event.turn)
     }
     case "QuestionAsked":

@@ -50,6 +50,8 @@ export const openSession = Effect.fnUntraced(function* (
     ...(recap.length === 0 ? [] : ["", ...recap]),
     ""
   )
+  // A suspended run asks its questions as a turn.
+  yield* live.askWaiting
 })
 
 /** Switches to the referenced session, unless it belongs to another folder and the user declines. */

@@ -175,6 +175,10 @@ const reopenSession = Effect.fnUntraced(function* (
 const announceLater = ({ connection }: RequestContext, session: AcpSession.AcpSession) =>
   Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), connection.scope)
 
+/** Asks the questions of a suspended run after the response was sent. */
+const askLater = ({ connection }: RequestContext, session: AcpSession.AcpSession) =>
+  Effect.forkIn(Effect.andThen(Effect.yieldNow, session.askWaiting), connection.scope)
+
 const listSessions = Effect.fnUntraced(function* (
   { host }: RequestContext,
   params: Parameters<SessionRequests["list"]>[0]
@@ -215,6 +219,7 @@ export const make = Effect.fnUntraced(function* (
       const [session, state] = yield* reopenSession(context, client, params)
       yield* session.replay
       yield* session.announce
+      yield* askLater(context, session)
       return state
     }),
     resume: Effect.fnUntraced(function* (client, params) {

@@ -26,7 +26,7 @@ import * as Redaction from "../../../base/domain/Redaction.ts"
 import { Secrets } from "../../../base/domain/Secrets.ts"
 import type { ChangeSet } from "../../../store/ChangeSets.ts"
 import * as EventReaders from "../../host/EventReaders.ts"
-import type { HostEvent, LiveSettings, Turn } from "../../host/HostEvent.ts"
+import { type HostEvent, isContinuation, type LiveSettings, type Turn } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
 import type { SessionClient } from "./AcpClient.ts"
@@ -72,6 +72,8 @@ export interface AcpSession {
   readonly setOption: (option: string, value: string) => Effect.Effect<Array<SessionConfigOption>, AcpFailure>
   /** Sends the stored conversation to the client as updates. */
   readonly replay: Effect.Effect<void, AcpFailure>
+  /** Asks the client the questions of a suspended run, and continues it. Returns false if no run is suspended. */
+  readonly askWaiting: Effect.Effect<boolean, AcpFailure>
   /** Sends the list of available commands to the client. */
   readonly announce: Effect.Effect<void>
 }
@@ -126,7 +128,7 @@ const startUpdates = Effect.fnUntraced(function* (context: SessionContext, { isR
     window: () => context.window,
     hasTerminals: AcpTerminals.isShown(client.capabilities)
   })
-  if (message.origin !== "client")
+  if (message.origin !== "client" && !isContinuation(message))
     yield* client.update({
       sessionUpdate: "user_message_chunk",
       content: { type: "text", text: Redaction.redactText(message.shown) }
@@ -250,6 +252,7 @@ export const make = Effect.fnUntraced(function* (
     setMode: context.settings.setMode,
     setOption: context.settings.setOption,
     replay: replayConversation(context),
+    askWaiting: Effect.mapError(opened.live.askWaiting, ({ message }) => makeFailure("internal", message)),
     announce: announceCommands(context)
   }
 })
