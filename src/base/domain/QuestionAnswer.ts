@@ -1,6 +1,6 @@
 /**
- * Answers to questions: the check of an answer by the schema of its question, and the answer that a line typed by a user
- * stands for.
+ * Answers to questions: the check of an answer by the schema of its question, and the conversion of a line that a user
+ * typed to an answer.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -70,7 +70,8 @@ const exitKinds: Readonly<Partial<Record<Exit, Kind>>> = {
   partial_stream_recovery: "model_failure",
   invalid_tool_calls: "model_failure",
   content_filtered: "model_failure",
-  interrupted_by_user: "not_run"
+  interrupted_by_user: "not_run",
+  suspended: "not_run"
 }
 
 const isExit = (exit: string): exit is Extract<keyof typeof exitKinds, string> => Object.hasOwn(exitKinds, exit)

@@ -1,4 +1,4 @@
-/** Questions of suspended runs as lines: what is asked, its age and its end, and the commands that answer it. */
+/** Questions of suspended runs as lines: the question, its age and its end, and the commands that answer it. */
 import * as Question from "../../../base/domain/Question.ts"
 import * as QuestionAnswer from "../../../base/domain/QuestionAnswer.ts"
 import * as SafeText from "./SafeText.ts"
@@ -7,7 +7,7 @@ import * as Width from "./Width.ts"
 /** Maximum width of a question in a list, in columns. */
 const askedColumns = 70
 
-/** Describes what is asked in one line: the title, and the command or text below it. */
+/** Describes a question in one line: the title, and the command or text below it. */
 export const describeAsked = ({ kind, prompt, title }: Pick<Question.Question, "kind" | "prompt" | "title">): string =>
   Width.cut(SafeText.toLine(`${kind}: ${title}${prompt === undefined ? "" : ` — ${prompt}`}`), askedColumns)
 
@@ -26,7 +26,7 @@ const describeEnd = (question: Question.Question, now: number): string => {
   return expiresAt === undefined ? "" : `expires in ${formatSpan(expiresAt - now)}`
 }
 
-/** Returns the row of a question in a list: its tool, what is asked, its age, and its end. */
+/** Returns the row of a question in a list: its tool, the question, its age, and its end. */
 export const toRow = (question: Question.Question, now: number): ReadonlyArray<string> => [
   question.tool ?? "",
   describeAsked(question),
