@@ -50,5 +50,6 @@ export const describeWaiting = (sessionId: string, questions: ReadonlyArray<Ques
   const next = `continue with \`${formatContinueCommand(sessionId)}\``
   if (first === undefined) return `waiting for an answer: ${next}`
   const more = others.length === 0 ? "" : ` (and ${others.length} more: \`hermes sessions waiting\`)`
-  return `waiting for an answer (${describeAsked(first)}): answer with \`${formatAnswerCommand(first)}\`${more}, then ${next}`
+  const answer = `answer with \`${formatAnswerCommand(first)}\`${more}`
+  return `waiting for an answer (${describeAsked(first)}): ${answer}, then ${next}`
 }
