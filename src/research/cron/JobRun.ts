@@ -217,6 +217,8 @@ const performJob = Effect.fnUntraced(function* ({ job, meant }: Claim, settings:
     )
   const text = result.text.trim()
   const answer: Answer = { text, isSilent: isSilent(text), sessionId: result.sessionId }
+  if (result.exit === "suspended")
+    return { ...answer, cut: "the run waits for an answer (`hermes sessions waiting` lists its questions)" }
   if (!isCompleted(result)) return { ...answer, cut: `the run ended early (${result.exit})` }
   return text === "" ? { ...answer, cut: "the model answered with nothing" } : answer
 }, Effect.scoped)
