@@ -131,8 +131,8 @@ export interface Service<out E = never, R = never, Value = unknown, ValueJson = 
   readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /**
    * Compacts the stored conversation of a session between its runs. The conversation continues in a new session, as
-   * after a run that was compacted. The session is unchanged if the conversation is too short to compact or no summary
-   * can be produced.
+   * after a run that was compacted. The session is unchanged if it waits for answers, if the conversation is too short
+   * to compact, or if no summary can be produced.
    */
   readonly compact: (
     input: RunStart.CompactInput & RunContext.ContextInput<R>
@@ -226,6 +226,10 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             const opened = yield* RunStart.openWithoutPrompt(id, input)
             const before = ContextFit.measureSize(opened.run.conversation)
             const { recorder } = opened.run
+            const states = ["open", "answered"] as const
+            const waiting = yield* services.store.listQuestions({ sessionId: id, states, limit: 1 })
+            // A summary would close the calls that wait.
+            if (waiting.length > 0) return { sessionId: id, before, after: before }
             yield* ContextFit.compactOnDemand(opened.run, { focus, keepExchanges }).pipe(
               Effect.provideService(RunRecorder, recorder),
               Effect.ensuring(recorder?.flush ?? Effect.void)

@@ -176,17 +176,32 @@ const makeInvalid = (title: string, problem: string): QuestionUnanswered =>
 /** Codec whose JSON an answer is. */
 type AnswerCodec<A> = Schema.ConstraintCodec<A, unknown, never, unknown>
 
-const toJsonSchema = (schema: AnswerCodec<unknown>): Question.Question["schema"] => {
+/** The form of an answer as data: the JSON Schema that clients see, and the function that reads the JSON. */
+export interface AnswerReader<A> {
+  readonly schema: Question.Question["schema"]
+  /** Reads the JSON of an answer. Fails with a description of its mistakes. */
+  readonly decode: (json: unknown) => Effect.Effect<A, string>
+}
+
+/** Form of an answer: a codec, or a reader for a schema of another library. */
+type AnswerForm<A> = AnswerCodec<A> | AnswerReader<A>
+
+const isCodec = <A>(form: AnswerForm<A>): form is AnswerCodec<A> => Schema.isSchema(form)
+
+const toJsonSchema = (schema: AnswerForm<unknown>): Question.Question["schema"] => {
+  if (!isCodec(schema)) return schema.schema
   const { definitions, schema: root } = Schema.toJsonSchemaDocument(Schema.toCodecJson(schema))
   return Object.keys(definitions).length === 0 ? { ...root } : { ...root, $defs: definitions }
 }
 
 const decodeAs =
-  <A>(schema: AnswerCodec<A>, title: string) =>
+  <A>(schema: AnswerForm<A>, title: string) =>
   (json: unknown): Effect.Effect<A, QuestionUnanswered> =>
-    Effect.mapError(Schema.decodeUnknownEffect(Schema.toCodecJson(schema))(json), ({ message }) =>
-      makeInvalid(title, message)
-    )
+    isCodec(schema)
+      ? Effect.mapError(Schema.decodeUnknownEffect(Schema.toCodecJson(schema))(json), ({ message }) =>
+          makeInvalid(title, message)
+        )
+      : Effect.mapError(schema.decode(json), (problem) => makeInvalid(title, problem))
 
 const decodeApproval = Schema.decodeUnknownOption(Question.ApprovalAnswer)
 
@@ -207,7 +222,7 @@ export const approval = (options: QuestionOptions): Effect.Effect<Approval> =>
   )
 
 /** Asks for a value. The answer is JSON of the schema's encoded side. */
-export const form = <A>(schema: AnswerCodec<A>, options: QuestionOptions): Effect.Effect<A, QuestionUnanswered> =>
+export const form = <A>(schema: AnswerForm<A>, options: QuestionOptions): Effect.Effect<A, QuestionUnanswered> =>
   Effect.suspend(() => askQuestion({ ...options, kind: "form", schema: toJsonSchema(schema) })).pipe(
     Effect.flatMap((outcome) => requireAnswer(options.title, outcome)),
     Effect.flatMap(decodeAs(schema, options.title))
@@ -224,9 +239,9 @@ export const text = (options: QuestionOptions): Effect.Effect<string, QuestionUn
 
 /** Waits for an event from outside, and returns its payload. The payload of an event without a schema is any JSON. */
 export const event: {
-  <A>(name: string, schema: AnswerCodec<A>, options?: Partial<QuestionOptions>): Effect.Effect<A, QuestionUnanswered>
+  <A>(name: string, schema: AnswerForm<A>, options?: Partial<QuestionOptions>): Effect.Effect<A, QuestionUnanswered>
   (name: string): Effect.Effect<unknown, QuestionUnanswered>
-} = (name: string, schema?: AnswerCodec<unknown>, options: Partial<QuestionOptions> = {}) => {
+} = (name: string, schema?: AnswerForm<unknown>, options: Partial<QuestionOptions> = {}) => {
   const title = options.title ?? `Waits for the event ${name}`
   return Effect.suspend(() =>
     askQuestion({

@@ -15,6 +15,7 @@ import * as AnswerFormat from "../../base/domain/AnswerFormat.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as JsonSchemaFormat from "../../base/domain/JsonSchemaFormat.ts"
 import * as Faults from "../../middleware/Faults.ts"
+import type { AnswerReader } from "../../tools/Ask.ts"
 import { HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 import { findJsonSchema, isStandardSchema, readCheckResult } from "./StandardJson.ts"
@@ -80,6 +81,22 @@ export const toOutput = (given: PlainOutput): AnswerFormat.Output<unknown> =>
     const format = JsonSchemaFormat.readJsonSchema(given)
     if (Result.isFailure(format)) throw makeOutputError(`the schema ${format.failure}`)
     return format.success
+  })
+
+/**
+ * Returns the form of answers to a question, whose JSON may be of any type. Throws a `ConfigError` if the schema has no
+ * JSON Schema.
+ */
+export const toAnswerReader = (given: PlainOutput): AnswerReader<unknown> | EffectOutput =>
+  Options.readPlainly("ConfigError", "the schema of a question", () => {
+    if (isEffectSchema(given)) return given
+    if (!isStandardSchema(given)) {
+      if (isNamedStandard(given) || !Json.isFields(given)) throw makeOutputError(`expected a schema: ${remedy}`)
+      return { schema: given, decode: Effect.succeed }
+    }
+    const schema = readSchema(given)
+    if (!Json.isFields(schema)) throw makeOutputError(`the schema has no JSON Schema: ${remedy}`)
+    return { schema: { ...schema }, decode: (json) => checkValue(given, json) }
   })
 
 const toFormat = (given: StandardSchemaV1): AnswerFormat.Output<unknown> => {

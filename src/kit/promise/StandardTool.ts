@@ -40,6 +40,7 @@ import { ToolContext } from "../../tools/ToolContext.ts"
 import type { BoundTool } from "../../tools/Toolset.ts"
 import * as Toolset from "../../tools/Toolset.ts"
 import { HermesError } from "./HermesError.ts"
+import { prepareAsk, type ToolAsk } from "./PlainAsk.ts"
 import { readRunValue } from "./PlainContext.ts"
 import * as Options from "./PlainOptions.ts"
 import { findJsonSchema, isStandardSchema, readCheckResult } from "./StandardJson.ts"
@@ -54,6 +55,8 @@ export interface ToolCall<Context = unknown> {
   readonly signal: AbortSignal
   /** The `context` of the run. */
   readonly context: Context
+  /** Questions of the call, to people, events and times. */
+  readonly ask: ToolAsk
 }
 
 /** Definition of a tool by plain functions. */
@@ -150,8 +153,9 @@ const makeRun =
       const args = checked.value as StandardSchemaV1.InferOutput<Input>
       // The runtime requires the context that its tools read.
       const context = (yield* readRunValue) as Context
+      const makeAsk = yield* prepareAsk
       const output: unknown = yield* Effect.tryPromise({
-        try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal, context }),
+        try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal, context, ask: makeAsk(signal) }),
         catch: makeFailure("handler")
       })
       return ToolContent.isToolContent(output)

@@ -85,11 +85,28 @@ const cancel = Command.make("cancel", { run }, (flags) =>
   Effect.flatMap(loadWatch, ({ cancelRun }) => cancelRun(flags))
 ).pipe(Command.withDescription("Cancel a run, waiting or running on any runner"))
 
+const answer = Command.make(
+  "answer",
+  {
+    run,
+    question: Argument.optional(Argument.String("question").pipe(Argument.withDescription("Id of the question"))),
+    answer: Argument.optional(
+      Argument.String("answer").pipe(Argument.withDescription("The answer, as JSON; a text needs no quotes"))
+    )
+  },
+  (flags) => Effect.flatMap(loadWatch, ({ answerRun }) => answerRun(flags))
+).pipe(
+  Command.withDescription("Answer a question of a run that waits, or list its open questions"),
+  Command.withExamples([
+    { command: `hermes cluster answer RUN QUESTION '{"choice":"once"}'`, description: "Approve a call" }
+  ])
+)
+
 const retry = Command.make("retry", { run }, (flags) =>
   Effect.flatMap(loadWatch, ({ retryRun }) => retryRun(flags))
 ).pipe(Command.withDescription("Start a failed run again, and print the id of the new one"))
 
 /** The command `hermes cluster`. */
 export const command = Command.make("cluster").pipe(
-  Command.withSubcommands([runner, status, drain, submit, watch, cancel, retry])
+  Command.withSubcommands([runner, status, drain, submit, watch, cancel, answer, retry])
 )

@@ -1,8 +1,9 @@
 /**
- * Actions of `hermes cluster` on one run: `watch`, `cancel` and `retry`, from any machine that reaches the database.
+ * Actions of `hermes cluster` on one run: `watch`, `cancel`, `answer` and `retry`, from any machine that reaches the database.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { Entry } from "../../base/domain/RecordEvent.ts"
 import * as Conversation from "../../base/domain/Conversation.ts"
@@ -49,6 +50,44 @@ export const retryRun = Effect.fn("hermes cluster retry")(
     yield* printLine(SafeText.toLine(id))
   },
   Effect.catchTag("ClusterError", (error) => Effect.fail(toRunFailure(error))),
+  Effect.provide(CommandSettings.surroundings)
+)
+
+/** Arguments of `hermes cluster answer`. */
+interface AnswerArguments {
+  readonly run: string
+  readonly question: Option.Option<string>
+  readonly answer: Option.Option<string>
+}
+
+/** Answers a question of a run that waits, or lists its open questions. */
+export const answerRun = Effect.fn("hermes cluster answer")(
+  function* ({ answer, question, run }: AnswerArguments) {
+    const url = yield* loadUrl
+    const services = Layer.merge(Cluster.layerClient({ url }), layerPostgres({ url, connections: 2 }))
+    if (Option.isNone(question)) {
+      const open = yield* Effect.provide(Cluster.questions(run), services)
+      if (open.length === 0) return yield* printNote(`Run ${SafeText.toLine(run)} has no open question.`)
+      return yield* Effect.forEach(open, (one) => printLine(SafeText.toJson(one)), { discard: true })
+    }
+    if (Option.isNone(answer)) return yield* makeUsageFailure("the answer is missing: pass it as JSON")
+    const answers = [
+      { questionId: question.value, answer: Json.parseOrKeep(answer.value), by: "hermes cluster answer" }
+    ]
+    yield* Effect.provide(Cluster.answer({ run, answers }), services)
+    yield* printLine(`Question ${SafeText.toLine(question.value)} is answered.`)
+  },
+  Effect.catchTag("ClusterError", (error) => Effect.fail(toRunFailure(error))),
+  Effect.catchTag("SessionStoreError", ({ message }) => Effect.fail(makeWorkFailure(message))),
+  Effect.catchTags({
+    AnswerInvalid: ({ message }) => Effect.fail(makeUsageFailure(message)),
+    InvalidInput: ({ message }) => Effect.fail(makeUsageFailure(message)),
+    QuestionAnswered: ({ message }) => Effect.fail(makeUsageFailure(message)),
+    QuestionClosed: ({ message }) => Effect.fail(makeUsageFailure(message)),
+    QuestionExpired: ({ message }) => Effect.fail(makeUsageFailure(message)),
+    QuestionUnknown: ({ message }) => Effect.fail(makeUsageFailure(message)),
+    SessionNotFound: ({ message }) => Effect.fail(makeUsageFailure(message))
+  }),
   Effect.provide(CommandSettings.surroundings)
 )
 

@@ -51,15 +51,18 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Agent } from "../../agent/Agent.ts"
-import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as Resumption from "../../agent/Resumption.ts"
+import type { InvalidInput, SessionNotFound, SessionStoreError } from "../../base/domain/AgentError.ts"
+import type { Answer, Question, QuestionError } from "../../base/domain/Question.ts"
 import { SessionId } from "../../base/domain/Ids.ts"
 import type { RunRecord } from "../../store/RunRecord.ts"
 import { type NumberedEntry, SessionActivity } from "../../store/SessionActivity.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
+import type { QuestionPolicy } from "../../tools/CallQuestions.ts"
 import type { Counts, Failure, Outcome, Request, StoredRun } from "./Runs.ts"
 import type { Handler } from "./RunWorkflow.ts"
 
-export type { Counts, Failure, Outcome, Request, StoredRun } from "./Runs.ts"
+export type { Counts, Failure, Outcome, Request, StoredRun, Suspended } from "./Runs.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
 /**
@@ -85,6 +88,8 @@ export interface Service {
    * runner, and the next turn of its session starts. Returns false if the run is over.
    */
   readonly cancel: (id: string) => Effect.Effect<boolean, ClusterError>
+  /** Continues a run that waits for answers, with the answers that its session has. */
+  readonly resume: (id: string) => Effect.Effect<void, ClusterError>
   /**
    * Starts a failed run again under a new id, which is returned. The new run continues in the session of the failed one,
    * and the messages of it that are stored are not repeated. Each run is started again once.
@@ -180,6 +185,13 @@ export interface Turn {
   readonly systemPrompt?: string | undefined
   readonly cwd?: string | undefined
   readonly maxIterations?: number | undefined
+  /**
+   * Treatment of questions: approvals, and questions of tools (`Ask`). A turn that is suspended waits for
+   * {@link answer} without a place in a runner. Defaults to the agent's policy. `expiresAfter` is in milliseconds.
+   */
+  readonly questions?:
+    | (Pick<QuestionPolicy, "audience" | "unanswered"> & { readonly expiresAfter?: number | undefined })
+    | undefined
   /** Number of attempts after a failure of the model. Defaults to 3. */
   readonly retries?: number | undefined
 }
@@ -195,6 +207,7 @@ export const makeTurnRequest = ({
   id,
   maxIterations,
   prompt,
+  questions,
   retries = 3,
   sessionId,
   source = "cluster",
@@ -205,7 +218,7 @@ export const makeTurnRequest = ({
   kind: turnKind,
   sessionId,
   retries,
-  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations })
+  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, questions })
 })
 
 /**
@@ -275,6 +288,58 @@ const watchRun = (
       return Stream.flatMap(Stream.fromEffectRepeat(next), (entries) => Stream.fromIterable(entries))
     })
   )
+
+const findRun = (id: string): Effect.Effect<StoredRun, ClusterError, Cluster> =>
+  Effect.flatMap(
+    Cluster.use(({ find }) => find(id)),
+    (run) =>
+      run === undefined
+        ? Effect.fail(new ClusterError({ message: `there is no run ${id}: check its id` }))
+        : Effect.succeed(run)
+  )
+
+const listQuestions = (
+  id: string
+): Effect.Effect<ReadonlyArray<Question>, ClusterError | SessionStoreError, Cluster | SessionStore> =>
+  Effect.gen(function* () {
+    const { sessionId, state } = yield* findRun(id)
+    return state === "done" ? [] : yield* Resumption.listQuestions(yield* SessionStore, SessionId.make(sessionId))
+  })
+
+/** Answers to questions of a run. */
+export interface RunAnswers {
+  /** Id of the run. */
+  readonly run: string
+  readonly answers: ReadonlyArray<Answer>
+  /** Audience that answers, if it is not the owner of the session. */
+  readonly audience?: string | undefined
+}
+
+const answerRun = Effect.fnUntraced(function* ({
+  answers,
+  audience,
+  run: id
+}: RunAnswers): Effect.fn.Return<
+  void,
+  ClusterError | InvalidInput | QuestionError | SessionNotFound | SessionStoreError,
+  Cluster | SessionStore
+> {
+  const { sessionId, state } = yield* findRun(id)
+  if (state === "done") return yield* new ClusterError({ message: `run ${id} is over: it takes no answers` })
+  const store = yield* SessionStore
+  const newest = yield* store.newest(SessionId.make(sessionId))
+  yield* Resumption.takeAnswers(store, newest, { answers, audience })
+  yield* Cluster.use((cluster) => cluster.resume(id))
+})
+
+/**
+ * Answers questions of a run from any process, each once: all of the answers are stored, or none. The run continues on
+ * any runner.
+ */
+export const answer = answerRun
+
+/** Lists the open questions of a run, the oldest first. */
+export const questions = listQuestions
 
 /** Cancels a run. Returns false if the run is over. See {@link Service.cancel}. */
 export const cancel = cancelRun

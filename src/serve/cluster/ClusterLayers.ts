@@ -67,6 +67,7 @@ const makeWorkerLayer = (
             report,
             admit,
             messages: turns.messages,
+            hasAnswers: turns.hasAnswers,
             handlers: { [Cluster.turnKind]: turns.handler, ...handlers }
           })
         )

@@ -10,7 +10,7 @@ import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import { Cluster, ClusterError } from "./Cluster.ts"
 import { Inbox } from "./Inbox.ts"
 import * as Runs from "./Runs.ts"
-import { cancelledOutcome, computeExecutionId, RunWorkflow, wakeTurn } from "./RunWorkflow.ts"
+import { cancelledOutcome, computeExecutionId, RunWorkflow, wakeAnswered, wakeTurn } from "./RunWorkflow.ts"
 
 const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(Runs.Request))
 
@@ -39,6 +39,14 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
       const services = yield* Effect.context<Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
       const startWorkflow = (request: Runs.Request) =>
         Effect.andThen(Effect.provideContext(RunWorkflow.execute(request, { discard: true }), services), runs.announce)
+      /** Ends a run that has no attempt. Returns false if it is running or over. */
+      const endWaiting = Effect.fnUntraced(function* (id: string) {
+        if (!(yield* runs.finishWaiting(id, cancelledOutcome))) return false
+        const { starts = 0 } = (yield* runs.find(id)) ?? {}
+        // Its workflow ends, instead of waiting for a turn that it does not take, or for answers.
+        yield* Effect.provideContext(Effect.andThen(wakeTurn(id), wakeAnswered(id, starts)), services)
+        return true
+      })
       return {
         submit: Effect.fnUntraced(function* (request) {
           const known = yield* runs.add(request)
@@ -50,14 +58,16 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
           const run = yield* runs.find(id)
           if (run === undefined) return yield* new ClusterError({ message: `there is no run ${id}: check its id` })
           if (run.state === "done") return false
-          if (yield* runs.finishWaiting(id, cancelledOutcome)) {
-            // Its workflow ends, instead of waiting for a turn that it does not take.
-            yield* Effect.provideContext(wakeTurn(id), services)
-            return true
-          }
+          if (yield* endWaiting(id)) return true
           if ((yield* runs.find(id))?.state === "done") return false
           yield* inbox.send({ sessionId: run.sessionId, kind: "cancel", body: id })
+          // The attempt may have been suspended meanwhile, and does not read the message.
+          yield* endWaiting(id)
           return true
+        }),
+        resume: Effect.fnUntraced(function* (id) {
+          const run = yield* runs.find(id)
+          if (run !== undefined) yield* Effect.provideContext(wakeAnswered(id, run.starts), services)
         }),
         retry: Effect.fnUntraced(function* (id) {
           const run = yield* runs.find(id)

@@ -30,7 +30,7 @@ import { waitForSession } from "../../agent/BusySession.ts"
 import type { RunOptions, StartOptions } from "../../agent/RunInput.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
-import type { Outcome } from "./Runs.ts"
+import type { Outcome, Suspended } from "./Runs.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
 
 /** Input of a run that may have been started before. */
@@ -143,7 +143,14 @@ const TurnInput = Schema.Struct({
   source: Schema.String,
   systemPrompt: Schema.optionalKey(Schema.String),
   cwd: Schema.optionalKey(Schema.String),
-  maxIterations: Schema.optionalKey(Schema.Int)
+  maxIterations: Schema.optionalKey(Schema.Int),
+  questions: Schema.optionalKey(
+    Schema.Struct({
+      unanswered: Schema.optionalKey(Schema.Literals(["deny", "suspend"])),
+      expiresAfter: Schema.optionalKey(Schema.Finite),
+      audience: Schema.optionalKey(Schema.String)
+    })
+  )
 })
 const decodeTurn = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnInput))
 
@@ -154,6 +161,17 @@ const toFailedOutcome = (error: { readonly _tag: string; readonly message: strin
   status: "failed",
   message: error.message.split("\n", 1)[0] ?? error._tag,
   isPassing: !lasting.has(error._tag)
+})
+
+/** Returns the end of a run that waits: the time at which it needs no answer, if its questions have one. */
+const readSuspension = Effect.fnUntraced(function* (sessionId: string) {
+  const stored = yield* (yield* SessionStore).listQuestions({
+    sessionId: SessionId.make(sessionId),
+    limit: Number.MAX_SAFE_INTEGER
+  })
+  const times = stored.flatMap(({ question: { expiresAt, wakeAt } }) => [expiresAt ?? [], wakeAt ?? []].flat())
+  const suspended: Suspended = { status: "suspended", ...(times.length === 0 ? {} : { wakeAt: Math.min(...times) }) }
+  return suspended
 })
 
 /** An agent opened for a turn. */
@@ -190,11 +208,15 @@ export const makeTurnHandler =
         Effect.flatMap(open(agent), ({ services, tools }) =>
           run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }).pipe(
             Effect.raceFirst(Effect.andThen(cancelled, stopRun(sessionId))),
+            Effect.flatMap((finished): Effect.Effect<Outcome | Suspended, AgentError, SessionStore> =>
+              finished.exit === "suspended"
+                ? readSuspension(finished.sessionId)
+                : Effect.succeed({ status: "finished", output: JSON.stringify(finished) })
+            ),
             Effect.provideContext(services)
           )
         )
       ),
-      Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
       Effect.catch((error) => Effect.succeed(toFailedOutcome(error))),
       Effect.scoped
     )
@@ -216,5 +238,10 @@ export const turns = Effect.gen(function* () {
       store.get(SessionId.make(sessionId)),
       Option.match({ onNone: () => 0, onSome: ({ messageCount }) => messageCount })
     )
-  return { handler, messages: countMessages }
+  const hasAnswers = Effect.fnUntraced(function* (sessionId: string) {
+    const newest = yield* store.newest(SessionId.make(sessionId))
+    const stored = yield* store.listQuestions({ sessionId: newest, states: ["answered"], limit: 1 })
+    return stored.length > 0
+  })
+  return { handler, messages: countMessages, hasAnswers }
 })

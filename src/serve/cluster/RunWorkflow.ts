@@ -13,8 +13,12 @@
  * the end of each run completes the deferred of the first turn that is left. A waiting turn has no fiber, no place in a
  * runner, and makes no statements. The end and the wake-up are part of the workflow of the ended run, so they are
  * repeated if its runner dies between them.
+ *
+ * A run that asks ends its attempt and suspends its workflow on a durable deferred, without a place in a runner. The
+ * answers are stored in the session by the process that gives them, which then completes the deferred.
  */
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -35,7 +39,7 @@ import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { Inbox } from "./Inbox.ts"
-import { type Outcome, Outcome as OutcomeSchema, Request, Runs } from "./Runs.ts"
+import { type Outcome, Outcome as OutcomeSchema, Request, Runs, Suspended } from "./Runs.ts"
 
 /** The workflow of a run. Each id has one execution. */
 export const RunWorkflow = Workflow.make("hermes/Run", {
@@ -57,13 +61,18 @@ export interface Work extends Request {
   readonly cancelled?: Effect.Effect<void> | undefined
 }
 
-/** Executes the requests of one kind. Failures are returned as outcomes. */
-export type Handler = (work: Work) => Effect.Effect<Outcome>
+/** Executes the requests of one kind. Failures are returned as outcomes. A run may wait for answers instead. */
+export type Handler = (work: Work) => Effect.Effect<Outcome | Suspended>
+
+const AttemptEnd = Schema.Union([OutcomeSchema, Suspended])
+type AttemptEnd = typeof AttemptEnd.Type
 
 /** Service that executes runs in this process. */
 export interface WorkerService {
   /** Executes one attempt of a run as soon as the limit of concurrent runs allows it. */
-  readonly attempt: (request: Request) => Effect.Effect<Outcome>
+  readonly attempt: (request: Request) => Effect.Effect<AttemptEnd>
+  /** Returns true if the session of a suspended run has answers that its calls have not used. */
+  readonly hasAnswers: (sessionId: string) => Effect.Effect<boolean>
   readonly running: () => number
   /** Returns true if this process has an attempt of the run that is active or waiting to start. */
   readonly has: (id: string) => boolean
@@ -83,6 +92,8 @@ export interface WorkerOptions {
   readonly handlers: Readonly<Record<string, Handler>>
   /** Returns the number of messages in the session of a request. */
   readonly messages: (sessionId: string) => Effect.Effect<number, { readonly message: string }>
+  /** Returns true if a session has answers that its calls have not used. */
+  readonly hasAnswers: (sessionId: string) => Effect.Effect<boolean, { readonly message: string }>
   /** Called with the number of active runs whenever it changes. */
   readonly report: (running: number) => void
   /**
@@ -115,7 +126,7 @@ const runAttempt = Effect.fnUntraced(function* (
   runs: Runs["Service"],
   request: Request,
   cancelled: Effect.Effect<void>
-): Effect.fn.Return<Outcome, { readonly message: string }> {
+): Effect.fn.Return<AttemptEnd, { readonly message: string }> {
   const { id, kind, sessionId } = request
   const handler = handlers[kind]
   if (handler === undefined) return makeFailedOutcome(`this version has no handler of kind "${kind}"`, false)
@@ -133,6 +144,10 @@ const runAttempt = Effect.fnUntraced(function* (
     handler({ ...request, ...started, cancelled }),
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
+  if (outcome.status === "suspended") {
+    yield* runs.pause(id)
+    return { ...outcome, starts: started.starts }
+  }
   if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
   return outcome
 })
@@ -153,7 +168,7 @@ const leaveToNextOwner = (sharding: Sharding["Service"]): Effect.Effect<never> =
  * Converts the end of an attempt to an outcome. A failure becomes a failed outcome, which permits another attempt. An
  * interruption is not converted.
  */
-const toAttemptOutcome = (exit: Exit.Exit<Outcome, unknown>): Effect.Effect<Outcome> => {
+const toAttemptOutcome = (exit: Exit.Exit<AttemptEnd, unknown>): Effect.Effect<AttemptEnd> => {
   if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
   // An interrupted run belongs to the next owner of its shard.
   if (Cause.hasInterrupts(exit.cause))
@@ -209,7 +224,11 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
                     changeRunningCount(1).pipe(
                       // A cancellation may have been sent to a runner that died.
                       Effect.andThen(takeCancellations(request.sessionId)),
-                      Effect.andThen(runAttempt(options, runs, request, Deferred.await(cancelled)))
+                      Effect.andThen(runAttempt(options, runs, request, Deferred.await(cancelled))),
+                      Effect.tap(({ status }) =>
+                        // A cancellation that was sent to the attempt ends the run that waits.
+                        status === "suspended" ? takeCancellations(request.sessionId) : Effect.void
+                      )
                     ),
                     changeRunningCount(-1)
                   )
@@ -228,6 +247,8 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
       )
       return {
         attempt,
+        hasAnswers: (sessionId) =>
+          Effect.catch(options.hasAnswers(sessionId), ({ message }) => Effect.as(Effect.logWarning(message), false)),
         running: () => running,
         has: (id) => attempts.has(id),
         close: Effect.andThen(
@@ -270,6 +291,39 @@ export const wakeTurn = Effect.fnUntraced(function* (id: string) {
   yield* (yield* Runs).announce
 })
 
+/** Completed when answers arrive for a run that was suspended in its start of this number. */
+const makeAnswered = (starts: number) => DurableDeferred.make(`answers after start ${starts}`)
+
+/** Wakes the workflow of a run that waits for answers. */
+export const wakeAnswered = Effect.fnUntraced(function* (id: string, starts: number) {
+  const engine = yield* WorkflowEngine
+  const answered = makeAnswered(starts)
+  yield* engine.deferredDone(answered, {
+    workflowName: RunWorkflow._tag,
+    executionId: yield* computeExecutionId(id),
+    deferredName: answered.name,
+    exit: Exit.void
+  })
+  yield* (yield* Runs).announce
+})
+
+/** Waits until the questions of a suspended run have answers, or the time is over at which it needs none. */
+const waitForAnswers = Effect.fnUntraced(function* ({ id, sessionId }: Request, { starts = 0, wakeAt }: Suspended) {
+  const { hasAnswers } = yield* Worker
+  const run = yield* (yield* Runs).find(id)
+  // The process that stored the answers may have died before it woke the run.
+  if (run?.state === "done" || (yield* hasAnswers(sessionId))) yield* wakeAnswered(id, starts)
+  const answered = DurableDeferred.await(makeAnswered(starts))
+  if (wakeAt === undefined) return yield* answered
+  const duration = Math.max(0, wakeAt - (yield* Clock.currentTimeMillis))
+  yield* DurableDeferred.raceAll({
+    name: `answers or time ${starts}`,
+    success: Schema.Void,
+    error: Schema.Never,
+    effects: [answered, DurableClock.sleep({ name: `time ${starts}`, duration, inMemoryThreshold: 0 })]
+  })
+})
+
 /**
  * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn
  * that was submitted meanwhile either sees the end or is found.
@@ -286,14 +340,19 @@ export const layer = RunWorkflow.toLayer(
   Effect.fnUntraced(function* (request) {
     const { attempt } = yield* Worker
     const attempts = Effect.gen(function* () {
+      let failures = 0
       for (let number = 0; ; number++) {
-        const outcome: Outcome = yield* Activity.make({
+        const outcome: AttemptEnd = yield* Activity.make({
           name: `attempt ${number}`,
-          success: OutcomeSchema,
+          success: AttemptEnd,
           execute: attempt(request)
         })
-        if (outcome.status !== "failed" || outcome.isPassing !== true || number >= request.retries) return outcome
-        yield* DurableClock.sleep({ name: `wait ${number}`, duration: computeWait(number) })
+        if (outcome.status === "suspended") {
+          yield* waitForAnswers(request, outcome)
+          continue
+        }
+        if (outcome.status !== "failed" || outcome.isPassing !== true || failures >= request.retries) return outcome
+        yield* DurableClock.sleep({ name: `wait ${number}`, duration: computeWait(failures++) })
       }
     })
     // A run that is already over retains its outcome.

@@ -61,6 +61,17 @@ export const Outcome = Schema.Struct({
 /** One {@link Outcome}. */
 export type Outcome = typeof Outcome.Type
 
+/** End of an attempt whose run waits for answers to questions of its session. */
+export const Suspended = Schema.Struct({
+  status: Schema.Literal("suspended"),
+  /** Time at which the run continues without an answer, in epoch milliseconds. */
+  wakeAt: Schema.optionalKey(Schema.Finite),
+  /** Number of starts of the run, which the next answers refer to. */
+  starts: Schema.optionalKey(Schema.Int)
+})
+/** One {@link Suspended}. */
+export type Suspended = typeof Suspended.Type
+
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 
 /** Number of runs in a batch, by state. */
@@ -92,6 +103,8 @@ export interface StoredRun {
   readonly endedAt: number | undefined
   /** Id of the run that does its work again, if it failed and was started again. */
   readonly retriedAs: string | undefined
+  /** Number of times that the run was started. */
+  readonly starts: number
 }
 
 /** A run that has just been started. */
@@ -255,8 +268,9 @@ const makeFind =
           readonly startedAt: number | null
           readonly endedAt: number | null
           readonly retriedAs: string | null
+          readonly starts: number
         }>`
-          SELECT batch, session_id AS "sessionId", state, outcome, retried_as AS "retriedAs",
+          SELECT batch, session_id AS "sessionId", state, outcome, starts, retried_as AS "retriedAs",
             started_at AS "startedAt", ended_at AS "endedAt"
           FROM runs WHERE id = ${id}`
       ),
