@@ -133,8 +133,8 @@ export interface RunOptions {
    */
   readonly history?: ReadonlyArray<Prompt.Message> | undefined
   /**
-   * Tenant for which the run works. Its limits bound the run, its children and its side tasks; see `Tenants`. A run with
-   * a tenant fails if the runtime has no `Tenants`.
+   * Tenant for which the run works. Its limits bound the run, its children and its side tasks; see `Tenants`. A run
+   * with a tenant fails if the runtime has no `Tenants`.
    */
   readonly tenant?: string | undefined
   /** Exact system prompt of a new session. */

@@ -50,7 +50,7 @@ export const CurrentTenant = Context.Reference<string | undefined>("hermes-effec
 const makeMissingError = (tenant: string): ConfigError =>
   new ConfigError({
     path: "tenant",
-    message: `the run is for tenant ${formatTenant(tenant)}, and the runtime has no tenants: add \`tenants\` to its options`
+    message: `the run is for tenant ${formatTenant(tenant)}, and the runtime has no tenants: add its option \`tenants\``
   })
 
 type Bounded<A, E, R> = Effect.Effect<A, E | TenantRefused | SessionStoreError | ConfigError, R>

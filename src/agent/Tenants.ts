@@ -257,11 +257,11 @@ const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, writer: Ledg
         const room = findRunRoom(tenant.perRun ?? {}, run, prompt, outputNanos)
         if (room.output < least) return yield* makeSpentError(tenant.id, { kind: room.kind, period: "run" })
         const asked = Math.min(wanted, room.output)
-        const holdOf = (output: number): Amounts => ({
+        const computeHold = (output: number): Amounts => ({
           tokens: prompt.tokens + output,
           nanos: prompt.nanos + Math.ceil(output * outputNanos)
         })
-        const first = holdOf(asked)
+        const first = computeHold(asked)
         run.reserved = add(run.reserved, first)
         const id = yield* Ids.makeHex(placeIdLength)
         yield* writer.hold(id)

@@ -52,6 +52,7 @@ import {
   makeAgentLayer,
   makeDefaultStore,
   makePluginLayer as loadPlugins,
+  makeResultsLayer,
   type Services,
   withBackground,
   withoutPlugins
@@ -72,8 +73,6 @@ import * as RunRecord from "../store/RunRecord.ts"
 import type { SessionSearch } from "../store/SessionSearch.ts"
 import * as SessionStore from "../store/SessionStore.ts"
 import * as Approvals from "../tools/Approvals.ts"
-import * as ChangeRecording from "../tools/ChangeRecording.ts"
-import * as ResultText from "../tools/ResultText.ts"
 import * as FileState from "../tools/builtin/file/FileState.ts"
 import * as PathRoots from "../tools/builtin/file/PathRoots.ts"
 import * as ProcessEvents from "../tools/builtin/terminal/ProcessEvents.ts"
@@ -378,10 +377,7 @@ export const make = <
         store,
         // An environment variable that cannot be read is a defect of the host.
         places: Layer.orDie(PathRoots.layerConfig),
-        results:
-          changes === undefined
-            ? ResultText.layerTemporary
-            : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes)),
+        results: makeResultsLayer(changes),
         environment
       }).pipe(Layer.provideMerge(tenants ?? Layer.empty))
     )

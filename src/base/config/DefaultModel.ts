@@ -1,7 +1,7 @@
 /**
  * Chooses a model by the keys in the environment if the settings choose none: the default model of the first provider
- * with a key. A provider without a default model is never chosen, which excludes keys that usually serve another purpose
- * (`GITHUB_TOKEN`). Anything that the settings say about the route of the main model prevents the choice.
+ * with a key. A provider without a default model is never chosen, which excludes keys that usually serve another
+ * purpose (`GITHUB_TOKEN`). Anything that the settings say about the route of the main model prevents the choice.
  */
 import type { Variables } from "../platform/ProcessVariables.ts"
 import * as KnownProviders from "./KnownProviders.ts"

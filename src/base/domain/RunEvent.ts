@@ -195,8 +195,8 @@ export const Notice = Schema.TaggedStruct("Notice", {
   message: Schema.String
 })
 /**
- * A tool call waits for an answer, and the run is about to end with the exit `suspended`. The call has no `ToolFinished`
- * until the session is resumed.
+ * A tool call waits for an answer, and the run is about to end with the exit `suspended`. The call has no
+ * `ToolFinished` until the session is resumed.
  */
 export const QuestionAsked = Schema.TaggedStruct("QuestionAsked", { question: Question })
 /** Last event of every run that ends with a `RunResult`. A run that fails ends its stream with the error instead. */

@@ -69,7 +69,7 @@ export const toNanos = (dollars: number): number => Math.ceil(dollars * nanosPer
 export const add = (a: Amounts, b: Amounts): Amounts => ({ tokens: a.tokens + b.tokens, nanos: a.nanos + b.nanos })
 
 /** Returns the UTC day of a time in milliseconds, such as `2026-11-29`. */
-export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
+export const formatDay = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
 /** Returns the start of the next day or month after a time, in milliseconds. */
 export const findNextStart = (period: "day" | "month", at: number): number => {

@@ -10,9 +10,10 @@
  * run it. The usage covers the whole run; the finish reason is `stop` for a completed run, `length` for a run that was
  * ended by a limit. `providerMetadata.hermes` contains the session, the exit and the cost.
  *
- * A run that is suspended (`questions: { unanswered: "suspend" }`) ends with the finish reason `tool-calls` and with the
- * AI SDK's parts for approvals, which `useChat` shows and answers. A call whose prompt ends in those answers continues
- * the run; see `AiSdkApprovals`. Other questions are in `providerMetadata.hermes.questions`, for `hermes.resume`.
+ * A run that is suspended (`questions: { unanswered: "suspend" }`) ends with the finish reason `tool-calls` and with
+ * the AI SDK's parts for approvals, which `useChat` shows and answers. A call whose prompt ends in those answers
+ * continues the run; see `AiSdkApprovals`. Other questions are in `providerMetadata.hermes.questions`, for
+ * `hermes.resume`.
  *
  * The conversation in the prompt starts a new session. With `providerOptions: { hermes: { sessionId } }` the run
  * continues that session, or starts it with the conversation. If the two differ, or if an answer is regenerated, the

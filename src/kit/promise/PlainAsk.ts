@@ -24,8 +24,8 @@ import { fromCause } from "./HermesError.ts"
 import { type PlainOutput, toAnswerReader, type ValueOf } from "./PlainOutput.ts"
 
 /**
- * Questions of a call. A question that expires, an answer that the schema refuses, and a call that cannot ask reject with
- * a `HermesError` whose tag is `QuestionUnanswered`. A promise never settles once the run is suspended.
+ * Questions of a call. A question that expires, an answer that the schema refuses, and a call that cannot ask reject
+ * with a `HermesError` whose tag is `QuestionUnanswered`. A promise never settles once the run is suspended.
  */
 export interface ToolAsk {
   /** Asks for an approval. A question that expires, and a call that cannot ask, are denials. */

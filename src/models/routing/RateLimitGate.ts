@@ -6,8 +6,8 @@
  *
  * If a provider's answers report the remaining limits, these are used; otherwise the rate is learned from refusals and
  * answers (`RequestPacing`). Calls wait in order of arrival; a refused call returns to its previous position. Calls of
- * several tenants take turns, so that many calls of one do not delay a few calls of another. If no calls are waiting for
- * a key, the queue adds no delay.
+ * several tenants take turns, so that many calls of one do not delay a few calls of another. If no calls are waiting
+ * for a key, the queue adds no delay.
  *
  * Source: `hermes-llm.md` §17 (17.2 and 17.5), `ARCHITECTURE.md` §7 (rate limits under parallel load).
  */

@@ -36,6 +36,8 @@ import * as FileState from "../../tools/builtin/file/FileState.ts"
 import type * as FileUndo from "../../tools/FileUndo.ts"
 import type * as ToolRegistry from "../../tools/ToolRegistry.ts"
 import * as SideTasks from "./SideTasks.ts"
+import * as ChangeRecording from "../../tools/ChangeRecording.ts"
+import * as ResultText from "../../tools/ResultText.ts"
 
 /** Layer of the service that decides which dangerous calls may run. */
 export type ApprovalsLayer = Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge>
@@ -190,3 +192,9 @@ const retainedSessions = 100
 
 /** Creates the default store of a runtime: in memory, with the sessions that have a name and the newest others. */
 export const makeDefaultStore = () => SessionStore.layerMemoryWith({ unnamed: retainedSessions })
+
+/** Creates the layer that stores long results, and changes of files if the application records them. */
+export const makeResultsLayer = (changes: ChangeRecording.Options | undefined) =>
+  changes === undefined
+    ? ResultText.layerTemporary
+    : Layer.merge(ResultText.layerTemporary, ChangeRecording.layer(changes))

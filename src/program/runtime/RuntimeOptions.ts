@@ -80,7 +80,7 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
    * of `Approvals.layerSmart` is a side task of the runtime, unless the application provides a judge.
    */
   readonly approvals?: ApprovalsLayer | undefined
-  /** Tenants whose limits bound runs with a `tenant`. Default: there are none, and such a run fails. */
+  /** Tenants whose limits bound runs with a `tenant`. By default such a run fails. */
   readonly tenants?: Layer.Layer<Tenants> | undefined
   /**
    * Hosts that tools reach without an approval: `example.com`, `*.example.com`, `localhost:8080`. All other hosts need

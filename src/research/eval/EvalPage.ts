@@ -63,24 +63,18 @@ const listOutcomes = (outcomes: Outcome.Summary): ReadonlyArray<readonly [name: 
   ]
 }
 
+/** Formats a rate with its interval, if it has one. */
+const formatRate = ({ interval, value }: Report["passRate"]): string =>
+  formatPercent(value) +
+  (interval === undefined ? "" : ` (95 %: ${formatInterval(interval)}, ${getMethodName(interval)})`)
+
 /** Lists facts about a configuration, each with its name and value. */
 export const listFacts = (report: Report): ReadonlyArray<readonly [name: string, value: string]> => [
   ["model", report.models.join(", ")],
   ["rows", report.attempts === report.items ? String(report.items) : `${report.items}, ${report.attempts} attempts`],
-  [
-    "passed",
-    `${formatPercent(report.passRate.value)}${report.passRate.interval === undefined ? "" : ` (95 %: ${formatInterval(report.passRate.interval)}, ${getMethodName(report.passRate.interval)})`}`
-  ],
+  ["passed", formatRate(report.passRate)],
   // pass@1 is omitted because it equals the pass rate.
-  ...report.passAtK
-    .filter(({ k }) => k > 1)
-    .map(
-      ({ interval, k, value }) =>
-        [
-          `pass@${k}`,
-          `${formatPercent(value)}${interval === undefined ? "" : ` (95 %: ${formatInterval(interval)}, ${getMethodName(interval)})`}`
-        ] as const
-    ),
+  ...report.passAtK.filter(({ k }) => k > 1).map((rate) => [`pass@${rate.k}`, formatRate(rate)] as const),
   ...(report.scorers.length < 2 && report.scorers.every(({ meanScore, passRate }) => meanScore === passRate)
     ? []
     : report.scorers.map(
@@ -102,7 +96,8 @@ export const listFacts = (report: Report): ReadonlyArray<readonly [name: string,
   ["tokens", `${formatCount(report.inputTokens)} read, ${formatCount(report.outputTokens)} written`],
   [
     "cost",
-    `${formatCost(report.costUsd)}${report.judgeCostUsd === undefined ? "" : `, judges ${formatCost(report.judgeCostUsd)}`}`
+    formatCost(report.costUsd) +
+      (report.judgeCostUsd === undefined ? "" : `, judges ${formatCost(report.judgeCostUsd)}`)
   ],
   ...(report.latency === undefined
     ? []
@@ -157,7 +152,11 @@ const renderRow = (cells: ReadonlyArray<string>, tag: "td" | "th" = "td"): strin
 const renderNumbers = (reports: ReadonlyArray<Report>): string => {
   const facts = reports.map((report) => new Map(listFacts(report)))
   const names = Array.from(new Set(facts.flatMap((one) => Array.from(one.keys()))))
-  return `<table>${renderRow(["", ...reports.map(({ name }) => escapeHtml(name))], "th")}${names.map((name) => renderRow([escapeHtml(name), ...facts.map((one) => escapeHtml(one.get(name) ?? ""))])).join("")}</table>`
+  const head = renderRow(["", ...reports.map(({ name }) => escapeHtml(name))], "th")
+  const rows = names.map((name) =>
+    renderRow([escapeHtml(name), ...facts.map((one) => escapeHtml(one.get(name) ?? ""))])
+  )
+  return `<table>${head}${rows.join("")}</table>`
 }
 
 /** Maximum number of characters of a prompt and of an expected answer that are visible without opening an attempt. */

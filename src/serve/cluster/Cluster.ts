@@ -91,8 +91,8 @@ export interface Service {
   /** Continues a run that waits for answers, with the answers that its session has. */
   readonly resume: (id: string) => Effect.Effect<void, ClusterError>
   /**
-   * Starts a failed run again under a new id, which is returned. The new run continues in the session of the failed one,
-   * and the messages of it that are stored are not repeated. Each run is started again once.
+   * Starts a failed run again under a new id, which is returned. The new run continues in the session of the failed
+   * one, and the messages of it that are stored are not repeated. Each run is started again once.
    */
   readonly retry: (id: string) => Effect.Effect<string, ClusterError>
   /** Returns the run with this id, if it is stored. */

@@ -10,7 +10,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
 import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as PostgresClient from "../../base/platform/PostgresClient.ts"
@@ -204,3 +206,24 @@ export const layer = (
       return Context.make(ClusterDatabase, service).pipe(Context.add(SqlClient.SqlClient, sql))
     })
   )
+
+/** Schedule for listening again after the connection of the listener broke. */
+const listenAgain = Schedule.spaced("1 second")
+
+/** Runs `then` whenever a channel is notified, and after each time that the connection was lost. */
+export const listenOn = (
+  sql: PostgresClient.Client,
+  channel: string,
+  then: Effect.Effect<void>
+): Effect.Effect<never> => {
+  const listened = Effect.scoped(
+    Effect.flatMap(sql.listen(channel), (news) =>
+      // All notifications that arrived meanwhile are handled together.
+      Effect.forever(Effect.andThen(Queue.takeAll(news), then))
+    )
+  ).pipe(Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)))
+  return listened.pipe(
+    Effect.andThen(Effect.schedule(Effect.andThen(then, listened), listenAgain)),
+    Effect.andThen(Effect.never)
+  )
+}

@@ -16,7 +16,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
 import type { ClusterError } from "./Cluster.ts"
-import { listenOn, type RunsPlace, runSqlite } from "./Runs.ts"
+import { listenOn } from "./ClusterDatabase.ts"
+import { type RunsPlace, runSqlite } from "./Runs.ts"
 
 /** Kinds of messages. */
 export type Kind = "answer" | "cancel" | "steer"

@@ -12,18 +12,16 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Layer from "effect/Layer"
-import * as Queue from "effect/Queue"
-import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import * as Json from "../../base/domain/Json.ts"
-import type * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as SqlFailure from "../../base/platform/SqlFailure.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
 import {
   ClusterDatabase,
+  listenOn,
   openRunsIndex,
   openTurnsIndex,
   buildInboxTable,
@@ -371,27 +369,6 @@ const make = (place: RunsPlace): Service => ({
 })
 
 const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
-
-/** Schedule for listening again after the connection of the listener broke. */
-const listenAgain = Schedule.spaced("1 second")
-
-/** Runs `then` whenever a channel is notified, and after each time that the connection was lost. */
-export const listenOn = (
-  sql: PostgresClient.Client,
-  channel: string,
-  then: Effect.Effect<void>
-): Effect.Effect<never> => {
-  const listened = Effect.scoped(
-    Effect.flatMap(sql.listen(channel), (news) =>
-      // All notifications that arrived meanwhile are handled together.
-      Effect.forever(Effect.andThen(Queue.takeAll(news), then))
-    )
-  ).pipe(Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)))
-  return listened.pipe(
-    Effect.andThen(Effect.schedule(Effect.andThen(then, listened), listenAgain)),
-    Effect.andThen(Effect.never)
-  )
-}
 
 /** Stores the runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(

@@ -368,7 +368,7 @@ export const make = Effect.fnUntraced(function* (
   const admission: TurnAdmission = { held: 0, isPaused: false }
   if (isSteerable) yield* MessageQueue.registerSteering(hooks, owner, queue, delivery)
   const tenants = Option.getOrUndefined(yield* Effect.serviceOption(Tenancy.Tenants))
-  const bound: SessionTitles.TitleContext["bound"] = (effect) =>
+  const boundTitle: SessionTitles.TitleContext["bound"] = (effect) =>
     Tenancy.boundOperation(tenants, options.input?.tenant, effect)
   const context: TurnContext = {
     owner,
@@ -382,7 +382,11 @@ export const make = Effect.fnUntraced(function* (
     titleSession: (turn, result) =>
       auxiliary === undefined
         ? Effect.void
-        : SessionTitles.titleInBackground({ auxiliary, bound, store, owner, scope }, turn.message.prompt, result),
+        : SessionTitles.titleInBackground(
+            { auxiliary, bound: boundTitle, store, owner, scope },
+            turn.message.prompt,
+            result
+          ),
     runTurn: yield* TurnRun.make(owner, questions, options, delivery),
     scope,
     isAttended,

@@ -1,6 +1,6 @@
 /**
- * Questions of suspended runs, and of tools that ask during a run, as questions of a live session. The clients show them
- * like the other questions of a turn. Their answers are checked by the schema of the question.
+ * Questions of suspended runs, and of tools that ask during a run, as questions of a live session. The clients show
+ * them like the other questions of a turn. Their answers are checked by the schema of the question.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -168,3 +168,6 @@ export const toResponse = (error: ApiError): HttpServerResponse.HttpServerRespon
       ...(error.status === 503 ? { "retry-after": "1" } : {})
     }
   })
+
+/** Converts an error of the store to an error for the client. */
+export const toStoreError = (error: { readonly message: string }): ApiError => make(500, "store_failed", error.message)

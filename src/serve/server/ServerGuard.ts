@@ -5,10 +5,10 @@
  *
  * A server requires one of its keys (`Authorization: Bearer …` or `x-api-key`), even on a loopback address, because
  * other users and programs on the machine can reach that address. Only an open server has no key. An application may
- * choose this on a loopback address. `Host` must be a loopback name or one of the allowed names. If the server does not listen on a
- * loopback address, `Host` may also be an IP address. `Origin`, which browsers send, must be absent or allowed in the
- * same way. A page from another site can therefore neither read responses nor reach the server through a domain name
- * that resolves to its address.
+ * choose this on a loopback address. `Host` must be a loopback name or one of the allowed names. If the server does not
+ * listen on a loopback address, `Host` may also be an IP address. `Origin`, which browsers send, must be absent or
+ * allowed in the same way. A page from another site can therefore neither read responses nor reach the server through a
+ * domain name that resolves to its address.
  *
  * Source: `ARCHITECTURE.md` §3, `hermes-product.md` §5.5.
  */

@@ -2,7 +2,7 @@
  * Arithmetic of the ledger: sums of the current day and month, and the decision about a reservation. The stores in
  * memory and in SQLite use it directly; the function in `PostgresTenantLedger` does the same in SQL.
  */
-import { type Amounts, add, dayOf, findNextStart, nothing } from "../../base/domain/Tenant.ts"
+import { type Amounts, add, formatDay, findNextStart, nothing } from "../../base/domain/Tenant.ts"
 import type { Decision, ReserveRequest, Spent } from "./TenantLedgerPort.ts"
 
 /** Sums of a tenant in its current day and month. */
@@ -16,17 +16,23 @@ export interface Sums {
 }
 
 /** Sums of a tenant without usage. */
-export const makeSums = (at: number): Sums => ({ day: dayOf(at), today: nothing, month: nothing, minute: 0, calls: 0 })
+export const makeSums = (at: number): Sums => ({
+  day: formatDay(at),
+  today: nothing,
+  month: nothing,
+  minute: 0,
+  calls: 0
+})
 
-const monthOf = (day: string): string => day.slice(0, 7)
+const readMonth = (day: string): string => day.slice(0, 7)
 
 /** Begins a new day, month or minute if one has passed. An earlier time leaves the sums unchanged. */
 export const advance = (sums: Sums, at: number): Sums => {
-  const day = dayOf(at)
+  const day = formatDay(at)
   const minute = Math.floor(at / 60_000)
   const timed = minute > sums.minute ? { ...sums, minute, calls: 0 } : sums
   if (day <= sums.day) return timed
-  return { ...timed, day, today: nothing, month: monthOf(day) === monthOf(sums.day) ? timed.month : nothing }
+  return { ...timed, day, today: nothing, month: readMonth(day) === readMonth(sums.day) ? timed.month : nothing }
 }
 
 /** Adds amounts to both periods. */

@@ -145,6 +145,22 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "cluster runner": [{ args: "cluster runner", line: noCluster }],
   "cluster status": [{ args: "cluster status", line: noCluster }],
   "cluster drain": [{ args: "cluster drain", line: noCluster }],
+  "cluster answer": [
+    { args: "cluster answer", line: "<run> is missing: run `hermes cluster answer --help`" },
+    { args: "cluster answer x", line: noCluster }
+  ],
+  "sessions answer": [
+    { args: "sessions answer", line: "<session> is missing: run `hermes sessions answer --help`" },
+    { args: "sessions answer s", line: "<question> is missing: run `hermes sessions answer --help`" },
+    { args: "sessions answer nope q yes", line: 'no session "nope": list them with `hermes sessions list`' }
+  ],
+  "tenants usage": [
+    { args: "tenants usage --from nope", line: /^--from is a day such as \d{4}-\d\d-\d\d, not "nope"$/ }
+  ],
+  "tenants remove": [
+    { args: "tenants remove", line: "<tenant> is missing: run `hermes tenants remove --help`" },
+    { args: "tenants remove nope", line: 'no tenant "nope": list them with `hermes tenants list`' }
+  ],
   "cluster cancel": [
     { args: "cluster cancel", line: "<run> is missing: run `hermes cluster cancel --help`" },
     { args: "cluster cancel x", line: noCluster }
@@ -321,6 +337,9 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 
 /** Commands that take no name and no path. */
 const withoutNames = [
+  "sessions waiting",
+  "tenants",
+  "tenants list",
   "acp",
   "model",
   "model list",

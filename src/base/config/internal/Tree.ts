@@ -9,9 +9,8 @@
  * or written as JSON; mappings are JSON. Text that cannot be converted remains a string, which the Schema rejects.
  *
  * References are expanded in parsed values, so that a variable cannot change the structure of the file. A string that
- * consists of one reference is converted to the expected type, like an environment variable. `$${` is a literal `${`, and
- * `${NAME:-text}` is `text` if the variable is not set or empty.
- * References in shell commands are not expanded.
+ * consists of one reference is converted to the expected type, like an environment variable. `$${` is a literal `${`,
+ * and `${NAME:-text}` is `text` if the variable is not set or empty. References in shell commands are not expanded.
  */
 import * as Option from "effect/Option"
 import * as SchemaAST from "effect/SchemaAST"

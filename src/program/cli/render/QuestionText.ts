@@ -8,7 +8,7 @@ import * as Width from "./Width.ts"
 const askedColumns = 70
 
 /** Describes a question in one line: the title, and the command or text below it. */
-export const describeAsked = ({ kind, prompt, title }: Pick<Question.Question, "kind" | "prompt" | "title">): string =>
+const describeAsked = ({ kind, prompt, title }: Pick<Question.Question, "kind" | "prompt" | "title">): string =>
   Width.cut(SafeText.toLine(`${kind}: ${title}${prompt === undefined ? "" : ` — ${prompt}`}`), askedColumns)
 
 /** Formats a span of time in its largest unit: `5 min`. */

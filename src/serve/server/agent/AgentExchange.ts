@@ -30,7 +30,7 @@ import * as ApiError from "../ApiError.ts"
 import * as AnswerPieces from "./AnswerPieces.ts"
 import * as ClientTools from "./ClientTools.ts"
 import { type RequestedForm, requireForm, type ServedTurn } from "./RequestedForm.ts"
-import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
+import type { ExchangeSession } from "./ServedSessions.ts"
 import { isQuestionSeenBy } from "./SessionOptions.ts"
 
 /** A request to the agent. */
@@ -198,7 +198,7 @@ const continueTurn = Effect.fnUntraced(function* (exchange: OpenExchange): Effec
   const { request, session } = exchange
   const { calls, live, turn } = session
   yield* requireForm(request.form, turn)
-  const begin = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? turn.position
+  const begin = (yield* Effect.mapError(live.known, ApiError.toStoreError))?.messageCount ?? turn.position
   session.turn = { ...turn, begin, continuations: turn.continuations + 1 }
   if (request.prompt !== undefined) {
     // Sent first, because a message is delivered with the next result.
@@ -219,7 +219,7 @@ const sendRequest = Effect.fnUntraced(function* (
   yield* calls.abandon
   yield* offerTools(session, request, options.tools)
   yield* live.setRoute(options.route)
-  const position = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? 0
+  const position = (yield* Effect.mapError(live.known, ApiError.toStoreError))?.messageCount ?? 0
   session.turn = { position, begin: position, continuations: 0, format: request.form?.format }
   yield* Effect.uninterruptible(
     Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => {
@@ -243,7 +243,7 @@ const endAnswer = Effect.fnUntraced(function* (
   const { options, request, session } = exchange
   const rest = [...answer.end(), ...answer.append(renderQuestions(questions))]
   const waiting = finish === "tool_calls" ? session.calls.waiting() : []
-  const left = yield* Effect.mapError(session.live.known, toStoreError)
+  const left = yield* Effect.mapError(session.live.known, ApiError.toStoreError)
   // Only a client that does not name its session sends the whole conversation.
   if (waiting.length === 0 && request.session === undefined && request.isStored && left !== undefined)
     options.remember(answer.said(), left)

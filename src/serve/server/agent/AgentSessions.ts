@@ -70,8 +70,6 @@ export class AgentSessions extends Context.Service<AgentSessions, Service>()("he
 type Needs = ServedSessions.Needs | ModelRouter | ToolRegistry
 type ExchangeSession = ServedSessions.ExchangeSession
 
-const { toStoreError } = ServedSessions
-
 /** Returns true if the request may use a new session when its session is busy. */
 const canFork = ({ position, results, session }: AgentExchange.Request): boolean =>
   results.size === 0 && (session === undefined || position !== undefined)
@@ -106,7 +104,7 @@ const createSession = Effect.fnUntraced(function* (
     const made = yield* store.create({ id, source: served.source, provider, model, systemPrompt, cwd })
     if (history.length > 0) yield* store.append(id, history)
     return made
-  }).pipe(Effect.mapError(toStoreError))
+  }).pipe(Effect.mapError(ApiError.toStoreError))
 })
 
 /** Starts a session with messages stored by the client. */
@@ -136,7 +134,7 @@ const forkSession = Effect.fnUntraced(function* (
     })
     return id
   })
-  return yield* served.begin(yield* Effect.mapError(forked, toStoreError))
+  return yield* served.begin(yield* Effect.mapError(forked, ApiError.toStoreError))
 })
 
 /** Continues after the turn that produced a response. */
@@ -148,11 +146,11 @@ const continueAfterTurn = Effect.fnUntraced(function* (
   const { served, store } = context
   const newest = yield* served.stored(id)
   const named = yield* Effect.map(
-    Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
+    Effect.mapError(store.get(Ids.SessionId.make(id)), ApiError.toStoreError),
     Option.getOrElse(() => newest)
   )
   // If the session was compacted after the response, the conversation continues from the summary.
-  const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
+  const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), ApiError.toStoreError) : []
   if (StoredConversations.findTurnEnd(history, position) < history.length)
     return yield* forkSession(context, named, position)
   const found = yield* served.find(newest.id)

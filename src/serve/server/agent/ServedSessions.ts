@@ -137,11 +137,7 @@ export interface ServedSessions {
 export type Needs = Agent | BackgroundWork | Hooks | RunRecord | SessionStore
 
 /** Default number of unused sessions that stay open. */
-export const mostUnused = 64
-
-/** Converts an error of the store to an error for the client. */
-export const toStoreError = (error: { readonly message: string }): ApiError.ApiError =>
-  ApiError.make(500, "store_failed", error.message)
+const mostUnused = 64
 
 /** Totals over all sessions. */
 interface SessionSums {
@@ -351,7 +347,7 @@ const findStored = Effect.fnUntraced(function* (
   id: string
 ): Effect.fn.Return<Session, ApiError.ApiError> {
   const found = Option.getOrUndefined(
-    yield* Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), toStoreError)
+    yield* Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), ApiError.toStoreError)
   )
   const isSeen =
     found !== undefined &&
@@ -367,7 +363,7 @@ const removeStored = Effect.fnUntraced(function* (pool: SessionPool, id: string)
   const open = yield* findOpenPart(pool, newest)
   if (open !== undefined) yield* pool.sessions.close(open.id)
   yield* Effect.mapError((yield* Agent).deleteSession(newest), (error) =>
-    error._tag === "SessionBusy" ? ApiError.make(409, "session_busy", error.message) : toStoreError(error)
+    error._tag === "SessionBusy" ? ApiError.make(409, "session_busy", error.message) : ApiError.toStoreError(error)
   )
 })
 

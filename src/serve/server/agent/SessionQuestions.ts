@@ -18,7 +18,7 @@ import { makeEventStream, makeJsonResponse } from "../ServedRoutes.ts"
 import { type NewAnswers, questionsHeader, type QuestionSettings } from "./AgentApi.ts"
 import { AgentSessions } from "./AgentSessions.ts"
 import type { NumberedEvent } from "./EventFeed.ts"
-import { type ServedSession, toStoreError } from "./ServedSessions.ts"
+import type { ServedSession } from "./ServedSessions.ts"
 import { isQuestionSeenBy } from "./SessionOptions.ts"
 
 /** Reads the header that sets the treatment of questions without an answer. */
@@ -81,7 +81,7 @@ const listSeen = Effect.fnUntraced(function* (
   const store = yield* SessionStore
   const all = yield* Effect.mapError(
     store.listQuestions({ sessionId, states, limit: Number.MAX_SAFE_INTEGER }),
-    toStoreError
+    ApiError.toStoreError
   )
   return all.filter(({ question }) => isQuestionSeenBy(client, question))
 })
@@ -124,7 +124,7 @@ const storeAnswers = Effect.fnUntraced(function* (
   yield* Effect.catchTags(Resumption.takeAnswers(yield* SessionStore, sessionId, { answers }), {
     InvalidInput: ({ message }) => Effect.fail(ApiError.make(409, "nothing_waits", message)),
     SessionNotFound: ({ message }) => Effect.fail(ApiError.make(404, "session_not_found", message)),
-    SessionStoreError: (error) => Effect.fail(toStoreError(error)),
+    SessionStoreError: (error) => Effect.fail(ApiError.toStoreError(error)),
     QuestionUnknown: (error) => Effect.fail(ApiError.fromQuestionError(error)),
     QuestionAnswered: (error) => Effect.fail(ApiError.fromQuestionError(error)),
     QuestionClosed: (error) => Effect.fail(ApiError.fromQuestionError(error)),
@@ -134,7 +134,7 @@ const storeAnswers = Effect.fnUntraced(function* (
 })
 
 /** Returns true for the event that ends the turn of a message. */
-const isEndOf =
+const isTurnEnd =
   (messageId: string) =>
   ({ data }: NumberedEvent): boolean => {
     if (!data.startsWith('{"type":"turn_ended"')) return false
@@ -159,5 +159,5 @@ export const answerQuestions = Effect.fnUntraced(function* (
       { status: sent._tag === "Started" ? "started" : "queued", message_id: sent.message.id },
       202
     )
-  return makeEventStream(renderEvents(Stream.takeUntil(feed.after(before), isEndOf(sent.message.id))))
+  return makeEventStream(renderEvents(Stream.takeUntil(feed.after(before), isTurnEnd(sent.message.id))))
 })

@@ -18,7 +18,7 @@ import type { Session, SessionStore } from "../../../store/SessionStore.ts"
 import * as ApiError from "../ApiError.ts"
 import type { Ending } from "./AnswerPieces.ts"
 import { readResponseId } from "./OpenAiAnswers.ts"
-import { type ServedSessions, toStoreError } from "./ServedSessions.ts"
+import type { ServedSessions } from "./ServedSessions.ts"
 import * as StoredItems from "./StoredItems.ts"
 
 /** Returns the number of messages up to the end of the turn that begins at a position. */
@@ -93,10 +93,10 @@ const readPart = Effect.fnUntraced(function* (
 ): Effect.fn.Return<StoredMessages & { readonly newest: Session }, ApiError.ApiError> {
   const newest = yield* served.stored(id)
   const session = Option.getOrElse(
-    yield* Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError),
+    yield* Effect.mapError(store.get(Ids.SessionId.make(id)), ApiError.toStoreError),
     () => newest
   )
-  return { newest, session, messages: yield* Effect.mapError(store.messages(session.id), toStoreError) }
+  return { newest, session, messages: yield* Effect.mapError(store.messages(session.id), ApiError.toStoreError) }
 })
 
 const findResponse = Effect.fnUntraced(function* (
@@ -161,7 +161,10 @@ export const makeStoredConversations = ({
   const context: ConversationContext = { served, store, known }
   const readNewest: StoredConversations["read"] = (id) =>
     Effect.flatMap(served.stored(id), (session) =>
-      Effect.map(Effect.mapError(store.messages(session.id), toStoreError), (messages) => ({ session, messages }))
+      Effect.map(Effect.mapError(store.messages(session.id), ApiError.toStoreError), (messages) => ({
+        session,
+        messages
+      }))
     )
 
   return {
@@ -177,7 +180,9 @@ export const makeStoredConversations = ({
         })
       ).pipe(
         Effect.mapError((error) =>
-          error._tag === "SessionBusy" ? ApiError.make(409, "session_busy", error.message) : toStoreError(error)
+          error._tag === "SessionBusy"
+            ? ApiError.make(409, "session_busy", error.message)
+            : ApiError.toStoreError(error)
         )
       )
       return yield* readNewest(session.id)
