@@ -24,7 +24,7 @@ const all = sources().map((source) => ({ ...source, text: source.text.replaceAll
 const callsOf = (method: string) =>
   all.flatMap(({ path, text }) =>
     Array.from(
-      text.matchAll(new RegExp(String.raw`(?<![\w.])([a-z]\w*)\.${method}\(`, "g")),
+      text.matchAll(new RegExp(String.raw`(?<![\w.])([a-z]\w*)\s*\.${method}\(`, "g")),
       ([, receiver]) => `${path}: ${receiver}`
     )
   )
@@ -42,7 +42,7 @@ describe("calls of tools, in the sources", () => {
   })
 
   it("a bound tool is run by the execution of a call, and by what wraps one tool", () => {
-    const others = /agent|^hermes$|command|lifecycle|scope|^owner$|^stack$|^storage$|^shell$|^database$/
+    const others = /agent|^hermes$|command|lifecycle|scope|^owner$|^stack$|^storage$|^shell$|^database$|^this$/
     assert.deepStrictEqual(
       Array.from(new Set(callsOf("run").filter((call) => !others.test(call.split(": ")[1] ?? "")))).toSorted(),
       [
