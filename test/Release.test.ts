@@ -99,6 +99,9 @@ describe("the documentation of the package", () => {
       []
     )
     assert.include(files.get("docs/Agent.md"), "## run\n")
-    assert.include(files.get("docs/Toolset.md"), "interface Any {\n  readonly [TypeId]: typeof TypeId\n")
+    assert.include(
+      files.get("docs/Toolset.md"),
+      "interface Any<out T extends Tool.Any = Tool.Any> {\n  readonly [TypeId]: typeof TypeId\n"
+    )
   })
 })

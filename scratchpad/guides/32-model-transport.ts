@@ -1,4 +1,4 @@
-import { createHermes } from "hermes-effect/promise"
+import { createHermes } from "../../src/kit/entry/promise.ts"
 
 // A gateway that wants each request signed. Tests answer here without a network.
 const answer = { choices: [{ index: 0, message: { role: "assistant", content: "canned" }, finish_reason: "stop" }] }

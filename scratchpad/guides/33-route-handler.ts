@@ -5,8 +5,8 @@ import {
   toUIMessageStream,
   type UIMessage
 } from "ai"
-import { languageModel } from "hermes-effect/ai-sdk"
-import { createHermes } from "hermes-effect/promise"
+import { languageModel } from "../../src/kit/entry/ai-sdk.ts"
+import { createHermes } from "../../src/kit/entry/promise.ts"
 
 // app/api/chat/route.ts. The agent is made once for the process; each chat is a session.
 const model = languageModel(createHermes({ model: "offline" }))

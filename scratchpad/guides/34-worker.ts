@@ -1,4 +1,4 @@
-import { createHermes } from "hermes-effect/promise"
+import { createHermes } from "../../src/kit/entry/promise.ts"
 
 interface Env {
   readonly OPENAI_API_KEY?: string

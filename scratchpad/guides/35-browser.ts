@@ -1,4 +1,4 @@
-import { createHermes } from "hermes-effect/promise"
+import { createHermes } from "../../src/kit/entry/promise.ts"
 
 // The server of the application has the key, and knows its users by their cookie.
 const answer = { choices: [{ index: 0, message: { role: "assistant", content: "hello" }, finish_reason: "stop" }] }
