@@ -36,10 +36,10 @@ describe("hermes-effect/agent", () => {
     assert.strictEqual(inside("places"), "CommandEnvironment")
     assert.strictEqual(inside("base/platform"), "CurrentProcess Digest ModelTransport OpenOnce ProcessVariables")
     assert.strictEqual(inside("tools/prompt"), "Prefill SystemPrompt")
-    assert.strictEqual(inside("models/provider"), "FileData Provider")
+    assert.strictEqual(inside("models/provider"), "Provider")
     assert.strictEqual(
       inside("models/routing"),
-      "Adaptation AnswerProgress CallTokens CataloguePort CompactionPort ImageScaling ModelRouter StreamTimeout classification/Evidence"
+      "AnswerProgress CallTokens CataloguePort CompactionPort ModelRouter SpendingPort StreamTimeout"
     )
     assert.strictEqual(
       inside("tools/approval"),
@@ -106,7 +106,7 @@ describe("the package", () => {
         .filter((name) => !isOfNode(name))
         .map((name) => name.slice("effect/".length))
         .join(" "),
-      "Array Bytes Config Equal Glob Hash Logger Metric Order Pull RcRef SchemaAST SchemaGetter SchemaIssue process/ChildProcess"
+      "Array Bytes Config Equal Glob Hash JsonSchema Logger Metric Order Pull RcRef SchemaAST SchemaGetter SchemaIssue SchemaRepresentation process/ChildProcess"
     )
   })
 })

@@ -9,7 +9,7 @@ describe("a command line that can not be used", () => {
     [["--toolset", "x"], "unknown flag --toolset: did you mean --toolsets?"],
     [["--xyzzy"], "unknown flag --xyzzy: run `hermes --help` for a list"],
     [["-q", "hi", "chat"], "--query belongs after the command: hermes chat --query …"],
-    [["chat", "hello"], 'Unknown command "hello". To send it as a prompt: hermes -q "hello"'],
+    [["chat", "hello"], `Unknown command "hello". To send it as a prompt: hermes -q 'hello'`],
     [["chat", "--max-turns", "many"], '--max-turns "many" is invalid: expected a whole number'],
     [["chat", "--run-budget", "long"], '--run-budget "long" is invalid: expected a number of seconds'],
     [["chat", "--format", "xml"], '--format "xml" is invalid: expected "text" | "stream-json"'],
@@ -50,7 +50,7 @@ describe("a command line that can not be used", () => {
       assert.deepStrictEqual(yield* cli("xyzzy"), {
         code: 2,
         stdout: "",
-        stderr: 'Error: Unknown command "xyzzy". To send it as a prompt: hermes -q "xyzzy"\n'
+        stderr: `Error: Unknown command "xyzzy". To send it as a prompt: hermes -q 'xyzzy'\n`
       })
     })
   )

@@ -64,7 +64,7 @@ const makeFormatter = (colors: boolean, command: string | undefined): CliOutput.
   CliOutput.defaultFormatter({ colors, inheritedFlags: command === "chat" ? "full" : "summary", globalFlags: "none" })
 
 /** Flags that `hermes --help` describes. All flags are in the help of `chat`. */
-const usualFlags = ["query", "continue", "resume", "model", "provider", "mode", "quiet", "format"]
+const usualFlags = ["query", "continue", "resume", "model", "provider", "mode", "quiet"]
 
 /** Lines before the flags of `hermes --help`. */
 const usage = [
