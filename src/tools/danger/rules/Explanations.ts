@@ -24,7 +24,9 @@ import { interpreters, shells } from "../EmbeddedCommands.ts"
 const downloaders = parseNames("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp telnet iwr irm")
 
 const configurationChange = new RegExp(
-  String.raw`^(?:config|model|mcp|plugins|hooks|tools|cron|gateway|setup|login|logout|trust|permissions) \S|` +
+  String.raw`^(?:config|model|mcp|plugins|hooks|tools|tenants|cron|gateway|setup|login|logout|trust|permissions) \S|` +
+    // Answers to the agent's own questions.
+    String.raw`^(?:sessions|cluster) answer\b|` +
     "--yolo|--accept-hooks"
 )
 const credentialOutput = new RegExp(
