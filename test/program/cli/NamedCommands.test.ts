@@ -20,12 +20,17 @@ const helpOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>) {
   const before = known.get(name)
   if (before !== undefined) return before
   const { stdout } = yield* cli(...path, "--help")
-  const commands = stdout.split(/^(?=[A-Z ]+$)/m).find((part) => part.startsWith("SUBCOMMANDS")) ?? ""
+  const sections = stdout.split(/^(?=[A-Z ]+$)/m)
+  const commands = sections.filter((part) => /^(?:SUBCOMMANDS|EVERYDAY|FOR [A-Z]+)\n/.test(part)).join("\n")
+  // The help of the program names the usual flags, and that of a conversation all of them.
+  const flags = path.length === 0 ? stdout + (yield* cli("chat", "--help")).stdout : stdout
   const help = {
-    commands: new Set(
-      Array.from(commands.matchAll(/^ {2}([a-z][\w-]*)(?:, [\w-]+)* /gm), ([, command = ""]) => command)
-    ),
-    flags: new Set(Array.from(stdout.matchAll(/(?<=^ {2}.*)--?[a-z][\w-]*/gim), ([flag]) => dashed(flag)))
+    commands: new Set([
+      ...Array.from(commands.matchAll(/^ {2}([a-z][\w-]*)(?:, [\w-]+)* /gm), ([, command = ""]) => command),
+      // The commands of `lab` have their earlier forms, too.
+      ...(path.length === 0 ? ["batch", "eval", "swe", "rl"] : [])
+    ]),
+    flags: new Set(Array.from(flags.matchAll(/(?<=^ {2}.*)--?[a-z][\w-]*/gim), ([flag]) => dashed(flag)))
   }
   known.set(name, help)
   return help
