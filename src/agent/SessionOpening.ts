@@ -72,6 +72,21 @@ const describeEnd = (callId: string, hasBegun: boolean, { questions, steps }: Ru
     : Conversation.stoppedAtQuestionResult
 }
 
+/**
+ * Selects the questions and steps of calls. The model may use the ids of the other calls, which have a result now, for
+ * new calls, which must not find the earlier steps.
+ */
+const selectWaiting = (
+  { questions, steps }: RunSuspension.WaitingCalls,
+  calls: ReadonlyArray<Prompt.ToolCallPart>
+): RunSuspension.WaitingCalls => {
+  const ids = new Set(calls.map(({ id }) => id))
+  return {
+    questions: questions.filter(({ question: { callId } }) => callId !== undefined && ids.has(callId)),
+    steps: steps.filter(({ callId }) => ids.has(callId))
+  }
+}
+
 /** Resolves the calls that a run left open when its process died, each according to its known state. */
 const resolveOpenCalls = Effect.fnUntraced(function* (
   id: Ids.SessionId,
@@ -100,7 +115,7 @@ const resolveOpenCalls = Effect.fnUntraced(function* (
     ),
     closed: told.map(({ id, name }) => ({ id, name, ran: begun.has(id) })),
     unfinished,
-    waiting: isRun ? waiting : RunSuspension.nothingWaits
+    waiting: selectWaiting(waiting, unfinished)
   }
 })
 
