@@ -102,7 +102,7 @@ export interface Service<out E = never, R = never, Value = unknown, ValueJson = 
     ): Stream.Stream<EventOf<OptionalValue<A, Value>, OptionalValue<I, ValueJson>>, AgentError | E>
   }
   /**
-   * Continues a suspended session in a run of its own: stores the answers to its questions, each exactly once, and runs
+   * Continues a suspended session in a new run: stores the answers to its questions, each exactly once, and runs
    * the calls that waited. Fails before anything is stored if an answer is invalid, late or repeated. Nothing that ran
    * before runs again, and nothing that was answered is asked again.
    */

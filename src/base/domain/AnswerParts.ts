@@ -51,8 +51,8 @@ const data: ReadonlySet<string> = new Set(["const", "default", "enum", "examples
 const named: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs", "definitions"])
 
 const findWrongType = (value: unknown, at: string): string | undefined => {
-  const unknown = (Array.isArray(value) ? value : [value]).find((one) => !types.has(one))
-  return unknown === undefined ? undefined : `${at} is not a type of JSON Schema`
+  const unknownType = (Array.isArray(value) ? value : [value]).find((one) => !types.has(one))
+  return unknownType === undefined ? undefined : `${at} is not a type of JSON Schema`
 }
 
 const describeForeign = (value: unknown): string | undefined => {

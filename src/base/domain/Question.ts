@@ -95,7 +95,7 @@ export const ApprovalAnswer = Schema.Struct({
   choice: Schema.Literals(["once", "session", "always", "deny"]),
   /** Reason of a denial, for the model. */
   reason: Schema.optionalKey(Schema.String),
-  /** Parameters with which the call runs instead of its own. */
+  /** Parameters with which the call runs, in place of those that the model wrote. */
   params: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
 })
 /** Type of {@link ApprovalAnswer}. */

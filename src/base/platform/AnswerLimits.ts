@@ -23,6 +23,7 @@ export const makeSilenceError = (millis: number): Error =>
 export const makeTooLargeError = (bytes: number): Error =>
   new Error(`the answer is larger than ${bytes / 1024 / 1024} MiB`)
 
+/** Tests whether a status of HTTP is a success (2xx). */
 export const isSuccess = (status: number): boolean => status >= 200 && status <= 299
 
 /** Status codes of redirects. */

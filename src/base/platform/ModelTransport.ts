@@ -1,6 +1,6 @@
 /**
  * The HTTP requests of model calls. In Node they are sent by `HttpTransport`, elsewhere by the global `fetch`. An
- * application replaces the transport by a `fetch` of its own or by Effect's `HttpClient`: for a gateway with its own
+ * application replaces the transport by another `fetch` or by Effect's `HttpClient`: for a gateway with its own
  * TLS, to sign requests, or to intercept them in tests.
  *
  * **Details**

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * The id of a request names the session and the question, so that a call without a session of its own finds both. A
+ * The id of a request names the session and the question, so that a call that names no session finds both. A
  * call that names a session continues only runs of that session and of its copies. Answers that were given in an
  * earlier call are repeated by the messages of the AI SDK, and are left out.
  *

@@ -163,7 +163,7 @@ export type RunArgument<Schema extends PlainOutput, Context> =
   | (unknown extends Context ? string : never)
   | (HermesInput<Schema> & ContextOption<Context>)
 
-/** Input of a run with a schema of its own. */
+/** Input of a run that names its output schema. */
 export type OutputArgument<Schema extends PlainOutput, Context> = HermesInput<Schema> &
   ContextOption<Context> & { readonly output: Schema }
 

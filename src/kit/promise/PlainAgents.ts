@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A sub-agent works in a conversation of its own. Without `tools` it has the tools of the runtime; a list names some of
+ * A sub-agent works in a separate conversation. Without `tools` it has the tools of the runtime; a list names some of
  * them, or adds tools that only this sub-agent has. Without `model` it uses the model of the run.
  *
  * **Example** (An agent with a researcher)

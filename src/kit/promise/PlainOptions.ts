@@ -37,7 +37,9 @@ export const text = makeKindCheck("a text", (value) => typeof value === "string"
 export const flag = makeKindCheck("true or false", (value) => typeof value === "boolean")
 export const callback = makeKindCheck("a function", (value) => typeof value === "function")
 export const list = makeKindCheck("a list", Array.isArray)
+/** Checks a text that is not empty. */
 export const name = makeKindCheck("a text that is not empty", (value) => typeof value === "string" && value !== "")
+/** Checks a list of texts. */
 export const names = makeKindCheck(
   "a list of texts",
   (value) => Array.isArray(value) && Array.from(value).every((one) => typeof one === "string")
@@ -51,6 +53,7 @@ export const amount = makeKindCheck("a number, 0 or more", (value) => typeof val
 export const number = makeKindCheck("a number", Number.isFinite)
 export const duration = makeKindCheck("a number, more than 0", (value) => typeof value === "number" && value > 0)
 
+/** Checks a duration as Effect accepts it. */
 export const time = makeKindCheck(
   'a time in milliseconds, or a text such as "5 minutes"',
   (value) =>

@@ -117,7 +117,7 @@ export const runStored = <A, E, R>(
   return Activity.make({
     name: path,
     success: output,
-    // Without a schema of failures, the work has no failures of its own.
+    // The type of a step without a schema of failures excludes failures.
     error: error === undefined ? (StepFailed as ValueSchema<E | StepFailed>) : Schema.Union([error, StepFailed]),
     execute: work
   })
