@@ -40,6 +40,12 @@ export interface Tenant {
    * prices are assumed otherwise.
    */
   readonly unknownPrices?: "refuse" | AssumedPrices | undefined
+  /**
+   * Size of reservations. `bound` (the default) reserves an upper bound of each prompt, and counts the whole
+   * reservation of a call whose usage its provider did not report: no call overruns a limit. `estimate` reserves an
+   * estimate with a margin, which a prompt may exceed, and counts estimated usage.
+   */
+  readonly reserve?: "bound" | "estimate" | undefined
   /** Tools and toolsets that runs of the tenant may use. If absent, the tools of the agent are permitted. */
   readonly tools?: ReadonlyArray<string> | undefined
 }

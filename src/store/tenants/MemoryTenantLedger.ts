@@ -64,10 +64,10 @@ const settleAll = (entries: Entries, tenant: string, settled: ReadonlyArray<Sett
     reservations.delete(one.id)
     const { held, isCounted } = reservation
     const counted = isCounted ? held : nothing
-    const next = TenantSums.addSpent(readSums(entries, tenant, at), {
-      tokens: one.inputTokens + one.outputTokens - counted.tokens,
-      nanos: one.nanos - counted.nanos
-    })
+    const next = TenantSums.addSpent(
+      readSums(entries, tenant, at),
+      TenantSums.subtract(TenantSums.computeUsed(one), counted)
+    )
     sums.set(tenant, next)
     countUsage(entries, tenant, next.day, one)
   }

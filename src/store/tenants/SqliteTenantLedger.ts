@@ -124,10 +124,7 @@ const settleAll = (
     if (row === undefined) return sums
     const counted = row["is_counted"] === 1 ? toAmounts(row) : nothing
     addUsage(all, tenant, sums.day, one)
-    return TenantSums.addSpent(sums, {
-      tokens: one.inputTokens + one.outputTokens - counted.tokens,
-      nanos: one.nanos - counted.nanos
-    })
+    return TenantSums.addSpent(sums, TenantSums.subtract(TenantSums.computeUsed(one), counted))
   }, sums)
 
 const toUsageRow = (row: Row): UsageRow => ({
