@@ -100,7 +100,8 @@ export const endWithoutAllowance = <E, R>(
           .find((error) => error instanceof TenantRefused)
         if (refused === undefined || refused.reason !== "allowance") return Effect.failCause(cause)
         const { freeAt, message } = refused
-        return Effect.succeed(
-          makeResult(run, "budget_exhausted", `Stopped: ${message}.`, { limit: "allowance", freeAt })
-        )
+        // The beginning of an answer whose continuation was refused is part of the result.
+        const begun = run.steps.answerText + run.questions.answer.broken.shown
+        const text = `${begun === "" ? "" : `${begun}\n\n`}Stopped: ${message}.`
+        return Effect.succeed(makeResult(run, "budget_exhausted", text, { limit: "allowance", freeAt }))
       })
