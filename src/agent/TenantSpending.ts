@@ -372,6 +372,21 @@ const makePriceError = ({ id }: Tenant, model: string): TenantRefused =>
       "set the price of the model, or unknownPrices of the tenant"
   })
 
+/** Fails if a tenant may not call a model. */
+const checkModel = (
+  { id, models }: Tenant,
+  { model, provider }: Spending.PlannedCall
+): Effect.Effect<void, TenantRefused> =>
+  models === undefined || models.includes(model) || models.includes(`${provider}/${model}`)
+    ? Effect.void
+    : Effect.fail(
+        new TenantRefused({
+          tenant: id,
+          reason: "model",
+          message: `tenant ${id} may not call ${provider}/${model}: choose one of ${models.join(", ")}`
+        })
+      )
+
 /** A reservation for a call, and its end. */
 interface Hold {
   readonly id: string
@@ -416,6 +431,7 @@ export const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, write
     })
 
   const reserve = Effect.fnUntraced(function* (planned: Spending.PlannedCall) {
+    yield* checkModel(tenant, planned)
     const price = priceCall(tenant, planned)
     if (price === undefined) return yield* makePriceError(tenant, planned.model)
     const isWithinCall = yield* Spending.HoldsReservation

@@ -38,10 +38,12 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import * as PermissionMode from "../base/config/PermissionMode.ts"
 import { TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { formatTenant, type Tenant } from "../base/domain/Tenant.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
+import { CurrentTenant } from "../store/TenantScope.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
 import { AllowedTools } from "../tools/ToolRegistry.ts"
 import { type Service, Tenants } from "./Tenancy.ts"
@@ -97,6 +99,8 @@ export const make = Effect.fnUntraced(function* <R = never>(
     effect.pipe(
       Effect.provideService(Spending.CurrentSpending, TenantSpending.makeSpending(tenant, ledger, writer)),
       Effect.provideService(AllowedTools, tenant.tools),
+      Effect.provideService(PermissionMode.LoosestMode, tenant.maxMode),
+      Effect.provideService(CurrentTenant, tenant.id),
       Effect.ensuring(writer.flush(tenant.id))
     )
 

@@ -34,6 +34,7 @@ import * as SearchWords from "./SearchWords.ts"
 import * as SessionSearch from "./SessionSearch.ts"
 import * as SessionSpans from "./SessionSpans.ts"
 import * as SessionStore from "./SessionStorePort.ts"
+import * as TenantScope from "./TenantScope.ts"
 import * as StoreFailure from "./StoreFailure.ts"
 import * as Title from "./Title.ts"
 
@@ -41,6 +42,7 @@ import * as Title from "./Title.ts"
 interface SearchedSession {
   readonly id: SessionId
   readonly source: string
+  readonly start: SessionStore.NewSession
   readonly messages: ReadonlyArray<Prompt.Message>
   /** Order number of each message among the messages of all sessions. Messages of one `append` share a number. */
   readonly order: ReadonlyArray<number>
@@ -63,7 +65,8 @@ const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Se
     Effect.sync(() => {
       const query = SearchQuery.parse(input)
       const hits: Array<{ readonly order: number; readonly hit: SessionSearch.Hit }> = []
-      for (const { id, source, messages, order } of sessions()) {
+      for (const { id, source, messages, order, start } of sessions()) {
+        if (options.tenant !== undefined && options.tenant !== start.tenant) continue
         if (options.sessionId !== undefined && options.sessionId !== id) continue
         if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
         messages.forEach((message, messageId) => {
@@ -92,7 +95,6 @@ const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Se
 })
 
 interface Entry extends SearchedSession {
-  readonly start: SessionStore.NewSession
   readonly startedAt: number
   readonly messages: Array<Prompt.Message>
   readonly order: Array<number>
@@ -118,6 +120,7 @@ const toSession = (entry: Entry): SessionStore.Session => ({
   parentId: entry.start.parentId,
   continues: entry.start.continues,
   hasOwnPrompt: entry.start.hasOwnPrompt === true,
+  tenant: entry.start.tenant,
   title: entry.title,
   cwd: entry.start.cwd,
   startedAt: entry.startedAt,
@@ -144,6 +147,7 @@ const make = (
   /** Time of the newest use of any session. */
   let now = 0
 
+  const isOwnedBy = (id: SessionId, tenant: string): boolean => entries.get(id)?.start.tenant === tenant
   const isInUse = (id: SessionId): boolean => owned.has(id)
   const questions = MemoryQuestions.makeQuestions()
 
@@ -301,7 +305,7 @@ const make = (
           if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
           const {
             source,
-            start: { cwd, hasOwnPrompt },
+            start: { cwd, hasOwnPrompt, tenant },
             title
           } = old
           const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
@@ -309,6 +313,7 @@ const make = (
             ...session,
             source,
             hasOwnPrompt,
+            tenant,
             cwd,
             parentId: id,
             continues: id,
@@ -361,7 +366,9 @@ const make = (
     list: (options) =>
       Effect.sync(() =>
         listSessions(
-          (entry) => options?.source === undefined || entry.source === options.source,
+          ({ source, start }) =>
+            (options?.source === undefined || source === options.source) &&
+            (options?.tenant === undefined || start.tenant === options.tenant),
           Math.max(0, options?.limit ?? SessionStore.defaultLimit)
         )
       ),
@@ -401,7 +408,10 @@ const make = (
       for (const callId of suspension.callIds) begun.delete(callId)
       yield* store.end(id, suspension.reason)
     }),
-    listQuestions: (filter) => Effect.sync(() => questions.listQuestions(filter)),
+    listQuestions: (filter) =>
+      Effect.sync(() =>
+        questions.listQuestions(filter, (id) => filter?.tenant === undefined || isOwnedBy(id, filter.tenant))
+      ),
     answerQuestions: (id, answers) =>
       Effect.map(QuestionForm.maskJson, (mask) =>
         questions.answerQuestions(
@@ -418,8 +428,9 @@ const make = (
     listSteps: (id) => Effect.sync(() => questions.listSteps(id))
   })
 
-  return Context.make(SessionStore.SessionStore, SessionSpans.traceStore(store)).pipe(
-    Context.add(SessionSearch.SessionSearch, SessionSpans.traceSearch(makeSearch(() => entries.values())))
+  const search = makeSearch(() => entries.values())
+  return Context.make(SessionStore.SessionStore, SessionSpans.traceStore(TenantScope.scopeStore(store))).pipe(
+    Context.add(SessionSearch.SessionSearch, SessionSpans.traceSearch(TenantScope.scopeSearch(search)))
   )
 }
 

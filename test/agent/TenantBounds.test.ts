@@ -34,9 +34,7 @@ const makeRandom = (seed: number) => () => {
 const countBytes = (call: ModelCall | undefined): number =>
   Buffer.byteLength((call?.messages ?? []).map(({ content }) => JSON.stringify(content)).join(""))
 
-const networkFailure = Fake.failure(
-  new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "" })
-)
+const networkFailure = Fake.failure(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "" }))
 
 /** A provider that charges one token for each byte of a prompt, and whole answers for calls without an account. */
 const makeDearProvider = (seed: number) => {
@@ -60,10 +58,12 @@ const makeDearProvider = (seed: number) => {
       charged += input + output
       if (kind < 0.8) return yield* Effect.fail(networkFailure)
       if (kind < 0.9) return yield* Effect.interrupt
-      yield* options?.onPart?.([
-        Response.makePart("text-start", { id: "1" }),
-        Response.makePart("text-delta", { id: "1", delta: "Half an answer" })
-      ]) ?? Effect.void
+      yield* (
+        options?.onPart?.([
+          Response.makePart("text-start", { id: "1" }),
+          Response.makePart("text-delta", { id: "1", delta: "Half an answer" })
+        ]) ?? Effect.void
+      )
       return yield* Effect.fail(networkFailure)
     })
   )
@@ -85,23 +85,29 @@ const withTenants = <A, E, R>(effect: Effect.Effect<A, E, R | Tenants.Tenants>) 
 
 describe("the allowance of a tenant", () => {
   for (const seed of [1, 7, 42]) {
-    it.live(`is not overrun by a dear provider whose calls break off, and is used (seed ${seed})`, () => {
-      const { fake, readCharged } = makeDearProvider(seed)
-      const allowance = 100_000
-      const run = (prompt: string) =>
-        Effect.exit(Agent.run({ prompt, tenant: "acme", streaming: true }).pipe(Effect.timeout("20 seconds")))
-      return Effect.gen(function* () {
-        const random = makeRandom(seed)
-        const prompts = Array.from({ length: 300 }, () => "数字と漢字は三バイト 12345 😀 ".repeat(Math.ceil(random() * 8)))
-        yield* Effect.forEach(prompts, run, { concurrency: 40 })
-        assert.isAtMost(readCharged(), allowance)
-        const { reserved, spentToday } = yield* Tenants.Tenants.use((tenants) => tenants.balance("acme"))
-        assert.strictEqual(reserved.tokens, 0)
-        assert.isAtMost(spentToday.tokens, allowance)
-        assert.isAtLeast(spentToday.tokens, readCharged())
-        assert.isAtLeast(spentToday.tokens, allowance * 0.95)
-      }).pipe(withTenants, Effect.provide(runtimeWith(fake, acme({ perDay: { tokens: allowance } }))))
-    }, 30_000)
+    it.live(
+      `is not overrun by a dear provider whose calls break off, and is used (seed ${seed})`,
+      () => {
+        const { fake, readCharged } = makeDearProvider(seed)
+        const allowance = 100_000
+        const run = (prompt: string) =>
+          Effect.exit(Agent.run({ prompt, tenant: "acme", streaming: true }).pipe(Effect.timeout("20 seconds")))
+        return Effect.gen(function* () {
+          const random = makeRandom(seed)
+          const prompts = Array.from({ length: 300 }, () =>
+            "数字と漢字は三バイト 12345 😀 ".repeat(Math.ceil(random() * 8))
+          )
+          yield* Effect.forEach(prompts, run, { concurrency: 40 })
+          assert.isAtMost(readCharged(), allowance)
+          const { reserved, spentToday } = yield* Tenants.Tenants.use((tenants) => tenants.balance("acme"))
+          assert.strictEqual(reserved.tokens, 0)
+          assert.isAtMost(spentToday.tokens, allowance)
+          assert.isAtLeast(spentToday.tokens, readCharged())
+          assert.isAtLeast(spentToday.tokens, allowance * 0.95)
+        }).pipe(withTenants, Effect.provide(runtimeWith(fake, acme({ perDay: { tokens: allowance } }))))
+      },
+      30_000
+    )
   }
 
   it.effect("pays the answer that a protocol makes longer than it was granted, or makes no call", () => {
@@ -109,7 +115,8 @@ describe("the allowance of a tenant", () => {
     const sent: Array<unknown> = []
     const raising = {
       ...fake.provider,
-      prepare: (call: ModelCall) => Effect.succeed({ model: "fake-1", max_tokens: Math.max(5_000, call.maxOutputTokens ?? 0) }),
+      prepare: (call: ModelCall) =>
+        Effect.succeed({ model: "fake-1", max_tokens: Math.max(5_000, call.maxOutputTokens ?? 0) }),
       execute: (request: ModelRequest) => {
         sent.push(request["max_tokens"])
         return Effect.succeed(Fake.textAnswer("done"))
@@ -180,6 +187,7 @@ describe("the reservation of a call", () => {
       const ledger = Memory.make()
       const spending = TenantSpending.makeSpending(tenant, ledger, yield* TenantSpending.makeLedgerWriter(ledger))
       const grant = yield* spending.reserve({
+        provider: "p",
         model: "m",
         prompt: { bound: 1_000, estimate: 300 },
         wantedOutput: 500,

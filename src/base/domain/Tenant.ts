@@ -48,6 +48,15 @@ export interface Tenant {
   readonly reserve?: "bound" | "estimate" | undefined
   /** Tools and toolsets that runs of the tenant may use. If absent, the tools of the agent are permitted. */
   readonly tools?: ReadonlyArray<string> | undefined
+  /**
+   * Models that may be called, as `model` or `provider/model`. It applies to fallback routes and side tasks, too. If
+   * absent, the models of the agent are permitted.
+   */
+  readonly models?: ReadonlyArray<string> | undefined
+  /** Least strict permission mode of the runs. */
+  readonly maxMode?: "plan" | "ask" | "edits" | "auto" | "yolo" | undefined
+  /** Number of days after its last activity for which a session is stored. If absent, the rule of the store applies. */
+  readonly retentionDays?: number | undefined
 }
 
 /** Period whose allowance is used up. */

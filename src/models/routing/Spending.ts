@@ -88,6 +88,7 @@ const planCall = (state: RouteCallState): PlannedCall => {
   const delivered = question.progress?.broken.received ?? ""
   const continued = delivered === "" ? 0 : PromptBound.boundText(delivered) + addend
   return {
+    provider: route.info.provider,
     model: route.info.model,
     prompt: {
       bound: PromptBound.boundPrompt(route.id, question.call) + continued,

@@ -9,6 +9,7 @@ import type * as Usage from "../../base/domain/Usage.ts"
 
 /** A model call that is about to be made. */
 export interface PlannedCall {
+  readonly provider: string
   readonly model: string
   /** Number of prompt tokens: an upper bound, and an estimate with a margin. */
   readonly prompt: { readonly bound: number; readonly estimate: number }

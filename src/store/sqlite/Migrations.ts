@@ -227,6 +227,14 @@ export const migrations: ReadonlyArray<Migration> = [
         PRIMARY KEY (session_id, call_id, name)
       ) STRICT, WITHOUT ROWID`
     ]
+  },
+  {
+    version: 10,
+    name: "sessions: tenant",
+    statements: [
+      "ALTER TABLE sessions ADD COLUMN tenant TEXT",
+      "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL"
+    ]
   }
 ]
 

@@ -33,7 +33,8 @@ const spend = (path: string, tenant: string, model: string) =>
         leastOutput: 1,
         wantedOutput: 100,
         expiresIn: 1_000,
-        settled: []
+        settled: [],
+        whenHeld: "wait"
       })
       yield* ledger.settle(tenant, [
         { id: `${tenant} ${model}`, model, inputTokens: 80, outputTokens: 20, nanos: 1_500_000_000 }

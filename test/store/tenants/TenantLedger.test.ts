@@ -11,7 +11,7 @@ import { join } from "node:path"
 import * as Memory from "../../../src/store/tenants/MemoryTenantLedger.ts"
 import * as Postgres from "../../../src/store/tenants/PostgresTenantLedger.ts"
 import * as Sqlite from "../../../src/store/tenants/SqliteTenantLedger.ts"
-import type { ReserveRequest, Service, Settlement } from "../../../src/store/tenants/TenantLedgerPort.ts"
+import type { Decision, ReserveRequest, Service, Settlement } from "../../../src/store/tenants/TenantLedgerPort.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 
 let server: Server | undefined
@@ -147,7 +147,7 @@ describe("ledgers of tenants", () => {
       const ledgers = yield* openAll
       const reserve = (id: string, more: Partial<ReserveRequest> = {}) =>
         onAll(ledgers, (ledger) => ledger.reserve(request(id, { whenHeld: "wait", ...more })))
-      const granted = { _tag: "Reserved", output: 200 }
+      const granted: Decision = { _tag: "Reserved", output: 200 }
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* reserve(id), granted)
       // 900 of 1,000 are held. Alone, the call would have its whole answer, or a shorter one.
       assert.deepStrictEqual(yield* reserve("d"), { _tag: "Held" })
