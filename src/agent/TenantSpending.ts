@@ -12,8 +12,6 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
@@ -21,12 +19,7 @@ import { add, type Allowance, type Amounts, nothing, type Tenant, toNanos } from
 import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedger.ts"
-
-/** Time until a reservation expires whose process died, in milliseconds. */
-export const expiresIn = 120_000
-
-/** Time after which the ends of calls are written if no other call follows, in milliseconds. */
-const settleDelay = 1_000
+import { announceEnd, expiresIn, type LedgerWriter, type WaitingLine } from "./TenantLedgerWriter.ts"
 
 /** Time after which a waiting call asks the ledger again if no call of this process has ended, in milliseconds. */
 const pollEvery = 500
@@ -125,16 +118,16 @@ interface CallPrice {
 /** Prices a planned call by its dearest kind of prompt tokens; `undefined` if the tenant refuses unknown prices. */
 const priceCall = (tenant: Tenant, { computeNanos, prompt }: Spending.PlannedCall): CallPrice | undefined => {
   const tokens = tenant.reserve === "estimate" ? prompt.estimate : prompt.bound
-  const price = (usage: Partial<Usage.Usage>): number | undefined => {
+  const computePrice = (usage: Partial<Usage.Usage>): number | undefined => {
     const whole = { ...Usage.zero, ...usage }
     return priceUsage(tenant, computeNanos(whole), whole)
   }
-  const input = price({ inputTokens: tokens, requestCount: 1 })
-  const output = price({ outputTokens: million })
+  const input = computePrice({ inputTokens: tokens, requestCount: 1 })
+  const output = computePrice({ outputTokens: million })
   if (input === undefined || output === undefined) return undefined
   const cached = [
-    price({ cacheWriteTokens: tokens, requestCount: 1 }),
-    price({ cacheReadTokens: tokens, requestCount: 1 })
+    computePrice({ cacheWriteTokens: tokens, requestCount: 1 }),
+    computePrice({ cacheReadTokens: tokens, requestCount: 1 })
   ]
   const nanos = Math.max(input, ...cached.map((cost) => cost ?? 0))
   return { prompt: { tokens, nanos }, outputNanos: output / million }
@@ -162,103 +155,6 @@ const findRunRoom = (
     left === Infinity ? Infinity : outputNanos > 0 ? Math.floor(left / outputNanos) : left < 0 ? -1 : Infinity
   return tokens <= money ? { output: tokens, kind: "tokens" } : { output: money, kind: "cost" }
 }
-
-/** Calls of one tenant that wait for the ends of calls in flight. */
-interface WaitingLine {
-  /** Turn of the first waiting call. */
-  readonly turn: Semaphore.Semaphore
-  waiting: number
-  /** Completed when a call of the tenant ends. */
-  ended: Deferred.Deferred<void>
-}
-
-/** Completes a notice, and returns the next one. */
-const notify = (ended: Deferred.Deferred<void>): Deferred.Deferred<void> => {
-  Deferred.doneUnsafe(ended, Effect.void)
-  return Deferred.makeUnsafe()
-}
-
-/** Creates the writer of the ends of calls, which renews the reservations in flight. */
-export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedger.Service) {
-  const scope = yield* Effect.scope
-  const pending = new Map<string, Array<TenantLedger.Settlement>>()
-  const inFlight = new Set<string>()
-  const lines = new Map<string, WaitingLine>()
-  let renewing: Fiber.Fiber<void> | undefined
-
-  const takePending = (tenant: string): ReadonlyArray<TenantLedger.Settlement> => {
-    const settled = pending.get(tenant) ?? []
-    pending.delete(tenant)
-    return settled
-  }
-  /** Returns settlements that could not be written, so that the next write includes them. */
-  const putBack = (tenant: string, settled: ReadonlyArray<TenantLedger.Settlement>): void => {
-    if (settled.length > 0) pending.set(tenant, [...settled, ...(pending.get(tenant) ?? [])])
-  }
-  const flush = (tenant: string): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      const settled = takePending(tenant)
-      if (settled.length === 0) return Effect.void
-      return Effect.catch(ledger.settle(tenant, settled), (error) => {
-        putBack(tenant, settled)
-        return Effect.logWarning(`The usage of tenant ${tenant} is not written yet: ${error.message}`)
-      })
-    })
-  const renewAll = Effect.suspend(() =>
-    inFlight.size === 0
-      ? Effect.void
-      : Effect.catch(ledger.renew(Array.from(inFlight), expiresIn), (error) =>
-          Effect.logWarning(`The reservations of model calls are not renewed: ${error.message}`)
-        )
-  )
-  const renew = Effect.asVoid(Effect.schedule(renewAll, Schedule.spaced(expiresIn / 3)))
-  yield* Effect.addFinalizer(() => Effect.forEach(Array.from(pending.keys()), flush, { discard: true }))
-
-  return {
-    takePending,
-    putBack,
-    flush,
-    /** Returns the waiting calls of a tenant, whose line exists as long as a call waits. */
-    openLine: (tenant: string): WaitingLine => {
-      const line = lines.get(tenant) ?? { turn: Semaphore.makeUnsafe(1), waiting: 0, ended: Deferred.makeUnsafe() }
-      line.waiting++
-      lines.set(tenant, line)
-      return line
-    },
-    closeLine: (tenant: string, line: WaitingLine): void => {
-      line.waiting--
-      if (line.waiting === 0) lines.delete(tenant)
-    },
-    hasLine: (tenant: string): boolean => lines.has(tenant),
-    hold: (id: string): Effect.Effect<void> =>
-      Effect.suspend(() => {
-        inFlight.add(id)
-        if (renewing !== undefined) return Effect.void
-        return Effect.map(Effect.forkIn(renew, scope), (fiber) => {
-          renewing = fiber
-        })
-      }),
-    release: (id: string): void => {
-      inFlight.delete(id)
-    },
-    settle: (tenant: string, settlement: TenantLedger.Settlement): Effect.Effect<void> =>
-      Effect.suspend(() => {
-        inFlight.delete(settlement.id)
-        const line = lines.get(tenant)
-        if (line !== undefined) line.ended = notify(line.ended)
-        const waiting = pending.get(tenant)
-        if (waiting !== undefined) {
-          waiting.push(settlement)
-          return Effect.void
-        }
-        pending.set(tenant, [settlement])
-        return Effect.asVoid(Effect.forkIn(Effect.delay(flush(tenant), settleDelay), scope))
-      })
-  }
-})
-
-/** Writer of the ends of calls. */
-export type LedgerWriter = Effect.Success<ReturnType<typeof makeLedgerWriter>>
 
 /** A request without the parts that change while a call waits. */
 type PlannedRequest = Omit<TenantLedger.ReserveRequest, "settled" | "whenHeld">
@@ -426,11 +322,11 @@ export const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, write
       const { atMost, inputTokens, nanos, outputTokens } = settlement
       run.reserved = subtract(run.reserved, held)
       run.spent = add(run.spent, atMost ?? { tokens: inputTokens + outputTokens, nanos })
-      run.ended = notify(run.ended)
+      run.ended = announceEnd(run.ended)
       return writer.settle(tenant.id, settlement)
     })
 
-  const reserve = Effect.fnUntraced(function* (planned: Spending.PlannedCall) {
+  const reserveCall = Effect.fnUntraced(function* (planned: Spending.PlannedCall) {
     yield* checkModel(tenant, planned)
     const price = priceCall(tenant, planned)
     if (price === undefined) return yield* makePriceError(tenant, planned.model)
@@ -463,5 +359,5 @@ export const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, write
       settle: (used: Spending.UsedTokens) => endHold(held, makeSettlement(tenant, { ...hold, output }, used))
     }
   })
-  return { tenant: tenant.id, reserve: (planned) => Effect.uninterruptible(reserve(planned)) }
+  return { tenant: tenant.id, reserve: (planned) => Effect.uninterruptible(reserveCall(planned)) }
 }

@@ -47,6 +47,7 @@ import { CurrentTenant } from "../store/TenantScope.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
 import { AllowedTools } from "../tools/ToolRegistry.ts"
 import { type Service, Tenants } from "./Tenancy.ts"
+import * as TenantLedgerWriter from "./TenantLedgerWriter.ts"
 import * as TenantSpending from "./TenantSpending.ts"
 
 export type { Allowance, AssumedPrices, Tenant } from "../base/domain/Tenant.ts"
@@ -61,7 +62,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
 ): Effect.fn.Return<Service, never, TenantLedger.TenantLedger | Scope.Scope | R> {
   const ledger = yield* TenantLedger.TenantLedger
   const services = yield* Effect.context<R>()
-  const writer = yield* TenantSpending.makeLedgerWriter(ledger)
+  const writer = yield* TenantLedgerWriter.makeLedgerWriter(ledger)
 
   const findTenant = (id: string) =>
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>
@@ -75,7 +76,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
   const enter = ({ id: tenant }: Tenant, runs: number) =>
     Effect.gen(function* () {
       const id = yield* Ids.makeHex(TenantSpending.idLength)
-      const isFree = yield* ledger.enter(tenant, id, runs, TenantSpending.expiresIn)
+      const isFree = yield* ledger.enter(tenant, id, runs, TenantLedgerWriter.expiresIn)
       if (isFree) return yield* Effect.as(writer.hold(id), id)
       return yield* new TenantRefused({
         tenant,

@@ -25,74 +25,16 @@ import type { SessionId } from "../base/domain/Ids.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
 import * as MemoryQuestions from "./MemoryQuestions.ts"
+import { makeSearch, type SearchedSession } from "./MemorySearch.ts"
 import * as StoredForm from "./StoredForm.ts"
 import * as QuestionForm from "./QuestionForm.ts"
 import * as Reference from "./Reference.ts"
-import * as SearchQuery from "./SearchQuery.ts"
-import * as SearchScan from "./SearchScan.ts"
-import * as SearchWords from "./SearchWords.ts"
 import * as SessionSearch from "./SessionSearch.ts"
 import * as SessionSpans from "./SessionSpans.ts"
 import * as SessionStore from "./SessionStorePort.ts"
 import * as TenantScope from "./TenantScope.ts"
 import * as StoreFailure from "./StoreFailure.ts"
 import * as Title from "./Title.ts"
-
-/** Data of a session that the search reads. */
-interface SearchedSession {
-  readonly id: SessionId
-  readonly source: string
-  readonly start: SessionStore.NewSession
-  readonly messages: ReadonlyArray<Prompt.Message>
-  /** Order number of each message among the messages of all sessions. Messages of one `append` share a number. */
-  readonly order: ReadonlyArray<number>
-}
-
-const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbour | undefined =>
-  message === undefined
-    ? undefined
-    : {
-        role: message.role,
-        text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
-      }
-
-/**
- * Creates the search service for the current sessions. Every search reads all messages and returns the newest matches
- * first.
- */
-const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Service => ({
-  search: (input, options = {}) =>
-    Effect.sync(() => {
-      const query = SearchQuery.parse(input)
-      const hits: Array<{ readonly order: number; readonly hit: SessionSearch.Hit }> = []
-      for (const { id, source, messages, order, start } of sessions()) {
-        if (options.tenant !== undefined && options.tenant !== start.tenant) continue
-        if (options.sessionId !== undefined && options.sessionId !== id) continue
-        if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
-        messages.forEach((message, messageId) => {
-          if (options.roles?.includes(message.role) === false) return
-          const snippet = SearchScan.find(query, StoredForm.extractSearchText(message))
-          if (snippet === undefined) return
-          hits.push({
-            order: order[messageId] ?? 0,
-            hit: {
-              sessionId: id,
-              messageId,
-              role: message.role,
-              snippet,
-              before: toNeighbour(messages[messageId - 1]),
-              after: toNeighbour(messages[messageId + 1])
-            }
-          })
-        })
-      }
-      const direction = options.sort === "oldest" ? 1 : -1
-      return hits
-        .sort((a, b) => direction * (a.order - b.order || a.hit.messageId - b.hit.messageId))
-        .slice(0, Math.max(0, options.limit ?? SessionSearch.defaultLimit))
-        .map(({ hit }) => hit)
-    })
-})
 
 interface Entry extends SearchedSession {
   readonly startedAt: number

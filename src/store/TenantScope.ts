@@ -55,21 +55,21 @@ const findTenant = <A, E, R>(body: (tenant: string | undefined) => Effect.Effect
 /** Tests which sessions belong to a tenant. A tenant's own sessions are remembered, because they never change. */
 const makeOwnership = (store: Pick<Store, "get">) => {
   const remembered = new Map<string, string>()
-  const remember = (id: string, tenant: string): void => {
+  const rememberSession = (id: string, tenant: string): void => {
     remembered.delete(id)
     remembered.set(id, tenant)
     const [oldest] = remembered.keys()
     if (remembered.size > mostRemembered && oldest !== undefined) remembered.delete(oldest)
   }
   return {
-    remember,
-    forget: (id: string): void => void remembered.delete(id),
-    owns: (tenant: string, id: SessionId): Effect.Effect<boolean, SessionStoreError> =>
+    rememberSession,
+    forgetSession: (id: string): void => void remembered.delete(id),
+    isOwner: (tenant: string, id: SessionId): Effect.Effect<boolean, SessionStoreError> =>
       remembered.get(id) === tenant
         ? Effect.succeed(true)
         : Effect.map(store.get(id), (found) => {
             const isOwn = Option.isSome(found) && found.value.tenant === tenant
-            if (isOwn) remember(id, tenant)
+            if (isOwn) rememberSession(id, tenant)
             return isOwn
           })
   }
@@ -79,41 +79,43 @@ type Ownership = ReturnType<typeof makeOwnership>
 
 /** Resolves references within the sessions of a tenant. */
 const makeResolver = (sessions: Effect.Effect<ReadonlyArray<Session>, SessionStoreError>): Store["resolve"] => {
-  const select = (fits: (session: Session) => boolean) => Effect.map(sessions, (all) => all.filter(fits))
+  const selectSessions = (fits: (session: Session) => boolean) => Effect.map(sessions, (all) => all.filter(fits))
   const isShown = ({ source }: Session): boolean => !hiddenSources.includes(source)
-  const find = (fits: (session: Session) => boolean) =>
+  const findSession = (fits: (session: Session) => boolean) =>
     Effect.map(sessions, (all) => Option.fromUndefinedOr(all.find(fits)))
   return Reference.makeResolver({
-    byId: (id) => find((one) => one.id === id),
+    byId: (id) => findSession((one) => one.id === id),
     byIdPrefix: (prefix) =>
       Effect.map(
-        select(({ id }) => id.startsWith(prefix)),
+        selectSessions(({ id }) => id.startsWith(prefix)),
         (found) => found.slice(0, Reference.maxCandidates)
       ),
-    byTitle: (title) => find((one) => one.title === title),
-    byTitlePrefix: (prefix) => select(({ title }) => title?.startsWith(prefix) === true),
-    names: Effect.map(select(isShown), (shown) =>
+    byTitle: (title) => findSession((one) => one.title === title),
+    byTitlePrefix: (prefix) => selectSessions(({ title }) => title?.startsWith(prefix) === true),
+    names: Effect.map(selectSessions(isShown), (shown) =>
       shown.flatMap(({ id, title }) => (title === undefined ? [id] : [id, title]))
     ),
-    latest: find(isShown),
-    directories: Effect.map(select(isShown), (shown) => Array.from(new Set(shown.flatMap(({ cwd }) => cwd ?? [])))),
-    latestIn: (directory) => find((one) => isShown(one) && one.cwd === directory)
+    latest: findSession(isShown),
+    directories: Effect.map(selectSessions(isShown), (shown) =>
+      Array.from(new Set(shown.flatMap(({ cwd }) => cwd ?? [])))
+    ),
+    latestIn: (directory) => findSession((one) => isShown(one) && one.cwd === directory)
   })
 }
 
 /** Guards of the operations about one session. */
 const makeGuards = (ownership: Ownership) => ({
   /** Returns `missing` for a session that does not exist for the tenant. */
-  read: <A, E>(id: SessionId, missing: A, effect: Effect.Effect<A, E>): Effect.Effect<A, E | SessionStoreError> =>
+  guardRead: <A, E>(id: SessionId, missing: A, effect: Effect.Effect<A, E>): Effect.Effect<A, E | SessionStoreError> =>
     findTenant((tenant) =>
       tenant === undefined
         ? effect
-        : Effect.flatMap(ownership.owns(tenant, id), (isOwn): Effect.Effect<A, E | SessionStoreError> =>
+        : Effect.flatMap(ownership.isOwner(tenant, id), (isOwn): Effect.Effect<A, E | SessionStoreError> =>
             isOwn ? effect : Effect.succeed(missing)
           )
     ),
   /** Fails for a session that does not exist for the tenant. */
-  write: <A, E>(
+  guardWrite: <A, E>(
     operation: string,
     id: SessionId,
     effect: Effect.Effect<A, E>
@@ -121,7 +123,7 @@ const makeGuards = (ownership: Ownership) => ({
     findTenant((tenant) =>
       tenant === undefined
         ? effect
-        : Effect.flatMap(ownership.owns(tenant, id), (isOwn): Effect.Effect<A, E | SessionStoreError> =>
+        : Effect.flatMap(ownership.isOwner(tenant, id), (isOwn): Effect.Effect<A, E | SessionStoreError> =>
             isOwn ? effect : Effect.fail(StoreFailure.makeUnknownSessionError(operation, id))
           )
     )
@@ -134,7 +136,7 @@ const scopeSessions = (store: Store, ownership: Ownership): Pick<Store, "acquire
       tenant === undefined
         ? store.create(session)
         : Effect.tap(store.create({ ...session, tenant }), ({ id }) =>
-            Effect.sync(() => ownership.remember(id, tenant))
+            Effect.sync(() => ownership.rememberSession(id, tenant))
           )
     ),
   // A session that does not exist yet has no owner. Its lease would keep another tenant from its own session.
@@ -160,34 +162,35 @@ const scopeSessions = (store: Store, ownership: Ownership): Pick<Store, "acquire
 /** Limits a session store to the sessions of the tenant for which a fiber works. */
 export const scopeStore = (store: Store): Store => {
   const ownership = makeOwnership(store)
-  const { read, write } = makeGuards(ownership)
+  const { guardRead, guardWrite } = makeGuards(ownership)
   const { removeConversation } = store
   return {
     ...store,
     ...scopeSessions(store, ownership),
-    get: (id) => read(id, Option.none(), store.get(id)),
-    messages: (id, range) => read(id, [], store.messages(id, range)),
-    readable: (id) => read(id, { messages: [], faults: [] }, store.readable(id)),
-    begun: (id) => read(id, new Set<string>(), store.begun(id)),
-    newest: (id) => read(id, id, store.newest(id)),
-    usageByModel: (id) => read(id, [], store.usageByModel(id)),
-    listSteps: (id) => read(id, [], store.listSteps(id)),
+    get: (id) => guardRead(id, Option.none(), store.get(id)),
+    messages: (id, range) => guardRead(id, [], store.messages(id, range)),
+    readable: (id) => guardRead(id, { messages: [], faults: [] }, store.readable(id)),
+    begun: (id) => guardRead(id, new Set<string>(), store.begun(id)),
+    newest: (id) => guardRead(id, id, store.newest(id)),
+    usageByModel: (id) => guardRead(id, [], store.usageByModel(id)),
+    listSteps: (id) => guardRead(id, [], store.listSteps(id)),
     listQuestions: (filter) =>
       findTenant((tenant) => store.listQuestions(tenant === undefined ? filter : { ...filter, tenant })),
-    answerQuestions: (id, answers) => read(id, false, store.answerQuestions(id, answers)),
-    begin: (id, callIds) => write("begin", id, store.begin(id, callIds)),
-    append: (id, messages) => write("append", id, store.append(id, messages)),
-    recordUsage: (id, record) => write("recordUsage", id, store.recordUsage(id, record)),
-    end: (id, reason) => write("end", id, store.end(id, reason)),
-    continueIn: (id, continuation) => write("continue", id, store.continueIn(id, continuation)),
-    rename: (id, title) => write("rename", id, store.rename(id, title)),
-    remove: (id) => Effect.tap(write("remove", id, store.remove(id)), () => Effect.sync(() => ownership.forget(id))),
-    suspend: (id, suspension) => write("suspend", id, store.suspend(id, suspension)),
-    closeQuestions: (id, callIds, state) => write("questions", id, store.closeQuestions(id, callIds, state)),
-    storeStep: (id, step) => write("step", id, store.storeStep(id, step)),
+    answerQuestions: (id, answers) => guardRead(id, false, store.answerQuestions(id, answers)),
+    begin: (id, callIds) => guardWrite("begin", id, store.begin(id, callIds)),
+    append: (id, messages) => guardWrite("append", id, store.append(id, messages)),
+    recordUsage: (id, record) => guardWrite("recordUsage", id, store.recordUsage(id, record)),
+    end: (id, reason) => guardWrite("end", id, store.end(id, reason)),
+    continueIn: (id, continuation) => guardWrite("continue", id, store.continueIn(id, continuation)),
+    rename: (id, title) => guardWrite("rename", id, store.rename(id, title)),
+    remove: (id) =>
+      Effect.tap(guardWrite("remove", id, store.remove(id)), () => Effect.sync(() => ownership.forgetSession(id))),
+    suspend: (id, suspension) => guardWrite("suspend", id, store.suspend(id, suspension)),
+    closeQuestions: (id, callIds, state) => guardWrite("questions", id, store.closeQuestions(id, callIds, state)),
+    storeStep: (id, step) => guardWrite("step", id, store.storeStep(id, step)),
     ...(removeConversation === undefined
       ? {}
-      : { removeConversation: (id: SessionId) => Effect.orDie(read(id, false, removeConversation(id))) })
+      : { removeConversation: (id: SessionId) => Effect.orDie(guardRead(id, false, removeConversation(id))) })
   }
 }
 
@@ -202,7 +205,7 @@ const unknownStore: Pick<Store, "get"> = { get: () => Effect.succeed(Option.none
 
 /** Limits the readers of a run record to the sessions of the tenant for which a fiber works. */
 export const scopeRecord = (record: Record, store: Pick<Store, "get"> = unknownStore): Record => {
-  const { owns } = makeOwnership(store)
+  const { isOwner } = makeOwnership(store)
   return {
     ...record,
     read: (filter) =>
@@ -210,14 +213,14 @@ export const scopeRecord = (record: Record, store: Pick<Store, "get"> = unknownS
         Effect.map(CurrentTenant, (tenant) =>
           tenant === undefined
             ? record.read(filter)
-            : Stream.filterEffect(record.read(filter), ({ sessionId }) => owns(tenant, sessionId))
+            : Stream.filterEffect(record.read(filter), ({ sessionId }) => isOwner(tenant, sessionId))
         )
       )
   }
 }
 
-/** Limits the removal of conversations to those of the tenant for which a fiber works. */
+/** Limits the removal of conversations to the tenant for which a fiber works. */
 export const scopeMaintenance = (maintenance: Maintenance, store: Pick<Store, "get">): Maintenance => {
-  const { read } = makeGuards(makeOwnership(store))
-  return { ...maintenance, remove: (id) => read(id, 0, maintenance.remove(id)) }
+  const { guardRead } = makeGuards(makeOwnership(store))
+  return { ...maintenance, remove: (id) => guardRead(id, 0, maintenance.remove(id)) }
 }

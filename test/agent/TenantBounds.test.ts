@@ -11,6 +11,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Tenants from "../../src/agent/Tenants.ts"
+import * as TenantLedgerWriter from "../../src/agent/TenantLedgerWriter.ts"
 import * as TenantSpending from "../../src/agent/TenantSpending.ts"
 import type { ModelCall, ModelRequest } from "../../src/base/domain/ModelCall.ts"
 import type { Tenant } from "../../src/base/domain/Tenant.ts"
@@ -185,7 +186,7 @@ describe("the reservation of a call", () => {
   const reserveOnce = (tenant: Tenant, planned: Partial<PlannedCall>, usage: Partial<Usage.Usage>, nanos?: number) =>
     Effect.gen(function* () {
       const ledger = Memory.make()
-      const spending = TenantSpending.makeSpending(tenant, ledger, yield* TenantSpending.makeLedgerWriter(ledger))
+      const spending = TenantSpending.makeSpending(tenant, ledger, yield* TenantLedgerWriter.makeLedgerWriter(ledger))
       const grant = yield* spending.reserve({
         provider: "p",
         model: "m",

@@ -101,7 +101,7 @@ const planCall = (state: RouteCallState): PlannedCall => {
   }
 }
 
-/** Counts the bytes of what has arrived of an answer. */
+/** Counts the characters of the part of an answer that has arrived. */
 const countReceived = ({ sent: { progress } }: RouteCallState): number =>
   (progress?.parts ?? []).flat().reduce((sum, part) => sum + ("delta" in part ? part.delta.length : 0), 0)
 

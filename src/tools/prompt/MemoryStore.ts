@@ -359,8 +359,23 @@ const makeAt = (options: Options): Effect.Effect<Service, never, FileSystem.File
 const tenantsFolder = "tenants"
 
 /** Returns the directory with the memory of a tenant. */
-export const getTenantDirectory = (paths: Path.Path, directory: string, tenant: string): string =>
+const getTenantDirectory = (paths: Path.Path, directory: string, tenant: string): string =>
   paths.join(directory, tenantsFolder, formatTenantFolder(tenant))
+
+/** Removes the memory files of a tenant. Returns their number. */
+export const removeTenant = Effect.fnUntraced(function* (
+  directory: string,
+  tenant: string
+): Effect.fn.Return<number, ConfigError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const place = getTenantDirectory(yield* Path.Path, directory, tenant)
+  const files = yield* Effect.orElseSucceed(fs.readDirectory(place), () => [])
+  yield* Effect.mapError(
+    fs.remove(place, { recursive: true, force: true }),
+    (error) => new ConfigError({ path: place, message: `${place}: cannot be removed: ${describeReason(error)}` })
+  )
+  return files.length
+})
 
 /** Creates the memory of a directory. Work for a tenant uses the memory of that tenant. */
 export const make = (options: Options): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
