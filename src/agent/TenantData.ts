@@ -18,7 +18,7 @@
  * import { TenantData } from "hermes-effect/tenants"
  *
  * export const forget = Effect.map(
- *   TenantData.remove("acme"),
+ *   TenantData.removeTenant("acme"),
  *   ({ sessions, usageRows }) => `${sessions} sessions and ${usageRows} rows of usage were deleted`
  * )
  * ```
@@ -79,7 +79,7 @@ export const removeSessions = Effect.fnUntraced(function* (
  * Removes all data of a tenant: its sessions, then its sums and usage. Fails while one of its sessions is in use; the
  * data that is left is removed by another call. The memory files of a tenant are removed by `MemoryStore.removeTenant`.
  */
-export const remove = Effect.fnUntraced(function* (
+export const removeTenant = Effect.fnUntraced(function* (
   tenant: string,
   isAlso: IsOfTenant = isUnrelated
 ): Effect.fn.Return<RemovedData, SessionBusy | SessionStoreError, SessionStore | TenantLedger.TenantLedger> {

@@ -15,7 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
-import { add, type Allowance, type Amounts, nothing, type Tenant, toNanos } from "../base/domain/Tenant.ts"
+import { add, type Allowance, type Amounts, nothing, subtractAmounts, type Tenant, toNanos } from "../base/domain/Tenant.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedger.ts"
@@ -140,8 +140,6 @@ interface RunAllowance {
   /** Completed when a call of the run ends. */
   ended: Deferred.Deferred<void>
 }
-
-const subtract = (a: Amounts, b: Amounts): Amounts => ({ tokens: a.tokens - b.tokens, nanos: a.nanos - b.nanos })
 
 /** Returns the output tokens for which the allowance of a run has room, and the kind that bounds them. */
 const findRunRoom = (
@@ -320,7 +318,7 @@ export const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, write
   const endHold = (held: Amounts, settlement: TenantLedger.Settlement) =>
     Effect.suspend(() => {
       const { atMost, inputTokens, nanos, outputTokens } = settlement
-      run.reserved = subtract(run.reserved, held)
+      run.reserved = subtractAmounts(run.reserved, held)
       run.spent = add(run.spent, atMost ?? { tokens: inputTokens + outputTokens, nanos })
       run.ended = announceEnd(run.ended)
       return writer.settle(tenant.id, settlement)

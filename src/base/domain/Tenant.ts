@@ -83,6 +83,12 @@ export const toNanos = (dollars: number): number => Math.ceil(dollars * nanosPer
 /** Adds amounts. */
 export const add = (a: Amounts, b: Amounts): Amounts => ({ tokens: a.tokens + b.tokens, nanos: a.nanos + b.nanos })
 
+/** Subtracts amounts. */
+export const subtractAmounts = (a: Amounts, b: Amounts): Amounts => ({
+  tokens: a.tokens - b.tokens,
+  nanos: a.nanos - b.nanos
+})
+
 /** Returns the UTC day of a time in milliseconds, such as `2026-11-29`. */
 export const formatDay = (at: number): string => new Date(at).toISOString().slice(0, 10)
 

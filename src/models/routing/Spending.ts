@@ -166,7 +166,7 @@ export const reserveAttempt = <A, E>(
   const { spending } = state.question
   // Without a ledger every output limit is granted.
   if (spending === undefined) return attempt(Infinity) as Effect.Effect<A, E>
-  const reserve = (planned: PlannedCall) =>
+  const reserveOnce = (planned: PlannedCall) =>
     Effect.acquireUseRelease(
       spending.reserve(planned),
       ({ output }) => Effect.provideService(attempt(output), HoldsReservation, true),
@@ -174,10 +174,10 @@ export const reserveAttempt = <A, E>(
     )
   const planned = planCall(state)
   const reserved: Effect.Effect<A, E | OutputRaised | TenantRefused | SessionStoreError> = Effect.catch(
-    reserve(planned),
+    reserveOnce(planned),
     (error) =>
       error instanceof OutputRaised
-        ? reserve({ ...planned, wantedOutput: error.output, requiredOutput: error.output })
+        ? reserveOnce({ ...planned, wantedOutput: error.output, requiredOutput: error.output })
         : Effect.fail(error)
   )
   // The failures of a ledger end the call as failures of middleware do, and the run reads them by their tags.

@@ -164,7 +164,7 @@ const removeData = Effect.fnUntraced(function* (tenant: string, sources: Readonl
   const { memories } = yield* Home
   const one = yield* TenantLedger
   const removal = Effect.provideService(
-    TenantData.remove(tenant, ({ source }) => sources.includes(source)),
+    TenantData.removeTenant(tenant, ({ source }) => sources.includes(source)),
     TenantLedger,
     one
   )

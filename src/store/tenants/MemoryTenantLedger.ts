@@ -1,7 +1,7 @@
 /** Ledger of tenants in memory, for one process and for tests. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { add, type Amounts, nothing } from "../../base/domain/Tenant.ts"
+import { add, type Amounts, nothing, subtractAmounts } from "../../base/domain/Tenant.ts"
 import type { Decision, ReserveRequest, Service, Settlement, UsageFilter, UsageRow } from "./TenantLedgerPort.ts"
 import * as TenantSums from "./TenantSums.ts"
 
@@ -66,7 +66,7 @@ const settleAll = (entries: Entries, tenant: string, settled: ReadonlyArray<Sett
     const counted = isCounted ? held : nothing
     const next = TenantSums.addSpent(
       readSums(entries, tenant, at),
-      TenantSums.subtract(TenantSums.computeUsed(one), counted)
+      subtractAmounts(TenantSums.computeUsed(one), counted)
     )
     sums.set(tenant, next)
     countUsage(entries, tenant, next.day, one)

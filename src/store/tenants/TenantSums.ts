@@ -103,6 +103,3 @@ export const keptMillis = 86_400_000
 /** Amounts of a settled call that count against the limits. */
 export const computeUsed = ({ atMost, inputTokens, nanos, outputTokens }: Settlement): Amounts =>
   atMost ?? { tokens: inputTokens + outputTokens, nanos }
-
-/** Returns the difference of two amounts. */
-export const subtract = (a: Amounts, b: Amounts): Amounts => ({ tokens: a.tokens - b.tokens, nanos: a.nanos - b.nanos })
