@@ -227,7 +227,8 @@ export const migrations: ReadonlyArray<Migration> = [
         PRIMARY KEY (session_id, call_id, name)
       ) STRICT, WITHOUT ROWID`
     ]
-  }
+  },
+  { version: 10, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] }
 ]
 
 /**
