@@ -8,6 +8,7 @@ import { duration, exact } from "../../trace/page/Figures.ts"
 import { isFailed } from "../../trace/Row.ts"
 import type { CallPart, FilePart, ImagePart, Message, Part, ResultPart, Tail } from "../StudioApi.ts"
 import { diffLines, markdown } from "./MarkdownView.ts"
+import { describeView, renderView } from "./ResultView.ts"
 import { link, toSession } from "./Router.ts"
 import { button, time } from "./Widgets.ts"
 
@@ -160,6 +161,10 @@ export const conversation = (actions: Actions): ConversationView => {
     if (!(card instanceof HTMLDetailsElement)) return undefined
     const state = card.querySelector("summary > .status")
     let result: HTMLElement | undefined
+    const hasDiffs = card.parentElement?.querySelector(".fileDiff") !== null
+    const view = renderView(part.view, hasDiffs)
+    if (view !== undefined) card.after(view)
+    const isFine = isGood(part.status) && part.view.outcome === "done"
     const show = (): void => {
       if (!card.open || result !== undefined) return
       result = renderResult(message, part)
@@ -168,14 +173,18 @@ export const conversation = (actions: Actions): ConversationView => {
     card.addEventListener("toggle", show)
     // The result is shown after the arguments. Opening the card creates both.
     show()
-    card.classList.toggle("failed", !isGood(part.status))
+    card.classList.toggle("failed", !isFine)
     if (state instanceof HTMLElement) {
       state.hidden = false
-      state.className = isGood(part.status) ? "status" : "status bad"
-      state.textContent = [part.status, duration(part.duration ?? 0)].filter(Boolean).join(" · ")
+      state.className = isFine ? "status" : "status bad"
+      const note = describeView(part.view)
+      const shownNote = part.status.startsWith(note) ? "" : note
+      state.textContent = [part.status, shownNote, duration(part.duration ?? 0)].filter(Boolean).join(" · ")
+      state.title = shownNote
     }
     return () => {
       card.removeEventListener("toggle", show)
+      view?.remove()
       result?.remove()
       if (state instanceof HTMLElement) state.hidden = true
     }
