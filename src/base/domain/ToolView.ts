@@ -188,7 +188,18 @@ export interface WireView {
 }
 
 /** Converts a view to the names of `stream-json`. Empty parts are absent. */
-export const toWire = ({ diff, exitCode, images, kind, lines, note, omitted, outcome, plan, table }: ToolView): WireView => ({
+export const toWire = ({
+  diff,
+  exitCode,
+  images,
+  kind,
+  lines,
+  note,
+  omitted,
+  outcome,
+  plan,
+  table
+}: ToolView): WireView => ({
   kind,
   outcome,
   ...(note === "" ? {} : { note }),
@@ -200,6 +211,9 @@ export const toWire = ({ diff, exitCode, images, kind, lines, note, omitted, out
   ...(images === undefined
     ? {}
     : {
-        images: images.map(({ mediaType, name }) => ({ media_type: mediaType, ...(name === undefined ? {} : { name }) }))
+        images: images.map(({ mediaType, name }) => ({
+          media_type: mediaType,
+          ...(name === undefined ? {} : { name })
+        }))
       })
 })

@@ -66,7 +66,9 @@ const readMatchList = (matches: ReadonlyArray<unknown>, total: number): Matches 
   const files = new Set(found.flatMap(({ path }) => (typeof path === "string" ? [path] : []))).size
   const lines = found
     .slice(0, mostMatches)
-    .map(({ content, line, path }) => toLine(`${Json.toText(path)}:${Json.toText(line)}: ${Json.toText(content)}`, mostLine))
+    .map(({ content, line, path }) =>
+      toLine(`${Json.toText(path)}:${Json.toText(line)}: ${Json.toText(content)}`, mostLine)
+    )
   return { note: describeMatches(total, files), lines, omitted: Math.max(0, total - lines.length) }
 }
 
@@ -107,7 +109,7 @@ export const readMatches = (value: unknown): Matches | undefined => {
 const statuses: ReadonlySet<unknown> = new Set(["pending", "in_progress", "completed", "cancelled"])
 const isStatus = (status: unknown): status is PlanItem["status"] => statuses.has(status)
 
-/** Returns the items of a plan, or `undefined` if a result has none. */
+/** Returns the items of a plan, or `undefined` if a result contains no plan. */
 export const readPlan = (value: unknown): ReadonlyArray<PlanItem> | undefined => {
   const { todos } = Json.readFields(value)
   if (!Array.isArray(todos)) return undefined
@@ -127,7 +129,7 @@ const marks: Readonly<Record<PlanItem["status"], string>> = {
 /** Returns an item of a plan as a line. */
 export const renderPlanItem = ({ content, status }: PlanItem): string => `${marks[status]} ${content}`
 
-/** Returns the unified difference of a result, or `undefined` if it has none. */
+/** Returns the unified difference of a result, or `undefined` if it contains no difference. */
 export const readDiff = (value: unknown): string | undefined => {
   const { diff } = Json.readFields(value)
   return typeof diff === "string" && /^@@ /mu.test(diff) ? diff.slice(0, mostDiff) : undefined
@@ -160,7 +162,11 @@ const findRows = (value: unknown): ReadonlyArray<Readonly<Record<string, unknown
   if (!Json.isFields(value)) return undefined
   const inside = Object.values(value)
   return (
-    inside.find(isRows) ?? inside.filter(Json.isFields).flatMap((fields) => Object.values(fields)).find(isRows)
+    inside.find(isRows) ??
+    inside
+      .filter(Json.isFields)
+      .flatMap((fields) => Object.values(fields))
+      .find(isRows)
   )
 }
 

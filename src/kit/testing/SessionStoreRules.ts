@@ -56,7 +56,9 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
     Effect.gen(function* () {
       const store = yield* SessionStore
       yield* TestClock.setTime(1_700_000_000_000)
-      const made = yield* store.create(makeNewSession(a, { parentId: b, title: "First", cwd: "/tmp/x", branch: "main" }))
+      const made = yield* store.create(
+        makeNewSession(a, { parentId: b, title: "First", cwd: "/tmp/x", branch: "main" })
+      )
       Check.equals(made, {
         id: a,
         source: "cli",

@@ -224,7 +224,9 @@ export const make = Effect.fnUntraced(function* (
       yield* refreshSums
       yield* refreshModel
       const folder = (yield* live.state).session.cwd ?? cwd
-      updateFacts({ branch: folder === undefined ? undefined : yield* Effect.provideContext(GitBranch.readBranch(folder), files) })
+      updateFacts({
+        branch: folder === undefined ? undefined : yield* Effect.provideContext(GitBranch.readBranch(folder), files)
+      })
       yield* refreshPrefix
       yield* refreshCacheLoss
     })

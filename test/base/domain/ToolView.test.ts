@@ -54,7 +54,8 @@ describe("ToolView", () => {
   })
 
   it("shows rows, differences, plans and pictures in their own form", () => {
-    const show = (name: string, result: unknown) => ToolView.toWire(ToolView.presentResult(name, "ok", JSON.stringify(result)))
+    const show = (name: string, result: unknown) =>
+      ToolView.toWire(ToolView.presentResult(name, "ok", JSON.stringify(result)))
     const web = [
       { title: "One", url: "https://a", more: { x: 1 } },
       { title: "Second one", url: "https://b", more: null }
@@ -73,7 +74,10 @@ describe("ToolView", () => {
         ]
       }
     })
-    const long = show("list", Array.from({ length: 50 }, (_, index) => ({ id: index, text: "x".repeat(1000) })))
+    const long = show(
+      "list",
+      Array.from({ length: 50 }, (_, index) => ({ id: index, text: "x".repeat(1000) }))
+    )
     assert.deepInclude(long, { note: "50 rows", omitted_lines: 45 })
     assert.isAtMost(Math.max(...(long.lines ?? []).map(({ length }) => length)), 70)
     const diff = "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n"

@@ -6,9 +6,9 @@ import { copier, shownText } from "../../trace/page/DetailText.ts"
 import { el, make } from "../../trace/page/Elements.ts"
 import { duration, exact } from "../../trace/page/Figures.ts"
 import { isFailed } from "../../trace/Row.ts"
-import type { CallPart, FilePart, ImagePart, Message, Part, ResultPart, Tail } from "../StudioApi.ts"
+import type { CallPart, Message, Part, ResultPart, Tail } from "../StudioApi.ts"
 import { diffLines, markdown } from "./MarkdownView.ts"
-import { describeView, renderView } from "./ResultView.ts"
+import { describeView, renderFile, renderImage, renderView } from "./ResultView.ts"
 import { link, toSession } from "./Router.ts"
 import { button, time } from "./Widgets.ts"
 
@@ -80,22 +80,6 @@ const makeLazyDetails = (
 const isGood = (status: string): boolean => !isFailed({ status })
 
 const oneLine = (text: string): string => text.slice(0, 300).replace(/\s+/gu, " ")
-
-const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
-  // Images on other servers are not loaded, because a request would reveal that this page was read.
-  if (!local || !url.startsWith("/api/"))
-    return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
-  const image = make("img", {
-    src: url,
-    alt: `Image of the conversation (${mediaType})`,
-    loading: "lazy",
-    decoding: "async"
-  })
-  return make("a", { class: "image", href: url, target: "_blank", rel: "noopener" }, image)
-}
-
-const renderFile = ({ mediaType, name }: FilePart): HTMLElement =>
-  el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)
 
 /** Creates the view of messages. `actions` handle the reader's input. */
 export const conversation = (actions: Actions): ConversationView => {

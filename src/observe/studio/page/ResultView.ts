@@ -1,9 +1,10 @@
 /**
  * The part of a result that is visible without opening its call: the last lines of a command, matches, a table, a plan,
- * a difference. It is the same view as on the terminal.
+ * a difference, and the images and files of messages. Results have the same view as on the terminal.
  */
 import type { WireView } from "../../../base/domain/ToolView.ts"
 import { el, make } from "../../trace/page/Elements.ts"
+import type { FilePart, ImagePart } from "../StudioApi.ts"
 import { diffLines } from "./MarkdownView.ts"
 
 const renderRow = (cell: "td" | "th", row: ReadonlyArray<string>): HTMLElement =>
@@ -48,3 +49,21 @@ export const renderView = (view: WireView, hasDiffs: boolean): HTMLElement | und
 /** Describes the end of a call in a few words: its note or its outcome; empty for a plain success. */
 export const describeView = ({ note = "", outcome }: WireView): string =>
   note !== "" ? note : outcome === "done" ? "" : outcome
+
+/** Creates the view of an image. */
+export const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
+  // Images on other servers are not loaded, because a request would reveal that this page was read.
+  if (!local || !url.startsWith("/api/"))
+    return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
+  const image = make("img", {
+    src: url,
+    alt: `Image of the conversation (${mediaType})`,
+    loading: "lazy",
+    decoding: "async"
+  })
+  return make("a", { class: "image", href: url, target: "_blank", rel: "noopener" }, image)
+}
+
+/** Names a file that is not an image. */
+export const renderFile = ({ mediaType, name }: FilePart): HTMLElement =>
+  el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)

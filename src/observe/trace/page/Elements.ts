@@ -11,7 +11,7 @@ const examined = 400
 const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|\ud802|\ud803|\ud83a|\ud83b/u
 
 /** Lets text of a script that is written from right to left decide the direction of its element. */
-export const setDirection = (element: HTMLElement, text: string): void => {
+const setDirection = (element: HTMLElement, text: string): void => {
   if (rightToLeft.test(text)) element.dir = "auto"
 }
 

@@ -109,7 +109,7 @@ const title = makeCommandAction(
   })
 )
 
-/** Describes the newest sessions. Sessions without a user, such as those of sub-agents, are left out. */
+/** Describes the newest sessions. Sessions of sub-agents and tools are left out. */
 const describeStored = (dialog: Dialog, limit: number) =>
   Effect.flatMap(
     SessionStore.use((store) => store.list({ limit: Number.MAX_SAFE_INTEGER })),

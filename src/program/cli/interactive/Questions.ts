@@ -69,11 +69,7 @@ const makePending = Effect.fnUntraced(function* (
   const shownChoices = choices.map((choice) => abbreviateFile(redactText(choice, secrets), about.userHome))
   return {
     id: open.id,
-    shown: {
-      question: redactText(title, secrets),
-      choices: shownChoices,
-      multiple: false
-    },
+    shown: { question: redactText(title, secrets), choices: shownChoices, multiple: false },
     hint: `${arrows}${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
     subject: redactText(subject, secrets),
     marked: undefined,

@@ -62,13 +62,7 @@ const makeFolderSegments = ({ branch, cwd }: StatusFacts, home: string | undefin
   ...(branch === undefined ? [] : [{ text: SafeText.toLine(branch), rank: 3, look: "dim" } satisfies Segment]),
   ...(cwd === undefined
     ? []
-    : [
-        {
-          text: SafeText.toLine(abbreviateHome(cwd, home)),
-          rank: 1,
-          look: "dim"
-        } satisfies Segment
-      ])
+    : [{ text: SafeText.toLine(abbreviateHome(cwd, home)), rank: 1, look: "dim" } satisfies Segment])
 ]
 
 /** Formats the warning that the next message pays for its whole prefix again. */
