@@ -232,9 +232,7 @@ const shownItems = 200
 
 const listItems = (name: string, items: ReadonlyArray<string>): ReadonlyArray<string> => {
   const more = items.length > shownItems ? ` and ${items.length - shownItems} more` : ""
-  return items.length === 0
-    ? []
-    : [`<p>${name}: ${items.slice(0, shownItems).map(escapeHtml).join(", ")}${more}</p>`]
+  return items.length === 0 ? [] : [`<p>${name}: ${items.slice(0, shownItems).map(escapeHtml).join(", ")}${more}</p>`]
 }
 
 /** Renders the page of one configuration, or of two with their comparison. */

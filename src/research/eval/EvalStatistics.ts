@@ -183,7 +183,7 @@ export const testMcNemar = (onlyFirst: number, onlySecond: number): number => {
   const total = onlyFirst + onlySecond
   if (total === 0) return 1
   let tail = 0
-  // The logarithm of the probability of each number, from that of the number before it.
+  // The logarithm of the probability of each number, computed from the previous one.
   let log = -total * Math.LN2
   for (let i = 0; i <= Math.min(onlyFirst, onlySecond); i++) {
     tail += Math.exp(log)
