@@ -33,14 +33,14 @@ export const describeCounts = ({ files, rows }: BackupFile.Counts): string =>
 /** Writes the parts of a backup, and counts them. */
 type Writer = (bytes: Uint8Array) => Effect.Effect<void, PlatformError>
 
-const writeSessions = Effect.fnUntraced(function* (write: Writer, counts: BackupFile.Counts) {
+const writeSessions = Effect.fnUntraced(function* (writeBytes: Writer, counts: BackupFile.Counts) {
   const { exists, layer } = yield* StoredSessions.findConfigured()
   if (!(yield* exists)) return counts
   let counted = counts
   yield* Effect.provide(
     SessionBackup.use((backup) =>
       backup.read((part) =>
-        Effect.tap(Effect.flatMap(BackupFile.encodeRows(part), write), () =>
+        Effect.tap(Effect.flatMap(BackupFile.encodeRows(part), writeBytes), () =>
           Effect.sync(() => {
             counted = BackupFile.countRows(counted, part)
           })
@@ -52,7 +52,7 @@ const writeSessions = Effect.fnUntraced(function* (write: Writer, counts: Backup
   return counted
 })
 
-const writeFiles = Effect.fnUntraced(function* (write: Writer, counts: BackupFile.Counts) {
+const writeFiles = Effect.fnUntraced(function* (writeBytes: Writer, counts: BackupFile.Counts) {
   const { root } = yield* Home
   let counted = counts
   for (const file of yield* HomeFiles.listFiles(root)) {
@@ -60,7 +60,7 @@ const writeFiles = Effect.fnUntraced(function* (write: Writer, counts: BackupFil
       yield* printWarnings([`${SafeText.toLine(file.path)} is larger than 64 MiB and is left out`])
       continue
     }
-    yield* Effect.flatMap(Effect.flatMap(HomeFiles.readFile(root, file), BackupFile.encodeFile), write)
+    yield* Effect.flatMap(Effect.flatMap(HomeFiles.readFile(root, file), BackupFile.encodeFile), writeBytes)
     counted = BackupFile.countFile(counted)
   }
   return counted
@@ -90,11 +90,11 @@ const writeBackup = Effect.fnUntraced(function* (path: string, only: "files" | "
     const counts = yield* Effect.scoped(
       Effect.gen(function* () {
         const file = yield* fs.open(draft, { flag: "wx", mode: 0o600 })
-        const write: Writer = (bytes) => file.writeAll(bytes)
-        yield* Effect.flatMap(BackupFile.encodeStart(yield* Clock.currentTimeMillis, version), write)
-        const sessions = only === "files" ? BackupFile.nothing : yield* writeSessions(write, BackupFile.nothing)
-        const counts = only === "sessions" ? sessions : yield* writeFiles(write, sessions)
-        yield* Effect.flatMap(BackupFile.encodeEnd(counts), write)
+        const writeBytes: Writer = (bytes) => file.writeAll(bytes)
+        yield* Effect.flatMap(BackupFile.encodeStart(yield* Clock.currentTimeMillis, version), writeBytes)
+        const sessions = only === "files" ? BackupFile.nothing : yield* writeSessions(writeBytes, BackupFile.nothing)
+        const counts = only === "sessions" ? sessions : yield* writeFiles(writeBytes, sessions)
+        yield* Effect.flatMap(BackupFile.encodeEnd(counts), writeBytes)
         yield* file.sync
         return counts
       })

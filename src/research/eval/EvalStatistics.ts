@@ -39,7 +39,7 @@ const z = 1.959963984540054
 /** Number of resamples of a bootstrap. */
 export const resamples = 2000
 
-const clamp = (share: number): number => Math.min(1, Math.max(0, share))
+const clampShare = (share: number): number => Math.min(1, Math.max(0, share))
 
 /**
  * Estimates the probability that at least one of `k` runs passes. Returns `undefined` if fewer than `k` runs were made.
@@ -63,7 +63,7 @@ export const mean = (values: ReadonlyArray<number>): number =>
 export const quantile = (values: ReadonlyArray<number>, share: number): number | undefined => {
   if (values.length === 0) return undefined
   const sorted = values.toSorted((a, b) => a - b)
-  const at = clamp(share) * (sorted.length - 1)
+  const at = clampShare(share) * (sorted.length - 1)
   const [low = 0, high = 0] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]]
   return low + (high - low) * (at - Math.floor(at))
 }
@@ -75,7 +75,7 @@ export const computeWilsonInterval = (passed: number, total: number): Interval |
   const scale = 1 + (z * z) / total
   const centre = (share + (z * z) / (2 * total)) / scale
   const half = (z * Math.sqrt((share * (1 - share)) / total + (z * z) / (4 * total * total))) / scale
-  return { low: clamp(centre - half), high: clamp(centre + half), method: "wilson" }
+  return { low: clampShare(centre - half), high: clampShare(centre + half), method: "wilson" }
 }
 
 /** Makes a generator of numbers between 0 and 1 that is deterministic for a seed (mulberry32). */
@@ -163,7 +163,7 @@ export const computeClusteredInterval = (values: ReadonlyArray<number>): Interva
   const error = computeStandardError(values)
   if (error === undefined || areEqual(values)) return computeWilsonInterval(centre * values.length, values.length)
   const half = computeStudentQuantile(values.length - 1) * error
-  return { low: clamp(centre - half), high: clamp(centre + half), method: "clustered" }
+  return { low: clampShare(centre - half), high: clampShare(centre + half), method: "clustered" }
 }
 
 /**
