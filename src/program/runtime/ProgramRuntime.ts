@@ -26,6 +26,7 @@ import * as Permissions from "../../tools/approval/Permissions.ts"
 import * as Approvals from "../../tools/Approvals.ts"
 import * as ChangeRecording from "../../tools/ChangeRecording.ts"
 import * as ConfiguredEnvironment from "../../tools/ConfiguredEnvironment.ts"
+import { makeUserPrograms } from "../../tools/environment/ConfiguredPrograms.ts"
 import * as ConfiguredSkills from "../../tools/ConfiguredSkills.ts"
 import * as Scanner from "../../tools/fence/Scanner.ts"
 import * as MemoryStores from "../../tools/prompt/MemoryStore.ts"
@@ -161,7 +162,7 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
   const memory = yield* MemoryStores.makeFromSettings(settings, home)
   const skills = yield* ConfiguredSkills.make(settings, { environment, home })
   const logins = yield* ProgramRouter.loadLogins(settings, start)
-  const programs = yield* ConfiguredEnvironment.makeUserPrograms(settings, { environment, home })
+  const programs = yield* makeUserPrograms(settings, { environment, home })
   yield* Effect.provide(ProgramParts.mentionStart(settings), configured)
   const importing = yield* ProgramParts.loadImports(settings, start.agentFile)
   const middleware = yield* Effect.provide(importing.stack, configured)
@@ -169,7 +170,7 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
     environment,
     home,
     folder: start.folder,
-    selectImage: start.findImage
+    findImage: start.findImage
   })
   const own = yield* makeAgentSettings(settings, start, surroundings, logins, importing)
   const layers = {
