@@ -65,6 +65,7 @@ const toSession = (entry: Entry): SessionStore.Session => ({
   tenant: entry.start.tenant,
   title: entry.title,
   cwd: entry.start.cwd,
+  branch: entry.start.branch,
   startedAt: entry.startedAt,
   endedAt: entry.ended?.at,
   endReason: entry.ended?.reason,
@@ -247,7 +248,7 @@ const make = (
           if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
           const {
             source,
-            start: { cwd, hasOwnPrompt, tenant },
+            start: { branch, cwd, hasOwnPrompt, tenant },
             title
           } = old
           const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
@@ -257,6 +258,7 @@ const make = (
             hasOwnPrompt,
             tenant,
             cwd,
+            branch,
             parentId: id,
             continues: id,
             title: title === undefined ? undefined : Title.makeNext(title, taken)

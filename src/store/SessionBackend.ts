@@ -33,6 +33,7 @@ import type { Together } from "../base/domain/RunRecorder.ts"
 import { openOnce } from "../base/platform/OpenOnce.ts"
 import { makeMaskedWriter, RunRecord } from "./RunRecord.ts"
 import { type Service as Activity, SessionActivity } from "./SessionActivity.ts"
+import { type Service as Backup, SessionBackup } from "./SessionBackup.ts"
 import { type Service as Maintenance, SessionMaintenance } from "./SessionMaintenance.ts"
 import { type Service as Retention, SessionRetention } from "./SessionRetention.ts"
 import * as SessionSpans from "./SessionSpans.ts"
@@ -52,6 +53,7 @@ export interface SharedBackend {
 
 /** A session database with its maintenance service. */
 export interface Backend extends SharedBackend {
+  readonly backup: Backup
   readonly retention: Retention
   readonly maintenance: Maintenance
 }
@@ -155,12 +157,29 @@ const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, S
     optimize: withBackend(({ maintenance }) => maintenance.optimize)
   })
 
+  const backup = SessionBackup.of({
+    read: (onRows) => Effect.flatMap(backend, ({ backup }) => backup.read(onRows)),
+    write: (parts, options) => Effect.flatMap(backend, ({ backup }) => backup.write(parts, options)),
+    count: withBackend(({ backup }) => backup.count)
+  })
+
   const get = (id: SessionId) => Effect.flatMap(backend, ({ store }) => store.get(id))
   return makeSharedServices(backend).pipe(
+    Context.add(SessionBackup, backup),
     Context.add(SessionMaintenance, TenantScope.scopeMaintenance(maintenance, { get })),
     Context.add(SessionRetention, retention)
   )
 })
+
+/** The services of a session database. */
+type DatabaseServices =
+  | RunRecord
+  | SessionActivity
+  | SessionBackup
+  | SessionMaintenance
+  | SessionRetention
+  | SessionSearch
+  | SessionStore
 
 /** Options of a SQLite session database. */
 interface FileOptions {
@@ -178,9 +197,7 @@ interface FileOptions {
  * Layer with the sessions and the run record in the file at `path`. Creates the file and its directory if they are
  * missing.
  */
-export const layerSqlite = (
-  options: FileOptions
-): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
+export const layerSqlite = (options: FileOptions): Layer.Layer<DatabaseServices> =>
   Layer.effectContext(
     makeServices(
       Effect.flatMap(
@@ -201,9 +218,7 @@ interface ServerOptions {
 }
 
 /** Layer with the sessions and the run record in a Postgres database. Creates missing tables. */
-export const layerPostgres = (
-  options: ServerOptions
-): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
+export const layerPostgres = (options: ServerOptions): Layer.Layer<DatabaseServices> =>
   Layer.effectContext(
     makeServices(
       Effect.flatMap(

@@ -42,6 +42,8 @@ export interface Session {
   readonly tenant: string | undefined
   readonly title: string | undefined
   readonly cwd: string | undefined
+  /** Branch that the folder was on at the beginning of the session. */
+  readonly branch?: string | undefined
   readonly startedAt: number
   readonly endedAt: number | undefined
   readonly endReason: string | undefined
@@ -70,6 +72,7 @@ export interface NewSession {
   readonly isUnnamed?: boolean | undefined
   readonly title?: string | undefined
   readonly cwd?: string | undefined
+  readonly branch?: string | undefined
 }
 
 /**

@@ -171,6 +171,8 @@ export const makeRetention = ({ read, sql, write }: Place): Retention => {
       HAVING max(greatest(updated_at, coalesce(ended_at, 0))) < ${before}
         AND count(*) FILTER (WHERE ended_at IS NULL
           AND (family.id = family.root OR source NOT IN ${sql.in(hiddenSources)})) = 0
+        AND NOT bool_or(EXISTS (
+          SELECT 1 FROM questions WHERE session_id = family.id AND state IN ('open', 'answered')))
         ${selectSource(source)} ${selectTenant(tenant)}`
   return {
     expired: (limit) =>

@@ -139,8 +139,9 @@ const migrations: ReadonlyArray<Migration> = [
       )`
     ]
   },
+  { version: 4, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] },
   {
-    version: 4,
+    version: 5,
     name: "sessions: tenant",
     statements: [
       "ALTER TABLE sessions ADD COLUMN tenant TEXT",

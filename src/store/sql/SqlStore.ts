@@ -330,7 +330,7 @@ export const make = ({
             readonly id: string
           }>`SELECT id FROM sessions WHERE continues_session_id = ${id}`
           if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
-          const { cwd, hasOwnPrompt, source, tenant, title } = found.value
+          const { branch, cwd, hasOwnPrompt, source, tenant, title } = found.value
           const prefix = title === undefined ? "" : Title.formatFamilyPrefix(title)
           const taken =
             title === undefined
@@ -343,6 +343,7 @@ export const make = ({
             hasOwnPrompt,
             tenant,
             cwd,
+            branch,
             parentId: id,
             continues: id,
             title:
