@@ -15,7 +15,15 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
-import { add, type Allowance, type Amounts, nothing, subtractAmounts, type Tenant, toNanos } from "../base/domain/Tenant.ts"
+import {
+  add,
+  type Allowance,
+  type Amounts,
+  nothing,
+  subtractAmounts,
+  type Tenant,
+  toNanos
+} from "../base/domain/Tenant.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedger.ts"
