@@ -120,6 +120,7 @@ const toSession = (entry: Entry): SessionStore.Session => ({
   hasOwnPrompt: entry.start.hasOwnPrompt === true,
   title: entry.title,
   cwd: entry.start.cwd,
+  branch: entry.start.branch,
   startedAt: entry.startedAt,
   endedAt: entry.ended?.at,
   endReason: entry.ended?.reason,
@@ -301,7 +302,7 @@ const make = (
           if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
           const {
             source,
-            start: { cwd, hasOwnPrompt },
+            start: { branch, cwd, hasOwnPrompt },
             title
           } = old
           const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
@@ -310,6 +311,7 @@ const make = (
             source,
             hasOwnPrompt,
             cwd,
+            branch,
             parentId: id,
             continues: id,
             title: title === undefined ? undefined : Title.makeNext(title, taken)

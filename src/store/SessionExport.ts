@@ -30,6 +30,7 @@ export const toSummary = (session: Session) => ({
   provider: session.provider,
   model: session.model,
   cwd: session.cwd ?? null,
+  branch: session.branch ?? null,
   parent_id: session.parentId ?? null,
   continues: session.continues ?? null,
   has_own_prompt: session.hasOwnPrompt,

@@ -57,7 +57,8 @@ export const fork = Effect.fnUntraced(function* (
     }),
     hasOwnPrompt: session.hasOwnPrompt,
     title,
-    cwd: session.cwd
+    cwd: session.cwd,
+    branch: session.branch
   })
   const turnId = Ids.TurnId.make(`${id}:${source}`)
   yield* Effect.gen(function* () {

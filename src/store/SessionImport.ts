@@ -33,6 +33,8 @@ const Line = Schema.Struct({
   provider: Schema.String,
   model: Schema.String,
   cwd: Schema.NullOr(Schema.String),
+  /** Absent in exports of earlier versions. */
+  branch: Schema.optional(Schema.NullOr(Schema.String)),
   parent_id: Schema.NullOr(Schema.NonEmptyString),
   continues: Schema.optional(Schema.NullOr(Schema.NonEmptyString)),
   has_own_prompt: Schema.optional(Schema.Boolean),
@@ -70,6 +72,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
   if (Result.isFailure(line))
     return Result.fail(`is no exported session: ${line.failure.message.replace(/\s+/gu, " ")}`)
   const {
+    branch = null,
     continues = null,
     cost,
     cwd,
@@ -114,6 +117,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
       hasOwnPrompt,
       title: title ?? undefined,
       cwd: cwd ?? undefined,
+      branch: branch ?? undefined,
       startedAt: started_at,
       endedAt: ended_at ?? undefined,
       endReason: end_reason ?? undefined,

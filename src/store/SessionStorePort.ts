@@ -40,6 +40,8 @@ export interface Session {
   readonly hasOwnPrompt: boolean
   readonly title: string | undefined
   readonly cwd: string | undefined
+  /** Branch that the folder was on at the beginning of the session. */
+  readonly branch?: string | undefined
   readonly startedAt: number
   readonly endedAt: number | undefined
   readonly endReason: string | undefined
@@ -66,6 +68,7 @@ export interface NewSession {
   readonly isUnnamed?: boolean | undefined
   readonly title?: string | undefined
   readonly cwd?: string | undefined
+  readonly branch?: string | undefined
 }
 
 /**

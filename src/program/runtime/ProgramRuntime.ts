@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Agent from "../../agent/Agent.ts"
 import { Environment, Home } from "../../base/config/Environment.ts"
+import * as GitBranch from "../../base/platform/GitBranch.ts"
 import * as Config from "../../base/config/Config.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
@@ -207,6 +208,7 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
       skills,
       withoutRules: start.ignoreRules === true
     }),
+    GitBranch.layer,
     Layer.succeed(MemoryStores.MemoryStore, memory),
     SettingsMapping.makeCompactionLayer(settings),
     Layer.effect(SummaryPauses.SummaryPauses, SummaryPauses.openFile(home.root))

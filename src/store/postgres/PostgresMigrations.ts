@@ -138,7 +138,8 @@ const migrations: ReadonlyArray<Migration> = [
         PRIMARY KEY (session_id, call_id, name)
       )`
     ]
-  }
+  },
+  { version: 4, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] }
 ]
 
 /** Key of the advisory lock that is held during a migration. */

@@ -41,6 +41,7 @@ export type SessionRow = UsageColumns &
     readonly parent_session_id: SessionId | null
     readonly title: string | null
     readonly cwd: string | null
+    readonly branch: string | null
     readonly started_at: number
     readonly updated_at: number
     readonly ended_at: number | null
@@ -120,6 +121,7 @@ export const makeSessionRow = (session: NewSession, title: string | null, now: n
   parent_session_id: session.parentId ?? null,
   title,
   cwd: session.cwd ?? null,
+  branch: session.branch ?? null,
   started_at: now,
   updated_at: now,
   ended_at: null,
@@ -145,6 +147,7 @@ export const toSession = (row: SessionRow): Session => ({
   hasOwnPrompt: row.has_own_prompt === 1,
   title: row.title ?? undefined,
   cwd: row.cwd ?? undefined,
+  branch: row.branch ?? undefined,
   startedAt: row.started_at,
   endedAt: row.ended_at ?? undefined,
   endReason: row.end_reason ?? undefined,

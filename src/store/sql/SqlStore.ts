@@ -330,7 +330,7 @@ export const make = ({
             readonly id: string
           }>`SELECT id FROM sessions WHERE continues_session_id = ${id}`
           if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
-          const { cwd, hasOwnPrompt, source, title } = found.value
+          const { branch, cwd, hasOwnPrompt, source, title } = found.value
           const prefix = title === undefined ? "" : Title.formatFamilyPrefix(title)
           const taken =
             title === undefined
@@ -342,6 +342,7 @@ export const make = ({
             source,
             hasOwnPrompt,
             cwd,
+            branch,
             parentId: id,
             continues: id,
             title:

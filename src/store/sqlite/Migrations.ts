@@ -248,7 +248,8 @@ export const migrations: ReadonlyArray<Migration> = [
       WHERE key IN ('words_until', 'signs_until')
         AND CAST(value AS INTEGER) > (SELECT coalesce(max(id), 0) FROM messages)`
     ]
-  }
+  },
+  { version: 11, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] }
 ]
 
 /**
