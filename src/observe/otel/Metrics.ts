@@ -8,7 +8,7 @@ import type * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
 import * as Usage from "../../base/domain/Usage.ts"
 import type { Instrument, Labels } from "../otlp/MetricPoints.ts"
-import type { Span } from "../RunSpans.ts"
+import { findRun, type Span } from "../RunSpans.ts"
 import type { Attempt, Node } from "../RunTree.ts"
 import { toProviderName } from "../../base/domain/OperationSpans.ts"
 import * as Conventions from "./Conventions.ts"
@@ -88,8 +88,7 @@ const labelledTenants = new Set<string>()
 
 /** Returns the label of the tenant of a span's run, if it has one. */
 const getTenantLabel = (node: Node): string | undefined => {
-  const run = node.kind === "run" ? node : node.kind === "child" ? (node.run ?? node.parent) : undefined
-  const { tenant } = (run ?? ("run" in node ? node.run : undefined))?.start ?? {}
+  const { tenant } = findRun(node).start ?? {}
   if (tenant === undefined || labelledTenants.has(tenant)) return tenant
   if (labelledTenants.size >= mostTenants) return "other"
   labelledTenants.add(tenant)
