@@ -44,7 +44,7 @@ describe("a tenant travels with", () => {
         const outcomes = yield* Cluster.waitForOutcomes(["of-acme", "of-poor", "of-owner"])
         const readExit = (id: string): unknown => {
           const outcome = outcomes.get(id)
-          return outcome?.status === "finished" ? JSON.parse(outcome.output).exit : outcome
+          return outcome?.status === "finished" ? JSON.parse(outcome.output ?? "{}").exit : outcome
         }
         assert.deepStrictEqual(["of-acme", "of-poor", "of-owner"].map(readExit), [
           "text_response",
