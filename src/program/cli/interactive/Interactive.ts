@@ -37,7 +37,7 @@ import * as Transcript from "../render/Transcript.ts"
 import * as Theme from "../render/Theme.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Completions from "./Completions.ts"
-import { attachNamedFiles } from "./Attachments.ts"
+import { attachNamedFiles, makePictureFinder } from "./Attachments.ts"
 import {
   printError,
   type Dialog,
@@ -165,6 +165,7 @@ const make = Effect.fnUntraced(function* (
     feed,
     statusLine,
     files: yield* Completions.fileList,
+    pictures: yield* makePictureFinder,
     argumentWords: ({ words }) =>
       words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
     keyboard: makeKeyboard(terminal, (report) => {
