@@ -40,6 +40,7 @@ describe("Argv", () => {
     ["nothing behind -- is touched", ["chat", "--", "-q", "a_b", "--x_y"], ["chat", "--", "-q", "a_b", "--x_y"]]
   ]
   for (const [name, argv, expected] of cases) {
-    it(`${name}`, () => assert.deepStrictEqual(rewrite(argv, ["chat", "config", "plugins", "batch", "sessions", "trace"]), expected))
+    it(`${name}`, () =>
+      assert.deepStrictEqual(rewrite(argv, ["chat", "config", "plugins", "batch", "sessions", "trace"]), expected))
   }
 })

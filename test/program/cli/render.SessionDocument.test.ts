@@ -53,7 +53,16 @@ describe("SessionDocument", () => {
   })
 
   it("rows are a table, a difference has colours, a plan its marks", () => {
-    const rows = render(answer("web_search", { data: { web: [{ title: "A & B", url: "https://a" }, { title: "C", url: "" }] } }))
+    const rows = render(
+      answer("web_search", {
+        data: {
+          web: [
+            { title: "A & B", url: "https://a" },
+            { title: "C", url: "" }
+          ]
+        }
+      })
+    )
     assert.include(rows, '<td dir="auto">A &amp; B</td><td dir="auto">https://a</td>')
     const diff = render(answer("patch", { diff: "@@ -1 +1 @@\n-a\n+b\n" }))
     assert.include(diff, '<span class="removed">-a</span>\n<span class="added">+b</span>')

@@ -407,7 +407,9 @@ const awaitReview = Effect.fnUntraced(function* (dialog: Dialog) {
 const openDialog = Effect.fnUntraced(function* (dialog: Dialog) {
   const { options, screen } = dialog
   const { session } = options
-  printLines(dialog, ...Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint }), "")
+  const latest = session.known === undefined ? yield* SessionSwitch.describeLatest(dialog) : []
+  const banner = Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint })
+  printLines(dialog, ...banner, ...latest.map((line) => screen.asidePaint.text(line, "dim")), "")
   if (session.known === undefined) return
   yield* Effect.catch(SessionSwitch.openSession(dialog, session.known.id), (error) =>
     Effect.sync(() => printError(dialog, error))
