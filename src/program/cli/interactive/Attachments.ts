@@ -153,8 +153,8 @@ const formatSize = (bytes: number): string => (bytes < 1024 ? `${bytes} B` : `${
 const formatChip = (name: string): string => `▣ ${SafeText.toLine(name)}`
 
 /**
- * Makes a function that finds the pictures that a line would attach, as chips. It reads names and sizes only, because it
- * is called while the line is typed.
+ * Makes a function that finds the pictures that a line would attach, as chips. It reads names and sizes only, because
+ * it is called while the line is typed.
  */
 export const makePictureFinder: Effect.Effect<Dialog["pictures"], never, FileSystem.FileSystem | Path.Path> =
   Effect.gen(function* () {
