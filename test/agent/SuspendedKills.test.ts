@@ -67,7 +67,9 @@ const readCalls = (id: SessionId) =>
 const checkEffects = Effect.fnUntraced(function* ({ effects, store }: Place, own: number, decisions: Decisions) {
   const count = (line: string): number => effects().filter((one) => one === line).length
   const sessions = yield* Effect.provide(
-    Effect.flatMap(listSessions, (ids) => Effect.forEach(ids, (id) => Effect.map(readCalls(id), (one) => ({ id, ...one })))),
+    Effect.flatMap(listSessions, (ids) =>
+      Effect.forEach(ids, (id) => Effect.map(readCalls(id), (one) => ({ id, ...one })))
+    ),
     store,
     { local: true }
   )

@@ -24,8 +24,7 @@ export const make = (
         const step = messages.slice(at).filter(({ role }) => role === "assistant").length
         return { prompt: readText(messages[at]), step }
       }),
-    execute: (request) =>
-      Effect.map(before, () => plan(String(request["prompt"]), Number(request["step"])))
+    execute: (request) => Effect.map(before, () => plan(String(request["prompt"]), Number(request["step"])))
   }
   return Layer.succeed(Provider, provider)
 }

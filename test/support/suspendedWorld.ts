@@ -59,7 +59,9 @@ export const planCalls = (seed: number, task = ""): ReadonlyArray<ReadonlyArray<
 }
 
 const toParams = ({ children, key, name }: PlannedCall) =>
-  name === "delegate_task" ? { tasks: children.map((child) => ({ goal: `task ${child}`, role: "orchestrator" })) } : { key }
+  name === "delegate_task"
+    ? { tasks: children.map((child) => ({ goal: `task ${child}`, role: "orchestrator" })) }
+    : { key }
 
 /** The model: the answers to the task of a run, by the number of answers that it has. */
 const makeModel = (seed: number, trace: Trace) =>
@@ -95,7 +97,10 @@ const makeTools = (trace: Trace, version: number) =>
           Effect.gen(function* () {
             yield* Ask.once("invoice", trace(`invoice ${key}`))
             const [euros, { isApproved }] = yield* Effect.all(
-              [Ask.form(Schema.Int, { title: `How much for ${key}?` }), Ask.approval({ title: `May ${key} be paid? (${version})` })],
+              [
+                Ask.form(Schema.Int, { title: `How much for ${key}?` }),
+                Ask.approval({ title: `May ${key} be paid? (${version})` })
+              ],
               { concurrency: "unbounded" }
             )
             if (!isApproved) return `not paid ${key}`
@@ -119,7 +124,11 @@ export interface Action {
 export type Store = Layer.Layer<SessionStore.SessionStore | SessionSearch>
 
 /** Performs an action in a fresh runtime over a store. Returns the exit of the run, or the tag of its error. */
-export const perform = (store: Store, trace: Trace, { answers, seed, streamed, version }: Action): Effect.Effect<string> =>
+export const perform = (
+  store: Store,
+  trace: Trace,
+  { answers, seed, streamed, version }: Action
+): Effect.Effect<string> =>
   Effect.gen(function* () {
     const model = makeModel(seed, trace)
     const options = { sessionId, onInterrupt: "leave", questions: { unanswered: "suspend" } } as const
@@ -139,12 +148,15 @@ export const perform = (store: Store, trace: Trace, { answers, seed, streamed, v
       Effect.andThen(SessionStore.SessionStore.use((service) => service.get(SessionId.make(sessionId)))),
       Effect.map((session) => Option.getOrThrow(session).endReason ?? "open"),
       Effect.catch((error) => Effect.succeed(error._tag)),
-      Effect.provide(Runtime.layer({
+      Effect.provide(
+        Runtime.layer({
           provider: model,
           tools: [makeTools(trace, version), Delegate.toolset],
           delegation: { maxSpawnDepth: depth + 1, maxCallsPerStep: 3 },
           store
-        }), { local: true })
+        }),
+        { local: true }
+      )
     )
   }).pipe(
     Effect.catch((error) => Effect.succeed(error._tag)),
