@@ -214,7 +214,7 @@ export const openSession = Effect.fnUntraced(function* (
   place: SessionPlace,
   asking?: ChildQuestions.ChildAsking
 ): Effect.fn.Return<OpenedSession, InvalidInput | SessionBusy | SessionStoreError, Services> {
-  const { interceptors, settings, store } = yield* Services
+  const { folderBranch, interceptors, settings, store } = yield* Services
   yield* checkHistory(input.history)
   const { history = [] } = input
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
@@ -240,12 +240,14 @@ export const openSession = Effect.fnUntraced(function* (
   const systemPrompt = TextHygiene.toWellFormed(
     input.systemPrompt ?? SystemPrompt.render(yield* buildLayers(input, { ...place, id }))
   )
+  const branch = yield* folderBranch(place.cwd)
   const created = store.create({
     id,
     source: input.source ?? "library",
     systemPrompt,
     hasOwnPrompt: input.systemPrompt !== undefined,
     isUnnamed: input.sessionId === undefined,
+    branch,
     ...place
   })
   const creation =
