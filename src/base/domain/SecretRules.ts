@@ -83,7 +83,7 @@ export const shapes: ReadonlyArray<Rule> = [
   {
     // `…SG.` is not matched, because it may be the end of a masked key.
     pattern: new RegExp(
-      String.raw`${buildTokenStart(String.raw`\w-`)}(?:eyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?|(?<!…)SG\.[\w-]*\.[\w-]*)`,
+      String.raw`${buildTokenStart(String.raw`\w-`)}(?:eyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?|(?<!\u2026)SG\.[\w-]*\.[\w-]*)`,
       "g"
     ),
     replace: (match) => (/^(?:eyJ|SG\.)[\w-]{8,8192}\.[\w-]{8}/.test(match) ? mask(match) : match)
@@ -128,7 +128,7 @@ const placeholder = new RegExp(
   "^(?:" +
     [
       String.raw`\$[\w({$]|process\.env|os\.(?:environ|getenv)|getenv\(|env[.[(]`,
-      String.raw`\{\{?[\w. ]*\}|%[sdv(]|<[a-z_ -]*>?$|\[redacted|\*{3,}$|…$|\.{3}$|urn:|https?:`,
+      String.raw`\{\{?[\w. ]*\}|%[sdv(]|<[a-z_ -]*>?$|\[redacted|\*{3,}$|\u2026$|\.{3}$|urn:|https?:`,
       String.raw`\w*(?:int|float)\d{1,2}(?:array)?$`,
       "(?:any|basic|bearer|bool|boolean|bytes|false|none|null|number|oauth2?|optional|password|required|str|string|text|token|true|undefined)$"
     ].join("|") +

@@ -51,6 +51,7 @@ export type SessionRow = UsageColumns &
     readonly system_prompt: string
     readonly continues_session_id: SessionId | null
     readonly has_own_prompt: number
+    readonly tenant: string | null
   }
 
 /** A row of `session_model_usage`. */
@@ -129,7 +130,8 @@ export const makeSessionRow = (session: NewSession, title: string | null, now: n
   ...fromCost(Cost.toSpent(Cost.nothing)),
   system_prompt: session.systemPrompt,
   continues_session_id: session.continues ?? null,
-  has_own_prompt: session.hasOwnPrompt === true ? 1 : 0
+  has_own_prompt: session.hasOwnPrompt === true ? 1 : 0,
+  tenant: session.tenant ?? null
 })
 
 /** Converts a row to a session. */
@@ -142,6 +144,7 @@ export const toSession = (row: SessionRow): Session => ({
   parentId: row.parent_session_id ?? undefined,
   continues: row.continues_session_id ?? undefined,
   hasOwnPrompt: row.has_own_prompt === 1,
+  tenant: row.tenant ?? undefined,
   title: row.title ?? undefined,
   cwd: row.cwd ?? undefined,
   branch: row.branch ?? undefined,

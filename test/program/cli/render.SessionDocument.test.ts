@@ -16,6 +16,7 @@ const session: Session = {
   parentId: undefined,
   continues: undefined,
   hasOwnPrompt: false,
+  tenant: undefined,
   title: undefined,
   cwd: "/tmp/x",
   branch: "main",
