@@ -230,14 +230,15 @@ const settleAll = async <Item, A>(
   apply: (item: Item) => Promise<A>
 ): Promise<ReadonlyArray<PromiseSettledResult<A>>> => {
   const results: Array<PromiseSettledResult<A>> = []
-  const queue = Array.from(items).entries()
+  const all = Options.readPlainly("InvalidInput", "the inputs of the batch", () => Array.from(items))
+  const queue = all.entries()
   const workThrough = async (): Promise<void> => {
     for (const [index, item] of queue) {
       const [result] = await Promise.allSettled([apply(item)])
       results[index] = result
     }
   }
-  await Promise.all(Array.from({ length: concurrency }, workThrough))
+  await Promise.all(Array.from({ length: Math.min(concurrency, all.length) }, workThrough))
   return results
 }
 

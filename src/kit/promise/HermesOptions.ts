@@ -203,11 +203,12 @@ export type HermesEvent<Schema, Call = RunCall> =
 /** Tests whether a tool of a runtime is an MCP server. */
 export const isServer = (one: unknown): one is HermesMcp => Json.isFields(one) && Json.isFields(one["mcp"])
 
-const checkToolList: Options.Check = (value, at) => {
+/** Checks the tools of a runtime or of a server. */
+export const checkToolList: Options.Check = (value, at) => {
   if (!Array.isArray(value)) return Options.list(value, at)
   const names = new Set<unknown>()
   const servers = new Set<string>()
-  return value.flatMap((one: unknown, index) => {
+  return Array.from(value).flatMap((one: unknown, index) => {
     if (isServer(one)) {
       const twice = Object.keys(one.mcp).filter((name) => servers.has(name) || !servers.add(name))
       return twice.map(
@@ -382,9 +383,17 @@ const {
   systemPrompt: _systemPrompt,
   ...commonOptions
 } = runOptions
+
+const answer: Options.Checks<Answer> = { questionId: Options.name, answer: Options.skipCheck, by: Options.text }
+const checkAnswer = Options.makeMembersCheck("member of an answer", answer, ["questionId"])
+const checkAnswers: Options.Check = (value, at) =>
+  Array.isArray(value)
+    ? Array.from(value, (one: unknown, index) => checkAnswer(one, `${at}[${index}]`)).flat()
+    : Options.list(value, at)
+
 const resumeOptions: Options.Checks<HermesResumeInput> = {
   ...commonOptions,
-  answers: Options.list,
+  answers: checkAnswers,
   audience: Options.text
 }
 

@@ -185,6 +185,7 @@ describe("a served run that waits", () => {
         const hidden = await suspended(others, askBy(others, keyOf.alice), keyOf.alice)
         assert.deepStrictEqual(hidden.questions, [])
         assert.notInclude(hidden.reader.types(), "QuestionAsked")
+        assert.notInclude(JSON.stringify(hidden.reader.events), "recursive delete")
         const owners = await suspended(others, askBy(others, keyOf.owner), keyOf.owner)
         assert.strictEqual(owners.questions[0].audience, "security")
       })
