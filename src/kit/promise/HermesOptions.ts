@@ -140,6 +140,11 @@ export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends O
   readonly context?: unknown
   /** Signal that ends the run, which then rejects with `Aborted`. */
   readonly signal?: AbortSignal | undefined
+  /**
+   * Treatment of a streamed run whose reader leaves the loop: it ends (the default), or continues for readers that
+   * return by `watch`. A run that continues does not wait for a slow reader, and needs a session that is stored.
+   */
+  readonly whenLeft?: "end" | "continue" | undefined
   /** Called with each event. If it returns a promise, the run waits for it. */
   readonly onEvent?: ((event: RunEvent) => unknown) | undefined
   /** Called with the usage of reviews and background sub-agents that is charged to the run after its end. */
@@ -370,6 +375,7 @@ const runOptions: Options.Checks<HermesInput> = {
   streaming: Options.flag,
   readsText: Options.flag,
   signal: Options.makeKindCheck("an AbortSignal", (signal) => signal instanceof AbortSignal),
+  whenLeft: Options.makeChoiceCheck(["end", "continue"]),
   onEvent: Options.callback
 }
 

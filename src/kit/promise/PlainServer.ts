@@ -50,7 +50,8 @@ export interface McpHandler {
 }
 
 const serverOptions: Options.Checks<McpServerOptions> = {
-  tools: (value, at) => (Array.isArray(value) && value.some(isServer) ? [`${at}: serve tools, not MCP servers`] : checkToolList(value, at)),
+  tools: (value, at) =>
+    Array.isArray(value) && value.some(isServer) ? [`${at}: serve tools, not MCP servers`] : checkToolList(value, at),
   name: Options.name,
   version: Options.name,
   unattended: Options.makeChoiceCheck(["deny", "approve"]),

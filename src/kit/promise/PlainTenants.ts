@@ -51,7 +51,10 @@ const makeLedger = (store: LedgerStore): Layer.Layer<TenantLedger.TenantLedger> 
 }
 
 /** Calls the lookup of the application. A tenant whose limits cannot be read would have none, and is an error. */
-const findTenant = async (lookup: Exclude<HermesTenants, ReadonlyArray<Tenant>>, id: string): Promise<Tenant | undefined> => {
+const findTenant = async (
+  lookup: Exclude<HermesTenants, ReadonlyArray<Tenant>>,
+  id: string
+): Promise<Tenant | undefined> => {
   const found = await lookup(id)
   if (found === undefined) return undefined
   return Options.readPlainly("ConfigError", "the tenant of `tenants`", () => {

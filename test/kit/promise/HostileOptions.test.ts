@@ -97,6 +97,7 @@ const inputs: { readonly [Name in keyof HermesInput]-?: true } = {
   tools: true,
   context: true,
   signal: true,
+  whenLeft: true,
   onEvent: true,
   onUsageAfter: true,
   sessionId: true,
@@ -185,6 +186,10 @@ describe("hostile values", () => {
         () => hermes.resume({ sessionId: "s", answers: [argument] }),
         () => hermes.resume({ sessionId: "s", answers: [{ questionId: argument, answer: argument, by: argument }] }),
         () => hermes.questions(argument),
+        () => hermes.activeRun(argument),
+        () => hermes.watch(argument).next(),
+        () => hermes.watch({ sessionId: argument, after: argument, signal: argument }).next(),
+        () => hermes.watch({ sessionId: "s", after: argument }).next(),
         async () => (await mcpHandler(argument)).close(),
         async () => (await mcpHandler({ tools: argument })).close(),
         async () => (await mcpHandler({ tools: [argument] })).close(),
@@ -200,7 +205,12 @@ describe("hostile values", () => {
     })
 
   it("of a tenant that is looked up never lift its limits", async () => {
-    const wrong = [{ id: "t", perDay: { tokens: "many" } }, { id: "t", perDay: { tokens: Number.NaN } }, { id: "t", perdya: {} }, "t"]
+    const wrong = [
+      { id: "t", perDay: { tokens: "many" } },
+      { id: "t", perDay: { tokens: Number.NaN } },
+      { id: "t", perdya: {} },
+      "t"
+    ]
     for (const found of wrong) {
       // Hostile on purpose.
       await using hermes = createHermes({ model: "offline", tenants: () => found as never })
@@ -213,7 +223,10 @@ describe("hostile values", () => {
   it("of a batch start no more workers than inputs, and its inputs are read first", async () => {
     await using hermes = createHermes({ model: "offline" })
     const results = await hermes.runAll(["Reply exactly hi"], { concurrency: Number.MAX_SAFE_INTEGER })
-    assert.deepStrictEqual(results.map(({ status }) => status), ["fulfilled"])
+    assert.deepStrictEqual(
+      results.map(({ status }) => status),
+      ["fulfilled"]
+    )
     const inputs = function* () {
       yield "Reply exactly hi"
       throw new Error("no more")

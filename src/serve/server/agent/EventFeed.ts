@@ -5,8 +5,9 @@
  * **Details**
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`; this module defines the
- * fields of other events. A reader passes the number of the last event that it received, or 0 for all retained events.
- * If the events after that number are no longer available, or the number is not from this feed, the reader first
+ * fields of other events. A reader passes the id of the last event that it received, or 0 for all retained events. The
+ * id has the number of the event and its place in a run. If the events after that number are no longer available, or the
+ * number is not from this feed, `ResumedEvents` reads the rest from the run record. Without a place the reader first
  * receives `gap`. It should then read the session's messages.
  *
  * Source: `ARCHITECTURE.md` §3.
@@ -19,6 +20,7 @@ import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { Registry } from "../../../base/domain/Secrets.ts"
 import type { HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
+import * as EventPlace from "./EventPlace.ts"
 
 /** An event in the form in which it is sent. */
 export interface FeedEvent {
@@ -26,10 +28,11 @@ export interface FeedEvent {
   readonly [field: string]: unknown
 }
 
-/** A numbered event. */
+/** A numbered event, and the place of its reader behind it; `undefined` before the first run. */
 export interface NumberedEvent {
   readonly id: number
   readonly data: string
+  readonly place: EventPlace.EventPlace | undefined
 }
 
 /** Maximum number of retained events, and maximum number of their characters. */
@@ -141,6 +144,12 @@ export interface EventFeed {
   readonly publish: (event: HostEvent) => void
   /** Returns a stream of the events after a number, including future events. The stream ends when the feed ends. */
   readonly after: (id: number) => Stream.Stream<NumberedEvent>
+  /** Returns a stream of all retained and future events, with their numbers above `id`. */
+  readonly retained: (id: number) => Stream.Stream<NumberedEvent>
+  /** Tests whether all events after an event of this feed are retained. */
+  readonly has: (event: Pick<NumberedEvent, "id" | "place">) => boolean
+  /** Returns the ids of the runs whose events are all retained. */
+  readonly runs: () => ReadonlySet<string>
   /** Returns the number of the newest event, or the number after which the feed begins. */
   readonly last: () => number
   /** Returns the current number of readers. */
@@ -157,9 +166,13 @@ const redactEvent = (hidden: StreamSecrets.StreamSecrets, event: HostEvent): Rea
     : [event]
 }
 
+/** Begin of the data of the first event of a run. */
+const runStart = '{"type":"RunStarted"'
+
 const makeGap = (from: number, to: number): NumberedEvent => ({
   id: to,
-  data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to })
+  data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to }),
+  place: undefined
 })
 
 /** Makes the feed of a session. Event numbers are greater than `begin`, which comes from {@link computeStartNumber}. */
@@ -170,7 +183,9 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
   let last = begin
   let readers = 0
   let isEnded = false
+  let published = begin
   let arrived = Deferred.makeUnsafe<void>()
+  let place: EventPlace.EventPlace | undefined
 
   const wakeReaders = (): void => {
     const waiting = arrived
@@ -178,8 +193,17 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     Deferred.doneUnsafe(waiting, Effect.void)
   }
 
-  const addEvent = (event: FeedEvent): void => {
-    const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)) }
+  /** Follows the events of runs, so that each event has its place. */
+  const movePlace = (event: HostEvent): ReadonlyArray<EventPlace.EventPlace | undefined> => {
+    if (event._tag !== "RunEvents") {
+      place = EventPlace.follow(place, event)
+      return [place]
+    }
+    return event.events.map((one) => (place = EventPlace.advance(place, one)))
+  }
+
+  const addEvent = (event: FeedEvent, place: EventPlace.EventPlace | undefined): void => {
+    const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)), place }
     kept.push(one)
     characters += one.data.length
     while (kept.length > mostEvents || (characters > mostCharacters && kept.length > 1))
@@ -193,44 +217,62 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     return kept.slice(from, end)
   }
 
+  const findFirst = (): number => kept[0]?.id ?? last + 1
+
   const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
     const id = given === 0 ? begin : given
     // A number that this feed has not reached comes from another feed. The events that the reader already has are
     // therefore unknown.
     if (id > last) return [makeGap(begin, last)]
-    const first = kept[0]?.id ?? last + 1
+    const first = findFirst()
     const found = sliceFrom(Math.max(0, id - first + 1))
     return id + 1 < first ? [makeGap(id + 1, first - 1), ...found] : found
   }
 
+  const streamAfter: EventFeed["after"] = (id) =>
+    Stream.unwrap(
+      Effect.as(
+        Effect.acquireRelease(
+          Effect.sync(() => readers++),
+          () => Effect.sync(() => readers--)
+        ),
+        Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
+          Effect.suspend(() => {
+            const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
+              const found = readAfter(at)
+              return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
+            }
+            const ready = next()
+            return ready !== undefined || isEnded ? Effect.succeed(ready) : Effect.map(Deferred.await(arrived), next)
+          })
+        ).pipe(Stream.flattenIterable)
+      )
+    )
+
   return {
     publish: (event) => {
-      const events = redactEvent(hidden, event).flatMap(toFeedEvents)
-      if (events.length === 0) return
-      events.forEach(addEvent)
-      wakeReaders()
+      for (const one of redactEvent(hidden, event)) {
+        const places = movePlace(one)
+        toFeedEvents(one).forEach((fields, index) => addEvent(fields, places[index] ?? place))
+      }
+      if (last > published) wakeReaders()
+      published = last
     },
-    last: () => last,
-    readers: () => readers,
-    after: (id) =>
-      Stream.unwrap(
-        Effect.as(
-          Effect.acquireRelease(
-            Effect.sync(() => readers++),
-            () => Effect.sync(() => readers--)
-          ),
-          Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
-            Effect.suspend(() => {
-              const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
-                const found = readAfter(at)
-                return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
-              }
-              const ready = next()
-              return ready !== undefined || isEnded ? Effect.succeed(ready) : Effect.map(Deferred.await(arrived), next)
-            })
-          ).pipe(Stream.flattenIterable)
+    retained: (id) => Stream.suspend(() => streamAfter(Math.max(id, findFirst() - 1))),
+    has: ({ id, place }) => {
+      const event = kept[id - findFirst()]
+      if (id !== findFirst() - 1 && event === undefined) return false
+      return place === undefined || event === undefined || event.place?.position.turnId === place.position.turnId
+    },
+    runs: () =>
+      new Set(
+        kept.flatMap(({ data, place }) =>
+          place !== undefined && data.startsWith(runStart) ? [place.position.turnId] : []
         )
       ),
+    last: () => last,
+    readers: () => readers,
+    after: streamAfter,
     end: Effect.sync(() => {
       isEnded = true
       wakeReaders()

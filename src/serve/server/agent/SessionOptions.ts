@@ -64,7 +64,7 @@ export const isQuestionSeenBy = (client: string | undefined, { audience }: Pick<
   client === undefined || audience === undefined || audience === client
 
 /** Removes the questions that a client may not see from an event of a run. */
-const hideFromEvent = (client: string | undefined, event: RunEvent): ReadonlyArray<RunEvent> => {
+export const hideFromEvent = (client: string | undefined, event: RunEvent): ReadonlyArray<RunEvent> => {
   if (event._tag === "QuestionAsked") return isQuestionSeenBy(client, event.question) ? [event] : []
   if (event._tag !== "RunFinished" || event.questions === undefined) return [event]
   return [{ ...event, questions: event.questions.filter((question) => isQuestionSeenBy(client, question)) }]
