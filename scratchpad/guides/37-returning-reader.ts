@@ -11,16 +11,16 @@ import { RunCursor, RunWatch } from "../../src/kit/entry/sessions.ts"
 // GET /runs/SESSION: the events behind `Last-Event-ID`. The run is over, or active in any process that has the store.
 const readRun = Effect.fn("GET /runs/:session")(function* (request: HttpServerRequest.HttpServerRequest) {
   const { session = "" } = yield* HttpRouter.params
-  const after = RunCursor.parse(request.headers["last-event-id"] ?? "")
+  const after = RunCursor.parseCursor(request.headers["last-event-id"] ?? "")
   const turnId = after?.turnId ?? (yield* RunWatch.findActive(session))
   if (turnId === undefined) return HttpServerResponse.empty({ status: 204 })
   const services = yield* Effect.context<RunRecord.RunRecord | SessionStore.SessionStore>()
   let position = after ?? RunCursor.makeStart(turnId)
-  const events = RunWatch.watch(session, { turnId, after }).pipe(
+  const events = RunWatch.watchRun(session, { turnId, after }).pipe(
     Stream.map((event) => {
-      position = RunCursor.advance(position, event)
+      position = RunCursor.advancePosition(position, event)
       const data = event._tag === "TextDelta" ? event.text : event._tag
-      return `id: ${RunCursor.format(position)}\ndata: ${data}\n\n`
+      return `id: ${RunCursor.formatCursor(position)}\ndata: ${data}\n\n`
     }),
     Stream.catch(({ message }) => Stream.make(`event: error\ndata: ${message}\n\n`)),
     Stream.provideContext(services)
@@ -36,7 +36,10 @@ const application = HttpRouter.add("GET", "/runs/:session", readRun).pipe(
 const cursorOf = Effect.gen(function* () {
   const { sessionId, turnId } = yield* Agent.run({ prompt: "Reply exactly hello" })
   const seen = [{ _tag: "StepStarted", step: 1 } as const, { _tag: "TextDelta", text: "hel" } as const]
-  return { sessionId, cursor: RunCursor.format(seen.reduce(RunCursor.advance, RunCursor.makeStart(turnId))) }
+  return {
+    sessionId,
+    cursor: RunCursor.formatCursor(seen.reduce(RunCursor.advancePosition, RunCursor.makeStart(turnId)))
+  }
 })
 
 const routes = HttpRouter.add(

@@ -117,7 +117,7 @@ const readEntry = (reading: RunReading, entry: Entry): ReadonlyArray<RunEvent> =
 }
 
 /** Makes the reader of a run. */
-export const make = (): RecordedRun => {
+export const makeReader = (): RecordedRun => {
   const reading: RunReading = {
     step: 0,
     text: "",

@@ -4,12 +4,24 @@
  *
  * **Details**
  *
- * A cursor names a run, its newest step, and what the reader has seen of that step: the length and a checksum of its
- * text, and the ids of its calls. It therefore means the same in each process that has the store of the run. These
+ * A cursor names a run, its newest step, and the seen part of that step: the length and a checksum of its text, and the
+ * ids of its calls. It therefore means the same in each process that has the store of the run. These
  * events are repeated from the record: `RunStarted`, `StepStarted`, `ReasoningDelta`, `TextDelta`, `ToolStarted`,
  * `ToolFinished`, `FileChanged`, `QuestionAsked` and `RunFinished`. All others describe a moment, such as
  * `ToolProgress`, and reach only readers of that moment. If the stored text is not the text that the reader has seen,
  * because it was retracted or redacted, the reader receives it as `TextReplaced`.
+ *
+ * **Example** (The cursor of a reader)
+ *
+ * ```ts
+ * import { RunCursor } from "hermes-effect/sessions"
+ *
+ * const events = [{ _tag: "StepStarted", step: 1 } as const, { _tag: "TextDelta", text: "hel" } as const]
+ * const position = events.reduce(RunCursor.advancePosition, RunCursor.makeStart("run-1"))
+ *
+ * console.log(RunCursor.parseCursor(RunCursor.formatCursor(position))?.text.length)
+ * // => 3
+ * ```
  */
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 
@@ -55,7 +67,7 @@ const stepStart = { text: unseen, reasoning: unseen, files: 0, begun: [], ended:
 export const makeStart = (turnId: string): RunPosition => ({ turnId, step: -1, ...stepStart, isOver: false })
 
 /** Returns the position after an event. */
-export const advance = (position: RunPosition, event: RunEvent): RunPosition => {
+export const advancePosition = (position: RunPosition, event: RunEvent): RunPosition => {
   switch (event._tag) {
     case "RunStarted":
       return { ...makeStart(event.turnId), step: 0 }
@@ -86,7 +98,17 @@ const formatText = ({ length, sum }: SeenText): string => (length === 0 ? "" : `
 const formatIds = (ids: ReadonlyArray<string>): string => ids.map(encodeURIComponent).join(",")
 
 /** Returns the cursor of a position: visible ASCII characters without spaces. */
-export const format = ({ asked, begun, ended, files, isOver, reasoning, step, text, turnId }: RunPosition): string =>
+export const formatCursor = ({
+  asked,
+  begun,
+  ended,
+  files,
+  isOver,
+  reasoning,
+  step,
+  text,
+  turnId
+}: RunPosition): string =>
   [
     encodeURIComponent(turnId).replaceAll("%3A", ":"),
     `${step}`,
@@ -118,7 +140,7 @@ const parseText = (text: string): SeenText | undefined => {
 const parseIds = (text: string): ReadonlyArray<string> => (text === "" ? [] : text.split(",").map(decodeURIComponent))
 
 /** Reads a cursor. Returns `undefined` for other text. */
-export const parse = (cursor: string): RunPosition | undefined => {
+export const parseCursor = (cursor: string): RunPosition | undefined => {
   if (cursor.length > longestCursor) return undefined
   const [
     turnId = "",
@@ -149,7 +171,7 @@ export const parse = (cursor: string): RunPosition | undefined => {
       isOver: over === "over"
     }
   } catch {
-    // An escape that is none.
+    // The text has an invalid escape.
     return undefined
   }
 }
@@ -179,13 +201,8 @@ export interface RestOfRun {
   readonly position: () => RunPosition
 }
 
-/** Text of a step that is compared with the text that the reader has seen. */
-interface ComparedText {
-  text: string
-  isMatched: boolean
-}
-
 type TextEvent = Extract<RunEvent, { readonly _tag: "ReasoningDelta" | "TextDelta" }>
+type ReplacedText = Extract<RunEvent, { readonly _tag: "TextReplaced" }>
 
 /** Returns the part of a text that follows the seen one; `undefined` if it begins differently or is shorter. */
 const cutSeen = (text: string, seen: SeenText): string | undefined =>
@@ -196,6 +213,49 @@ const cutSeen = (text: string, seen: SeenText): string | undefined =>
 const makeDelta = (_tag: TextEvent["_tag"], text: string): ReadonlyArray<RunEvent> =>
   text === "" ? [] : [{ _tag, text }]
 
+/** Compares the texts of the step in which a reader left with the seen ones. */
+interface TextComparison {
+  readonly take: (event: TextEvent) => ReadonlyArray<RunEvent>
+  readonly replace: (event: ReplacedText) => ReadonlyArray<RunEvent>
+  /** Handles a text that is shorter than the seen one, when the text of the step is over. */
+  readonly end: () => ReadonlyArray<RunEvent>
+}
+
+const compareTexts = (seen: RunPosition): TextComparison => {
+  const texts = {
+    TextDelta: { text: "", isMatched: seen.text.length === 0 },
+    ReasoningDelta: { text: "", isMatched: seen.reasoning.length === 0 }
+  }
+  const { TextDelta: shown } = texts
+  const replaceWhole = (): ReadonlyArray<RunEvent> => [{ _tag: "TextReplaced", stepId: seen.step, text: shown.text }]
+  const takeText: TextComparison["take"] = ({ _tag, text }) => {
+    const compared = texts[_tag]
+    if (compared.isMatched) return makeDelta(_tag, text)
+    compared.text += text
+    const before = _tag === "TextDelta" ? seen.text : seen.reasoning
+    if (compared.text.length < before.length) return []
+    compared.isMatched = true
+    const rest = cutSeen(compared.text, before)
+    if (rest !== undefined) return makeDelta(_tag, rest)
+    return _tag === "TextDelta" ? replaceWhole() : makeDelta(_tag, compared.text.slice(before.length))
+  }
+  return {
+    take: takeText,
+    replace: (event) => {
+      if (shown.isMatched && !isSame(addText(unseen, event.text), seen.text)) return [event]
+      shown.text = ""
+      shown.isMatched = false
+      const rest = takeText({ _tag: "TextDelta", text: event.text })
+      return rest[0]?._tag === "TextReplaced" ? [event] : rest
+    },
+    end: () => {
+      if (shown.isMatched || shown.text === "") return []
+      shown.isMatched = true
+      return replaceWhole()
+    }
+  }
+}
+
 /**
  * Makes the filter for a reader that has seen the events up to `seen`. The events come from the start of the run, or
  * from the start of the step `from`.
@@ -205,52 +265,18 @@ export const makeRest = (seen: RunPosition, from: number = -1): RestOfRun => {
   let files = 0
   let isCaughtUp = seen.step < 0
   let position = seen
-  const texts: Readonly<Record<TextEvent["_tag"], ComparedText>> = {
-    TextDelta: { text: "", isMatched: seen.text.length === 0 },
-    ReasoningDelta: { text: "", isMatched: seen.reasoning.length === 0 }
-  }
-
-  const takeText = ({ _tag, text }: TextEvent): ReadonlyArray<RunEvent> => {
-    const compared = texts[_tag]
-    if (compared.isMatched) return makeDelta(_tag, text)
-    compared.text += text
-    const before = _tag === "TextDelta" ? seen.text : seen.reasoning
-    if (compared.text.length < before.length) return []
-    compared.isMatched = true
-    const rest = cutSeen(compared.text, before)
-    if (rest !== undefined) return makeDelta(_tag, rest)
-    return _tag === "TextDelta"
-      ? [{ _tag: "TextReplaced", stepId: seen.step, text: compared.text }]
-      : makeDelta(_tag, compared.text.slice(before.length))
-  }
-
-  /** Handles a stored text that is shorter than the seen one, when the text of the step is over. */
-  const endText = (): ReadonlyArray<RunEvent> => {
-    const { TextDelta: compared } = texts
-    if (compared.isMatched || compared.text === "") return []
-    compared.isMatched = true
-    return [{ _tag: "TextReplaced", stepId: seen.step, text: compared.text }]
-  }
-
-  const replaceText = (event: Extract<RunEvent, { readonly _tag: "TextReplaced" }>): ReadonlyArray<RunEvent> => {
-    const { TextDelta: compared } = texts
-    if (compared.isMatched && !isSame(addText(unseen, event.text), seen.text)) return [event]
-    compared.text = ""
-    compared.isMatched = false
-    const rest = takeText({ _tag: "TextDelta", text: event.text })
-    return rest[0]?._tag === "TextReplaced" ? [event] : rest
-  }
+  const texts = compareTexts(seen)
 
   /** Takes an event of the step in which the reader left. */
   const takeSameStep = (event: RunEvent): ReadonlyArray<RunEvent> => {
     switch (event._tag) {
       case "TextDelta":
       case "ReasoningDelta":
-        return takeText(event)
+        return texts.take(event)
       case "TextReplaced":
-        return replaceText(event)
+        return texts.replace(event)
       case "ToolStarted":
-        return [...endText(), ...(seen.begun.includes(event.callId) ? [] : [event])]
+        return [...texts.end(), ...(seen.begun.includes(event.callId) ? [] : [event])]
       case "ToolFinished":
         return seen.ended.includes(event.callId) ? [] : [event]
       case "FileChanged":
@@ -258,7 +284,7 @@ export const makeRest = (seen: RunPosition, from: number = -1): RestOfRun => {
       case "QuestionAsked":
         return seen.asked.includes(event.question.id) ? [] : [event]
       case "RunFinished":
-        return [...endText(), ...(seen.isOver ? [] : [event])]
+        return [...texts.end(), ...(seen.isOver ? [] : [event])]
       case "RunStarted":
       case "StepStarted":
         return []
@@ -268,7 +294,7 @@ export const makeRest = (seen: RunPosition, from: number = -1): RestOfRun => {
   }
 
   const selectRest = (event: RunEvent): ReadonlyArray<RunEvent> => {
-    const ended = event._tag === "StepStarted" && step === seen.step ? endText() : []
+    const ended = event._tag === "StepStarted" && step === seen.step ? texts.end() : []
     if (event._tag === "RunStarted") step = 0
     if (event._tag === "StepStarted") step = event.step
     if (step < seen.step) return []
@@ -279,7 +305,7 @@ export const makeRest = (seen: RunPosition, from: number = -1): RestOfRun => {
     take: (event) => {
       const events = selectRest(event)
       if (events.length > 0) isCaughtUp = true
-      for (const one of events) position = advance(position, one)
+      for (const one of events) position = advancePosition(position, one)
       return events
     },
     position: () => position

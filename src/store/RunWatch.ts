@@ -17,7 +17,7 @@
  *
  * const program = Effect.gen(function*() {
  *   const { sessionId, turnId } = yield* Agent.run({ prompt: "Reply exactly hello" })
- *   const events = yield* Stream.runCollect(RunWatch.watch(sessionId, { turnId }))
+ *   const events = yield* Stream.runCollect(RunWatch.watchRun(sessionId, { turnId }))
  *   return events.map((event) => event._tag)
  * })
  *
@@ -156,7 +156,7 @@ const checkEnd = (sessionId: string, turnId: string, end: ReturnType<RecordedEve
  * Returns the events of a run that a reader has not seen, and follows the run until its end. Fails with `RunLost` if
  * the run ends without a result.
  */
-export const watch = (
+export const watchRun = (
   sessionId: string,
   { after, turnId = after?.turnId ?? "" }: WatchOptions
 ): Stream.Stream<RunEvent, RunLost | SessionStoreError, Needs> =>
@@ -164,7 +164,7 @@ export const watch = (
     Effect.gen(function* () {
       const { isActive, readNew } = yield* makeSource(sessionId, turnId)
       const services = yield* Effect.context<Needs>()
-      const run = RecordedEvents.make()
+      const run = RecordedEvents.makeReader()
       const rest = RunCursor.makeRest(after ?? RunCursor.makeStart(turnId))
       let isKnown = false
       let wasActive = true
@@ -191,7 +191,7 @@ export const watch = (
     })
   )
 
-/** Returns the id of the active run of a conversation in any process; `undefined` if there is none. */
+/** Returns the id of the active run of a conversation in any process; `undefined` without one. */
 export const findActive = Effect.fnUntraced(function* (
   sessionId: string
 ): Effect.fn.Return<string | undefined, SessionStoreError, Needs> {

@@ -82,21 +82,21 @@ describe("a run that is read again", () => {
           const [started] = live
           assert.strictEqual(started?._tag, "RunStarted")
           const { sessionId, turnId } = started as Extract<RunEvent, { readonly _tag: "RunStarted" }>
-          const whole = yield* Stream.runCollect(RunWatch.watch(sessionId, { turnId }))
+          const whole = yield* Stream.runCollect(RunWatch.watchRun(sessionId, { turnId }))
           assert.deepStrictEqual(normalise(whole), normalise(live))
           let position = RunCursor.makeStart(turnId)
           for (let count = 0; count <= live.length; count++) {
-            const cursor = RunCursor.format(position)
-            const after = RunCursor.parse(cursor)
+            const cursor = RunCursor.formatCursor(position)
+            const after = RunCursor.parseCursor(cursor)
             assert.deepStrictEqual(after, position)
-            const rest = yield* Stream.runCollect(RunWatch.watch(sessionId, { after: position }))
+            const rest = yield* Stream.runCollect(RunWatch.watchRun(sessionId, { after: position }))
             assert.deepStrictEqual(
               normalise([...live.slice(0, count), ...rest]),
               normalise(live),
               `behind ${count} events`
             )
             const next = live[count]
-            if (next !== undefined) position = RunCursor.advance(position, next)
+            if (next !== undefined) position = RunCursor.advancePosition(position, next)
           }
           assert.isTrue(position.isOver)
           assert.isUndefined(yield* RunWatch.findActive(sessionId))

@@ -352,7 +352,7 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
     if (isDisposed) throw makeDisposedError()
     return runtime.runFork(work)
   }
-  const streams = PlainStreams.make({ fork, open, own })
+  const streams = PlainStreams.makeStreams({ fork, open, own })
   const hermes = {
     run: runInput,
     runAll: async (inputs: Iterable<string | HermesInput>, options: BatchOptions = {}) => {

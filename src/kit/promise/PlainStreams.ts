@@ -47,7 +47,7 @@ interface WatchedRun {
 const planWatch = (input: WatchInput): WatchedRun & Pick<WatchInput, "signal"> => {
   Options.requireArgument(input, checkWatch, "input")
   const { after: cursor, sessionId, signal } = input
-  const after = cursor === undefined ? undefined : RunCursor.parse(cursor)
+  const after = cursor === undefined ? undefined : RunCursor.parseCursor(cursor)
   if (cursor !== undefined && after === undefined)
     throw new HermesError("InvalidInput", "after: this is not a cursor: pass `cursor` of the stream that was left")
   return { sessionId, after, signal }
@@ -88,7 +88,7 @@ const readRun = (logs: RunLog.RunLogs, watched: WatchedRun): Stream.Stream<RunEv
           const turnId = after?.turnId ?? (yield* RunWatch.findActive(sessionId))
           if (turnId === undefined) return Stream.empty
           const services = yield* Effect.context<RecordNeeds>()
-          return Stream.provideContext(RunWatch.watch(sessionId, { after, turnId }), services)
+          return Stream.provideContext(RunWatch.watchRun(sessionId, { after, turnId }), services)
         })
       )
     )
@@ -99,7 +99,7 @@ const findActiveRun = (logs: RunLog.RunLogs, sessionId: string): Effect.Effect<s
   Effect.suspend(() => {
     const turnId = logs.get(sessionId)?.turnId()
     const found = turnId === undefined ? useRecord(RunWatch.findActive(sessionId)) : Effect.succeed(turnId)
-    return Effect.map(found, (id) => (id === undefined ? undefined : RunCursor.format(RunCursor.makeStart(id))))
+    return Effect.map(found, (id) => (id === undefined ? undefined : RunCursor.formatCursor(RunCursor.makeStart(id))))
   })
 
 type OnEvent = NonNullable<RunInput["onEvent"]>
@@ -127,7 +127,7 @@ export interface RunStreams {
 }
 
 /** Makes the streams of a runtime. */
-export const make = ({ fork, open, own }: StreamRuntime): RunStreams => {
+export const makeStreams = ({ fork, open, own }: StreamRuntime): RunStreams => {
   const logs: RunLog.RunLogs = new Map()
   const startWith = (run: PlainRun.PlannedRun, offer: OnEvent) => {
     const { options } = run
@@ -137,7 +137,7 @@ export const make = ({ fork, open, own }: StreamRuntime): RunStreams => {
   }
   /** Starts a run that continues without its reader. */
   const forkKept = (run: PlainRun.PlannedRun, offer: OnEvent) => {
-    const log = RunLog.make(logs)
+    const log = RunLog.makeLog(logs)
     const fiber = fork(startWith(run, (events) => Effect.sync(() => log.add(events))))
     fiber.addObserver(log.end)
     run.signal?.addEventListener("abort", () => fiber.interruptUnsafe(), { once: true })

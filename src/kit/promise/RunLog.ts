@@ -42,7 +42,7 @@ const compactStep = (events: ReadonlyArray<RunEvent>): ReadonlyArray<RunEvent> =
 }
 
 /** Makes the log of a run, which is in `logs` from its first event to its end. */
-export const make = (logs: RunLogs): RunLog => {
+export const makeLog = (logs: RunLogs): RunLog => {
   /** Events of each step. The newest list grows. */
   const steps: Array<ReadonlyArray<RunEvent>> = []
   let newest: Array<RunEvent> = []

@@ -33,9 +33,9 @@ export const addCursor = (
     return: async () => (await events.return?.()) ?? { done: true, value: undefined },
     get cursor() {
       if (position === undefined) return undefined
-      position = pending.reduce(RunCursor.advance, position)
+      position = pending.reduce(RunCursor.advancePosition, position)
       pending = []
-      return RunCursor.format(position)
+      return RunCursor.formatCursor(position)
     },
     [Symbol.asyncIterator]() {
       return this

@@ -175,40 +175,22 @@ const makeGap = (from: number, to: number): NumberedEvent => ({
   place: undefined
 })
 
-/** Makes the feed of a session. Event numbers are greater than `begin`, which comes from {@link computeStartNumber}. */
-export const make = (begin: number, secrets: Registry): EventFeed => {
-  const hidden = StreamSecrets.make(secrets)
+/** The events of a feed that are retained, the oldest first. */
+interface RetainedEvents {
+  readonly add: (event: FeedEvent, place: EventPlace.EventPlace | undefined) => void
+  /** Returns events after a number, at most as many as a reader receives at once. */
+  readonly readAfter: (id: number) => ReadonlyArray<NumberedEvent>
+  readonly find: (id: number) => NumberedEvent | undefined
+  /** Returns the number of the oldest event, or of the next one. */
+  readonly first: () => number
+  readonly last: () => number
+  readonly listRuns: () => ReadonlySet<string>
+}
+
+const makeRetention = (begin: number): RetainedEvents => {
   const kept: Array<NumberedEvent> = []
   let characters = 0
   let last = begin
-  let readers = 0
-  let isEnded = false
-  let published = begin
-  let arrived = Deferred.makeUnsafe<void>()
-  let place: EventPlace.EventPlace | undefined
-
-  const wakeReaders = (): void => {
-    const waiting = arrived
-    arrived = Deferred.makeUnsafe<void>()
-    Deferred.doneUnsafe(waiting, Effect.void)
-  }
-
-  /** Follows the events of runs, so that each event has its place. */
-  const movePlace = (event: HostEvent): ReadonlyArray<EventPlace.EventPlace | undefined> => {
-    if (event._tag !== "RunEvents") {
-      place = EventPlace.follow(place, event)
-      return [place]
-    }
-    return event.events.map((one) => (place = EventPlace.advance(place, one)))
-  }
-
-  const addEvent = (event: FeedEvent, place: EventPlace.EventPlace | undefined): void => {
-    const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)), place }
-    kept.push(one)
-    characters += one.data.length
-    while (kept.length > mostEvents || (characters > mostCharacters && kept.length > 1))
-      characters -= kept.shift()?.data.length ?? 0
-  }
 
   /** Returns events of `kept` from an index on, at most as many as a reader receives at once. */
   const sliceFrom = (from: number): ReadonlyArray<NumberedEvent> => {
@@ -219,14 +201,58 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
 
   const findFirst = (): number => kept[0]?.id ?? last + 1
 
-  const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
-    const id = given === 0 ? begin : given
-    // A number that this feed has not reached comes from another feed. The events that the reader already has are
-    // therefore unknown.
-    if (id > last) return [makeGap(begin, last)]
-    const first = findFirst()
-    const found = sliceFrom(Math.max(0, id - first + 1))
-    return id + 1 < first ? [makeGap(id + 1, first - 1), ...found] : found
+  return {
+    add: (event, place) => {
+      const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)), place }
+      kept.push(one)
+      characters += one.data.length
+      while (kept.length > mostEvents || (characters > mostCharacters && kept.length > 1))
+        characters -= kept.shift()?.data.length ?? 0
+    },
+    readAfter: (given) => {
+      const id = given === 0 ? begin : given
+      // A number that this feed has not reached comes from another feed. The events that the reader already has are
+      // therefore unknown.
+      if (id > last) return [makeGap(begin, last)]
+      const first = findFirst()
+      const found = sliceFrom(Math.max(0, id - first + 1))
+      return id + 1 < first ? [makeGap(id + 1, first - 1), ...found] : found
+    },
+    find: (id) => kept[id - findFirst()],
+    first: findFirst,
+    last: () => last,
+    listRuns: () =>
+      new Set(
+        kept.flatMap(({ data, place }) =>
+          place !== undefined && data.startsWith(runStart) ? [place.position.turnId] : []
+        )
+      )
+  }
+}
+
+/** Follows the places of the events of a session. Returns the places behind an event and its parts. */
+const makePlaces = () => {
+  let place: EventPlace.EventPlace | undefined
+  return (event: HostEvent): ReadonlyArray<EventPlace.EventPlace | undefined> => {
+    if (event._tag === "RunEvents") return event.events.map((one) => (place = EventPlace.followRun(place, one)))
+    place = EventPlace.followTurn(place, event)
+    return [place]
+  }
+}
+
+/** Makes the feed of a session. Event numbers are greater than `begin`, which comes from {@link computeStartNumber}. */
+export const make = (begin: number, secrets: Registry): EventFeed => {
+  const hidden = StreamSecrets.make(secrets)
+  const kept = makeRetention(begin)
+  const movePlace = makePlaces()
+  let readers = 0
+  let isEnded = false
+  let arrived = Deferred.makeUnsafe<void>()
+
+  const wakeReaders = (): void => {
+    const waiting = arrived
+    arrived = Deferred.makeUnsafe<void>()
+    Deferred.doneUnsafe(waiting, Effect.void)
   }
 
   const streamAfter: EventFeed["after"] = (id) =>
@@ -239,7 +265,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
         Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
           Effect.suspend(() => {
             const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
-              const found = readAfter(at)
+              const found = kept.readAfter(at)
               return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
             }
             const ready = next()
@@ -251,26 +277,21 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
 
   return {
     publish: (event) => {
+      const before = kept.last()
       for (const one of redactEvent(hidden, event)) {
         const places = movePlace(one)
-        toFeedEvents(one).forEach((fields, index) => addEvent(fields, places[index] ?? place))
+        toFeedEvents(one).forEach((fields, index) => kept.add(fields, places[index] ?? places.at(-1)))
       }
-      if (last > published) wakeReaders()
-      published = last
+      if (kept.last() > before) wakeReaders()
     },
-    retained: (id) => Stream.suspend(() => streamAfter(Math.max(id, findFirst() - 1))),
+    retained: (id) => Stream.suspend(() => streamAfter(Math.max(id, kept.first() - 1))),
     has: ({ id, place }) => {
-      const event = kept[id - findFirst()]
-      if (id !== findFirst() - 1 && event === undefined) return false
+      const event = kept.find(id)
+      if (id !== kept.first() - 1 && event === undefined) return false
       return place === undefined || event === undefined || event.place?.position.turnId === place.position.turnId
     },
-    runs: () =>
-      new Set(
-        kept.flatMap(({ data, place }) =>
-          place !== undefined && data.startsWith(runStart) ? [place.position.turnId] : []
-        )
-      ),
-    last: () => last,
+    runs: kept.listRuns,
+    last: kept.last,
     readers: () => readers,
     after: streamAfter,
     end: Effect.sync(() => {

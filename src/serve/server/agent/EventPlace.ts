@@ -34,7 +34,7 @@ export const makeStart = (turnId: string, turn?: Pick<Turn, "id" | "message">): 
 })
 
 /** Returns the place behind an event that is not of a run. */
-export const follow = (place: EventPlace | undefined, event: HostEvent): EventPlace | undefined => {
+export const followTurn = (place: EventPlace | undefined, event: HostEvent): EventPlace | undefined => {
   switch (event._tag) {
     case "TurnStarted":
       return place === undefined
@@ -48,24 +48,24 @@ export const follow = (place: EventPlace | undefined, event: HostEvent): EventPl
 }
 
 /** Returns the place behind an event of a run. */
-export const advance = (place: EventPlace | undefined, event: RunEvent): EventPlace | undefined => {
+export const followRun = (place: EventPlace | undefined, event: RunEvent): EventPlace | undefined => {
   if (event._tag === "RunStarted")
     return {
-      position: RunCursor.advance(RunCursor.makeStart(event.turnId), event),
+      position: RunCursor.advancePosition(RunCursor.makeStart(event.turnId), event),
       turn: place?.turn,
       message: place?.message,
       phase: "running"
     }
-  return place === undefined ? undefined : { ...place, position: RunCursor.advance(place.position, event) }
+  return place === undefined ? undefined : { ...place, position: RunCursor.advancePosition(place.position, event) }
 }
 
 const separator = "|"
 
 /** Returns the id of an event as it is sent. */
-export const format = ({ id, place }: EventId): string =>
+export const formatId = ({ id, place }: EventId): string =>
   place === undefined
     ? `${id}`
-    : [id, place.turn ?? "", place.message ?? "", place.phase, RunCursor.format(place.position)].join(separator)
+    : [id, place.turn ?? "", place.message ?? "", place.phase, RunCursor.formatCursor(place.position)].join(separator)
 
 const refusal = ApiError.make(
   400,
@@ -79,12 +79,12 @@ const toCount = (text: string | undefined): number | undefined =>
 const isPhase = Schema.is(Schema.Literals(["running", "ended", "next"]))
 
 /** Reads the id that a client returns. */
-export const parse = (given: string): Effect.Effect<EventId, ApiError.ApiError> => {
+export const parseId = (given: string): Effect.Effect<EventId, ApiError.ApiError> => {
   const [number, turn = "", message = "", phase, cursor, ...more] = given.split(separator)
   const id = toCount(number)
   if (id === undefined) return Effect.fail(refusal)
   if (turn === "" && cursor === undefined && !given.includes(separator)) return Effect.succeed({ id, place: undefined })
-  const position = RunCursor.parse(cursor ?? "")
+  const position = RunCursor.parseCursor(cursor ?? "")
   if (position === undefined || more.length > 0 || !(turn === "" || toCount(turn) !== undefined) || !isPhase(phase))
     return Effect.fail(refusal)
   const place = { position, turn: toCount(turn), message: message === "" ? undefined : message, phase }

@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * Runs of the record are repeated from the place of the reader to the newest one, whose end is awaited. The events that
- * describe only a moment, and those of the queue and the settings, are not repeated. A turn of another process has no
+ * Runs of the record are repeated from the place of the reader to the newest one, whose end is awaited. Events that
+ * describe only a moment, and changes of the queue and the settings, are not repeated. A turn of another process has no
  * number here.
  */
 import * as Effect from "effect/Effect"
@@ -91,7 +91,7 @@ const repeatRun = (
     let place = begin
     let finished: Extract<RunEvent, { readonly _tag: "RunFinished" }> | undefined
     const toEvents = (event: RunEvent): ReadonlyArray<NumberedEvent> => {
-      place = EventPlace.advance(place, event) ?? place
+      place = EventPlace.followRun(place, event) ?? place
       if (event._tag === "RunFinished") finished = event
       return hideFromEvent(client, event).map(({ _tag, ...fields }) =>
         makeEvent({ type: _tag, turn: place.turn ?? null, ...fields }, place)
@@ -103,7 +103,7 @@ const repeatRun = (
     }
     // The result is needed for the end of the turn, also if the reader has seen it.
     const after = { ...begin.position, isOver: false }
-    const events = Stream.flatMap(RunWatch.watch(sessionId, { after }), (event) =>
+    const events = Stream.flatMap(RunWatch.watchRun(sessionId, { after }), (event) =>
       event._tag === "RunFinished" && begin.position.isOver
         ? Stream.suspend(() => ((finished = event), Stream.empty))
         : Stream.fromIterable(toEvents(event))
@@ -140,7 +140,7 @@ const repeatRuns = (
  * Returns the events of a session that a reader has not seen. A reader without a place whose events are no longer
  * retained receives `gap`.
  */
-export const resume = (
+export const resumeFeed = (
   { feed, id: sessionId }: ServedSession,
   client: string | undefined,
   event: EventPlace.EventId

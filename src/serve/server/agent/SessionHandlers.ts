@@ -76,7 +76,7 @@ const isLasting = (given: typeof NewAnswer.Type): boolean =>
 
 /** Streams the events of a session that follow `Last-Event-ID` (or `after`). */
 const streamFeed = Effect.fnUntraced(function* (request: Request, session: ServedSession, after: string | undefined) {
-  const from = yield* EventPlace.parse(request.headers["last-event-id"] ?? after ?? "0")
+  const from = yield* EventPlace.parseId(request.headers["last-event-id"] ?? after ?? "0")
   const { resume } = yield* AgentSessions
   return makeEventStream(SessionQuestions.renderEvents(resume(session, from)))
 })

@@ -52,7 +52,7 @@ export const isLastingChoice = (choice: unknown): boolean => choice === "session
 export const renderEvents = <E>(events: Stream.Stream<NumberedEvent, E>): Stream.Stream<string, E> =>
   Stream.concat(
     Stream.make(": connected\n\n"),
-    Stream.map(events, (event) => `id: ${EventPlace.format(event)}\ndata: ${event.data}\n\n`)
+    Stream.map(events, (event) => `id: ${EventPlace.formatId(event)}\ndata: ${event.data}\n\n`)
   )
 
 const toView = (question: Question.Question) =>
