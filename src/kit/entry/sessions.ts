@@ -1,4 +1,5 @@
 /** Stored conversations: search, activity, retention, the run record, and file changes that can be undone. */
+export * as BackupFile from "../../store/BackupFile.ts"
 export * as ChangeContents from "../../store/ChangeContents.ts"
 export * as ChangeRecording from "../../tools/ChangeRecording.ts"
 export * as ChangeSets from "../../store/ChangeSets.ts"
@@ -11,6 +12,7 @@ export * as RunCursor from "../../store/RunCursor.ts"
 export * as RunRecord from "../../store/RunRecord.ts"
 export * as RunWatch from "../../store/RunWatch.ts"
 export * as SessionActivity from "../../store/SessionActivity.ts"
+export * as SessionBackup from "../../store/SessionBackup.ts"
 export * as SessionChain from "../../store/SessionChain.ts"
 export * as SessionRetention from "../../store/SessionRetention.ts"
 export * as SessionSearch from "../../store/SessionSearch.ts"

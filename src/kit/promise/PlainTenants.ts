@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Tenants from "../../agent/Tenants.ts"
+import * as PermissionMode from "../../base/config/PermissionMode.ts"
 import type { Allowance, AssumedPrices, Tenant } from "../../base/domain/Tenant.ts"
 import * as TenantLedger from "../../store/tenants/TenantLedger.ts"
 import { HermesError } from "./HermesError.ts"
@@ -31,7 +32,11 @@ const tenant: Options.Checks<Tenant> = {
   callsPerMinute: Options.count,
   concurrentRuns: Options.count,
   unknownPrices: (value, at) => (value === "refuse" ? [] : checkPrices(value, at)),
-  tools: Options.names
+  tools: Options.names,
+  models: Options.names,
+  maxMode: Options.makeChoiceCheck(PermissionMode.all),
+  retentionDays: Options.count,
+  reserve: Options.makeChoiceCheck(["bound", "estimate"])
 }
 const checkTenant = Options.makeMembersCheck("option of a tenant", tenant, ["id"])
 

@@ -97,6 +97,8 @@ export interface Options {
   readonly directory: string
   /** Returns the name of the file to which the result of a row is written. Defaults to `results.jsonl`. */
   readonly getFile?: ((id: string) => string) | undefined
+  /** Name of the file of starts and failures. Defaults to `attempts.jsonl`. Two journals in one directory need two. */
+  readonly attemptsFile?: string | undefined
   /** Returns true if a file in the directory contains results. By default, only `results.jsonl` contains results. */
   readonly isResults?: ((name: string) => boolean) | undefined
   /**
@@ -106,7 +108,7 @@ export interface Options {
   readonly before?: Effect.Effect<void, JournalError> | undefined
 }
 
-const attemptsFile = "attempts.jsonl"
+const defaultAttemptsFile = "attempts.jsonl"
 const defaultFile = "results.jsonl"
 const isDefault = (name: string): boolean => name === defaultFile
 const newline = 10
@@ -348,6 +350,7 @@ const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts>
 
 /** Opens the journal of a directory and reads its entries and attempts. */
 export const open = Effect.fn("RowJournal.open")(function* ({
+  attemptsFile = defaultAttemptsFile,
   before = Effect.void,
   directory,
   getFile = () => defaultFile,

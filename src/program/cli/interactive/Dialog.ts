@@ -64,6 +64,8 @@ export interface About {
   readonly provider: string
   readonly model: string
   readonly cwd: string
+  /** The user's home directory, which is written as `~`. */
+  readonly userHome?: string | undefined
 }
 
 /** Values of a session. Its services come from the Context. */

@@ -14,13 +14,14 @@ import * as ToolText from "../render/ToolText.ts"
 import { formatQuantity, renderPairs, abbreviateCount } from "../render/UsageText.ts"
 import * as Width from "../render/Width.ts"
 import type { About } from "./Dialog.ts"
+import { abbreviateHome } from "./StatusLine.ts"
 
 /** Renders the lines shown at the beginning of a session. */
 export const renderBanner = (about: About, id: string, { paint }: { readonly paint: Paint }): ReadonlyArray<string> => {
   const title = `hermes ${about.version}`
   return [
     `${paint.text(title, "bold")} ${paint.text(SafeText.toLine(`· ${about.model} by ${about.provider}`), "dim")}`,
-    paint.text(SafeText.toLine(about.cwd), "dim"),
+    paint.text(SafeText.toLine(abbreviateHome(about.cwd, about.userHome)), "dim"),
     paint.text(SafeText.toLine(`session ${id} · /help for commands, Ctrl+D to exit`), "dim")
   ]
 }
