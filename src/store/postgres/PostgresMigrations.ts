@@ -139,7 +139,15 @@ export const migrations: ReadonlyArray<Migration> = [
       )`
     ]
   },
-  { version: 4, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] }
+  { version: 4, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] },
+  {
+    version: 5,
+    name: "sessions: tenant",
+    statements: [
+      "ALTER TABLE sessions ADD COLUMN tenant TEXT",
+      "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL"
+    ]
+  }
 ]
 
 /** Key of the advisory lock that is held during a migration. */

@@ -37,7 +37,7 @@ const usage = [
 export const columns: Readonly<Record<TableName, ReadonlyArray<Column>>> = {
   sessions: [
     ...["id", "source", "provider", "model"].map(textColumn),
-    ...["parent_session_id", "title", "cwd", "branch"].map(optionalTextColumn),
+    ...["parent_session_id", "title", "cwd", "branch", "tenant"].map(optionalTextColumn),
     ...["started_at", "updated_at"].map(integerColumn),
     optionalIntegerColumn("ended_at"),
     optionalTextColumn("end_reason"),

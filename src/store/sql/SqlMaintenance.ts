@@ -148,11 +148,15 @@ export const makeMaintenance = (place: StatsPlace): Omit<Maintenance, "optimize"
 /** Creates the removal of old sessions of a database. */
 export const makeRetention = (place: MaintenancePlace): Pick<Retention, "expired" | "prune"> => {
   const { made, read, sql, write } = place
+  const selectRoot = (column: "source" | "tenant", value: string | undefined) =>
+    value === undefined
+      ? sql``
+      : sql`AND count(*) FILTER (WHERE family.id = family.root AND ${sql.literal(column)} = ${value}) = 1`
   /**
    * Selects the roots of conversations that have ended, are old and do not wait for an answer. A sub-agent whose end is
    * missing because its process was killed does not count as active.
    */
-  const selectOldRoots = ({ before, source }: Limit, root?: string) =>
+  const selectOldRoots = ({ before, source, tenant }: Limit, root?: string) =>
     sql<{ readonly root: string }>`
       ${selectFamilies(sql, root)}
       SELECT family.root FROM family JOIN sessions ON sessions.id = family.id
@@ -162,7 +166,7 @@ export const makeRetention = (place: MaintenancePlace): Pick<Retention, "expired
           AND (family.id = family.root OR source NOT IN ${sql.in(hiddenSources)})) = 0
         AND max(CASE WHEN EXISTS (
           SELECT 1 FROM questions WHERE session_id = family.id AND state IN ('open', 'answered')) THEN 1 ELSE 0 END) = 0
-        ${source === undefined ? sql`` : sql`AND count(*) FILTER (WHERE family.id = family.root AND source = ${source}) = 1`}`
+        ${selectRoot("source", source)} ${selectRoot("tenant", tenant)}`
   return {
     expired: (limit) =>
       read(
