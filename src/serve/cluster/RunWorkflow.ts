@@ -144,12 +144,13 @@ const runAttempt = Effect.fnUntraced(function* (
     handler({ ...request, ...started, cancelled }),
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
-  if (outcome.status === "suspended") {
-    yield* runs.pause(id)
-    return { ...outcome, starts: started.starts }
+  if (outcome.status === "finished") return outcome
+  if (!(yield* runs.pause(id, started.starts))) {
+    const run = yield* runs.find(id)
+    // A frozen runner may continue after another one began the run again. Its failure is not an end of the run.
+    if (run !== undefined && run.state !== "done" && run.starts !== started.starts) return yield* Effect.never
   }
-  if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
-  return outcome
+  return outcome.status === "suspended" ? { ...outcome, starts: started.starts } : outcome
 })
 
 /** Waits until this runner no longer owns any shards. The next owner of the shard then continues the run. */

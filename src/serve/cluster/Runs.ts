@@ -129,8 +129,11 @@ export interface Service {
    * start is retained. Returns `undefined` if the run is over.
    */
   readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
-  /** Marks a run as waiting for its next attempt. Called if an attempt failed although the runner did not die. */
-  readonly pause: (id: string) => Effect.Effect<void, ClusterError>
+  /**
+   * Marks a run as waiting for its next attempt or for answers, at the end of the attempt that began with the given
+   * start. Returns false if the run is over, or if another runner began it again meanwhile.
+   */
+  readonly pause: (id: string, starts: number) => Effect.Effect<boolean, ClusterError>
   /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Ends a run that is not started. Returns false if it is running or over. */
@@ -213,7 +216,12 @@ const makeCourse = ({
           : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
       })
     ),
-  pause: (id) => Effect.asVoid(run(sql`UPDATE runs SET state = 'waiting' WHERE id = ${id} AND state = 'running'`)),
+  pause: (id, starts) =>
+    Effect.map(
+      run(sql`
+        UPDATE runs SET state = 'waiting' WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
+      (rows) => rows.length > 0
+    ),
   finishWaiting: (id, outcome) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       Effect.map(
