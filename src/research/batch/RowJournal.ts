@@ -53,8 +53,10 @@ export interface Entry {
 export interface Attempts {
   /** Number of the last attempt, counted from 1. */
   readonly number: number
-  /** True if the last attempt neither failed nor finished, because its process ended. */
+  /** True if the last attempt neither failed nor finished, because its process ended or it waits for answers. */
   readonly isOpen: boolean
+  /** Session in which the last attempt waits for answers, if it does. */
+  readonly suspendedIn?: string | undefined
   readonly digest: string | undefined
   /** Failure of the last attempt, or `undefined` if it did not fail. */
   readonly failure?: AttemptFailure | undefined
@@ -85,6 +87,8 @@ export interface Journal {
   readonly problems: ReadonlyArray<string>
   readonly begin: (row: RowKey, attempt: number) => Effect.Effect<void, JournalError>
   readonly fail: (row: RowKey, attempt: number, failure: AttemptFailure) => Effect.Effect<void, JournalError>
+  /** Records that an attempt waits for answers in a session. It remains open. */
+  readonly suspend: (row: RowKey, attempt: number, sessionId: string) => Effect.Effect<void, JournalError>
   readonly finish: (row: RowKey, fields: Json.Fields) => Effect.Effect<void, JournalError>
   readonly discard: (row: RowKey, reason: string, fields?: Json.Fields) => Effect.Effect<void, JournalError>
   /** The last result line of every row, in the order of the files. The files are read again. */
@@ -335,13 +339,15 @@ const dropBrokenEnd = Effect.fnUntraced(function* ({ found, isForeign, path, res
 /** Returns the last attempt of each row. */
 const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts> => {
   const attempts = new Map<string, Attempts>()
-  for (const { attempt, error, event, kind, row_digest: digest, row_id: id } of events) {
+  for (const { attempt, error, event, kind, row_digest: digest, row_id: id, session_id: session } of events) {
     if (typeof id !== "string" || typeof attempt !== "number") continue
     const failure =
       event === "fail"
         ? { message: Json.readString(error) ?? "", kind: Outcome.parseKind(kind) ?? "failed" }
         : undefined
-    attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest), failure })
+    const suspendedIn = event === "suspend" ? (Json.readString(session) ?? "") : undefined
+    const isOpen = event === "begin" || suspendedIn !== undefined
+    attempts.set(id, { number: attempt, isOpen, digest: Json.readString(digest), failure, suspendedIn })
   }
   return attempts
 }
@@ -382,15 +388,20 @@ export const open = Effect.fn("RowJournal.open")(function* ({
   }
   const attempts = readAttempts(yield* loadFile(attemptsFile))
 
-  const recordAttempt = (row: RowKey, attempt: number, failure?: AttemptFailure) =>
+  const recordAttempt = (
+    row: RowKey,
+    attempt: number,
+    { failure, suspendedIn }: Pick<Attempts, "failure" | "suspendedIn"> = {}
+  ) =>
     Effect.andThen(
       append(
         paths.join(directory, attemptsFile),
         {
           row_id: row.id,
           row_digest: row.digest,
-          event: failure === undefined ? "begin" : "fail",
+          event: failure !== undefined ? "fail" : suspendedIn === undefined ? "begin" : "suspend",
           attempt,
+          session_id: suspendedIn,
           error: failure?.message,
           kind: failure?.kind
         },
@@ -398,7 +409,14 @@ export const open = Effect.fn("RowJournal.open")(function* ({
         false
       ),
       Effect.sync(
-        () => void attempts.set(row.id, { number: attempt, isOpen: failure === undefined, digest: row.digest, failure })
+        () =>
+          void attempts.set(row.id, {
+            number: attempt,
+            isOpen: failure === undefined,
+            digest: row.digest,
+            failure,
+            suspendedIn
+          })
       )
     )
 
@@ -421,7 +439,8 @@ export const open = Effect.fn("RowJournal.open")(function* ({
         incrementLines(lines, row.id)
         addEntry(file, { id: row.id, digest: row.digest, discarded, fields })
         const last = attempts.get(row.id)
-        if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false, failure: undefined })
+        if (last !== undefined)
+          attempts.set(row.id, { ...last, isOpen: false, failure: undefined, suspendedIn: undefined })
       })
     )
   }
@@ -431,7 +450,8 @@ export const open = Effect.fn("RowJournal.open")(function* ({
     attempts,
     problems,
     begin: (row, attempt) => recordAttempt(row, attempt),
-    fail: recordAttempt,
+    fail: (row, attempt, failure) => recordAttempt(row, attempt, { failure }),
+    suspend: (row, attempt, suspendedIn) => recordAttempt(row, attempt, { suspendedIn }),
     finish: (row, fields) => writeResult(row, undefined, fields),
     discard: (row, reason, fields = {}) => writeResult(row, reason, fields),
     results

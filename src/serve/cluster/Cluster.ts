@@ -61,10 +61,10 @@ import { type NumberedEntry, SessionActivity } from "../../store/SessionActivity
 import * as SessionChain from "../../store/SessionChain.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { QuestionPolicy } from "../../tools/CallQuestions.ts"
-import type { Counts, Failure, Outcome, Request, StoredRun } from "./Runs.ts"
+import type { Counts, Failure, Outcome, Request, StoredRun, SuspendedRun } from "./Runs.ts"
 import type { Handler } from "./RunWorkflow.ts"
 
-export type { Counts, Failure, Outcome, Request, StoredRun, Suspended } from "./Runs.ts"
+export type { Counts, Failure, Outcome, Request, StoredRun, Suspended, SuspendedRun } from "./Runs.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
 /**
@@ -85,6 +85,8 @@ export interface Service {
   readonly submit: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
   /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
+  /** Returns the given runs that wait for answers, each with its session and its number of starts. */
+  readonly suspended: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, SuspendedRun>, ClusterError>
   /**
    * Cancels a run, on whichever runner it is. A run that has not begun is over at once; a running one is stopped by its
    * runner, and the next turn of its session starts. Returns false if the run is over.
@@ -305,8 +307,8 @@ const watchRun = (
           Stream.filter(({ entry }) => entry.at >= startedAt && entry.at <= endedAt)
         )
       })
-      const nextLook = Effect.suspend(
-        (): Effect.Effect<void, Cause.Done> => (isOver ? Cause.done() : Effect.sleep(pause))
+      const nextLook = Effect.suspend((): Effect.Effect<void, Cause.Done> =>
+        isOver ? Cause.done() : Effect.sleep(pause)
       )
       return Stream.flatten(Stream.fromEffectRepeat(Effect.andThen(nextLook, look)))
     })

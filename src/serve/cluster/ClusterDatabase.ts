@@ -113,7 +113,7 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
  * with the same protocol version work together, whatever their program versions are. The protocol version increases
  * when an older program would misread the data of a newer program.
  */
-export const protocol = 2
+export const protocol = 3
 
 const migrating = 0x48654568
 

@@ -164,7 +164,7 @@ const toFailedOutcome = (error: { readonly _tag: string; readonly message: strin
 })
 
 /** Returns the end of a run that waits: the time at which it needs no answer, if its questions have one. */
-const readSuspension = Effect.fnUntraced(function* (sessionId: string) {
+export const readSuspension = Effect.fnUntraced(function* (sessionId: string) {
   const stored = yield* (yield* SessionStore).listQuestions({
     sessionId: SessionId.make(sessionId),
     limit: Number.MAX_SAFE_INTEGER

@@ -40,6 +40,7 @@ import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { Inbox } from "./Inbox.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Runs, Suspended } from "./Runs.ts"
+import { repeatAfterLoss } from "./StorageLoss.ts"
 
 /** The workflow of a run. Each id has one execution. */
 export const RunWorkflow = Workflow.make("hermes/Run", {
@@ -145,7 +146,7 @@ const runAttempt = Effect.fnUntraced(function* (
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
   if (outcome.status === "finished") return outcome
-  if (!(yield* runs.pause(id, started.starts))) {
+  if (!(yield* runs.pause(id, started.starts, outcome.status === "suspended" ? "suspended" : "waiting"))) {
     const run = yield* runs.find(id)
     // A frozen runner may continue after another one began the run again. Its failure is not an end of the run.
     if (run !== undefined && run.state !== "done" && run.starts !== started.starts) return yield* Effect.never
@@ -175,7 +176,10 @@ const toAttemptOutcome = (exit: Exit.Exit<AttemptEnd, unknown>): Effect.Effect<A
   if (Cause.hasInterrupts(exit.cause))
     return Effect.failCause(Cause.fromReasons<never>(exit.cause.reasons.filter(Cause.isInterruptReason)))
   const error = Cause.squash(exit.cause)
-  return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
+  return Effect.succeed({
+    ...makeFailedOutcome(error instanceof Error ? error.message : String(error), true),
+    isBroken: true
+  })
 }
 
 /** Schedule for checking if the attempts of a worker that closes have ended. Its scope bounds the wait. */
@@ -265,10 +269,8 @@ const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 10
 /** Makes the outcome of a run whose workflow failed unexpectedly because of a program defect or a database failure. */
 const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
   const error = Cause.squash(cause)
-  return makeFailedOutcome(
-    `the run broke off: ${(error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ")}`,
-    true
-  )
+  const reason = (error instanceof Error ? error.message || error.name : String(error)).replaceAll(/\s+/g, " ")
+  return { ...makeFailedOutcome(`the run broke off: ${reason}`, true), isBroken: true }
 }
 
 /** Completed when no earlier run of the session is left. */
@@ -360,6 +362,8 @@ export const layer = RunWorkflow.toLayer(
     yield* waitForTurn(request).pipe(
       Effect.andThen(attempts),
       Effect.flatMap((outcome) => endRun(request.id, outcome)),
+      // The attempts that are stored are not made again.
+      repeatAfterLoss,
       // The engine reports a suspension, and the move to another runner, as interrupts.
       Effect.catchCause((cause) =>
         Cause.hasInterrupts(cause)
@@ -419,7 +423,7 @@ export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | Wo
           id,
           Exit.isFailure(exit)
             ? makeBrokenOutcome(exit.cause)
-            : makeFailedOutcome("the run ended, but its outcome was lost", true)
+            : { ...makeFailedOutcome("the run ended, but its outcome was lost", true), isBroken: true }
         )
       },
       Effect.provideService(WorkflowEngine, engine),

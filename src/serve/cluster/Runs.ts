@@ -54,7 +54,12 @@ export const Outcome = Schema.Struct({
   output: Schema.optionalKey(Schema.String),
   /** Reason for the failure. `isPassing` states if another attempt may help. */
   message: Schema.optionalKey(Schema.String),
-  isPassing: Schema.optionalKey(Schema.Boolean)
+  isPassing: Schema.optionalKey(Schema.Boolean),
+  /**
+   * True if the run did not end by itself: its program or its database failed. `retry` continues it in its session,
+   * where its messages are.
+   */
+  isBroken: Schema.optionalKey(Schema.Boolean)
 })
 /** One {@link Outcome}. */
 export type Outcome = typeof Outcome.Type
@@ -76,6 +81,8 @@ const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 export interface Counts {
   readonly batch: string
   readonly waiting: number
+  /** Number of runs that wait for answers. */
+  readonly suspended: number
   readonly running: number
   readonly finished: number
   readonly failed: number
@@ -94,7 +101,7 @@ export interface StoredRun {
   readonly id: string
   readonly batch: string
   readonly sessionId: string
-  readonly state: "done" | "running" | "waiting"
+  readonly state: "done" | "running" | "suspended" | "waiting"
   readonly outcome: Outcome | undefined
   /** Times of the first start and of the end, in epoch milliseconds. */
   readonly startedAt: number | undefined
@@ -104,6 +111,9 @@ export interface StoredRun {
   /** Number of times that the run was started. */
   readonly starts: number
 }
+
+/** A run that waits for answers to the questions of its session. */
+export type SuspendedRun = Pick<StoredRun, "sessionId" | "starts">
 
 /** A run that has just been started. */
 export interface StartedRun {
@@ -130,10 +140,10 @@ export interface Service {
    */
   readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
   /**
-   * Marks a run as waiting for its next attempt or for answers, at the end of the attempt that began with the given
-   * start. Returns false if the run is over, or if another runner began it again meanwhile.
+   * Marks a run as waiting for its next attempt, or as suspended until it has answers, at the end of the attempt that
+   * began with the given start. Returns false if the run is over, or if another runner began it again meanwhile.
    */
-  readonly pause: (id: string, starts: number) => Effect.Effect<boolean, ClusterError>
+  readonly pause: (id: string, starts: number, state?: "suspended" | "waiting") => Effect.Effect<boolean, ClusterError>
   /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Ends a run that is not started. Returns false if it is running or over. */
@@ -147,6 +157,8 @@ export interface Service {
   readonly addRetry: (id: string, retry: Request) => Effect.Effect<boolean, ClusterError>
   /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
+  /** Returns the given runs that wait for answers, each with its session and its number of starts. */
+  readonly suspended: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, SuspendedRun>, ClusterError>
   /** Returns true if an earlier run of the session is not over. */
   readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
   /** Returns the id of the first unfinished run in the session of a run, if any. */
@@ -216,10 +228,10 @@ const makeCourse = ({
           : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
       })
     ),
-  pause: (id, starts) =>
+  pause: (id, starts, state = "waiting") =>
     Effect.map(
       run(sql`
-        UPDATE runs SET state = 'waiting' WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
+        UPDATE runs SET state = ${state} WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
       (rows) => rows.length > 0
     ),
   finishWaiting: (id, outcome) =>
@@ -227,7 +239,7 @@ const makeCourse = ({
       Effect.map(
         run(
           sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
-            WHERE id = ${id} AND state = 'waiting' RETURNING id`
+            WHERE id = ${id} AND state IN ('waiting', 'suspended') RETURNING id`
         ),
         (rows) => rows.length > 0
       )
@@ -298,7 +310,17 @@ const makeQueries = ({
   listed,
   run,
   sql
-}: RunsPlace): RunsPart<"counts" | "failures" | "findNextTurn" | "isBehind" | "open" | "outcomes"> => ({
+}: RunsPlace): RunsPart<"counts" | "failures" | "findNextTurn" | "isBehind" | "open" | "outcomes" | "suspended"> => ({
+  suspended: (ids) =>
+    ids.length === 0
+      ? Effect.succeed(new Map())
+      : Effect.map(
+          run(
+            sql<SuspendedRun & { readonly id: string }>`
+              SELECT id, session_id AS "sessionId", starts FROM runs WHERE state = 'suspended' AND id IN (${listed(ids)})`
+          ),
+          (rows) => new Map(rows.map(({ id, sessionId, starts }) => [id, { sessionId, starts }]))
+        ),
   outcomes: (ids) =>
     ids.length === 0
       ? Effect.succeed(new Map())
@@ -348,10 +370,9 @@ const makeQueries = ({
     (rows) => {
       const batches = new Map<string, { -readonly [K in keyof Counts]: Counts[K] }>()
       for (const { batch, count, is_failed, state } of rows) {
-        const counts = batches.get(batch) ?? { batch, waiting: 0, running: 0, finished: 0, failed: 0 }
-        counts[
-          state === "waiting" ? "waiting" : state === "running" ? "running" : is_failed === 1 ? "failed" : "finished"
-        ] += count
+        const counts = batches.get(batch) ?? { batch, waiting: 0, suspended: 0, running: 0, finished: 0, failed: 0 }
+        const isOpen = state === "waiting" || state === "suspended" || state === "running"
+        counts[isOpen ? state : is_failed === 1 ? "failed" : "finished"] += count
         batches.set(batch, counts)
       }
       return Array.from(batches.values())
