@@ -32,7 +32,10 @@ import * as PostgresFailure from "./PostgresFailure.ts"
 
 /** A client with transactions that are repeated when their connection is lost. */
 export interface Client extends SqlClient {
-  /** See {@link readTakeoverSeconds}. */
+  /**
+   * Time after which the other processes replace a process that no longer answers the server, in seconds: the parameter
+   * `takeover` of the address, from 2 to 600. Shards, leases and locks derive their times from it.
+   */
   readonly takeoverSeconds: number
   /**
    * Runs an Effect in one transaction. Inside another transaction, the Effect becomes a part of that transaction. The
@@ -137,11 +140,7 @@ export const readSchemaName = (url: Redacted.Redacted): string => {
 /** Time after which a silent process is replaced, in seconds, if the address does not state one. */
 const defaultTakeoverSeconds = 20
 
-/**
- * Returns the time after which the other processes replace a process that no longer answers the server, in seconds: the
- * parameter `takeover` of the address, from 2 to 600. Shards, leases and locks derive their times from it.
- */
-export const readTakeoverSeconds = (url: Redacted.Redacted): number => {
+const readTakeoverSeconds = (url: Redacted.Redacted): number => {
   const text = Redacted.value(url)
   const named = URL.canParse(text) ? new URL(text).searchParams.get("takeover") : null
   const seconds = named === null || named === "" ? Number.NaN : Number(named)

@@ -7,7 +7,7 @@
  * the clocks of the machines differ. Each process holds its own advisory lock on a dedicated connection. The server
  * frees this lock when the process ends, so the lease of a killed process can be taken at once. The lease of a process
  * that is frozen, or whose machine lost power, can be taken when the server ends the silent connection: after the
- * takeover time (`PostgresClient.readTakeoverSeconds`), as the shards of `effect/cluster`. All times here are multiples
+ * takeover time (`PostgresClient.Client`), as the shards of `effect/cluster`. All times here are multiples
  * of it.
  *
  * After a restart of the server, all advisory locks are free, and no leases were renewed in the meantime. For

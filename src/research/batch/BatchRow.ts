@@ -205,13 +205,19 @@ const runOrResume = Effect.fnUntraced(function* (
   }
   const expectedSession = { sessionId: newest, messages: messages.length }
   // If the session has no messages, it was created but its run has not begun.
-  const { exit, sessionId, value } = yield* agent.run({
+  const run = agent.run({
     ...input,
     expectedSession,
     goesOn: messages.length > 0,
     openCalls: "run",
     onInterrupt: "leave"
   })
+  const { exit, sessionId, value } = yield* Effect.catchIf(
+    run,
+    (error) => error._tag === "InvalidOutput" && error.exit === "suspended",
+    // A run that waits has no value of the schema of its row yet.
+    () => Effect.map(store.newest(newest), (id) => ({ exit: "suspended" as const, sessionId: id, value: undefined }))
+  )
   const outcome: RowOutcome = { isAnswered: false, value }
   return exit === "suspended" ? { ...outcome, suspendedIn: sessionId } : outcome
 })

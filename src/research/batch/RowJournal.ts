@@ -25,7 +25,9 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Json from "../../base/domain/Json.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
-import * as Outcome from "./Outcome.ts"
+import { type AttemptFailure, type Attempts, readAttempts } from "./RowAttempts.ts"
+
+export type { AttemptFailure, Attempts } from "./RowAttempts.ts"
 
 /** Error raised when the results cannot be read or written. `message` states the cause and the remedy. */
 export class JournalError extends Schema.TaggedError<JournalError>("hermes-effect/JournalError")("JournalError", {
@@ -47,26 +49,6 @@ export interface Entry {
   readonly digest: string | undefined
   /** Reason why the row has no result. `undefined` for a finished row. */
   readonly discarded: string | undefined
-}
-
-/** Attempts at a row that has no result yet. */
-export interface Attempts {
-  /** Number of the last attempt, counted from 1. */
-  readonly number: number
-  /** True if the last attempt neither failed nor finished, because its process ended or it waits for answers. */
-  readonly isOpen: boolean
-  /** Session in which the last attempt waits for answers, if it does. */
-  readonly suspendedIn?: string | undefined
-  readonly digest: string | undefined
-  /** Failure of the last attempt, or `undefined` if it did not fail. */
-  readonly failure?: AttemptFailure | undefined
-}
-
-/** Failure of an attempt. */
-export interface AttemptFailure {
-  readonly message: string
-  /** Kind of the outcome. Journals of earlier versions have none, and their failures count as `failed`. */
-  readonly kind: Outcome.Kind
 }
 
 /** A line of the results. */
@@ -335,22 +317,6 @@ const dropBrokenEnd = Effect.fnUntraced(function* ({ found, isForeign, path, res
   if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), toJournalError(path, "written"))
   return found
 })
-
-/** Returns the last attempt of each row. */
-const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts> => {
-  const attempts = new Map<string, Attempts>()
-  for (const { attempt, error, event, kind, row_digest: digest, row_id: id, session_id: session } of events) {
-    if (typeof id !== "string" || typeof attempt !== "number") continue
-    const failure =
-      event === "fail"
-        ? { message: Json.readString(error) ?? "", kind: Outcome.parseKind(kind) ?? "failed" }
-        : undefined
-    const suspendedIn = event === "suspend" ? (Json.readString(session) ?? "") : undefined
-    const isOpen = event === "begin" || suspendedIn !== undefined
-    attempts.set(id, { number: attempt, isOpen, digest: Json.readString(digest), failure, suspendedIn })
-  }
-  return attempts
-}
 
 /** Opens the journal of a directory and reads its entries and attempts. */
 export const open = Effect.fn("RowJournal.open")(function* ({

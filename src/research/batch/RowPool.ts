@@ -54,7 +54,8 @@ import * as Semaphore from "effect/Semaphore"
 import type * as Json from "../../base/domain/Json.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as Outcome from "./Outcome.ts"
-import type { AttemptFailure, Journal, JournalError, RowKey } from "./RowJournal.ts"
+import type { AttemptFailure } from "./RowAttempts.ts"
+import type { Journal, JournalError, RowKey } from "./RowJournal.ts"
 
 /** Error raised when a row exceeds its time limit. */
 export class RowTimeout extends Schema.TaggedError<RowTimeout>("hermes-effect/RowTimeout")("RowTimeout", {

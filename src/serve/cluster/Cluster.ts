@@ -61,10 +61,10 @@ import { type NumberedEntry, SessionActivity } from "../../store/SessionActivity
 import * as SessionChain from "../../store/SessionChain.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { QuestionPolicy } from "../../tools/CallQuestions.ts"
-import type { Counts, Failure, Outcome, Request, StoredRun, SuspendedRun } from "./Runs.ts"
+import type { Counts, Failure, Outcome, Request, StoredRun, SuspendedRun } from "./RunForms.ts"
 import type { Handler } from "./RunWorkflow.ts"
 
-export type { Counts, Failure, Outcome, Request, StoredRun, Suspended, SuspendedRun } from "./Runs.ts"
+export type { Counts, Failure, Outcome, Request, StoredRun, Suspended, SuspendedRun } from "./RunForms.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
 /**

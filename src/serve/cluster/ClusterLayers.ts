@@ -25,6 +25,7 @@ import * as Members from "./Members.ts"
 import * as Inbox from "./Inbox.ts"
 import * as DurableRun from "./DurableRun.ts"
 import * as Runs from "./Runs.ts"
+import * as RunResumption from "./RunResumption.ts"
 import * as RunWorkflow from "./RunWorkflow.ts"
 
 const defaultConcurrency = 8
@@ -66,7 +67,7 @@ const makeWorkerLayer = (
 ) =>
   Layer.unwrap(
     Effect.map(DurableRun.turns, (turns) =>
-      Layer.merge(RunWorkflow.layer, RunWorkflow.resumption).pipe(
+      Layer.merge(RunWorkflow.layer, RunResumption.layer).pipe(
         Layer.provideMerge(
           RunWorkflow.layerWorker({
             runner,

@@ -9,11 +9,12 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import { Cluster, ClusterError } from "./Cluster.ts"
 import { Inbox } from "./Inbox.ts"
+import * as RunForms from "./RunForms.ts"
 import * as Runs from "./Runs.ts"
 import { repeatAfterLoss } from "./StorageLoss.ts"
 import { cancelledOutcome, computeExecutionId, RunWorkflow, wakeAnswered, wakeTurn } from "./RunWorkflow.ts"
 
-const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(Runs.Request))
+const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(RunForms.Request))
 
 /** Reads the request of a run from its workflow. */
 const readRequest = Effect.fnUntraced(function* (id: string) {
@@ -38,7 +39,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
       const runs = yield* Runs.Runs
       const inbox = yield* Inbox
       const services = yield* Effect.context<Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
-      const startWorkflow = (request: Runs.Request) =>
+      const startWorkflow = (request: RunForms.Request) =>
         RunWorkflow.execute(request, { discard: true }).pipe(
           Effect.provideContext(services),
           repeatAfterLoss,

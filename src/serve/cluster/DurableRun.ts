@@ -30,7 +30,7 @@ import { waitForSession } from "../../agent/BusySession.ts"
 import type { RunOptions, StartOptions } from "../../agent/RunInput.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
-import type { Outcome, Suspended } from "./Runs.ts"
+import type { Outcome, Suspended } from "./RunForms.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
 
 /** Input of a run that may have been started before. */

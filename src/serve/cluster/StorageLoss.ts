@@ -19,7 +19,7 @@ const isLoss = (error: unknown): boolean => {
 }
 
 /** Returns true if a cause contains a statement that the database did not answer, and no interruption. */
-export const isStorageLoss = (cause: Cause.Cause<unknown>): boolean =>
+const isStorageLoss = (cause: Cause.Cause<unknown>): boolean =>
   !Cause.hasInterrupts(cause) &&
   cause.reasons.some((reason) =>
     isLoss(Cause.isFailReason(reason) ? reason.error : Cause.isDieReason(reason) ? reason.defect : undefined)

@@ -6,11 +6,10 @@ import { machine } from "../../support/hermesInProcess.ts"
 
 const asking = "approvals: { unknown_commands: ask }\nquestions: { unanswered: suspend, expires_after: 86400 }\n"
 const call = (args: unknown) => ({ tool_calls: [{ name: "terminal", arguments: args }] })
-const batch = (script: string, ...more: ReadonlyArray<string>) => [
-  ...["batch", "run", "--dataset_file=rows.jsonl", "--batch_size=1", "--run_name=one", "--toolsets=terminal"],
-  ...["--num-workers=1", "--keep-without-reasoning", "--keep-workspaces", `--script=${script}`],
-  ...more
-]
+const batch = (script: string, ...more: ReadonlyArray<string>) =>
+  "batch run --dataset_file=rows.jsonl --batch_size=1 --run_name=one --toolsets=terminal --num-workers=1"
+    .split(" ")
+    .concat("--keep-without-reasoning", "--keep-workspaces", `--script=${script}`, more)
 
 const readLines = (path: string) =>
   readFileSync(path, "utf8")
@@ -75,6 +74,27 @@ describe("a row that waits for an answer", () => {
         ["r0 begin", "r0 suspend", "r0 begin"]
       )
       assert.isTrue(readLines(at("data/one/attempts.jsonl")).every(({ attempt }) => attempt === 1))
+    })
+  )
+
+  it.live("waits with a schema of its value too", () =>
+    Effect.gen(function* () {
+      const { at, hermes, keep, put } = yield* machine
+      keep("config.yaml", asking)
+      const output_schema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] }
+      put("rows.jsonl", JSON.stringify({ id: "r0", prompt: "tidy", output_schema }))
+      put("ask.yaml", JSON.stringify({ turns: [call({ command: "rm -rf kept" })] }))
+      put("rest.yaml", JSON.stringify({ turns: [{ text: '{"ok":true}' }] }))
+      const first = yield* hermes(batch("ask.yaml"))
+      assert.include(first.stdout, "suspended  1", first.stderr)
+      const open = JSON.parse((yield* hermes(["sessions", "waiting", "--batch", "one", "--json"])).stdout)
+      yield* hermes(["sessions", "answer", "--batch", "one", "batch-r0-1", open[0].id, "yes"])
+      const last = yield* hermes(batch("rest.yaml", "--resume"))
+      assert.strictEqual(last.code, 0, last.stdout + last.stderr)
+      assert.deepStrictEqual(
+        readLines(at("data/one/batch_0.jsonl")).map(({ value }) => value),
+        [{ ok: true }]
+      )
     })
   )
 })
