@@ -333,10 +333,9 @@ describe("Architecture", () => {
       "program/cli/Clipboard.ts": { program: "found by TrustedPrograms" },
       "program/cli/TraceCommand.ts": { program: "found by TrustedPrograms" },
       "places/Bubblewrap.ts": { bwrap: "found in directories of the system" },
-      "places/Container.ts": {
-        program: "found by findEngine, which uses TrustedPrograms",
-        tar: "found by TrustedPrograms"
-      },
+      "places/Container.ts": { program: "found by findEngine, which uses TrustedPrograms" },
+      "places/ContainerEngine.ts": { program: "found by findEngine, which uses TrustedPrograms" },
+      "places/ContainerTree.ts": { tar: "found by TrustedPrograms" },
       "places/RemoteEnvironment.ts": { "command.command": "a command of the environment, for the other machine" },
       "places/RemoteProcesses.ts": {
         "reached.command": "the client: ssh or the engine",

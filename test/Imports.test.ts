@@ -33,7 +33,46 @@ const listCallsAtImport = (modules: ReadonlyArray<string>): ReadonlyArray<string
   return JSON.parse(execFileSync(process.execPath, [probe, ...modules], { encoding: "utf8", env }))
 }
 
+/** The folder of a package and the path in it that a specifier names; `undefined` for files and parts of Node. */
+const splitSpecifier = (specifier: string): { readonly name: string; readonly path: string } | undefined => {
+  const [, name, path = ""] = /^((?:@[^/]+\/)?[^/@.:#][^/:]*)(?:\/(.+))?$/u.exec(specifier) ?? []
+  return name === undefined ? undefined : { name, path }
+}
+
+/** Tells if a package exports a path. Without `exports`, its only public path is the name of the package. */
+const isPublic = (specifier: string): boolean => {
+  const split = splitSpecifier(specifier)
+  if (split === undefined || split.name === "hermes-effect") return true
+  if (split.path.split("/").includes("internal")) return false
+  const { exports }: { readonly exports?: unknown } = JSON.parse(
+    readFileSync(join(root, "node_modules", split.name, "package.json"), "utf8")
+  )
+  if (exports === undefined) return split.path === ""
+  return isResolved(specifier)
+}
+
+const isResolved = (specifier: string): boolean => {
+  try {
+    import.meta.resolve(specifier)
+    return true
+  } catch {
+    return false
+  }
+}
+
 describe("Imports", () => {
+  it("no module imports a private file of a package", () => {
+    const found = sources().flatMap(({ imports, path }) =>
+      imports.filter(({ specifier }) => !isPublic(specifier)).map(({ specifier }) => `${path}: ${specifier}`)
+    )
+    assert.deepStrictEqual(found, [])
+    const planted = ["undici", "undici/lib/dispatcher/pool.js", "effect/Effect", "effect/internal/effect", "./Own.ts"]
+    assert.deepStrictEqual(
+      planted.filter((specifier) => !isPublic(specifier)),
+      ["undici/lib/dispatcher/pool.js", "effect/internal/effect"]
+    )
+  })
+
   it("no entry starts a timer, a request, a listener or a source of random values", () => {
     assert.deepStrictEqual(listCallsAtImport(entries().map(({ source }) => source)), [])
     const planted = "setTimeout(() => {}, 0); Math.random(); process.on('exit', () => {})"

@@ -1,10 +1,11 @@
 // `node test/declarations.ts DIRECTORY`: keeps the type declarations that an entry of the package leads to, with their
-// maps. The others describe modules that no application can import. Types of an optional package are `any` where it is
+// maps and, in `src` of the directory, the sources that the maps lead to. The others describe modules that no
+// application can import. Types of an optional package are `any` where it is
 // not installed: a line that imports them is checked only where it can be.
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { entries } from "./support/entries.ts"
-import { importsOf, root } from "./support/sources.ts"
+import { importsOf, root, src } from "./support/sources.ts"
 
 const [directory] = process.argv.slice(2)
 if (directory === undefined) throw new Error("Give the directory of the declarations: node test/declarations.ts dist")
@@ -48,7 +49,25 @@ const excuseImports = (file: string): void => {
   writeFileSync(`${path}.map`, JSON.stringify({ ...map, mappings }))
 }
 
-for (const file of reached) excuseImports(file)
+/** Copies the source of a declaration, and leads its map there. */
+const copySource = (file: string): void => {
+  const path = join(directory, `${file}.map`)
+  if (!existsSync(path)) return
+  const map: { readonly sources: ReadonlyArray<string> } = JSON.parse(readFileSync(path, "utf8"))
+  const sources = map.sources.map((source) => {
+    const original = join(directory, dirname(file), source)
+    const copy = join(directory, "src", relative(src, original))
+    mkdirSync(dirname(copy), { recursive: true })
+    copyFileSync(original, copy)
+    return relative(dirname(path), copy).replaceAll("\\", "/")
+  })
+  writeFileSync(path, JSON.stringify({ ...map, sources }))
+}
+
+for (const file of reached) {
+  excuseImports(file)
+  copySource(file)
+}
 process.stdout.write(
   `${relative(root, directory) || directory}: ${reached.size} of ${declarations.length} declarations\n`
 )

@@ -5,6 +5,7 @@
 import { copyFileSync, mkdirSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
 import { rolldown } from "rolldown"
+import { writeAscii } from "./support/asciiText.ts"
 import { outputOptions, packageOptions } from "./support/library.ts"
 import { writeNodeParts } from "./support/nodeParts.ts"
 import { root } from "./support/sources.ts"
@@ -18,10 +19,7 @@ for (const file of ["bin.js", "require-node.js"]) copyFileSync(join(root, "src",
 const bundle = await rolldown(packageOptions)
 const { output } = await bundle.write({ ...(await outputOptions()), dir: directory })
 await bundle.close()
-await writeNodeParts(
-  output.filter((part) => part.type === "chunk"),
-  directory
-)
-process.stdout.write(
-  `${relative(root, directory) || directory}: ${output.filter(({ type }) => type === "chunk").length} files\n`
-)
+const chunks = output.filter((part) => part.type === "chunk")
+writeAscii(chunks, directory)
+await writeNodeParts(chunks, directory)
+process.stdout.write(`${relative(root, directory) || directory}: ${chunks.length} files\n`)

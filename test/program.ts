@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { type InputOptions, type OutputChunk, rolldown } from "rolldown"
+import { writeAscii } from "./support/asciiText.ts"
 import { entries } from "./support/entries.ts"
 import { closureOf, importsOfModules } from "./support/moduleGraph.ts"
 import { root } from "./support/sources.ts"
@@ -153,8 +154,8 @@ const { output } = await bundle.write({
   dir: unfinished,
   format: "esm",
   // Names of functions and classes stay for the lines of errors and for what reads them; comments, half of what
-  // `effect` ships, go.
-  minify: { compress: false, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+  // `effect` ships, and code that never runs go.
+  minify: { compress: true, mangle: { toplevel: true, keepNames: true }, codegen: { removeWhitespace: true } },
   chunkFileNames: "chunks/[name]-[hash].js",
   codeSplitting: {
     groups: groups.map(({ modules, name }, at) => ({
@@ -166,6 +167,7 @@ const { output } = await bundle.write({
 })
 await bundle.close()
 const chunks = output.filter((part) => part.type === "chunk")
+writeAscii(chunks, unfinished)
 writeFileSync(join(unfinished, "LICENSES.txt"), `Packages in the files of this folder.\n\n${notices(chunks)}\n`)
 /** What `main.js` prints for `--help` without loading the commands. */
 const helpWith = (env: Readonly<Record<string, string>>): string =>

@@ -11,6 +11,7 @@ import { RunRecord } from "../store/RunRecord.ts"
 import { SessionStore } from "../store/SessionStore.ts"
 import * as Approvals from "../tools/Approvals.ts"
 import { FileState } from "../tools/builtin/file/FileState.ts"
+import { FolderBranch } from "../base/domain/FolderBranch.ts"
 import { PromptSources } from "../tools/prompt/SystemPrompt.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
 import { UsageAccounts } from "./Budget.ts"
@@ -56,6 +57,7 @@ export const collectServices = Effect.fnUntraced(function* (
     files: Option.getOrUndefined(yield* Effect.serviceOption(FileState)),
     memory: yield* MemoryProvider,
     promptSources: yield* PromptSources,
+    folderBranch: yield* FolderBranch,
     settings
   }
   /** Services for the runs of each sub-agent: its own settings, and its middleware inside the shared middleware. */

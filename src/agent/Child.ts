@@ -1,13 +1,6 @@
 /**
  * Plans, announces, runs and reports one child of a run.
  *
- * **Details**
- *
- * A child has the toolsets that its task requests, with composite toolsets expanded, as far as the parent has them.
- * Without a request it has all of the parent's toolsets. A child never has tools that talk to the user, store memories
- * for the user or start further work; a child that may delegate gets the delegation tool back. Toolsets of MCP servers
- * are added to the requested ones unless the settings say otherwise.
- *
  * Source: `hermes-product.md` §3.3–3.5.
  */
 import * as Clock from "effect/Clock"
@@ -15,79 +8,24 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import type { RecordEvent } from "../base/domain/RecordEvent.ts"
 import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import { CallConversation } from "../base/domain/CallContext.ts"
 import { Correlation } from "../hooks/Correlation.ts"
-import * as Digest from "../base/platform/Digest.ts"
 import * as PairedEvents from "../hooks/PairedEvents.ts"
+import { CurrentCall } from "../tools/CallQuestions.ts"
 import { InteractiveMode, StartingSessions, makeUnattended } from "../tools/approval/InteractiveMode.ts"
 import type * as Delegator from "../tools/Delegator.ts"
-import type { Task } from "../tools/Delegator.ts"
-import type { Selection } from "../tools/ToolRegistry.ts"
-import * as Toolsets from "../tools/Toolsets.ts"
+import * as ChildQuestions from "./ChildQuestions.ts"
+import * as ChildTools from "./ChildTools.ts"
 import * as ChildWatch from "./ChildWatch.ts"
 import * as RunCut from "./RunCut.ts"
 import { emit, type Lineage, type RunState, reportUsage } from "./RunState.ts"
-import type { RunOptions, SubAgent } from "./RunInput.ts"
+import type { RunOptions } from "./RunInput.ts"
 import { Services } from "./Services.ts"
-
-/** Tools that a child never has. */
-const withheld: ReadonlySet<string> = new Set(["clarify", "memory", "send_message", "execute_code", "cronjob", "Agent"])
-
-/** Parent tools, request and settings from which the tools of a child are selected. */
-interface ToolSelectionInput {
-  readonly parent: Selection
-  /** Names of all registered toolsets. */
-  readonly registered: ReadonlyArray<string>
-  readonly mayDelegate: boolean
-  /** True if the toolsets of MCP servers stay available in addition to those that a task requests. */
-  readonly keepMcp: boolean
-}
-
-const resolveToolsets = (
-  toolsets: ReadonlyArray<string>,
-  registered: ReadonlyArray<string>
-): Toolsets.ResolvedToolsets => Toolsets.resolve({ toolsets, foreign: registered })
-
-/**
- * Returns a sentence for the model that lists the requested toolsets that do not exist, or `undefined` if all exist.
- */
-export const describeUnknownToolset = (
-  { toolsets = [] }: Pick<Task, "toolsets">,
-  registered: ReadonlyArray<string>
-): string | undefined => {
-  const [unknown] = resolveToolsets(toolsets, registered).unknown
-  if (unknown === undefined) return undefined
-  const meant =
-    unknown.nearest === undefined
-      ? "leave toolsets out to give the child all of yours"
-      : `did you mean "${unknown.nearest}"?`
-  return `there is no toolset "${unknown.name}": ${meant}`
-}
-
-/** Selects the tools of a child from the parent's tools. */
-const selectTools = (
-  task: Pick<Task, "toolsets">,
-  { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput
-): Selection => {
-  const asked = task.toolsets === undefined ? undefined : resolveToolsets(task.toolsets, registered).selection
-  return {
-    toolset: (name) =>
-      (parent.toolset?.(name) ?? true) &&
-      parent.ofRunAlone?.(name) !== true &&
-      (asked === undefined ||
-        (asked.toolset?.(name) ?? true) ||
-        (keepMcp && name.startsWith("mcp-")) ||
-        (mayDelegate && name === "delegation")),
-    tool: (name) =>
-      (parent.tool?.(name) ?? true) &&
-      !withheld.has(name) &&
-      (name === "delegate_task" ? mayDelegate : (asked?.tool?.(name) ?? true))
-  }
-}
 
 /** Agent functions that run and stop the sessions of children. */
 export interface Agent {
@@ -121,6 +59,10 @@ export interface Child {
   /** Ids for the hook payloads. */
   readonly link: Link
   model: string
+  /** True if the child may have run before, in the run that its call was suspended in. */
+  readonly mayHaveRun: boolean
+  /** Questions that the child waits for. Empty while it runs, and if it has ended. */
+  asked: ReadonlyArray<ChildQuestions.ChildQuestion>
   /** Outcome of the child, `undefined` until it ends. */
   ending: (ChildWatch.ChildEnding & { readonly durationMillis: number }) | undefined
 }
@@ -144,25 +86,34 @@ const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string, sessionId:
       "this task: what you did, what you found, which files you changed, and what is left."
   ].join("\n\n")
 
-/** Chooses the tools of a child, and returns the {@link Lineage} field `kind` of children with them. */
-const chooseTools = Effect.fnUntraced(function* (
-  { mayDelegate, parent }: Family,
-  task: Task,
-  named: SubAgent | undefined,
-  registered: ReadonlyArray<string>
-): Effect.fn.Return<{ readonly tools: Selection; readonly kind: string }, never, Services> {
-  const { registry, settings } = yield* Services
-  const own = named?.tools === undefined ? undefined : Toolsets.choose(named.tools, yield* registry.list, []).selection
-  const tools = selectTools(task, {
-    parent: own ?? parent.tools,
-    registered,
-    mayDelegate: mayDelegate && task.role === "orchestrator",
-    keepMcp: settings.delegation?.inheritMcpToolsets ?? true
-  })
-  const { names } = yield* registry.snapshot(tools)
-  const above = parent.lineage?.kind ?? parent.conversationId
-  return { tools, kind: `${above}:${Digest.toHex([task.agent ?? "", ...names].join("\n"), 12)}` }
+const makeLineage = (
+  { depth, parent }: Family,
+  { goal }: Delegator.Task,
+  subagentId: string,
+  callId: string
+): Omit<Lineage, "agent" | "kind"> => ({
+  parentSessionId: parent.sessionId,
+  above: [parent.sessionId, ...(parent.lineage?.above ?? [])],
+  parentTurnId: parent.turnId,
+  parentSubagentId: parent.lineage?.subagentId ?? "",
+  subagentId,
+  callId: callId === "" ? undefined : callId,
+  goal,
+  depth,
+  budget: parent.budget
 })
+
+/** Facts about a child before it is planned. */
+export interface ChildOrigin {
+  /** Id of the delegation of a background child. */
+  readonly delegationId?: string | undefined
+  /** Ids of a child whose call can run again. */
+  readonly ids?: { readonly sessionId: Ids.SessionId; readonly subagentId: string } | undefined
+  /** True if the child may have run before. */
+  readonly mayHaveRun?: boolean | undefined
+  /** Questions of earlier runs of the child, and the policy for new ones. Absent if it cannot be suspended. */
+  readonly asking?: Pick<ChildQuestions.ChildAsking, "known" | "policy"> | undefined
+}
 
 /** Plans a child without announcing it. */
 export const plan = Effect.fnUntraced(function* (
@@ -170,14 +121,14 @@ export const plan = Effect.fnUntraced(function* (
   task: Delegator.Task,
   index: number,
   registered: ReadonlyArray<string>,
-  delegationId?: string
+  { asking, delegationId, ids, mayHaveRun = false }: ChildOrigin = {}
 ): Effect.fn.Return<Child, never, Services> {
-  const { cwd, depth, maxIterations, parent } = family
+  const { cwd, maxIterations, parent } = family
   const { settings } = yield* Services
   const delegation = settings.delegation ?? {}
   const named = delegation.agents?.find(({ name }) => name === task.agent)
-  const subagentId = `sa-${index}-${yield* Ids.makeHex(8)}`
-  const sessionId = yield* Ids.makeSessionId
+  const subagentId = ids?.subagentId ?? `sa-${index}-${yield* Ids.makeHex(8)}`
+  const sessionId = ids?.sessionId ?? (yield* Ids.makeSessionId)
   const { tool_call_id: callId } = yield* Correlation
   const watched = ChildWatch.makeProgress()
   // A background child is not part of the run that started it, but its spending is charged to that run even after its
@@ -193,21 +144,14 @@ export const plan = Effect.fnUntraced(function* (
   const route =
     named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
   const agentName = task.agent ?? parent.lineage?.agent
-  const { kind, tools } = yield* chooseTools(family, { ...task, agent: agentName }, named, registered)
+  const { kind, tools } = yield* ChildTools.chooseTools(family, { ...task, agent: agentName }, named, registered)
   const lineage: Lineage = {
-    parentSessionId: parent.sessionId,
-    above: [parent.sessionId, ...(parent.lineage?.above ?? [])],
-    parentTurnId: parent.turnId,
-    parentSubagentId: parent.lineage?.subagentId ?? "",
-    subagentId,
-    callId: callId === "" ? undefined : callId,
-    goal: task.goal,
+    ...makeLineage(family, task, subagentId, callId),
     agent: agentName,
-    depth,
     kind,
-    budget: parent.budget
+    ...(asking === undefined ? {} : { asking: { ...asking, passUp: (questions) => void (child.asked = questions) } })
   }
-  return {
+  const child: Child = {
     index,
     task,
     sessionId,
@@ -240,8 +184,11 @@ export const plan = Effect.fnUntraced(function* (
       onUsageAfter: watch
     },
     model: route?.model ?? parent.questions.route.model,
+    mayHaveRun,
+    asked: [],
     ending: undefined
   }
+  return child
 })
 
 /** Creates the `subagent_stop` event of a child that ended or was interrupted. */
@@ -312,7 +259,12 @@ const settleChild = Effect.fnUntraced(function* (
     child.watched.usage = exit.value.value.usage
   }
   const durationMillis = (yield* Clock.currentTimeMillis) - child.startedAt
-  const ending = { ...ChildWatch.determineEnding(exit, child.watched), durationMillis }
+  // The schema of a named sub-agent makes its suspension a failure.
+  const outcome =
+    child.asked.length > 0
+      ? ChildWatch.makeSuspendedEnding(child.watched)
+      : ChildWatch.determineEnding(exit, child.watched)
+  const ending = { ...outcome, durationMillis }
   child.ending = ending
   yield* interceptors.hooks.emit("on_session_finalize", () => ({
     session_id: child.sessionId,
@@ -365,6 +317,44 @@ const makeCutRecord = ({ lineage: { subagentId }, sessionId, startedAt, watched 
   }
 }
 
+/** Returns the result of a child that ended before its call ran again. */
+const readResult = Effect.fnUntraced(function* (
+  { lineage, sessionId }: Child,
+  { exit, text }: Extract<ChildQuestions.ChildState, { readonly _tag: "Ended" }>
+): Effect.fn.Return<RunResult, SessionStoreError, Services> {
+  const { store } = yield* Services
+  const { cost, model, provider, usage } = Option.getOrThrow(yield* store.get(sessionId))
+  return {
+    _tag: "RunFinished",
+    sessionId,
+    turnId: lineage.parentTurnId,
+    exit,
+    text,
+    steps: usage.requestCount,
+    provider,
+    model,
+    usage,
+    cost
+  }
+})
+
+/** Runs a child, or continues it in its session if it ran before. */
+const startOrContinue = (agent: Agent, child: Child): Effect.Effect<RunResult, unknown, Services> => {
+  if (!child.mayHaveRun) return agent.run(child.input, child.lineage)
+  return Effect.gen(function* () {
+    const { store } = yield* Services
+    const state = yield* ChildQuestions.readChildState(store, child.sessionId)
+    switch (state._tag) {
+      case "New":
+        return yield* agent.run(child.input, child.lineage)
+      case "Open":
+        return yield* agent.run({ ...child.input, goesOn: true, openCalls: "run" }, child.lineage)
+      case "Ended":
+        return yield* readResult(child, state)
+    }
+  })
+}
+
 /** Runs a child until it ends. Every outcome is a report, except interruption from outside. */
 export const run = Effect.fnUntraced(function* (
   family: Family,
@@ -374,7 +364,7 @@ export const run = Effect.fnUntraced(function* (
   const { children, settings } = yield* Services
   const { autoApprove, childTimeoutMillis } = settings.delegation ?? {}
   const { sessionId, task } = child
-  const work = agent.run(child.input, child.lineage)
+  const work = startOrContinue(agent, child)
   const bounded =
     childTimeoutMillis === undefined ? Effect.map(work, Option.some) : Effect.timeoutOption(work, childTimeoutMillis)
   const entry = {
@@ -416,6 +406,8 @@ export const run = Effect.fnUntraced(function* (
   return yield* Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
     Effect.provideService(CallConversation, (yield* CallConversation) ?? parent.conversationId),
     Effect.provideService(StartingSessions, [...(yield* StartingSessions), parent.sessionId]),
+    // The child is not a part of the code of the call that started it.
+    Effect.provideService(CurrentCall, undefined),
     Effect.provideService(InteractiveMode, makeUnattended("child agent", autoApprove === true ? "approve" : "deny")),
     Effect.onExit((exit) => settleChild(family, child, exit)),
     Effect.exit,

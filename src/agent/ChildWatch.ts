@@ -108,6 +108,13 @@ export const makeInterruptedEnding = ({ text }: ChildProgress): ChildEnding => (
   summary: text
 })
 
+/** Creates the outcome of a child that waits for an answer. */
+export const makeSuspendedEnding = ({ text }: ChildProgress): ChildEnding => ({
+  status: "suspended",
+  exit: "suspended",
+  summary: text
+})
+
 const makeFailedEnding = (cause: Cause.Cause<unknown>, watched: ChildProgress): ChildEnding =>
   Cause.hasInterrupts(cause)
     ? makeInterruptedEnding(watched)

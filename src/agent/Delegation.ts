@@ -9,6 +9,9 @@
  * and the other children are reported as `interrupted`. A child that fails, exhausts its budget or time, or is stopped
  * individually produces a report, never a failed run; its siblings continue.
  *
+ * A child that has to wait for an answer suspends the run of its parent, after its siblings have ended
+ * (`ChildQuestions`).
+ *
  * `subagent_start` is emitted for every child before the first one runs, `subagent_stop` after the last one ends, both
  * in the order of the tasks.
  *
@@ -23,11 +26,14 @@ import * as Ids from "../base/domain/Ids.ts"
 import { redactKeys, RedactSecrets } from "../base/domain/Redaction.ts"
 import { Secrets } from "../base/domain/Secrets.ts"
 import { Correlation } from "../hooks/Correlation.ts"
+import { CurrentCall } from "../tools/CallQuestions.ts"
 import * as Delegator from "../tools/Delegator.ts"
 import * as ResultText from "../tools/ResultText.ts"
 import * as Child from "./Child.ts"
+import * as ChildTools from "./ChildTools.ts"
 import type { DelegationSettings } from "./RunInput.ts"
 import { salvageOutput } from "./RunConversation.ts"
+import * as ResumableDelegation from "./ResumableDelegation.ts"
 import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -68,6 +74,8 @@ export const make = Effect.fnUntraced(function* (
     maxIterations: limits.maxIterations ?? defaults.maxIterations
   }
 
+  const listToolsets = Effect.map(registry.list, (all) => all.map(({ toolset }) => toolset))
+
   /** Rejects invalid tasks before any child is started. */
   const admitTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<Delegator.Task>) {
     if (depth >= maxSpawnDepth) {
@@ -83,9 +91,9 @@ export const make = Effect.fnUntraced(function* (
         `at most ${maxConcurrentChildren} tasks at once, and ${tasks.length} were given: send fewer, or merge some`
       )
     }
-    const registered = (yield* registry.list).map(({ toolset }) => toolset)
+    const registered = yield* listToolsets
     for (const task of tasks) {
-      const misnamed = Child.describeUnknownToolset(task, registered)
+      const misnamed = ChildTools.describeUnknownToolset(task, registered)
       if (misnamed !== undefined) return yield* refuseDelegation(misnamed)
     }
     return registered
@@ -101,12 +109,10 @@ export const make = Effect.fnUntraced(function* (
     salvageOutput(parent, callId, output)
   })
 
-  const runTasks = Effect.fnUntraced(function* (
-    tasks: ReadonlyArray<Delegator.Task>,
-    registered: ReadonlyArray<string>
+  const runChildren = Effect.fnUntraced(function* (
+    planned: ReadonlyArray<Child.Child>
   ): Effect.fn.Return<ReadonlyArray<Delegator.ChildReport>, never, Scope.Scope | Services> {
     const { tool_call_id: callId } = yield* Correlation
-    const planned = yield* Effect.forEach(tasks, (task, index) => Child.plan(family, task, index, registered))
     const spans = yield* Effect.forEach(planned, (child) => Child.announce(child))
     yield* emit(parent, ...planned.map(Child.makeStartedEvent))
     return yield* Effect.forEach(planned, (child) => Child.run(family, child), {
@@ -122,6 +128,32 @@ export const make = Effect.fnUntraced(function* (
     )
   })
 
+  const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<Delegator.Task>) {
+    const call = yield* CurrentCall
+    if (call === undefined || call.book.policy.unanswered === "deny") {
+      const registered = yield* admitTasks(tasks)
+      const wanted = yield* Effect.forEach(tasks, withoutSecrets)
+      const planned = yield* Effect.forEach(wanted, (task, index) => Child.plan(family, task, index, registered))
+      return yield* Effect.scoped(runChildren(planned))
+    }
+    const delegation = ResumableDelegation.openDelegation(call, parent.sessionId)
+    // The tasks were admitted if they have begun.
+    const registered = delegation.hasBegun ? yield* listToolsets : yield* admitTasks(tasks)
+    const wanted = yield* Effect.forEach(tasks, withoutSecrets)
+    const entries = yield* delegation.findChildren(wanted)
+    const planned = yield* Effect.forEach(entries, ({ origin, report, task }, index) =>
+      report === undefined ? Child.plan(family, task, index, registered, origin) : Effect.undefined
+    )
+    const running = planned.filter((child) => child !== undefined)
+    const reports = yield* Effect.scoped(runChildren(running))
+    return yield* delegation.finishDelegation(
+      entries.map(({ report }, index) => {
+        const child = planned[index]
+        return { child, report: report ?? (child === undefined ? undefined : reports[running.indexOf(child)]) }
+      })
+    )
+  })
+
   const dispatch = Effect.fnUntraced(function* (task: Delegator.Task) {
     const registered = yield* admitTasks([task])
     const { send } = children
@@ -134,7 +166,7 @@ export const make = Effect.fnUntraced(function* (
       )
     }
     const delegationId = `dlg_${yield* Ids.makeHex(12)}`
-    const child = yield* Child.plan(family, task, 0, registered, delegationId)
+    const child = yield* Child.plan(family, task, 0, registered, { delegationId })
     yield* emit(parent, Child.makeStartedEvent(child))
     yield* send(
       Effect.scoped(
@@ -159,13 +191,7 @@ export const make = Effect.fnUntraced(function* (
   })
 
   return {
-    delegate: Effect.fnUntraced(
-      function* (tasks) {
-        const registered = yield* admitTasks(tasks)
-        return yield* Effect.scoped(runTasks(yield* Effect.forEach(tasks, withoutSecrets), registered))
-      },
-      Effect.provideService(Services, services)
-    ),
+    delegate: (tasks) => Effect.provideService(runTasks(tasks), Services, services),
     dispatch: (task) => Effect.provideService(Effect.flatMap(withoutSecrets(task), dispatch), Services, services)
   }
 })

@@ -205,7 +205,10 @@ export interface DelegationSettings {
   readonly maxIterations?: number | undefined
   /** Time limit of a child, in milliseconds. No limit applies if absent. */
   readonly childTimeoutMillis?: number | undefined
-  /** True if actions of a child that need approval are approved instead of denied. A child never asks the user. */
+  /**
+   * True if actions of a child that need approval are approved instead of denied. A child never asks a user who is
+   * present; `questions: { unanswered: "suspend" }` of its parent suspends both.
+   */
   readonly autoApprove?: boolean | undefined
   /** Route for the model calls of children. Defaults to the parent's. */
   readonly route?: Route | undefined

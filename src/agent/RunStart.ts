@@ -251,8 +251,10 @@ const makeRunState = (
       store,
       sessionId: session.id,
       turnId: ids.turnId,
-      // A child agent has no client to which its questions could be passed.
-      policy: lineage === undefined ? { ...settings.questions, ...input.questions } : { unanswered: "deny" }
+      policy:
+        lineage === undefined
+          ? { ...settings.questions, ...input.questions }
+          : (lineage.asking?.policy ?? { unanswered: "deny" })
     },
     session.waiting
   ),
@@ -353,12 +355,8 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const notice = lineage === undefined ? yield* checkModel(router, input) : undefined
   const route = input.route === undefined ? yield* router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? getWorkingDirectory()
-  const session = yield* openSession(id, input, {
-    cwd,
-    provider: route.provider,
-    model: route.model,
-    parentId: lineage?.parentSessionId
-  })
+  const place = { cwd, provider: route.provider, model: route.model, parentId: lineage?.parentSessionId }
+  const session = yield* openSession(id, input, place, lineage?.asking)
   if (input.goesOn === true) yield* checkEnd(session)
   const added = input.goesOn === true ? [] : [user]
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)

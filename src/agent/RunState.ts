@@ -19,6 +19,7 @@ import type { LoopGuard } from "../tools/calls/LoopGuard.ts"
 import type { Selection } from "../tools/ToolRegistry.ts"
 import type { RunAnswer } from "./AnswerValue.ts"
 import type * as Budget from "./Budget.ts"
+import type { ChildAsking } from "./ChildQuestions.ts"
 import type { RunBook } from "./RunSuspension.ts"
 import type { RunOptions } from "./RunInput.ts"
 import type { RunConversation } from "./RunConversation.ts"
@@ -46,6 +47,8 @@ export interface Lineage {
   readonly kind: string
   /** Budget of the parent, to which the child's usage is charged. */
   readonly budget: Budget.Budget
+  /** Questions of the child. Absent for a child whose run cannot be suspended. */
+  readonly asking?: ChildAsking | undefined
 }
 
 /** Data of one run that never changes. */

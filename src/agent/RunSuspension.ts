@@ -16,6 +16,7 @@ import * as Digest from "../base/platform/Digest.ts"
 import type { Service as StoreService, StepResult } from "../store/SessionStorePort.ts"
 import type { EditedCall, QuestionBook, QuestionPolicy } from "../tools/CallQuestions.ts"
 import type { SuspendedOutcome } from "./AnswerOutcome.ts"
+import * as ChildQuestions from "./ChildQuestions.ts"
 import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -34,8 +35,8 @@ export interface RunBook extends QuestionBook {
   readonly listNew: (callIds: ReadonlyArray<string>) => ReadonlyArray<Question.StoredQuestion>
   /** Forgets a call that has a result. The model may use its id for another call. */
   readonly forgetCall: (callId: string) => void
-  /** Returns the questions about the calls that have no answer. */
-  readonly listOpen: (callIds: ReadonlyArray<string>) => ReadonlyArray<Question.Question>
+  /** Returns the questions about the calls, of this run and of earlier ones. */
+  readonly listAll: (callIds: ReadonlyArray<string>) => ReadonlyArray<Question.StoredQuestion>
 }
 
 /** The run that a book belongs to. */
@@ -48,6 +49,8 @@ interface BookOwner {
 
 const readEdit = (stored: Question.StoredQuestion): EditedCall | undefined => {
   const answer = stored.answer?.answer
+  // An edit of a child's call is not an edit of the call that delegates.
+  if (stored.question.origin !== undefined) return undefined
   if (stored.question.kind !== "approval" || typeof answer !== "object" || answer === null) return undefined
   const params: unknown = Reflect.get(answer, "params")
   if (Reflect.get(answer, "choice") === "deny" || typeof params !== "object" || params === null) return undefined
@@ -68,7 +71,18 @@ export const makeBook = ({ policy, sessionId, store, turnId }: BookOwner, waitin
     hasQuestions: (callId) =>
       questions.length + steps.length > 0 &&
       (listOfCall(callId).length > 0 || steps.some((step) => step.callId === callId)),
-    isWaiting: (callId, now) => listOfCall(callId).some((stored) => Question.isWaiting(stored, now)),
+    isWaiting: (callId, now) => {
+      const isOpen = (stored: Question.StoredQuestion): boolean => Question.isWaiting(stored, now)
+      const asked = listOfCall(callId)
+      const passed = asked.filter(({ question }) => question.origin !== undefined)
+      // A child whose question has an answer continues before the others have theirs.
+      return asked.some((one) => isOpen(one) && !passed.includes(one)) || (passed.length > 0 && passed.every(isOpen))
+    },
+    listOfCall,
+    addPassed: (stored) => {
+      if (questions.some(({ question }) => question.id === stored.question.id)) return
+      questions = [...questions, stored]
+    },
     findQuestion: (callId, place) => listOfCall(callId).find((stored) => stored.place === place),
     findEdit: (callId) => {
       for (const stored of listOfCall(callId)) {
@@ -111,10 +125,30 @@ export const makeBook = ({ policy, sessionId, store, turnId }: BookOwner, waitin
       steps = steps.filter((step) => step.callId !== callId)
     },
     listNew: (callIds) => questions.filter(belongsTo(callIds)).filter((stored) => !waiting.questions.includes(stored)),
-    listOpen: (callIds) =>
-      questions.filter(belongsTo(callIds)).flatMap(({ question, state }) => (state === "open" ? [question] : []))
+    listAll: (callIds) => questions.filter(belongsTo(callIds))
   }
 }
+
+const selectOpen = (questions: ReadonlyArray<Question.StoredQuestion>): ReadonlyArray<Question.Question> =>
+  questions.flatMap(({ question, state }) => (state === "open" ? [question] : []))
+
+/**
+ * Ends the run of a child whose calls wait. The questions are stored in the session of the run above that has no
+ * parent, which takes their answers.
+ */
+const suspendChild = Effect.fnUntraced(function* (
+  { book, recorder, sessionId }: RunState,
+  asking: ChildQuestions.ChildAsking,
+  callIds: ReadonlyArray<string>
+): Effect.fn.Return<ReadonlyArray<Question.Question>, SessionStoreError, Services> {
+  const { store } = yield* Services
+  const suspended = store.suspend(sessionId, { questions: [], callIds, reason: "suspended" })
+  yield* Effect.uninterruptible(recorder === undefined ? suspended : recorder.storing(suspended, () => {}))
+  const position = ChildQuestions.findAnswerPosition(yield* store.messages(sessionId))
+  const questions = book.listAll(callIds)
+  asking.passUp(questions.map((stored) => ({ position, stored })))
+  return selectOpen(questions)
+})
 
 /** Stores the questions of calls that wait, with the end of the run. */
 export const suspendRun = Effect.fnUntraced(function* (
@@ -123,15 +157,19 @@ export const suspendRun = Effect.fnUntraced(function* (
   text: string
 ): Effect.fn.Return<SuspendedOutcome, SessionStoreError, Services> {
   const { store } = yield* Services
-  const { book, recorder, sessionId } = run
+  const { book, lineage, recorder, sessionId } = run
+  if (lineage?.asking !== undefined)
+    return { _tag: "Suspended", text, questions: yield* suspendChild(run, lineage.asking, callIds) }
   const added = book.listNew(callIds)
   const suspended = store.suspend(sessionId, { questions: added, callIds, reason: "suspended" })
   yield* Effect.uninterruptible(recorder === undefined ? suspended : recorder.storing(suspended, () => {}))
-  const asked = added.flatMap(({ question, state }): ReadonlyArray<RunEvent> =>
-    state === "open" ? [{ _tag: "QuestionAsked", question }] : []
-  )
+  const asked = selectOpen(added).map((question): RunEvent => ({ _tag: "QuestionAsked", question }))
   if (asked.length > 0) yield* emit(run, ...asked)
-  return { _tag: "Suspended", text, questions: book.listOpen(callIds) }
+  // Another process may have answered a question during this run.
+  const stored = yield* store.listQuestions({ sessionId, limit: Number.MAX_SAFE_INTEGER })
+  const open = new Set(stored.map(({ question }) => question.id))
+  const questions = selectOpen(book.listAll(callIds)).filter(({ id }) => open.has(id))
+  return { _tag: "Suspended", text, questions }
 })
 
 /** Closes the questions of calls that end without an answer. */

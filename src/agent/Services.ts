@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import type { PhaseFailure } from "../middleware/LifecycleStack.ts"
 import type { Interceptors } from "../models/routing/Interceptors.ts"
 import type { Service as MemoryProvider } from "../base/domain/MemoryProvider.ts"
+import type { FolderBranch } from "../base/domain/FolderBranch.ts"
 import type { PromptSources } from "../tools/prompt/SystemPrompt.ts"
 import type { Service as Compaction } from "../models/routing/CompactionPort.ts"
 import type { Service as ModelRouter } from "../models/routing/ModelRouter.ts"
@@ -45,6 +46,8 @@ export interface AgentServices {
   readonly memory: MemoryProvider | undefined
   /** Sources of text about the machine and the user's files, for the system prompts of new sessions. */
   readonly promptSources: (typeof PromptSources)["Service"]
+  /** Reads the branch with which a new session is stored. */
+  readonly folderBranch: (typeof FolderBranch)["Service"]
   readonly settings: AgentSettings
 }
 

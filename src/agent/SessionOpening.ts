@@ -17,6 +17,7 @@ import * as SessionChain from "../store/SessionChain.ts"
 import { type Session, SessionStore } from "../store/SessionStorePort.ts"
 import * as SystemPrompt from "../tools/prompt/SystemPrompt.ts"
 import { everything } from "../tools/ToolRegistry.ts"
+import * as ChildQuestions from "./ChildQuestions.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
 import * as RunSuspension from "./RunSuspension.ts"
@@ -67,7 +68,7 @@ const describeEnd = (callId: string, hasBegun: boolean, { questions, steps }: Ru
   const asked = questions.filter(({ question }) => question.callId === callId)
   if (hasBegun || (asked.length === 0 && !steps.some((step) => step.callId === callId)))
     return Conversation.describeUnknownResult(hasBegun)
-  return asked.every(({ question }) => question.kind === "approval")
+  return asked.every(({ question: { kind, origin } }) => kind === "approval" && origin === undefined)
     ? Conversation.withdrawnResult
     : Conversation.stoppedAtQuestionResult
 }
@@ -91,22 +92,28 @@ const selectWaiting = (
 const resolveOpenCalls = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   history: ReadonlyArray<Prompt.Message>,
-  { goesOn, openCalls, tools }: Pick<RunOptions, "goesOn" | "openCalls" | "tools">
+  { goesOn, openCalls, tools }: Pick<RunOptions, "goesOn" | "openCalls" | "tools">,
+  asking: ChildQuestions.ChildAsking | undefined
 ) {
   const open = Conversation.listOpenCalls(history)
   if (open.length === 0) return nothingOpen
   const { registry, settings, store } = yield* Services
   const begun = yield* store.begun(id)
-  const questions = yield* store.listQuestions({
+  const stored = yield* store.listQuestions({
     sessionId: id,
     states: ["open", "answered"],
     limit: Number.MAX_SAFE_INTEGER
   })
+  const questions = asking === undefined ? stored : [...stored, ...ChildQuestions.selectCurrent(asking, history)]
   const waiting = { questions, steps: yield* store.listSteps(id) }
+  // A call that delegated continues its children.
+  const delegates = new Set(
+    waiting.steps.flatMap(({ callId, name }) => (ChildQuestions.isChildrenStep(name) ? [callId] : []))
+  )
   const isRun = goesOn === true && openCalls === "run" && (questions.length > 0 || history.at(-1)?.role !== "user")
   const { get } = isRun ? yield* registry.snapshot(tools ?? settings.tools ?? everything) : { get: () => undefined }
   const unfinished = isRun
-    ? open.filter((call) => !begun.has(call.id) || get(call.name)?.facts.idempotent === true)
+    ? open.filter((call) => !begun.has(call.id) || delegates.has(call.id) || get(call.name)?.facts.idempotent === true)
     : []
   const told = open.filter((call) => !unfinished.includes(call))
   return {
@@ -204,9 +211,10 @@ const checkHistory = (history: unknown): Effect.Effect<void, InvalidInput> => {
 export const openSession = Effect.fnUntraced(function* (
   id: Ids.SessionId,
   input: RunOptions,
-  place: SessionPlace
+  place: SessionPlace,
+  asking?: ChildQuestions.ChildAsking
 ): Effect.fn.Return<OpenedSession, InvalidInput | SessionBusy | SessionStoreError, Services> {
-  const { interceptors, settings, store } = yield* Services
+  const { folderBranch, interceptors, settings, store } = yield* Services
   yield* checkHistory(input.history)
   const { history = [] } = input
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
@@ -226,18 +234,20 @@ export const openSession = Effect.fnUntraced(function* (
       history: stored,
       lastEndedAt: known.value.endedAt,
       model: known.value.model,
-      ...(yield* resolveOpenCalls(id, stored, input))
+      ...(yield* resolveOpenCalls(id, stored, input, asking))
     }
   }
   const systemPrompt = TextHygiene.toWellFormed(
     input.systemPrompt ?? SystemPrompt.render(yield* buildLayers(input, { ...place, id }))
   )
+  const branch = yield* folderBranch(place.cwd)
   const created = store.create({
     id,
     source: input.source ?? "library",
     systemPrompt,
     hasOwnPrompt: input.systemPrompt !== undefined,
     isUnnamed: input.sessionId === undefined,
+    branch,
     ...place
   })
   const creation =

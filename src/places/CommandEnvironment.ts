@@ -32,7 +32,7 @@ import type * as Scope from "effect/Scope"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { nodePath } from "../base/platform/CurrentProcess.ts"
 import { ProcessEnvironment } from "../base/platform/ProcessVariables.ts"
-import * as PortForward from "./PortForward.ts"
+import * as PortAddress from "./PortAddress.ts"
 import type { SetAside } from "./SetAside.ts"
 
 /** Explanation of why an environment stopped a command. */
@@ -88,7 +88,7 @@ export interface Service {
    * Returns an address on this machine for a port on which commands in the environment listen. It is valid while the
    * scope is open. The port number is the same if it is free on this machine. The port does not need a listener yet.
    */
-  readonly forward: (port: number) => Effect.Effect<PortForward.Address, PlatformError, Scope.Scope>
+  readonly forward: (port: number) => Effect.Effect<PortAddress.Address, PlatformError, Scope.Scope>
   /**
    * Gives this program access to the files of the working trees in the environment, before and after commands and
    * independently of them.
@@ -175,7 +175,7 @@ export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpaw
         description: undefined,
         reach: "all",
         explain: () => undefined,
-        forward: PortForward.toLocalAddress,
+        forward: PortAddress.toLocalAddress,
         trees: { place: "here", spawner, files },
         spawner,
         outside: undefined,

@@ -20,7 +20,7 @@ import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../base/domain/AgentError.ts"
 import * as TextCut from "../base/domain/TextCut.ts"
 import * as Digest from "../base/platform/Digest.ts"
-import * as Container from "./Container.ts"
+import * as ContainerEngine from "./ContainerEngine.ts"
 
 /** A directory with a Dockerfile, and the settings of its build. */
 export interface Build {
@@ -71,12 +71,13 @@ export const build = Effect.fn("ImageBuild.build")(function* (
   given: Build
 ): Effect.fn.Return<string, ConfigError, Needs> {
   const { directory, seconds } = given
-  const { program } = yield* Container.findEngine(binary)
+  const { program } = yield* ContainerEngine.findEngine(binary)
   return yield* Effect.gen(function* () {
     const { context, image } = yield* copyContext(given)
-    if ((yield* Container.callEngine(program, ["image", "inspect", "--format", "ok", image])).code === 0) return image
+    if ((yield* ContainerEngine.callEngine(program, ["image", "inspect", "--format", "ok", image])).code === 0)
+      return image
     const { code, errors, output } = yield* Effect.timeoutOrElse(
-      Container.callEngine(program, ["build", "--tag", image, context]),
+      ContainerEngine.callEngine(program, ["build", "--tag", image, context]),
       {
         duration: Duration.seconds(seconds),
         orElse: () => Effect.fail(makeBuildError(directory, `it took longer than ${seconds} s`))
@@ -100,19 +101,19 @@ export const extractContents = Effect.fn("ImageBuild.extractContents")(function*
   path: string
 ): Effect.fn.Return<string, ConfigError, Needs | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
-  const { program } = yield* Container.findEngine(binary)
+  const { program } = yield* ContainerEngine.findEngine(binary)
   const makeReadError = (reason: string) =>
     new ConfigError({ path: "image", message: `${path} of the image ${image} cannot be read: ${reason}` })
   return yield* Effect.gen(function* () {
     const to = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-image-" })
-    const made = yield* Container.callEngine(program, ["create", "--pull", "never", image, "sh"])
-    if (made.code !== 0) return yield* makeReadError(Container.takeLastLine(made.errors))
+    const made = yield* ContainerEngine.callEngine(program, ["create", "--pull", "never", image, "sh"])
+    if (made.code !== 0) return yield* makeReadError(ContainerEngine.takeLastLine(made.errors))
     const copied = yield* Effect.ensuring(
-      Container.callEngine(program, ["cp", `${made.output}:${path === "/" ? "" : path}/.`, to]),
-      Effect.ignore(Container.callEngine(program, ["rm", "--force", "--volumes", made.output]))
+      ContainerEngine.callEngine(program, ["cp", `${made.output}:${path === "/" ? "" : path}/.`, to]),
+      Effect.ignore(ContainerEngine.callEngine(program, ["rm", "--force", "--volumes", made.output]))
     )
     if (copied.code !== 0 && !/could not find the file|no such file|could not be found/i.test(copied.errors))
-      return yield* makeReadError(Container.takeLastLine(copied.errors))
+      return yield* makeReadError(ContainerEngine.takeLastLine(copied.errors))
     return to
   }).pipe(Effect.catchTag("PlatformError", ({ message }) => Effect.fail(makeReadError(message))))
 })

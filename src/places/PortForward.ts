@@ -13,30 +13,12 @@
  * authentication. The program in the environment has to authenticate its clients.
  */
 import * as Effect from "effect/Effect"
-import { type PlatformError, systemError } from "effect/PlatformError"
+import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
 import * as LoopbackPort from "../base/platform/LoopbackPort.ts"
-
-/** Local address of a forwarded port. */
-export interface Address {
-  readonly host: string
-  readonly port: number
-}
-
-const makePortError = (port: number, description: string): PlatformError =>
-  systemError({ _tag: "BadResource", module: "Socket", method: "forward", pathOrDescriptor: String(port), description })
-
-/** Fails if a number is not a valid port. */
-const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
-  Number.isInteger(port) && port > 0 && port < 65_536
-    ? Effect.void
-    : Effect.fail(makePortError(port, "a port is a number from 1 to 65535"))
-
-/** Returns the local address of a port in an environment that uses the network of this machine. */
-export const toLocalAddress = (port: number): Effect.Effect<Address, PlatformError> =>
-  Effect.as(checkPort(port), { host: "localhost", port })
+import { type Address, checkPort, makePortError } from "./PortAddress.ts"
 
 /**
  * Opens a forwarded port. Each connection is carried by a process whose standard streams are connected to the port in

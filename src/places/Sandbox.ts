@@ -65,6 +65,7 @@ import { CommandEnvironment, onThisMachine, type Service as Environment } from "
 import { CallDirectory } from "../base/domain/CallContext.ts"
 import * as ProcessIdentity from "../base/platform/ProcessIdentity.ts"
 import { bubblewrap } from "./Bubblewrap.ts"
+import * as PortAddress from "./PortAddress.ts"
 import * as PortForward from "./PortForward.ts"
 import * as NewRepository from "./NewRepository.ts"
 import * as SandboxFiles from "./SandboxFiles.ts"
@@ -239,7 +240,7 @@ const buildSandbox = Effect.fnUntraced(
       reach: typeof network === "string" ? network : "hosts",
       forward: (port) =>
         wall.ports === "shared"
-          ? PortForward.toLocalAddress(port)
+          ? PortAddress.toLocalAddress(port)
           : PortForward.carryConnections(
               port,
               spawner.spawn(ChildProcess.make(nodePath, ["-e", PortForward.carrier, String(port)], { env: {} }))

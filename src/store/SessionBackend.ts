@@ -28,15 +28,18 @@ import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { SessionId } from "../base/domain/Ids.ts"
 import type { Together } from "../base/domain/RunRecorder.ts"
 import { openOnce } from "../base/platform/OpenOnce.ts"
 import { makeMaskedWriter, RunRecord } from "./RunRecord.ts"
 import { type Service as Activity, SessionActivity } from "./SessionActivity.ts"
+import { type Service as Backup, SessionBackup } from "./SessionBackup.ts"
 import { type Service as Maintenance, SessionMaintenance } from "./SessionMaintenance.ts"
 import { type Service as Retention, SessionRetention } from "./SessionRetention.ts"
 import * as SessionSpans from "./SessionSpans.ts"
 import { type Service as Search, SessionSearch } from "./SessionSearch.ts"
 import { type Service as Store, SessionStore } from "./SessionStorePort.ts"
+import * as TenantScope from "./TenantScope.ts"
 import type { SqlRecord } from "./sql/SqlRecord.ts"
 
 /** The services that every session database provides. */
@@ -50,6 +53,7 @@ export interface SharedBackend {
 
 /** A session database with its maintenance service. */
 export interface Backend extends SharedBackend {
+  readonly backup: Backup
   readonly retention: Retention
   readonly maintenance: Maintenance
 }
@@ -126,9 +130,9 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     spoken: (period) => useBackend(({ activity }) => activity.spoken(period)),
     prompts: (ids) => useBackend(({ activity }) => activity.prompts(ids))
   })
-  return Context.make(SessionStore, SessionSpans.traceStore(store)).pipe(
-    Context.add(SessionSearch, SessionSpans.traceSearch(search)),
-    Context.add(RunRecord, record),
+  return Context.make(SessionStore, SessionSpans.traceStore(TenantScope.scopeStore(store))).pipe(
+    Context.add(SessionSearch, SessionSpans.traceSearch(TenantScope.scopeSearch(search))),
+    Context.add(RunRecord, TenantScope.scopeRecord(record, store)),
     Context.add(SessionActivity, activity)
   )
 }
@@ -153,11 +157,29 @@ const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, S
     optimize: withBackend(({ maintenance }) => maintenance.optimize)
   })
 
+  const backup = SessionBackup.of({
+    read: (onRows) => Effect.flatMap(backend, ({ backup }) => backup.read(onRows)),
+    write: (parts, options) => Effect.flatMap(backend, ({ backup }) => backup.write(parts, options)),
+    count: withBackend(({ backup }) => backup.count)
+  })
+
+  const get = (id: SessionId) => Effect.flatMap(backend, ({ store }) => store.get(id))
   return makeSharedServices(backend).pipe(
-    Context.add(SessionMaintenance, maintenance),
+    Context.add(SessionBackup, backup),
+    Context.add(SessionMaintenance, TenantScope.scopeMaintenance(maintenance, { get })),
     Context.add(SessionRetention, retention)
   )
 })
+
+/** The services of a session database. */
+type DatabaseServices =
+  | RunRecord
+  | SessionActivity
+  | SessionBackup
+  | SessionMaintenance
+  | SessionRetention
+  | SessionSearch
+  | SessionStore
 
 /** Options of a SQLite session database. */
 interface FileOptions {
@@ -175,9 +197,7 @@ interface FileOptions {
  * Layer with the sessions and the run record in the file at `path`. Creates the file and its directory if they are
  * missing.
  */
-export const layerSqlite = (
-  options: FileOptions
-): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
+export const layerSqlite = (options: FileOptions): Layer.Layer<DatabaseServices> =>
   Layer.effectContext(
     makeServices(
       Effect.flatMap(
@@ -198,9 +218,7 @@ interface ServerOptions {
 }
 
 /** Layer with the sessions and the run record in a Postgres database. Creates missing tables. */
-export const layerPostgres = (
-  options: ServerOptions
-): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
+export const layerPostgres = (options: ServerOptions): Layer.Layer<DatabaseServices> =>
   Layer.effectContext(
     makeServices(
       Effect.flatMap(

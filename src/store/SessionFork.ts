@@ -56,8 +56,10 @@ export const fork = Effect.fnUntraced(function* (
       onSome: ({ systemPrompt }) => systemPrompt
     }),
     hasOwnPrompt: session.hasOwnPrompt,
+    tenant: session.tenant,
     title,
-    cwd: session.cwd
+    cwd: session.cwd,
+    branch: session.branch
   })
   const turnId = Ids.TurnId.make(`${id}:${source}`)
   yield* Effect.gen(function* () {

@@ -33,9 +33,12 @@ const Line = Schema.Struct({
   provider: Schema.String,
   model: Schema.String,
   cwd: Schema.NullOr(Schema.String),
+  /** Absent in exports of earlier versions. */
+  branch: Schema.optional(Schema.NullOr(Schema.String)),
   parent_id: Schema.NullOr(Schema.NonEmptyString),
   continues: Schema.optional(Schema.NullOr(Schema.NonEmptyString)),
   has_own_prompt: Schema.optional(Schema.Boolean),
+  tenant: Schema.optional(Schema.NullOr(Schema.NonEmptyString)),
   started_at: Schema.Natural,
   ended_at: Schema.NullOr(Schema.Natural),
   end_reason: Schema.NullOr(Schema.String),
@@ -70,6 +73,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
   if (Result.isFailure(line))
     return Result.fail(`is no exported session: ${line.failure.message.replace(/\s+/gu, " ")}`)
   const {
+    branch = null,
     continues = null,
     cost,
     cwd,
@@ -85,6 +89,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
     source,
     started_at,
     system_prompt,
+    tenant = null,
     title,
     usage
   } = line.success
@@ -112,8 +117,10 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
       parentId: parent_id === null ? undefined : Ids.SessionId.make(parent_id),
       continues: continues === null ? undefined : Ids.SessionId.make(continues),
       hasOwnPrompt,
+      tenant: tenant ?? undefined,
       title: title ?? undefined,
       cwd: cwd ?? undefined,
+      branch: branch ?? undefined,
       startedAt: started_at,
       endedAt: ended_at ?? undefined,
       endReason: end_reason ?? undefined,

@@ -6,7 +6,8 @@
  * **Details**
  *
  * The code before a question runs once more with each answer. Wrap its effects in {@link once}, which stores their
- * results. A call must ask its questions in the same order each time.
+ * results. A call must ask its questions in the same order each time. An approval holds for the title, the prompt and
+ * the details that the user saw: if the call asks with others, the user is asked again.
  *
  * **Gotchas**
  *
@@ -56,7 +57,9 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as CallSuspension from "../base/domain/CallSuspension.ts"
 import * as Question from "../base/domain/Question.ts"
+import * as Json from "../base/domain/Json.ts"
 import { redactText, redactValue } from "../base/domain/Redaction.ts"
+import * as Digest from "../base/platform/Digest.ts"
 import { computeExpiry } from "./approval/StoredApproval.ts"
 import { type AskingCall, CurrentCall, LiveAnswers, type QuestionDraft } from "./CallQuestions.ts"
 
@@ -112,19 +115,29 @@ const askPresent = Effect.fnUntraced(function* ({ book: { policy }, tool }: Aski
     : Option.getOrUndefined(yield* Effect.timeoutOption(answer, policy.wait))
 })
 
+/**
+ * Returns the place of a question within its call. An answer holds for the question that the user saw: an approval for
+ * its texts and details, and any other answer for its kind.
+ */
+const makePlace = (asked: number, { details, event, kind, prompt, title }: QuestionDraft): string => {
+  const subject = kind === "approval" ? Digest.toHex(Json.toText([title, prompt, details]), 16) : (event ?? "")
+  return [asked, kind, subject].join(":")
+}
+
 const askAs = Effect.fnUntraced(function* (
   call: AskingCall,
   makeDraft: (now: number) => QuestionDraft
 ): Effect.fn.Return<Outcome> {
   const { book, callId, suspension, tool } = call
-  const place = String(++call.asked)
+  const asked = ++call.asked
   const now = yield* Clock.currentTimeMillis
+  const draft = makeDraft(now)
+  const place = makePlace(asked, draft)
   const known = book.findQuestion(callId, place)
   if (known?.answer !== undefined) return { _tag: "Answered", answer: known.answer.answer }
-  if (known !== undefined && Question.isExpired(known.question, now)) return { _tag: "Expired" }
   if (known !== undefined && Question.isDue(known.question, now)) return { _tag: "Answered", answer: null }
+  if (known !== undefined && Question.isExpired(known.question, now)) return { _tag: "Expired" }
   if (known !== undefined) return yield* CallSuspension.suspendCall(suspension)
-  const draft = makeDraft(now)
   if (draft.wakeAt !== undefined && draft.wakeAt <= now) return { _tag: "Answered", answer: null }
   const live = draft.kind === "event" || draft.kind === "time" ? undefined : yield* askPresent(call, draft)
   if (live !== undefined) {
@@ -149,7 +162,8 @@ const askQuestion = (
       title: redactText(title),
       ...(prompt === undefined ? {} : { prompt: redactText(prompt) }),
       ...(details === undefined ? {} : { details: redactValue(details) }),
-      expiresAt: computeExpiry(expiresAfter === undefined ? policy : { expiresAfter }, now),
+      // A time comes without an answer, so the policy does not limit it.
+      expiresAt: computeExpiry(expiresAfter !== undefined || rest.kind === "time" ? { expiresAfter } : policy, now),
       audience: audience ?? policy.audience
     }))
   })

@@ -82,6 +82,10 @@ export interface QuestionBook {
     now: number,
     answer?: { readonly answer: unknown; readonly by: string | undefined }
   ) => void
+  /** Returns the questions of a call, in the order in which they were asked. */
+  readonly listOfCall: (callId: string) => ReadonlyArray<Question.StoredQuestion>
+  /** Adds a question that a child of the call asked, with its answer if it has one. */
+  readonly addPassed: (stored: Question.StoredQuestion) => void
   readonly findStep: (callId: string, name: string) => { readonly value: unknown } | undefined
   /** Stores the result of a step. */
   readonly storeStep: (callId: string, name: string, value: unknown) => Effect.Effect<void>
@@ -95,6 +99,8 @@ export interface AskingCall {
   readonly suspension: CallSuspension.CallSuspension
   /** Number of questions that the call has asked in this run. */
   asked: number
+  /** Number of times that the call has delegated in this run. */
+  delegated: number
 }
 
 /** The running call whose code asks; `undefined` in a call that cannot ask. */

@@ -10,264 +10,21 @@
  *
  * Source: `ARCHITECTURE.md` §7 ("walls").
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
-import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { type Environment, Home } from "../base/config/Environment.ts"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { Home } from "../base/config/Environment.ts"
 import * as FolderTrust from "../base/config/FolderTrust.ts"
 import type { Values } from "../base/config/Settings.ts"
 import { ConfigError } from "../base/domain/AgentError.ts"
 import type { CommandEnvironment } from "../places/CommandEnvironment.ts"
-import type * as Container from "../places/Container.ts"
-import type * as SshHost from "../places/SshHost.ts"
-import type * as Sandbox from "../places/Sandbox.ts"
-import type { Hosts } from "../places/SandboxNetwork.ts"
-import * as UserPrograms from "../base/config/UserPrograms.ts"
 import { operatingSystem, StartDirectory } from "../base/platform/CurrentProcess.ts"
-import * as PathRoots from "./builtin/file/PathRoots.ts"
-import { credentialDirectories, credentialFiles } from "./fence/SensitivePaths.ts"
-import type * as Urls from "./fence/Urls.ts"
-
-/** Facts about a program that its settings do not contain. */
-interface Host {
-  readonly environment: Environment["Service"]
-  readonly home: Home["Service"]
-  /** Directory in which the commands of a job run, if it is not the working directory. */
-  readonly folder?: string | undefined
-  /** Returns the container image for a working tree, replacing the image from the settings. */
-  readonly selectImage?: ((tree: string) => string | undefined) | undefined
-}
+import { buildContainerOptions, buildSshOptions } from "./environment/RemoteSettings.ts"
+import { type Host, resolveNetwork, sandboxModules, selectSandboxOptions } from "./environment/SandboxSettings.ts"
 
 type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
-
-const toApplicationSupportPaths = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
-  names.map((name) => `Library/Application Support/${name}`)
-const toCachePaths = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
-  names.map((name) => `Library/Caches/${name}`)
-
-/** Paths below the home directory, depending on the operating system. */
-interface UserPlaces {
-  /** Caches of package managers. */
-  readonly caches: ReadonlyArray<string>
-  /** Browser profiles, key stores, and sockets of key agents and container engines. */
-  readonly hidden: ReadonlyArray<string>
-}
-
-/**
- * Returns the paths below the home directory that commands may write, and the paths hidden from them in addition to
- * credentials. Pure.
- */
-export const listUserPlaces = (system: string): UserPlaces => {
-  const caches = [".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg/mod", ".gradle/caches", ".m2/repository"]
-  const agents = [".1password", ".bitwarden-ssh-agent.sock", ".colima", ".lima", ".orbstack", ".rd"]
-  return system === "darwin"
-    ? {
-        caches: [
-          ...caches,
-          ...toCachePaths(["CocoaPods", "Yarn", "deno", "go-build", "node-gyp", "pip", "pnpm", "pypoetry"])
-        ],
-        hidden: [
-          ...agents,
-          "Library/Keychains",
-          "Library/Cookies",
-          "Library/Safari",
-          "Library/Mail",
-          "Library/Messages",
-          "Library/Containers/com.apple.Safari",
-          "Library/Group Containers",
-          ...toApplicationSupportPaths([
-            "1Password",
-            "BraveSoftware",
-            "Chromium",
-            "Firefox",
-            "Google/Chrome",
-            "Microsoft Edge",
-            "Signal",
-            "Thunderbird",
-            "com.apple.TCC"
-          ])
-        ]
-      }
-    : {
-        caches,
-        hidden: [
-          ...agents,
-          ".mozilla",
-          ".config/google-chrome",
-          ".config/chromium",
-          ".config/BraveSoftware",
-          ".config/microsoft-edge",
-          ".thunderbird",
-          ".config/Signal"
-        ]
-      }
-}
-
-/** Secrets of the machine that only root can read. A sandbox that runs as root could read them too. */
-const machineSecrets = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private"]
-
-/** Returns true if a host matches one of the names; `*.example.com` matches every host below `example.com`. */
-const isListedHost = (names: ReadonlyArray<string>, host: string): boolean =>
-  names.some((name) =>
-    name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase()
-  )
-
-/**
- * Creates the set of reachable hosts: the hosts of a setting and the hosts that a user approves, limited to addresses
- * that tools may reach.
- */
-const makeHosts = (names: ReadonlyArray<string>, setting: string, fence: Pick<Urls.Service, "admit">): Hosts => ({
-  setting,
-  isListed: (host) => isListedHost(names, host),
-  addresses: (host, port) =>
-    Effect.mapBoth(fence.admit(`http://${host.includes(":") ? `[${host}]` : host}:${port}/`), {
-      onFailure: ({ message }) => message,
-      onSuccess: ({ addresses }) => addresses
-    })
-})
-
-/** Returns the hosts that commands may reach, from the setting or from the policy. */
-const resolveNetwork = ({
-  network,
-  policy = "workspace-write"
-}: Values["terminal"]["sandbox"]): "none" | "hosts" | "all" =>
-  network ?? (policy === "workspace-write" ? "hosts" : "none")
-
-/** Policy and network of one sandbox. */
-interface Bounds extends Pick<Sandbox.Options, "policy"> {
-  readonly network: "none" | "hosts" | "all"
-  readonly hosts: ReadonlyArray<string>
-  /** Name of the setting that lists the hosts, for error messages. */
-  readonly setting: string
-}
-
-const isWithin = (path: string, root: string): boolean => path === root || path.startsWith(`${root}/`)
-
-/** Builds the options of a sandbox from the paths in `terminal.sandbox` and the user's directories. */
-const buildSandboxOptions = (
-  { hosts, network, policy, setting }: Bounds,
-  {
-    terminal: {
-      sandbox: { hide, hideEnvFiles, write }
-    }
-  }: Values,
-  { environment, home }: Host,
-  fence: Pick<Urls.Service, "admit">,
-  owner?: string
-): Sandbox.Options => {
-  const userHome = environment.get("HOME")
-  const { caches, hidden } = listUserPlaces(operatingSystem)
-  const toHomePaths = (names: ReadonlyArray<string>) =>
-    userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
-  const expandPaths = (paths: ReadonlyArray<string>) =>
-    paths.map((path) => PathRoots.expandHome(path, userHome).replace(/(?<=.)\/+$/, ""))
-  return {
-    policy,
-    network: network === "hosts" ? makeHosts(hosts, setting, fence) : network,
-    home: userHome,
-    writable: expandPaths(write),
-    // A cache that the settings make writable is shared with the user.
-    caches:
-      userHome === undefined
-        ? undefined
-        : {
-            directory: `${home.root}/cache/sandbox`,
-            home: userHome,
-            places: caches.filter(
-              (name) => !expandPaths(write).some((named) => isWithin(`${userHome}/${name}`, named))
-            ),
-            owner
-          },
-    hidden: [
-      ...toHomePaths([...credentialDirectories, ...credentialFiles, ...hidden]),
-      ...machineSecrets,
-      home.root,
-      ...expandPaths(hide)
-    ],
-    shown: [home.skills],
-    hidesEnvFiles: hideEnvFiles
-  }
-}
-
-/** Returns the options of the sandbox for commands; `undefined` if the settings use no sandbox. */
-export const selectSandboxOptions = (
-  settings: Values,
-  host: Host,
-  fence: Pick<Urls.Service, "admit">
-): Sandbox.Options | undefined => {
-  const {
-    backend,
-    sandbox: { hosts, policy = "workspace-write" }
-  } = settings.terminal
-  if ((backend !== "auto" && backend !== "sandbox") || policy === "full") return undefined
-  return buildSandboxOptions(
-    { policy, network: resolveNetwork(settings.terminal.sandbox), hosts, setting: "terminal.sandbox.hosts" },
-    settings,
-    host,
-    fence
-  )
-}
-
-/** Starts the user's programs in the sandboxes selected by the settings. */
-export const makeUserPrograms = Effect.fnUntraced(function* (
-  settings: Values,
-  host: Host
-): Effect.fn.Return<UserPrograms.Service, never, FileSystem.FileSystem | Path.Path> {
-  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const { hosts, network = "none" } = settings.terminal.sandbox
-  const fs = yield* FileSystem.FileSystem
-  const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, host.home))
-  const startDirectory = yield* StartDirectory
-  const mayStart = Effect.suspend(() => trust.mayStartIn(startDirectory()))
-  const remedy = Effect.map(
-    Effect.suspend(() => trust.findOwnProject(startDirectory())),
-    FolderTrust.renderRemedy
-  )
-  const elsewhere = Effect.mapError(
-    fs.makeTempDirectoryScoped({ prefix: "hermes-start-" }),
-    ({ message }) => new ConfigError({ path: "TMPDIR", message })
-  )
-  return {
-    startDirectory: Effect.flatMap(mayStart, (may) => (may ? Effect.sync(startDirectory) : elsewhere)),
-    admit: Effect.fnUntraced(function* (setting, words) {
-      const relative = words.find(UserPrograms.isRelative)
-      if (relative === undefined || (yield* mayStart)) return
-      return yield* new ConfigError({
-        path: setting,
-        message:
-          `${setting}: ${relative} is a file of this folder, which is not trusted. Look at it, then run ` +
-          `\`${yield* remedy}\``
-      })
-    }),
-    getSpawner: Effect.fnUntraced(function* (setting, own) {
-      if (own === "full") return yield* ChildProcessSpawner
-      const bounds = typeof own === "string" ? { policy: own, network, hosts } : { network, hosts, ...own }
-      const [Sandbox, , Urls] = yield* parts
-      const options = buildSandboxOptions(
-        { ...bounds, setting: `${setting}.hosts` },
-        settings,
-        host,
-        yield* Urls.fence,
-        setting
-      )
-      const { spawner } = yield* Sandbox.make(
-        options,
-        (reason, { requirement }) =>
-          new ConfigError({
-            path: setting,
-            message:
-              `${setting}: the sandbox cannot start: ${reason}. ` +
-              `${requirement.charAt(0).toUpperCase()}${requirement.slice(1)}, or set it to full to run this ` +
-              "program without a sandbox."
-          })
-      )
-      return spawner
-    }, Effect.provideContext(services))
-  }
-})
 
 /** The chosen environment for commands. */
 export interface Choice {
@@ -282,10 +39,6 @@ export interface Choice {
 }
 
 const thisMachine: Choice = { layer: undefined, description: undefined }
-
-const parts = Effect.promise(() =>
-  Promise.all([import("../places/Sandbox.ts"), import("../places/SandboxProbe.ts"), import("./fence/Urls.ts")])
-)
 
 const required = "terminal.sandbox.required"
 
@@ -360,102 +113,6 @@ const applyLimits = Effect.fnUntraced(function* (
   return { ...choice, layer: layer(choice.layer ?? layerLocal, bounds) }
 })
 
-/** Returns the environment that the settings choose. The code for a sandbox is loaded only if one may be used. */
-const selectPlace = Effect.fnUntraced(function* (
-  given: Values,
-  host: Host
-): Effect.fn.Return<Choice, ConfigError, Platform> {
-  const { distrusted, settings } = yield* applyFolderTrust(given, host)
-  const contradicted = findContradiction(settings)
-  if (contradicted !== undefined) return yield* contradicted
-  const {
-    backend,
-    sandbox: { policy }
-  } = settings.terminal
-  const remote = yield* selectRemotePlace(settings, host)
-  if (remote !== undefined) return remote
-  if ((backend !== "auto" && backend !== "sandbox") || policy === "full") return thisMachine
-  const [Sandbox, SandboxProbe, Urls] = yield* parts
-  const options = selectSandboxOptions(settings, host, yield* Urls.fence)
-  if (options === undefined) return thisMachine
-  const wall = yield* Sandbox.Wall
-  const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.findObstacle(options))
-  if (found._tag === "Works" && distrusted !== undefined)
-    yield* Effect.logWarning(`commands and file tools only read here: ${distrusted}`)
-  if (found._tag === "Works")
-    return { layer: Sandbox.layerTried(options), description: yield* Sandbox.describeSandbox(options), isSandbox: true }
-  if (!isOptional(settings))
-    return yield* Sandbox.makeRefusal(found.reason, wall, backend === "sandbox" ? undefined : required)
-  if (found.isNews)
-    yield* Effect.logWarning(
-      `${withoutSandbox}: ${found.reason}. Remedy: ${Sandbox.describeRemedy(wall)} and end this notice`
-    )
-  return thisMachine
-})
-
-/** Builds the options of containers from the settings. */
-const buildContainerOptions = (
-  { terminal }: Values,
-  { environment, home, selectImage }: Host
-): Effect.Effect<Container.Options, ConfigError> => {
-  const { hideEnvFiles, network = "none", policy } = terminal.sandbox
-  if (network === "hosts") {
-    return Effect.fail(
-      new ConfigError({
-        path: "terminal.sandbox.network",
-        message:
-          "terminal.sandbox.network: a container cannot be limited to some hosts. Set it to none or to all, or " +
-          "terminal.backend to sandbox."
-      })
-    )
-  }
-  const userHome = environment.get("HOME")
-  return Effect.succeed({
-    binary: terminal.dockerBinary === undefined ? undefined : PathRoots.expandHome(terminal.dockerBinary, userHome),
-    image: terminal.dockerImage,
-    selectImage,
-    policy: policy === "read-only" ? policy : "workspace-write",
-    workspace: terminal.dockerMountCwdToWorkspace ? "mount" : "copy",
-    network,
-    limits: {
-      cpus: terminal.containerCpu,
-      memory: terminal.containerMemory,
-      disk: terminal.containerDisk,
-      processes: terminal.containerPids
-    },
-    volumes: terminal.dockerVolumes.map((volume) => PathRoots.expandHome(volume, userHome)),
-    readable: [home.skills],
-    variables: terminal.dockerEnv,
-    forwarded: [...terminal.dockerForwardEnv, ...terminal.envPassthrough],
-    user: terminal.dockerRunAsHostUser ? "caller" : "image",
-    isPersistent: terminal.containerPersistent,
-    lifetime: Duration.seconds(terminal.lifetimeSeconds),
-    home: userHome,
-    hidesEnvFiles: hideEnvFiles,
-    extraArguments: terminal.dockerExtraArgs
-  })
-}
-
-/** Builds the options of the SSH connection from the settings. */
-const buildSshOptions = ({ terminal }: Values, { environment }: Host): Effect.Effect<SshHost.Options, ConfigError> => {
-  const { cwd, sshHost, sshKey, sshPort, sshUser } = terminal
-  const failSetting = (path: string, message: string) =>
-    Effect.fail(new ConfigError({ path, message: `${path}: ${message}` }))
-  if (sshHost === undefined)
-    return failSetting("terminal.ssh_host", "terminal.backend is ssh: set the host that commands run on")
-  if (cwd !== undefined && !/^[~/]/.test(cwd))
-    return failSetting("terminal.cwd", `"${cwd}" is not an absolute directory of ${sshHost}`)
-  return Effect.succeed({
-    host: sshHost,
-    user: sshUser,
-    port: sshPort,
-    key: sshKey === undefined ? undefined : PathRoots.expandHome(sshKey, environment.get("HOME")),
-    directory: cwd,
-    forwarded: terminal.envPassthrough,
-    lifetime: Duration.seconds(terminal.lifetimeSeconds)
-  })
-}
-
 /** Returns the remote environment that the settings choose; `undefined` if commands run on this machine. */
 const selectRemotePlace = Effect.fnUntraced(function* (
   settings: Values,
@@ -479,6 +136,39 @@ const selectRemotePlace = Effect.fnUntraced(function* (
     default:
       return undefined
   }
+})
+
+/** Returns the environment that the settings choose. The code for a sandbox is loaded only if one may be used. */
+const selectPlace = Effect.fnUntraced(function* (
+  given: Values,
+  host: Host
+): Effect.fn.Return<Choice, ConfigError, Platform> {
+  const { distrusted, settings } = yield* applyFolderTrust(given, host)
+  const contradicted = findContradiction(settings)
+  if (contradicted !== undefined) return yield* contradicted
+  const {
+    backend,
+    sandbox: { policy }
+  } = settings.terminal
+  const remote = yield* selectRemotePlace(settings, host)
+  if (remote !== undefined) return remote
+  if ((backend !== "auto" && backend !== "sandbox") || policy === "full") return thisMachine
+  const [Sandbox, SandboxProbe, Urls] = yield* sandboxModules
+  const options = selectSandboxOptions(settings, host, yield* Urls.fence)
+  if (options === undefined) return thisMachine
+  const wall = yield* Sandbox.Wall
+  const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.findObstacle(options))
+  if (found._tag === "Works" && distrusted !== undefined)
+    yield* Effect.logWarning(`commands and file tools only read here: ${distrusted}`)
+  if (found._tag === "Works")
+    return { layer: Sandbox.layerTried(options), description: yield* Sandbox.describeSandbox(options), isSandbox: true }
+  if (!isOptional(settings))
+    return yield* Sandbox.makeRefusal(found.reason, wall, backend === "sandbox" ? undefined : required)
+  if (found.isNews)
+    yield* Effect.logWarning(
+      `${withoutSandbox}: ${found.reason}. Remedy: ${Sandbox.describeRemedy(wall)} and end this notice`
+    )
+  return thisMachine
 })
 
 /** Returns the environment that the settings choose, with the limits applied. */
@@ -529,7 +219,7 @@ export const checkStatus = Effect.fnUntraced(function* (
     )
   }
   if (backend !== "auto" && backend !== "sandbox") return { level: "ok", text: `off: terminal.backend is ${backend}` }
-  const [Sandbox, , Urls] = yield* parts
+  const [Sandbox, , Urls] = yield* sandboxModules
   const options = selectSandboxOptions(settings, host, yield* Urls.fence)
   const wall = yield* Sandbox.Wall
   const tried = yield* Effect.result(options === undefined ? Effect.undefined : Sandbox.findObstacle(options))

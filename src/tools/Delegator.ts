@@ -27,8 +27,19 @@ export interface Task {
   readonly agent?: string | undefined
 }
 
-/** Final status of a child. `exit_reason` in its report says whether the work is complete. */
-export const ChildStatus = Schema.Literals(["completed", "partial", "failed", "interrupted", "timeout", "error"])
+/**
+ * Final status of a child. `exit_reason` in its report says whether the work is complete. A child that is `suspended`
+ * waits for an answer and continues after it; it has no report yet.
+ */
+export const ChildStatus = Schema.Literals([
+  "completed",
+  "partial",
+  "failed",
+  "interrupted",
+  "timeout",
+  "error",
+  "suspended"
+])
 /** See {@link ChildStatus}. */
 export type ChildStatus = typeof ChildStatus.Type
 

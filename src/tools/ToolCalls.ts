@@ -315,7 +315,7 @@ const runReadyCall = <E>(
     const asking =
       questions === undefined || suspension === undefined
         ? undefined
-        : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0 }
+        : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0, delegated: 0 }
     const ports = { onProgress, suspension, questions }
     const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
       Effect.updateContext((context: Context.Context<ToolContext>) =>

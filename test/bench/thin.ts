@@ -5,8 +5,8 @@ import * as HttpTransport from "../../src/base/platform/HttpTransport.ts"
 import * as Plain from "./plain.ts"
 
 /** A runner of the loop by hand in Effect. */
-export const make = (url: string, system: string, prompt: string) => {
-  const client = new OpenAI({ apiKey: "x", baseURL: url, fetch: HttpTransport.make() })
+export const make = async (url: string, system: string, prompt: string) => {
+  const client = new OpenAI({ apiKey: "x", baseURL: url, fetch: (await HttpTransport.loadTransport())() })
   const run = Effect.fnUntraced(function* (model: string, streamed: boolean) {
     const messages = Plain.start(system, prompt)
     while (true) {

@@ -7,6 +7,7 @@ import type {
   About,
   Comparison,
   Message,
+  ResultPart,
   RunSummary,
   SessionDetail,
   SessionEvent,
@@ -15,6 +16,7 @@ import type {
   Side,
   Totals
 } from "../../src/observe/studio/StudioApi.ts"
+import * as ToolView from "../../src/base/domain/ToolView.ts"
 import type { Aggregates, Share } from "../../src/observe/studio/StudioSums.ts"
 import { script, style } from "#pages/studio"
 import * as TraceView from "../../src/observe/TraceView.ts"
@@ -116,6 +118,16 @@ export const hostileText = [
   "a&lt;b &amp; c"
 ].join("\n")
 
+const result = (id: string, name: string, status: "ok" | "error", text: string, duration: number): ResultPart => ({
+  type: "result",
+  id,
+  name,
+  text,
+  status,
+  duration,
+  view: ToolView.toWire(ToolView.presentResult(name, status, text))
+})
+
 const at = now - hour
 
 export const messages = (): ReadonlyArray<Message> => [
@@ -173,9 +185,7 @@ export const messages = (): ReadonlyArray<Message> => [
     position: 2,
     run: "t1",
     at: at + 2450,
-    parts: [
-      { type: "result", id: "c1", name: "read_file", text: "1|import a\n2|keep(100)", status: "ok", duration: 40 }
-    ]
+    parts: [result("c1", "read_file", "ok", "1|import a\n2|keep(100)", 40)]
   },
   {
     role: "tool",
@@ -183,16 +193,7 @@ export const messages = (): ReadonlyArray<Message> => [
     position: 3,
     run: "t1",
     at: at + 6350,
-    parts: [
-      {
-        type: "result",
-        id: "c2",
-        name: "delegate_task",
-        text: '{"results":[{"summary":"the disk is full"}]}',
-        status: "ok",
-        duration: 3940
-      }
-    ]
+    parts: [result("c2", "delegate_task", "ok", '{"results":[{"summary":"the disk is full"}]}', 3940)]
   },
   {
     role: "tool",
@@ -200,7 +201,7 @@ export const messages = (): ReadonlyArray<Message> => [
     position: 4,
     run: "t1",
     at: at + 6360,
-    parts: [{ type: "result", id: "c3", name: "patch", text: '{"error":"not writable"}', status: "error", duration: 3 }]
+    parts: [result("c3", "patch", "error", '{"error":"not writable"}', 3)]
   },
   {
     role: "user",

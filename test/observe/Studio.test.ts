@@ -248,6 +248,7 @@ describe("hermes trace serve", () => {
       const [system, ...messages] = json.messages
       assert.deepStrictEqual([system.role, system.origin, system.position], ["system", "runtime", undefined])
       const [one, two] = json.runs.map(({ id }: Json) => id)
+      const view = { kind: "text", outcome: "done" }
       const image = messages[0].parts.find(({ type }: Json) => type === "image")
       const result = (part: Json) => ({
         ...part,
@@ -296,7 +297,7 @@ describe("hermes trace serve", () => {
             position: 2,
             row: 4,
             run: one,
-            parts: [{ type: "result", id: "c1", name: "read_file", text: true, status: "ok" }]
+            parts: [{ type: "result", id: "c1", name: "read_file", text: true, status: "ok", view }]
           },
           {
             role: "assistant",
@@ -339,7 +340,7 @@ describe("hermes trace serve", () => {
             position: 6,
             row: 8,
             run: two,
-            parts: [{ type: "result", id: "c2", name: "write_file", text: true, status: "ok" }]
+            parts: [{ type: "result", id: "c2", name: "write_file", text: true, status: "ok", view }]
           },
           {
             role: "assistant",

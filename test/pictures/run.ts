@@ -1,6 +1,5 @@
 // `npm run pictures`: writes the pictures of the README into `scratchpad/guides/images`. The terminal is the program with
 // a model that plays a script, in tmux; the studio is its page with the sessions of its tests, in Chromium.
-import { spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -9,7 +8,8 @@ import * as Browsers from "../browser/browser.ts"
 import * as StandIn from "../browser/standIn.ts"
 import { root } from "../support/sources.ts"
 import { renderScreen } from "./ansiSvg.ts"
-import { startModel } from "./model.ts"
+import { playAnswers, startModel } from "./model.ts"
+import { openPane } from "./terminal.ts"
 
 const images = join(root, "scratchpad/guides/images")
 const columns = 96
@@ -44,20 +44,6 @@ const answers = [
   { text: "The total **ignored the count** of each line: `invoice.ts` now multiplies it, and the test passes." }
 ]
 
-const tmux = (...args: ReadonlyArray<string>): string => {
-  const { status, stderr, stdout } = spawnSync("tmux", ["-L", "pictures", ...args], { encoding: "utf8" })
-  if (status !== 0) throw new Error(`tmux ${args[0]}: ${stderr}`)
-  return stdout
-}
-
-const waitFor = async (text: string): Promise<void> => {
-  for (let count = 0; count < 300; count++) {
-    if (tmux("capture-pane", "-p").includes(text)) return
-    await setTimeout(200)
-  }
-  throw new Error(`"${text}" did not appear:\n${tmux("capture-pane", "-p")}`)
-}
-
 const takeTerminal = async (): Promise<string> => {
   const home = mkdtempSync(join(tmpdir(), "hermes-pictures-"))
   const project = join(home, "shop")
@@ -65,7 +51,7 @@ const takeTerminal = async (): Promise<string> => {
   mkdirSync(project)
   writeFileSync(join(project, "invoice.ts"), invoice)
   writeFileSync(join(project, "invoice.test.ts"), check)
-  const model = await startModel(answers)
+  const model = await startModel(playAnswers(answers))
   writeFileSync(
     join(home, ".hermes/config.yaml"),
     `model: { provider: custom, default: claude-sonnet-4-6, base_url: "${model.url}", api_key: none }
@@ -74,17 +60,17 @@ terminal: { backend: local }
 permissions: { allow: ["terminal(node --test)"] }
 `
   )
+  const command = `env HOME=${home} HERMES_TRUST_FOLDER=${project} COLORTERM=truecolor ${process.execPath} ${join(root, "src/bin.js")}`
+  const pane = openPane("pictures", command, { columns, rows: 40, folder: project })
   try {
-    const command = `env HOME=${home} HERMES_TRUST_FOLDER=${project} COLORTERM=truecolor ${process.execPath} ${join(root, "src/bin.js")}`
-    tmux("-f", "/dev/null", "new-session", "-d", "-x", String(columns), "-y", "40", "-c", project, command)
-    await waitFor("›")
-    tmux("send-keys", "-l", "The total of an invoice is wrong. Find out why and fix it.")
-    tmux("send-keys", "Enter")
-    await waitFor("the test passes")
+    await pane.waitFor("›")
+    pane.type("The total of an invoice is wrong. Find out why and fix it.")
+    pane.press("Enter")
+    await pane.waitFor("the test passes")
     await setTimeout(1500)
-    return tmux("capture-pane", "-e", "-p")
+    return pane.capture({ painted: true })
   } finally {
-    spawnSync("tmux", ["-L", "pictures", "kill-server"])
+    pane.close()
     model.close()
     rmSync(home, { recursive: true, force: true })
   }

@@ -19,7 +19,7 @@ import * as ConfigCommand from "../../src/program/cli/ConfigCommand.ts"
 import * as TraceCommand from "../../src/program/cli/TraceCommand.ts"
 import { Environment, make } from "../../src/base/config/Environment.ts"
 import { CommandEnvironment, layerLocal } from "../../src/places/CommandEnvironment.ts"
-import * as Container from "../../src/places/Container.ts"
+import * as ContainerEngine from "../../src/places/ContainerEngine.ts"
 import * as SshHost from "../../src/places/SshHost.ts"
 import * as TreeSnapshot from "../../src/places/TreeSnapshot.ts"
 import * as ShellHookProcess from "../../src/hooks/ShellHookProcess.ts"
@@ -155,7 +155,7 @@ const starts = (home: string, tree: string): Readonly<Record<string, Effect.Effe
   // It ends with an error: the editor is not found.
   "ConfigCommand.editFile": ConfigCommand.editFile(join(home, "file")),
   SshHost: SshHost.make({ host: "hermes.invalid", lifetime: Duration.minutes(1) }),
-  Container: Container.findEngine(undefined),
+  Container: ContainerEngine.findEngine(undefined),
   ShellHookProcess: ShellHookProcess.runProgram(
     { event: "pre_llm_call", command: "planted-hook", timeoutSeconds: 5, sandbox: "full", matcher: undefined },
     "{}",

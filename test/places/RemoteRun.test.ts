@@ -403,11 +403,12 @@ describe("a program that is killed", () => {
   )
 })
 
-const choice = (terminal: Readonly<Record<string, unknown>>) =>
+const choice = (terminal: Readonly<Record<string, unknown>>, findImage?: (tree: string) => string | undefined) =>
   Effect.gen(function* () {
     return yield* ConfiguredEnvironment.choose(yield* Settings, {
       environment: yield* Environment.Environment,
-      home: yield* Home
+      home: yield* Home,
+      findImage
     })
   }).pipe(
     Effect.provide(Config.layerFromFile({ terminal })),
@@ -416,6 +417,18 @@ const choice = (terminal: Readonly<Record<string, unknown>>) =>
     ),
     Effect.provide(NodeServices.layer)
   )
+
+/** Writes an engine that notes the arguments of `run` in `log` and refuses the start. */
+const writeRefusingEngine = (home: string) => {
+  const log = join(home, "arguments")
+  const binary = join(home, "docker")
+  writeFileSync(
+    binary,
+    `#!/bin/sh\ncase $1 in --version) echo "Docker version 28.0";; info) echo 28;; ps) ;; run) printf '%s\\n' "$@" > ${log}; echo refused >&2; exit 125;; esac\n`
+  )
+  chmodSync(binary, 0o755)
+  return { binary, log }
+}
 
 describe("terminal.backend", () => {
   it.live("makes a container or a connection of the settings, or says what is missing", () =>
@@ -450,13 +463,7 @@ describe("terminal.backend", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const home = yield* project
-          const log = join(home, "arguments")
-          const binary = join(home, "docker")
-          writeFileSync(
-            binary,
-            `#!/bin/sh\ncase $1 in --version) echo "Docker version 28.0";; info) echo 28;; ps) ;; run) printf '%s\\n' "$@" > ${log}; echo refused >&2; exit 125;; esac\n`
-          )
-          chmodSync(binary, 0o755)
+          const { binary, log } = writeRefusingEngine(home)
           const { layer } = yield* choice({
             backend: "docker",
             docker_binary: binary,
@@ -485,6 +492,24 @@ describe("terminal.backend", () => {
           ])
             assert.include(text, part)
           for (const part of ["--network", "--user", "--privileged"]) assert.notInclude(text, part)
+        })
+      ),
+      ChildProcesses.layer
+    )
+  )
+
+  it.live("starts the image of a working tree instead of the image of the settings", () =>
+    Effect.provide(
+      Effect.scoped(
+        Effect.gen(function* () {
+          const home = yield* project
+          const { binary, log } = writeRefusingEngine(home)
+          const { layer } = yield* choice(
+            { backend: "docker", docker_binary: binary, docker_image: "debian:12" },
+            (tree) => (tree === join(home, "project") ? "task:7" : undefined)
+          )
+          yield* results(layer ?? assert.fail("no layer"), join(home, "project"), [["terminal", { command: "true" }]])
+          assert.include(readFileSync(log, "utf8").replaceAll("\n", " "), "--entrypoint /bin/sh task:7")
         })
       ),
       ChildProcesses.layer

@@ -22,7 +22,7 @@ import {
 } from "../../src/index.ts"
 import { ExecuteCode } from "../../src/kit/entry/tools/code.ts"
 import { Urls } from "../../src/kit/entry/tools/web.ts"
-import * as ConfiguredEnvironment from "../../src/tools/ConfiguredEnvironment.ts"
+import * as SandboxSettings from "../../src/tools/environment/SandboxSettings.ts"
 import { makeLastingDirectory, markAsRepository } from "../support/temporaryDirectory.ts"
 
 const stands =
@@ -144,7 +144,7 @@ const mapped = (values: Readonly<Record<string, unknown>>) =>
     const fence = Urls.make({
       resolve: (host) => Effect.succeed([host === "inside.example.com" ? "10.0.0.1" : "93.184.216.34"])
     })
-    return ConfiguredEnvironment.selectSandboxOptions(
+    return SandboxSettings.selectSandboxOptions(
       settings,
       { environment: yield* Environment.Environment, home: yield* Home },
       fence

@@ -21,6 +21,7 @@ import * as Sandbox from "../../src/places/Sandbox.ts"
 import { sortRules } from "../../src/places/SandboxRules.ts"
 import * as Seatbelt from "../../src/places/Seatbelt.ts"
 import * as ConfiguredEnvironment from "../../src/tools/ConfiguredEnvironment.ts"
+import * as SandboxSettings from "../../src/tools/environment/SandboxSettings.ts"
 import { sandboxExec } from "../support/sandboxExec.ts"
 import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -353,7 +354,7 @@ describe("a command behind Seatbelt", () => {
 
 describe("the home directory on macOS", () => {
   it("has its key stores and browser profiles hidden, and of its caches those of package managers written", () => {
-    const { caches, hidden } = ConfiguredEnvironment.listUserPlaces("darwin")
+    const { caches, hidden } = SandboxSettings.listUserPlaces("darwin")
     for (const name of [
       "Library/Keychains",
       "Library/Cookies",
@@ -364,7 +365,7 @@ describe("the home directory on macOS", () => {
       assert.include([...hidden], name)
     assert.notInclude([...caches], "Library/Caches")
     assert.deepStrictEqual(
-      ConfiguredEnvironment.listUserPlaces("linux").hidden.filter((name) => name.startsWith("Library")),
+      SandboxSettings.listUserPlaces("linux").hidden.filter((name) => name.startsWith("Library")),
       []
     )
   })

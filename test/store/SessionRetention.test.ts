@@ -6,6 +6,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
+import { textSchema } from "../../src/base/domain/Question.ts"
 import * as RunRecord from "../../src/store/RunRecord.ts"
 import * as SessionRetention from "../../src/store/SessionRetention.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
@@ -114,6 +115,37 @@ describe("retention", () => {
           })
         )
         assert.deepStrictEqual(yield* prune(90), { removed: 2, kept: 0 })
+      })
+    )
+  )
+
+  it.effect("keeps a conversation that waits for an answer, also one of a sub-agent", () =>
+    withDatabase(() =>
+      Effect.gen(function* () {
+        const store = yield* SessionStore.SessionStore
+        yield* talk("waiting")
+        yield* talk("parent")
+        yield* talk("child", { parentId: SessionId.make("parent"), source: "subagent" })
+        yield* talk("answered")
+        for (const name of ["waiting", "child", "answered"]) {
+          const sessionId = SessionId.make(name)
+          const question = {
+            id: `q-${name}`,
+            sessionId,
+            runId: TurnId.make("t"),
+            callId: "c",
+            kind: "text",
+            title: "Who?",
+            schema: textSchema,
+            createdAt: 1
+          } as const
+          const questions = [{ question, place: "1", state: "open" }] as const
+          yield* store.suspend(sessionId, { questions, callIds: [], reason: "suspended" })
+        }
+        yield* store.closeQuestions(SessionId.make("answered"), ["c"], "used")
+        yield* TestClock.adjust("100 days")
+        assert.deepStrictEqual(yield* prune(90), { removed: 1, kept: 0 })
+        assert.deepStrictEqual(yield* left, ["child", "parent", "waiting"])
       })
     )
   )

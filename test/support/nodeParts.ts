@@ -31,9 +31,7 @@ const packaged: Readonly<Record<string, Part>> = {
   NodeStdio: { module: `${effectPackage}NodeStdio` },
   NodeStream: { module: `${effectPackage}NodeStream` },
   NodeTerminal: { module: `${effectPackage}NodeTerminal` },
-  "undici-connect": { module: "undici/lib/api/api-connect.js" },
-  "undici-env-proxy": { module: "undici/lib/dispatcher/env-http-proxy-agent.js" },
-  "undici-pool": { module: "undici/lib/dispatcher/pool.js" }
+  undici: { module: "undici" }
 }
 
 /** Files of `src/base/platform/web`, by the module of Node. */
@@ -54,7 +52,7 @@ export const nodeGlobals: Record<string, [string, string]> = {
 
 /** Tests for the specifier of a part of Node. */
 export const isOfNode = (specifier: string): boolean =>
-  specifier.startsWith("node:") || specifier.startsWith(effectPackage) || specifier.startsWith("undici/")
+  specifier.startsWith("node:") || specifier.startsWith(effectPackage) || specifier === "undici"
 
 const prefix = "#node/"
 

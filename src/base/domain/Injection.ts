@@ -60,7 +60,7 @@ const patterns: ReadonlyArray<Pattern> = [
   ),
   makePattern(
     "deception_hide",
-    String.raw`\b(?:do\s{1,4}not|don['’]t|never)\s{1,4}(?:tell|inform|mention|reveal|show|notify)\s{1,4}${few}(?:the\s{1,4})?users?\b`
+    String.raw`\b(?:do\s{1,4}not|don['\u2019]t|never)\s{1,4}(?:tell|inform|mention|reveal|show|notify)\s{1,4}${few}(?:the\s{1,4})?users?\b`
   ),
   makePattern(
     "sys_prompt_override",

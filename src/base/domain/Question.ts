@@ -28,17 +28,32 @@ export const Kind = Schema.Literals(["approval", "form", "text", "event", "time"
 /** Type of {@link Kind}. */
 export type Kind = typeof Kind.Type
 
+/** A child agent through which a question reached its run. */
+export const ChildOrigin = Schema.Struct({
+  /** Session of the child. Its parent's session takes the answer. */
+  sessionId: SessionId,
+  /** Task of the child, shortened. */
+  goal: Schema.String,
+  /** Name of the sub-agent, if the task named one. */
+  agent: Schema.optionalKey(Schema.String)
+})
+/** Type of {@link ChildOrigin}. */
+export type ChildOrigin = typeof ChildOrigin.Type
+
 /** A question that a run waits for. Times are in epoch milliseconds. */
 export const Question = Schema.Struct({
   /** Id of the question, which is the same in every process. */
   id: Schema.String,
-  /** Session whose run asked. For a child agent, the session of the child. */
+  /** Session that takes the answer. For a question of a child agent, the session of the run that started the child. */
   sessionId: SessionId,
   /** Id of the run that asked. */
   runId: TurnId,
-  /** Tool call that waits, and the name of its tool. */
+  /** Tool call of the session that waits. */
   callId: Schema.optionalKey(Schema.String),
+  /** Name of the tool that asks. For a question of a child agent, a tool of the child. */
   tool: Schema.optionalKey(Schema.String),
+  /** Child agents that the question comes from, the one that asks last. Absent if the run itself asks. */
+  origin: Schema.optionalKey(Schema.Array(ChildOrigin)),
   kind: Kind,
   /** The question in one line. */
   title: Schema.String,

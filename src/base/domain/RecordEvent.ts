@@ -311,7 +311,7 @@ export const ChildStarted = Schema.TaggedStruct("ChildStarted", {
 export const ChildEnded = Schema.TaggedStruct("ChildEnded", {
   subagentId: Schema.String,
   sessionId: SessionId,
-  /** Status of the child: `completed`, `partial`, `failed`, `interrupted`, `timeout` or `error`. */
+  /** Status of the child: `completed`, `partial`, `failed`, `interrupted`, `timeout`, `error` or `suspended`. */
   status: Schema.String,
   summary: Schema.optionalKey(Schema.String),
   durationMillis: Schema.Finite

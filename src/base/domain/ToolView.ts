@@ -1,22 +1,23 @@
 /**
  * The result of a tool call as a user reads it, derived from the result that the model receives. Every client shows the
- * same view: the terminal, exported pages, and `stream-json`. Pure; secrets are not removed here.
+ * same view: the terminal, exported pages, the studio, editors and `stream-json`. Pure; secrets are not removed here.
  *
  * **Details**
  *
  * A command that ended with another exit code than 0 has failed, although its call succeeded, unless the code has a
  * meaning that is not an error (`grep` without a match). Instructions to the model (what to do after a refusal) are not
- * part of a view.
+ * part of a view. Reasoning is not a result: clients show it folded.
  */
 import * as Option from "effect/Option"
 import * as Json from "./Json.ts"
 import type { ToolStatus } from "./RunEvent.ts"
+import * as ViewContent from "./ViewContent.ts"
 
 /** End of a call from the user's point of view. */
 export type ToolOutcome = "done" | "failed" | "refused" | "stopped"
 
 /** Kind of a result. */
-export type ToolViewKind = "command" | "matches" | "plan" | "text"
+export type ToolViewKind = "command" | "matches" | "table" | "diff" | "plan" | "image" | "text"
 
 /** A result as a user reads it. */
 export interface ToolView {
@@ -26,10 +27,18 @@ export interface ToolView {
   readonly note: string
   /** Exit code of a command that has ended. */
   readonly exitCode: number | undefined
-  /** Lines to show without being asked: the last lines of a command or of an error. Otherwise empty. */
+  /**
+   * Lines to show without being asked: the last lines of a command or of an error, the first matches, the rows of a
+   * table, the items of a plan. Otherwise empty.
+   */
   readonly lines: ReadonlyArray<string>
-  /** Number of lines before {@link lines}. */
+  /** Number of lines that are left out: before {@link lines} of a command or of an error, otherwise after them. */
   readonly omitted: number
+  readonly table?: ViewContent.Table
+  /** Unified difference of the changed files. */
+  readonly diff?: string
+  readonly plan?: ReadonlyArray<ViewContent.PlanItem>
+  readonly images?: ReadonlyArray<ViewContent.Picture>
 }
 
 /** Number of lines shown of a command that succeeded, and of one that failed. */
@@ -39,13 +48,13 @@ const failureLines = 12
 /** Maximum number of characters of the end of an output that is divided into lines. */
 const examined = 40_000
 
+/** Maximum number of characters of an output that is read as JSON. */
+const mostParsed = 2_000_000
+
 type Fields = Readonly<Record<string, unknown>>
 
-const readRecord = (output: string): Fields => {
-  if (!output.trimStart().startsWith("{")) return {}
-  const value = Option.getOrUndefined(Json.parse(output))
-  return Json.isFields(value) ? value : {}
-}
+const readValue = (output: string): unknown =>
+  output.length > mostParsed || !/^\s*[[{]/u.test(output) ? undefined : Option.getOrUndefined(Json.parse(output))
 
 const takeTail = (text: string, most: number): Pick<ToolView, "lines" | "omitted"> => {
   const all = text.trimEnd()
@@ -72,14 +81,6 @@ const readRefusal = (text: string): string => {
     .replace(/\.$/u, "")
   const shown = reason === "" ? "refused" : reason
   return mode === "" ? shown : `${mode}: ${shown}`
-}
-
-const countMatches = (text: string, total: unknown): string => {
-  const files = text.split("\n").filter((line) => line !== "" && !/^\s/u.test(line)).length
-  const count = typeof total === "number" ? total : 0
-  return count === 0
-    ? "no match"
-    : `${count} ${count === 1 ? "match" : "matches"} in ${files} ${files === 1 ? "file" : "files"}`
 }
 
 const presentCommand = (fields: Fields, exitCode: number, status: ToolStatus): ToolView => {
@@ -111,14 +112,108 @@ const presentFailure = (status: ToolStatus, fields: Fields, output: string): Too
   return { ...makeView("text", "failed", ""), ...takeTail(error, failureLines) }
 }
 
-/** Returns the view of a result. `output` is the text that the model receives. */
-export const presentResult = (name: string, status: ToolStatus, output: string): ToolView => {
-  const fields = readRecord(output)
+const presentSuccess = (name: string, value: unknown, images: ReadonlyArray<ViewContent.Picture>): ToolView => {
+  if (images.length > 0) {
+    const note = images.length === 1 ? "1 picture" : `${images.length} pictures`
+    return { ...makeView("image", "done", note), images }
+  }
+  if (value === undefined) return makeView(name === "todo" ? "plan" : "text", "done", "")
+  const hits = ViewContent.readMatches(value)
+  if (hits !== undefined) {
+    const { lines, note, omitted } = hits
+    return { ...makeView("matches", "done", note), lines, omitted }
+  }
+  const plan = name === "todo" ? ViewContent.readPlan(value) : undefined
+  if (plan !== undefined) return { ...makeView("plan", "done", ""), plan, lines: plan.map(ViewContent.renderPlanItem) }
+  const diff = ViewContent.readDiff(value)
+  if (diff !== undefined) return { ...makeView("diff", "done", ViewContent.describeDiff(diff)), diff }
+  const table = ViewContent.readTable(value)
+  if (table === undefined) return makeView("text", "done", "")
+  return {
+    ...makeView("table", "done", `${table.total} rows`),
+    table,
+    lines: ViewContent.renderTable(table),
+    omitted: table.total - table.rows.length
+  }
+}
+
+/**
+ * Returns the view of a result. `output` is the text that the model receives, and `images` are the pictures that it
+ * receives beside it.
+ */
+export const presentResult = (
+  name: string,
+  status: ToolStatus,
+  output: string,
+  images: ReadonlyArray<ViewContent.Picture> = []
+): ToolView => {
+  const value = readValue(output)
+  const fields = Json.readFields(value)
   const exitCode = fields["exit_code"]
   if (typeof exitCode === "number" && exitCode >= 0 && (status === "ok" || status === "error"))
     return presentCommand(fields, exitCode, status)
   if (status !== "ok") return presentFailure(status, fields, output)
-  const matches = fields["matches_text"]
-  if (typeof matches === "string") return makeView("matches", "done", countMatches(matches, fields["total_count"]))
-  return makeView(name === "todo" ? "plan" : "text", "done", "")
+  const pictures = images.length > 0 || value !== undefined ? images : ViewContent.readPictures(output)
+  return presentSuccess(name, value, pictures)
 }
+
+/** Returns true if lines of the view are left out before the shown lines. */
+export const isTail = ({ kind, outcome }: Pick<ToolView, "kind" | "outcome">): boolean =>
+  kind === "command" || outcome !== "done"
+
+/** Returns the number of left out lines in words; empty if all lines are shown. */
+export const describeOmitted = (view: Pick<ToolView, "kind" | "omitted" | "outcome">): string =>
+  view.omitted === 0
+    ? ""
+    : `… ${view.omitted} ${isTail(view) ? "earlier" : "more"} ${view.omitted === 1 ? "line" : "lines"}`
+
+/** Returns the shown lines, and the number of left out lines before or after them. */
+export const listLines = (view: ToolView): ReadonlyArray<string> => {
+  const omitted = view.omitted === 0 ? [] : [describeOmitted(view)]
+  return isTail(view) ? [...omitted, ...view.lines] : [...view.lines, ...omitted]
+}
+
+/** A view under the names of `stream-json`, the studio and editors. */
+export interface WireView {
+  readonly kind: ToolViewKind
+  readonly outcome: ToolOutcome
+  readonly note?: string
+  readonly exit_code?: number
+  readonly lines?: ReadonlyArray<string>
+  readonly omitted_lines?: number
+  readonly table?: { readonly columns: ReadonlyArray<string>; readonly rows: ReadonlyArray<ReadonlyArray<string>> }
+  readonly diff?: string
+  readonly plan?: ReadonlyArray<ViewContent.PlanItem>
+  readonly images?: ReadonlyArray<{ readonly media_type: string; readonly name?: string }>
+}
+
+/** Converts a view to the names of `stream-json`. Empty parts are absent. */
+export const toWire = ({
+  diff,
+  exitCode,
+  images,
+  kind,
+  lines,
+  note,
+  omitted,
+  outcome,
+  plan,
+  table
+}: ToolView): WireView => ({
+  kind,
+  outcome,
+  ...(note === "" ? {} : { note }),
+  ...(exitCode === undefined ? {} : { exit_code: exitCode }),
+  ...(lines.length === 0 ? {} : { lines, omitted_lines: omitted }),
+  ...(table === undefined ? {} : { table: { columns: table.columns, rows: table.rows } }),
+  ...(diff === undefined ? {} : { diff }),
+  ...(plan === undefined ? {} : { plan }),
+  ...(images === undefined
+    ? {}
+    : {
+        images: images.map(({ mediaType, name }) => ({
+          media_type: mediaType,
+          ...(name === undefined ? {} : { name })
+        }))
+      })
+})

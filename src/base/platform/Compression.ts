@@ -78,6 +78,22 @@ export const gzip = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Strea
     (failure) => ("error" in failure ? Stream.fail(failure.error) : Stream.die(failure))
   )
 
+/**
+ * Decompresses a stream of gzip data, which may consist of several parts. `toError` makes the failure for data that is
+ * not gzip, or is damaged or cut.
+ */
+export const gunzipStream = <E, R, Damage>(
+  bytes: Stream.Stream<Uint8Array, E, R>,
+  toError: () => Damage
+): Stream.Stream<Uint8Array, E | Damage, R> =>
+  Stream.mapError(
+    NodeStream.pipeThroughDuplex(
+      Stream.mapError(bytes, (error) => ({ error })),
+      { evaluate: () => Zlib.createGunzip(), onError: () => ({ damage: toError() }) }
+    ),
+    (failure) => ("error" in failure ? failure.error : failure.damage)
+  )
+
 /** Compresses a whole string or byte array with gzip. */
 export const gzipBytes = (content: string | Uint8Array): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {

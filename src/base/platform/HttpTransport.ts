@@ -20,15 +20,9 @@
  *
  * Source: `hermes-llm.md` §2.5.
  */
-// The declarations are not a module that could be imported.
-// oxlint-disable-next-line typescript/triple-slash-reference
-/// <reference path="./UndiciParts.d.ts" />
 import type { IncomingHttpHeaders } from "node:http"
 import { Readable } from "node:stream"
-import type * as Undici from "undici"
-import connect from "undici/lib/api/api-connect.js"
-import EnvHttpProxyAgent from "undici/lib/dispatcher/env-http-proxy-agent.js"
-import Pool from "undici/lib/dispatcher/pool.js"
+import type { Dispatcher, Pool } from "undici"
 import { isSuccess, maxErrorBytes, maxRedirects, redirects, shouldRepeatRequest } from "./AnswerLimits.ts"
 import { withoutEncodings } from "./Compression.ts"
 import { Deadlines, type ExpiringItem } from "./Deadlines.ts"
@@ -55,20 +49,27 @@ const defaultConnectMillis = 30_000
 /** Time after which an idle connection is closed, unless the server specifies another time. */
 const keepAliveMillis = 60_000
 
-/**
- * Connections to a proxy, with the method that requests a tunnel. In undici, only the index module adds this method.
- */
-class ProxyConnections extends Pool {
-  override connect = connect
-}
-
 /** Connections of one client, with a separate pool for each origin. */
 interface Connections {
-  readonly to: (origin: string) => Undici.Dispatcher
+  readonly to: (origin: string) => Dispatcher
   readonly destroy: () => void
 }
 
-const makeConnections = (connectMillis: number): Connections => {
+type Undici = typeof import("undici")
+
+/** Name under which Node's `fetch` stores the dispatcher of the process. */
+const fetchDispatcher = Symbol.for("undici.globalDispatcher.1")
+
+/** Loads undici. It replaces the dispatcher of the application's `fetch` as it loads; this is reversed. */
+const loadUndici = async (): Promise<Undici> => {
+  const before: unknown = Reflect.get(globalThis, fetchDispatcher)
+  const undici = await import("undici")
+  if (Reflect.get(globalThis, fetchDispatcher) instanceof undici.Dispatcher1Wrapper)
+    Reflect.set(globalThis, fetchDispatcher, before)
+  return undici
+}
+
+const makeConnections = ({ EnvHttpProxyAgent, Pool }: Undici, connectMillis: number): Connections => {
   const options = {
     connect: { timeout: connectMillis },
     allowH2: false,
@@ -99,12 +100,7 @@ const makeConnections = (connectMillis: number): Connections => {
   }
   const own = process.env["no_proxy"] ?? process.env["NO_PROXY"]
   const noProxy = [...(own === undefined || own === "" ? [] : [own]), "localhost", "127.0.0.1", "::1"].join(",")
-  const proxied = new EnvHttpProxyAgent({
-    ...options,
-    connectTimeout: connectMillis,
-    noProxy,
-    clientFactory: (proxy, settings) => new ProxyConnections(proxy, settings)
-  })
+  const proxied = new EnvHttpProxyAgent({ ...options, connectTimeout: connectMillis, noProxy })
   return { to: () => proxied, destroy: () => void proxied.destroy() }
 }
 
@@ -169,14 +165,14 @@ interface Client extends Connections {
 /**
  * Receives the answer to one request. If the body does not have to be decoded, it is passed on without a Node stream.
  */
-class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
+class Reception implements Dispatcher.DispatchHandler, ExpiringItem {
   readonly #signal: AbortSignal | undefined
   readonly #deadlines: Deadlines
   readonly #getSilence: SilenceOf
   readonly #begun: (answer: Answer) => void
   readonly #failed: (error: Error) => void
   readonly #onAbort: () => void
-  #controller: Undici.Dispatcher.DispatchController | undefined
+  #controller: Dispatcher.DispatchController | undefined
   #body: StreamedBody | Readable | undefined
   #isOver = false
 
@@ -221,18 +217,14 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     else body.destroy(error)
   }
 
-  onRequestStart(controller: Undici.Dispatcher.DispatchController): void {
+  onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     // The request was aborted while it waited for a connection.
     if (this.#isOver)
       controller.abort(this.#signal === undefined ? new Error("the request was given up") : getAbortError(this.#signal))
   }
 
-  onResponseStart(
-    controller: Undici.Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders
-  ): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
     // For any other answer the time limit continues to apply, because such an answer is read completely before it is
     // returned.
@@ -255,7 +247,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     this.#begun({ status, headers, body: this.#body })
   }
 
-  onResponseData(controller: Undici.Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#body instanceof StreamedBody) this.#body.push(chunk)
     else if (this.#body?.push(chunk) === false) controller.pause()
   }
@@ -264,7 +256,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
     this.#end(undefined)
   }
 
-  onResponseError(_: Undici.Dispatcher.DispatchController, error: Error): void {
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     if (this.#signal?.aborted === true) this.#end(getAbortError(this.#signal))
     else this.#end(error.name === "AbortError" ? makeProxyError(error) : error)
   }
@@ -277,7 +269,7 @@ const sendRequest = (client: Client, { address: { origin, path }, out }: Hop): P
         origin,
         path,
         // The SDKs use standard method names; undici's type is a closed list of these names.
-        method: out.method as Undici.Dispatcher.HttpMethod,
+        method: out.method as Dispatcher.HttpMethod,
         headers: out.headers,
         body: out.body ?? null
       },
@@ -369,12 +361,12 @@ const followRedirects = async (client: Client, first: Hop, begun: Answer): Promi
 }
 
 /** Creates a client with its own connections. */
-export const make = ({
-  connectTimeoutMillis = defaultConnectMillis,
-  readTimeoutMillis
-}: Options = {}): HttpTransport => {
+const makeTransport = (
+  undici: Undici,
+  { connectTimeoutMillis = defaultConnectMillis, readTimeoutMillis }: Options
+): HttpTransport => {
   const client: Client = {
-    ...makeConnections(connectTimeoutMillis),
+    ...makeConnections(undici, connectTimeoutMillis),
     deadlines: new Deadlines(),
     getSilence: (headers) =>
       readTimeoutMillis !== undefined && /event-?stream/i.test(joinHeader(headers["content-type"]))
@@ -418,4 +410,10 @@ export const make = ({
     },
     close: client.destroy
   })
+}
+
+/** Loads undici, and returns the function that creates clients. */
+export const loadTransport = async (): Promise<(options?: Options) => HttpTransport> => {
+  const undici = await loadUndici()
+  return (options = {}) => makeTransport(undici, options)
 }

@@ -72,11 +72,16 @@ const fromFetch =
   (options) =>
     makeScoped(async () => (await import("./FetchTransport.ts")).fromFetch(fetch, options))
 
+/** Bun replaces undici by a stub that sends nothing; its `fetch` ends requests after five minutes unless told. */
+const isBun = (): boolean => process.versions["bun"] !== undefined
+
 /** Loads the function that creates transports of this place: of Node, or of the global `fetch`. */
 export const loadForPlace = async (): Promise<(options: Options) => HttpTransport> => {
-  if (process.versions.node !== "") return (await import("./HttpTransport.ts")).make
+  if (process.versions.node !== "" && !isBun()) return (await import("./HttpTransport.ts")).loadTransport()
   const FetchTransport = await import("./FetchTransport.ts")
-  return (options) => FetchTransport.fromFetch((input, init) => globalThis.fetch(input, init), options)
+  const settings = isBun() ? { timeout: false } : {}
+  return (options) =>
+    FetchTransport.fromFetch((input, init) => globalThis.fetch(input, { ...init, ...settings }), options)
 }
 
 const makeForPlace: Service = (options) => makeScoped(async () => (await loadForPlace())(options))

@@ -36,7 +36,7 @@ import * as Stream from "effect/Stream"
 import type * as ChildProcess from "effect/process/ChildProcess"
 import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
 import { CommandEnvironment, onThisMachine, type Service } from "../../places/CommandEnvironment.ts"
-import * as PortForward from "../../places/PortForward.ts"
+import * as PortAddress from "../../places/PortAddress.ts"
 import * as MemoryFiles from "./MemoryFiles.ts"
 
 /** A command and its behavior. */
@@ -142,7 +142,7 @@ export const layer = ({ commands = [], files: contents = {} }: Options = {}): La
         description: undefined,
         reach: "none",
         explain: () => undefined,
-        forward: PortForward.toLocalAddress,
+        forward: PortAddress.toLocalAddress,
         trees: { place: "here", spawner: own, files },
         spawner: own,
         outside: undefined,

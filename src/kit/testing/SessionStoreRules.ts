@@ -56,7 +56,9 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
     Effect.gen(function* () {
       const store = yield* SessionStore
       yield* TestClock.setTime(1_700_000_000_000)
-      const made = yield* store.create(makeNewSession(a, { parentId: b, title: "First", cwd: "/tmp/x" }))
+      const made = yield* store.create(
+        makeNewSession(a, { parentId: b, title: "First", cwd: "/tmp/x", branch: "main" })
+      )
       Check.equals(made, {
         id: a,
         source: "cli",
@@ -68,11 +70,12 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
         hasOwnPrompt: false,
         title: "First",
         cwd: "/tmp/x",
+        branch: "main",
         startedAt: 1_700_000_000_000,
         endedAt: undefined,
         endReason: undefined,
         usage: Usage.zero,
-        cost: { usd: 0, status: "unknown", source: "none" },
+        cost: { usd: null, status: "unknown", source: "none" },
         messageCount: 0,
         toolCallCount: 0
       })
@@ -87,7 +90,7 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
     Effect.gen(function* () {
       const store = yield* SessionStore
       const [second, third, fork] = [SessionId.make("second"), SessionId.make("third"), SessionId.make("fork")]
-      yield* store.create(makeNewSession(a, { title: "Harbour", cwd: "/tmp/x", hasOwnPrompt: true }))
+      yield* store.create(makeNewSession(a, { title: "Harbour", cwd: "/tmp/x", branch: "main", hasOwnPrompt: true }))
       yield* store.append(a, [makeUserMessage("one"), makeUserMessage("two")])
       const makeContinuation = (id: SessionId) => ({
         id,
@@ -104,6 +107,7 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
         continues: a,
         title: "Harbour #2",
         cwd: "/tmp/x",
+        branch: "main",
         hasOwnPrompt: true,
         source: "cli",
         model: "model-b",

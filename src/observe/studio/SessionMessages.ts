@@ -6,6 +6,7 @@ import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
 import * as FileChange from "../../base/domain/FileChange.ts"
 import * as Json from "../../base/domain/Json.ts"
+import * as ToolView from "../../base/domain/ToolView.ts"
 import { toOutputText } from "../atif/RunContent.ts"
 import { toFields, toNonEmptyText } from "../atif/Value.ts"
 import type { Call, Run, Tree } from "../RunTree.ts"
@@ -176,9 +177,10 @@ const toParts = (
       }
       case "tool-result": {
         const call = calls.get(part.id)
-        const images = (part.modelOutput ?? []).flatMap((one) =>
-          one.type === "file" ? [toFilePart(sessionId, position, one, files++)] : []
-        )
+        const own = (part.modelOutput ?? []).flatMap((one) => (one.type === "file" ? [one] : []))
+        const images = own.map((one) => toFilePart(sessionId, position, one, files++))
+        const ended = call?.end?.status ?? (part.isFailure ? "error" : "ok")
+        const pictures = own.filter(isImage).map(({ fileName, mediaType }) => ({ mediaType, name: fileName }))
         return [
           {
             type: "result",
@@ -186,7 +188,8 @@ const toParts = (
             name: part.name,
             text: readResultText(part),
             status: describeEnding(call, part),
-            duration: call?.end?.ran === true ? call.end.durationMillis : undefined
+            duration: call?.end?.ran === true ? call.end.durationMillis : undefined,
+            view: ToolView.toWire(ToolView.presentResult(part.name, ended, readResultText(part), pictures))
           },
           ...images
         ]

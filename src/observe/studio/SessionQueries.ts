@@ -221,6 +221,7 @@ export const summarize = (world: World, session: Session): SessionSummary => {
     models: models.length > 0 ? models : listDistinct([session.model]),
     tools: listTools(all),
     cwd: session.cwd,
+    branch: session.branch,
     startedAt: session.startedAt,
     activeAt,
     endedAt: status === "running" ? undefined : (findLastRun(own)?.endedAt ?? session.endedAt ?? activeAt),

@@ -34,6 +34,7 @@
  * when it reconnects, and receives all later events. `after=SEQUENCE` in the query does the same for the first
  * connection: a page passes its current {@link SessionDetail.sequence} or {@link SessionList.sequence}.
  */
+import type { WireView } from "../../base/domain/ToolView.ts"
 import type { Data } from "../trace/PageData.ts"
 import type { Row } from "../trace/Row.ts"
 import type { Percentiles } from "./StudioSums.ts"
@@ -122,6 +123,8 @@ export interface SessionSummary extends Totals {
   readonly models: ReadonlyArray<string>
   readonly tools: ReadonlyArray<string>
   readonly cwd?: string | undefined
+  /** Branch on which the session began. */
+  readonly branch?: string | undefined
   readonly startedAt: number
   /** Time of the last event. */
   readonly activeAt: number
@@ -193,6 +196,8 @@ export interface ResultPart {
   /** Status as in rows: `ok`, `error`, `blocked`, `cancelled`, `open`, `exit 1`, … */
   readonly status: string
   readonly duration?: number | undefined
+  /** The result as a user reads it. */
+  readonly view: WireView
 }
 
 /** An image in a message. */

@@ -49,7 +49,11 @@ export const renderConflicts = (
 
 /** Renders the result of an undo or redo as sentences. */
 export const renderOutcome = ({ direction, set }: Plan, { changed, left }: UndoResult): ReadonlyArray<string> => [
-  `${direction === "undo" ? "Undone" : "Done again"}: ${formatQuantity(changed.length, "file")} of "${formatTitle(set)}"${
+  `${direction === "undo" ? "Undone" : "Done again"}: ${
+    changed.length === 0 && left.length === 0
+      ? `"${formatTitle(set)}" (it changed no files)`
+      : `${formatQuantity(changed.length, "file")} of "${formatTitle(set)}"`
+  }${
     changed.length === 0
       ? ""
       : ` (${Width.cut(changed.map((path) => toSafeLine(DiffText.toRelativeName(set.cwd, path))).join(", "), 200)})`

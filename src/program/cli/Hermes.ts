@@ -15,9 +15,7 @@ import * as Flags from "./Flags.ts"
  */
 export const hermes = Command.make("hermes", Flags.chat).pipe(
   Command.withSharedFlags(Flags.globals),
-  Command.withDescription(
-    "An agent for your terminal: it calls a model, runs tools, and repeats until the task is done."
-  ),
+  Command.withDescription("An agent for your terminal: calls a model and runs tools until a task is done."),
   Command.withExamples([
     { command: "hermes", description: "Start a conversation" },
     { command: "hermes -q 'What is in README.md?' -t file", description: "Send one prompt, with file tools" },
@@ -63,6 +61,8 @@ const loadLab = async () => {
 const everyday = [
   makeEntry("chat", "Start a conversation, or send one prompt (-q)", loadChat),
   makeEntry("sessions", "List, show, search, export and remove sessions", () => import("./SessionsCommand.ts")),
+  makeEntry("backup", "Write all sessions and your files to one file", () => import("./BackupCommand.ts")),
+  makeEntry("restore", "Restore sessions and files from a backup", () => import("./RestoreCommand.ts")),
   makeEntry("model", "Show, choose, test and save the model", () => import("./ModelCommand.ts")),
   makeEntry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
   makeEntry("doctor", "Check the installation, and explain problems", () => import("./DoctorCommand.ts")),

@@ -12,7 +12,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { Environment, Home } from "../../base/config/Environment.ts"
 import { describeProgramSandbox, UserPrograms } from "../../base/config/UserPrograms.ts"
-import * as ConfiguredEnvironment from "../../tools/ConfiguredEnvironment.ts"
+import { makeUserPrograms } from "../../tools/environment/ConfiguredPrograms.ts"
 import * as Json from "../../base/domain/Json.ts"
 import { findNearest } from "../../base/domain/Similarity.ts"
 import { isHookName, makeJsonSchema, names } from "../../hooks/Payloads.ts"
@@ -46,9 +46,7 @@ const configured = Effect.gen(function* () {
     accept: false,
     cwd: getWorkingDirectory(),
     environment: environment.process
-  }).pipe(
-    Effect.provideService(UserPrograms, yield* ConfiguredEnvironment.makeUserPrograms(settings, { environment, home }))
-  )
+  }).pipe(Effect.provideService(UserPrograms, yield* makeUserPrograms(settings, { environment, home })))
   yield* printWarnings(service.warnings.map(SafeText.toLine))
   return service
 })

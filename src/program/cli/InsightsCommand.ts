@@ -103,7 +103,7 @@ const listCosts = ({
   return [
     ...makeCostRow("Reported", actual, formatCost(actual.cost)),
     ...makeCostRow("Estimated", estimated, formatCost(estimated.cost)),
-    ...makeCostRow("Included", included, "part of a subscription"),
+    ...makeCostRow("Included", included, "free or part of a subscription"),
     ...makeCostRow("Unknown price", unknown, "not counted")
   ]
 }

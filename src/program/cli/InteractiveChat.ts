@@ -228,7 +228,13 @@ const runConversation = Effect.fnUntraced(function* (
     printed: printOn,
     display:
       isLinear && display.finalResponseMarkdown === "render" ? { ...display, finalResponseMarkdown: "strip" } : display,
-    about: { version, provider, model, cwd: getWorkingDirectory() },
+    about: {
+      version,
+      provider,
+      model,
+      cwd: getWorkingDirectory(),
+      userHome: environment.get("HOME") ?? environment.get("USERPROFILE")
+    },
     session,
     newSession: Ids.makeSessionId,
     input,

@@ -12,7 +12,7 @@ import * as Edit from "../../base/config/Edit.ts"
 import { Environment, Home } from "../../base/config/Environment.ts"
 import { Settings } from "../../base/config/Settings.ts"
 import { describeProgramSandbox, UserPrograms } from "../../base/config/UserPrograms.ts"
-import * as ConfiguredEnvironment from "../../tools/ConfiguredEnvironment.ts"
+import { makeUserPrograms } from "../../tools/environment/ConfiguredPrograms.ts"
 import { McpConnector } from "../../tools/mcp/McpConnection.ts"
 import * as McpLogins from "../../tools/mcp/McpLogins.ts"
 import * as ServerConfig from "../../tools/mcp/ServerConfig.ts"
@@ -143,10 +143,7 @@ const findSection = Effect.fnUntraced(function* (name: string) {
 })
 
 const programs = Effect.gen(function* () {
-  return yield* ConfiguredEnvironment.makeUserPrograms(yield* Settings, {
-    environment: yield* Environment,
-    home: yield* Home
-  })
+  return yield* makeUserPrograms(yield* Settings, { environment: yield* Environment, home: yield* Home })
 })
 
 const returnPage = "<!doctype html><title>hermes</title><p>You can close this page and go back to the terminal.</p>"

@@ -76,7 +76,7 @@ export const open = Effect.fnUntraced(function* (
   // The image is fetched before any tokens are spent.
   if (backend === "docker")
     yield* Effect.flatMap(
-      Effect.promise(() => import("../../places/Container.ts")),
+      Effect.promise(() => import("../../places/ContainerEngine.ts")),
       ({ fetchImage }) => fetchImage(dockerBinary, dockerImage)
     )
   const environment = yield* openCommandEnvironment(settings)

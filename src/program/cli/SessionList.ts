@@ -1,8 +1,8 @@
 /**
  * Sessions as lists show them: with a topic, and with the folder and branch to which they belong.
  *
- * The topic is the title, or the beginning of the first prompt as long as there is no title. The branch is the one that
- * the folder is on now.
+ * The topic is the title, or the beginning of the first prompt as long as there is no title. The branch is the one on
+ * which the session began.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -24,7 +24,7 @@ export interface ListedSession {
   readonly topic: string
   /** Folder of the session; `undefined` if it belongs to the folder of the list. */
   readonly otherFolder: string | undefined
-  /** Branch that the folder of the session is on. */
+  /** Branch on which the session began. */
   readonly branch: string | undefined
 }
 
@@ -47,41 +47,21 @@ const readFirstPrompt = ({ id }: Session): Effect.Effect<string | undefined, nev
     Effect.orElseSucceed(() => undefined)
   )
 
-/** Reads the branch of a repository from its `HEAD`; `undefined` without a repository or a branch. */
-const readBranch = Effect.fnUntraced(function* (
-  folder: string
-): Effect.fn.Return<string | undefined, never, FileSystem.FileSystem | Path.Path> {
-  const files = yield* FileSystem.FileSystem
-  const paths = yield* Path.Path
-  const readFile = (path: string) => Effect.orElseSucceed(files.readFileString(path), () => "")
-  for (let at = paths.resolve(folder); ; at = paths.dirname(at)) {
-    const mark = paths.join(at, ".git")
-    // In a working tree that is not the main one, `.git` is a file that names the directory.
-    const pointed = /^gitdir: (.+)$/m.exec(yield* readFile(mark))?.[1]
-    const head = yield* readFile(paths.join(pointed === undefined ? mark : paths.resolve(at, pointed.trim()), "HEAD"))
-    const branch = /^ref: refs\/heads\/(.+)$/m.exec(head)?.[1]
-    if (branch !== undefined) return SafeText.toLine(branch.trim())
-    if (head !== "" || at === paths.dirname(at)) return undefined
-  }
-})
-
 /** Describes sessions for a list. Without `folder`, every session counts as one of this folder. */
 export const describeSessions = Effect.fnUntraced(function* (
   sessions: ReadonlyArray<Session>,
   folder: SessionFolder | undefined
 ): Effect.fn.Return<ReadonlyArray<ListedSession>, never, FileSystem.FileSystem | Path.Path | SessionStore> {
-  const branches = new Map<string, string | undefined>()
   return yield* Effect.forEach(
     sessions,
     Effect.fnUntraced(function* (session) {
-      const { cwd, id, title } = session
-      if (cwd !== undefined && !branches.has(cwd)) branches.set(cwd, yield* readBranch(cwd))
+      const { branch, id, title } = session
       const topic = title === undefined ? ((yield* readFirstPrompt(session)) ?? id) : SafeText.toLine(title)
       return {
         session,
         topic,
         otherFolder: folder === undefined ? undefined : yield* findOtherFolder(folder, session),
-        branch: cwd === undefined ? undefined : branches.get(cwd)
+        branch: branch === undefined ? undefined : SafeText.toLine(branch)
       }
     })
   )

@@ -44,18 +44,6 @@ const makeSubagentFact = (
   { subagentId }: { readonly subagentId: string }
 ): Fact => ({ type: "subagent", subtype, subagent_id: subagentId })
 
-/** The result as a user reads it: the same view as on the terminal. */
-const toViewFact = ({ name, output, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>) => {
-  const { exitCode, kind, lines, note, omitted, outcome } = ToolView.presentResult(name, status, output)
-  return {
-    kind,
-    outcome,
-    ...(note === "" ? {} : { note }),
-    ...(exitCode === undefined ? {} : { exit_code: exitCode }),
-    ...(lines.length === 0 ? {} : { lines, omitted_lines: omitted })
-  }
-}
-
 /** A question that the run waits for, and its command. */
 const toQuestionFact = (question: Question) => ({
   id: question.id,
@@ -103,7 +91,8 @@ export const make = ({ out }: ProgramOutput.Service): View => {
             output: cutOutput(event.output),
             duration_ms: Math.round(event.durationMillis),
             is_error: event.status !== "ok",
-            view: toViewFact(event)
+            // The result as a user reads it: the same view as on the terminal.
+            view: ToolView.toWire(ToolView.presentResult(event.name, event.status, event.output))
           }
         ]
       }

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Agent from "../../agent/Agent.ts"
 import { Environment, Home } from "../../base/config/Environment.ts"
+import * as GitBranch from "../../base/platform/GitBranch.ts"
 import * as Config from "../../base/config/Config.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
@@ -25,6 +26,7 @@ import * as Permissions from "../../tools/approval/Permissions.ts"
 import * as Approvals from "../../tools/Approvals.ts"
 import * as ChangeRecording from "../../tools/ChangeRecording.ts"
 import * as ConfiguredEnvironment from "../../tools/ConfiguredEnvironment.ts"
+import { makeUserPrograms } from "../../tools/environment/ConfiguredPrograms.ts"
 import * as ConfiguredSkills from "../../tools/ConfiguredSkills.ts"
 import * as Scanner from "../../tools/fence/Scanner.ts"
 import * as MemoryStores from "../../tools/prompt/MemoryStore.ts"
@@ -40,7 +42,7 @@ import * as SettingsMapping from "./SettingsMapping.ts"
 import * as SummaryPauses from "../../tools/prompt/compaction/SummaryPauses.ts"
 import * as SideTasks from "./SideTasks.ts"
 import * as StoredSessions from "./StoredSessions.ts"
-import { makeTenantsLayer } from "./TenantSettings.ts"
+import { makeRetentionLayer, makeTenantsLayer } from "./TenantSettings.ts"
 
 export type { Start } from "./ProgramStart.ts"
 
@@ -69,7 +71,7 @@ const makeCommandLayer = (
 const makeStoreLayer = (settings: Values, { database, session, store }: Start, home: Surroundings["home"]) => {
   if (store !== undefined) return store
   return database === undefined
-    ? SessionRetention.layerAuto(settings.sessions, session).pipe(
+    ? Layer.merge(SessionRetention.layerAuto(settings.sessions, session), makeRetentionLayer(settings)).pipe(
         Layer.provideMerge(StoredSessions.makeLayer(settings, home.database))
       )
     : SessionStore.layerSqlite({ path: database, commitsWithin: "20 millis" })
@@ -160,7 +162,7 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
   const memory = yield* MemoryStores.makeFromSettings(settings, home)
   const skills = yield* ConfiguredSkills.make(settings, { environment, home })
   const logins = yield* ProgramRouter.loadLogins(settings, start)
-  const programs = yield* ConfiguredEnvironment.makeUserPrograms(settings, { environment, home })
+  const programs = yield* makeUserPrograms(settings, { environment, home })
   yield* Effect.provide(ProgramParts.mentionStart(settings), configured)
   const importing = yield* ProgramParts.loadImports(settings, start.agentFile)
   const middleware = yield* Effect.provide(importing.stack, configured)
@@ -168,7 +170,7 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
     environment,
     home,
     folder: start.folder,
-    selectImage: start.findImage
+    findImage: start.findImage
   })
   const own = yield* makeAgentSettings(settings, start, surroundings, logins, importing)
   const layers = {
@@ -206,6 +208,7 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
       skills,
       withoutRules: start.ignoreRules === true
     }),
+    GitBranch.layer,
     Layer.succeed(MemoryStores.MemoryStore, memory),
     SettingsMapping.makeCompactionLayer(settings),
     Layer.effect(SummaryPauses.SummaryPauses, SummaryPauses.openFile(home.root))

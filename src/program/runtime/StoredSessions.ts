@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Config from "../../base/config/Config.ts"
 import { Environment, Home } from "../../base/config/Environment.ts"
 import type { Values } from "../../base/config/Settings.ts"
@@ -30,6 +31,8 @@ export interface StoredSessions {
   readonly layer: ReturnType<typeof SessionStore.layerSqlite>
   /** False if no session has been stored yet. If the path of the file cannot be examined, the store reports it. */
   readonly exists: Effect.Effect<boolean>
+  /** Address of the database, or `undefined` for the file in the home directory. */
+  readonly url: string | undefined
 }
 
 /** Finds the store for settings that are already loaded. */
@@ -38,6 +41,7 @@ export const findStore = Effect.fnUntraced(function* (settings: Pick<Values, "st
   const fs = yield* FileSystem.FileSystem
   const stored: StoredSessions = {
     layer: makeLayer(settings, database, readOnly),
+    url: settings.store.url === undefined ? undefined : Redacted.value(settings.store.url),
     exists:
       settings.store.url === undefined ? Effect.orElseSucceed(fs.exists(database), () => true) : Effect.succeed(true)
   }

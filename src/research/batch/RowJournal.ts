@@ -83,6 +83,8 @@ export interface Options {
   readonly directory: string
   /** Returns the name of the file to which the result of a row is written. Defaults to `results.jsonl`. */
   readonly getFile?: ((id: string) => string) | undefined
+  /** Name of the file of starts and failures. Defaults to `attempts.jsonl`. Two journals in one directory need two. */
+  readonly attemptsFile?: string | undefined
   /** Returns true if a file in the directory contains results. By default, only `results.jsonl` contains results. */
   readonly isResults?: ((name: string) => boolean) | undefined
   /**
@@ -92,7 +94,7 @@ export interface Options {
   readonly before?: Effect.Effect<void, JournalError> | undefined
 }
 
-const attemptsFile = "attempts.jsonl"
+const defaultAttemptsFile = "attempts.jsonl"
 const defaultFile = "results.jsonl"
 const isDefault = (name: string): boolean => name === defaultFile
 const newline = 10
@@ -320,6 +322,7 @@ const dropBrokenEnd = Effect.fnUntraced(function* ({ found, isForeign, path, res
 
 /** Opens the journal of a directory and reads its entries and attempts. */
 export const open = Effect.fn("RowJournal.open")(function* ({
+  attemptsFile = defaultAttemptsFile,
   before = Effect.void,
   directory,
   getFile = () => defaultFile,

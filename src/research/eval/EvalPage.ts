@@ -203,10 +203,15 @@ export interface Part {
 
 const renderSection = ({ attempts, report }: Part): string => {
   const ordered = attempts.toSorted((a, b) => Number(a.passed) - Number(b.passed))
-  const left = ordered.length - shownAttempts
+  const hidden = ordered.slice(shownAttempts)
+  const failed = hidden.filter(({ passed }) => !passed).length
   const names = ["attempt", "score", "prompt", "expected"].map((name) => `<strong>${name}</strong>`).join("")
   const shown = ordered.slice(0, shownAttempts).map(renderAttempt).join("\n")
-  const rest = left > 0 ? `<p>${left} more attempts that passed are in results.jsonl.</p>` : ""
+  const rest =
+    hidden.length === 0
+      ? ""
+      : `<p>${hidden.length} more attempts are in results.jsonl: ${failed} did not pass, ` +
+        `${hidden.length - failed} passed.</p>`
   return `<h2>${escapeHtml(report.name)}</h2><p class="head">${names}</p>${shown}${rest}`
 }
 
@@ -222,8 +227,13 @@ const renderPage = (title: string, body: ReadonlyArray<string>): string =>
     ""
   ].join("\n")
 
-const listItems = (name: string, items: ReadonlyArray<string>): ReadonlyArray<string> =>
-  items.length === 0 ? [] : [`<p>${name}: ${items.slice(0, 200).map(escapeHtml).join(", ")}</p>`]
+/** Maximum number of rows in a list of ids. */
+const shownItems = 200
+
+const listItems = (name: string, items: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const more = items.length > shownItems ? ` and ${items.length - shownItems} more` : ""
+  return items.length === 0 ? [] : [`<p>${name}: ${items.slice(0, shownItems).map(escapeHtml).join(", ")}${more}</p>`]
+}
 
 /** Renders the page of one configuration, or of two with their comparison. */
 export const render = (title: string, parts: ReadonlyArray<Part>, comparison?: Comparison): string =>
@@ -258,7 +268,7 @@ export const listStanding = ({ adjustedP, difference, rank, report }: Standing):
 /** Notes under a leaderboard: the number of tasks, the test, and the limits of both. */
 export const listLeaderboardNotes = ({ leftOut, standings, tasks }: Experiment): ReadonlyArray<string> => [
   `${tasks.length} tasks, every attempt counts. Differences are in points from the first configuration; p-values are ` +
-    "of the exact sign-flip test over tasks, adjusted for the number of comparisons (Holm).",
+    "of the exact sign-flip test over tasks, adjusted for the comparisons of all pairs (Holm).",
   ...(leftOut === 0 ? [] : [`${leftOut} tasks that not all configurations have are left out.`]),
   ...(standings.some(({ difference }) => difference?.hasTooFewRows === true)
     ? [`Too few tasks: a difference needs at least ${EvalStatistics.leastRows} to be significant.`]
@@ -278,7 +288,8 @@ const renderOutcomes = ({ outcomes, standings, tasks }: Experiment): string => {
   const rows = tasks
     .slice(0, shownTasks)
     .map((task) => renderRow([escapeHtml(task), ...names.map((name) => renderCell(task, name))]))
-  return `<table>${renderRow(["task", ...names.map(escapeHtml)], "th")}${rows.join("")}</table>`
+  const more = tasks.length > shownTasks ? `<p>${tasks.length - shownTasks} more tasks are not in this table.</p>` : ""
+  return `<table>${renderRow(["task", ...names.map(escapeHtml)], "th")}${rows.join("")}</table>${more}`
 }
 
 /** Renders the leaderboard of an experiment, with the outcome of every task and the attempts of every configuration. */

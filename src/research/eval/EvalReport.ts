@@ -7,10 +7,11 @@
  * The pass rate is computed from the share of passed attempts in each row. It is the mean of these shares, so that
  * every row has the same weight. An attempt that failed or was not started has no result. {@link addMissing} counts it
  * as not passed, so that rates are not computed only from attempts with a result. Wilson intervals are used if every
- * row counts 0 or 1 (one attempt each), otherwise a bootstrap over rows. pass@k counts rows with at least `k` attempts.
+ * row counts 0 or 1 (one attempt each), otherwise Student's interval over rows, whose attempts are one cluster. pass@k
+ * counts rows with at least `k` attempts.
  *
- * Two configurations are compared by the exact McNemar test if every common row has one attempt in both, otherwise by a
- * paired bootstrap of the differences between their rates.
+ * Two configurations are compared by the exact McNemar test if every common row has one attempt in both, otherwise by
+ * the sign-flip test of the differences between their rates.
  *
  * **Example** (The report and the page of stored attempts)
  *
@@ -225,7 +226,7 @@ export const listUsualK = (runs: number): ReadonlyArray<number> =>
 export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: ReadonlyArray<number>): Report => {
   const items = Array.from(groupByItem(attempts).values())
   const rates = items.map(computeRate)
-  const most = Math.max(0, ...items.map(({ length }) => length))
+  const most = items.reduce((most, { length }) => Math.max(most, length), 0)
   const seconds = attempts.flatMap(({ seconds }) => seconds ?? [])
   const scorers = Array.from(new Set(attempts.flatMap(({ scores }) => Array.from(scores.keys()))))
   return {

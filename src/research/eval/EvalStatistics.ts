@@ -39,7 +39,7 @@ const z = 1.959963984540054
 /** Number of resamples of a bootstrap. */
 export const resamples = 2000
 
-const clamp = (share: number): number => Math.min(1, Math.max(0, share))
+const clampShare = (share: number): number => Math.min(1, Math.max(0, share))
 
 /**
  * Estimates the probability that at least one of `k` runs passes. Returns `undefined` if fewer than `k` runs were made.
@@ -63,7 +63,7 @@ export const mean = (values: ReadonlyArray<number>): number =>
 export const quantile = (values: ReadonlyArray<number>, share: number): number | undefined => {
   if (values.length === 0) return undefined
   const sorted = values.toSorted((a, b) => a - b)
-  const at = clamp(share) * (sorted.length - 1)
+  const at = clampShare(share) * (sorted.length - 1)
   const [low = 0, high = 0] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]]
   return low + (high - low) * (at - Math.floor(at))
 }
@@ -75,7 +75,7 @@ export const computeWilsonInterval = (passed: number, total: number): Interval |
   const scale = 1 + (z * z) / total
   const centre = (share + (z * z) / (2 * total)) / scale
   const half = (z * Math.sqrt((share * (1 - share)) / total + (z * z) / (4 * total * total))) / scale
-  return { low: clamp(centre - half), high: clamp(centre + half), method: "wilson" }
+  return { low: clampShare(centre - half), high: clampShare(centre + half), method: "wilson" }
 }
 
 /** Makes a generator of numbers between 0 and 1 that is deterministic for a seed (mulberry32). */
@@ -150,7 +150,8 @@ export const computeStandardError = (values: ReadonlyArray<number>): number | un
 }
 
 /** Tests whether rows have the same value, apart from rounding. */
-const areEqual = (values: ReadonlyArray<number>): boolean => Math.max(...values) - Math.min(...values) < 1e-12
+const areEqual = (values: ReadonlyArray<number>): boolean =>
+  values.every((value) => Math.abs(value - (values[0] ?? 0)) < 1e-12)
 
 /**
  * Returns Student's 95 % interval of a mean of shares over rows, whose error is computed from the shares of the rows.
@@ -162,7 +163,7 @@ export const computeClusteredInterval = (values: ReadonlyArray<number>): Interva
   const error = computeStandardError(values)
   if (error === undefined || areEqual(values)) return computeWilsonInterval(centre * values.length, values.length)
   const half = computeStudentQuantile(values.length - 1) * error
-  return { low: clamp(centre - half), high: clamp(centre + half), method: "clustered" }
+  return { low: clampShare(centre - half), high: clampShare(centre + half), method: "clustered" }
 }
 
 /**
@@ -174,13 +175,6 @@ export const estimateInterval = (values: ReadonlyArray<number>): Interval | unde
     ? computeWilsonInterval(values.filter((value) => value === 1).length, values.length)
     : computeClusteredInterval(values)
 
-/** Returns the logarithm of a binomial coefficient. */
-const logChoose = (n: number, k: number): number => {
-  let sum = 0
-  for (let i = 1; i <= k; i++) sum += Math.log((n - k + i) / i)
-  return sum
-}
-
 /**
  * Returns the two-sided p-value of the exact McNemar test, from the number of rows that only the first configuration
  * passed and the number that only the second passed.
@@ -189,7 +183,12 @@ export const testMcNemar = (onlyFirst: number, onlySecond: number): number => {
   const total = onlyFirst + onlySecond
   if (total === 0) return 1
   let tail = 0
-  for (let i = 0; i <= Math.min(onlyFirst, onlySecond); i++) tail += Math.exp(logChoose(total, i) - total * Math.LN2)
+  // The logarithm of the probability of each number, computed from the previous one.
+  let log = -total * Math.LN2
+  for (let i = 0; i <= Math.min(onlyFirst, onlySecond); i++) {
+    tail += Math.exp(log)
+    log += Math.log((total - i) / (i + 1))
+  }
   return Math.min(1, 2 * tail)
 }
 
@@ -231,12 +230,46 @@ const countIntegerFlips = (sizes: ReadonlyArray<number>, observed: number): numb
   return shares.reduce((tail, share, sum) => (Math.abs(2 * sum - total) >= Math.abs(observed) ? tail + share : tail), 0)
 }
 
+const sumValues = (values: ReadonlyArray<number>): number => values.reduce((all, value) => all + value, 0)
+
 /** Returns the share of sums, made by `flip` for each index, that are at least as far from 0 as the observed one. */
 const countSums = (count: number, observed: number, flip: (index: number) => number): number => {
   const bound = Math.abs(observed) * (1 - 1e-12)
   let extreme = 0
   for (let index = 0; index < count; index++) if (Math.abs(flip(index)) >= bound) extreme++
   return extreme
+}
+
+/** Counts the bits of a 32-bit integer. */
+const countBits = (word: number): number => {
+  let bits = word - ((word >>> 1) & 0x55555555)
+  bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333)
+  return Math.imul((bits + (bits >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
+}
+
+/** Tests a sample of the permutations. Equal sizes are drawn together, 32 signs at a time. */
+const samplePermutations = (differences: ReadonlyArray<number>): PairedTest => {
+  const random = makeRandom(seed)
+  const groups = Array.from(Map.groupBy(differences, Math.abs), ([size, { length }]) => ({ size, length }))
+  const countPositive = (length: number): number => {
+    let positive = 0
+    for (let left = length; left > 0; left -= 32)
+      positive += countBits(Math.floor(random() * 4_294_967_296) >>> Math.max(0, 32 - left))
+    return positive
+  }
+  const flipSigns = (): number =>
+    groups.reduce((sum, { length, size }) => sum + size * (2 * countPositive(length) - length), 0)
+  const extreme = countSums(sampledPermutations, sumValues(differences), flipSigns)
+  return { p: (extreme + 1) / (sampledPermutations + 1), method: "sampled" }
+}
+
+/** Counts the permutations of differences that are multiples of a fraction. Returns `undefined` if that takes too long. */
+const countWholeFlips = (whole: ReadonlyArray<number>): number | undefined => {
+  const sizes = whole.map(Math.abs)
+  if (sumValues(sizes) * sizes.length <= maxSteps) return countIntegerFlips(sizes, sumValues(whole))
+  return sizes.every((size) => size === sizes[0])
+    ? testMcNemar(whole.filter((value) => value < 0).length, whole.filter((value) => value > 0).length)
+    : undefined
 }
 
 /**
@@ -250,20 +283,13 @@ export const testSignFlips = (differences: ReadonlyArray<number>): PairedTest =>
   const changed = differences.filter((value) => Math.abs(value) > 1e-12)
   if (changed.length === 0) return { p: 1, method: "exact" }
   const whole = toIntegers(changed)
-  const sumValues = (values: ReadonlyArray<number>): number => values.reduce((all, value) => all + value, 0)
-  if (whole !== undefined && sumValues(whole.map(Math.abs)) * whole.length <= maxSteps)
-    return { p: Math.min(1, countIntegerFlips(whole.map(Math.abs), sumValues(whole))), method: "exact" }
-  const observed = sumValues(changed)
-  if (changed.length <= 20) {
-    const flipSigns = (index: number): number =>
-      changed.reduce((all, value, at) => all + ((index >> at) & 1 ? -value : value), 0)
-    const count = 2 ** changed.length
-    return { p: countSums(count, observed, flipSigns) / count, method: "exact" }
-  }
-  const random = makeRandom(seed)
-  const flipSigns = (): number => changed.reduce((all, value) => all + (random() < 0.5 ? -value : value), 0)
-  const p = (countSums(sampledPermutations, observed, flipSigns) + 1) / (sampledPermutations + 1)
-  return { p, method: "sampled" }
+  const counted = whole === undefined ? undefined : countWholeFlips(whole)
+  if (counted !== undefined) return { p: Math.min(1, counted), method: "exact" }
+  if (changed.length > 20) return samplePermutations(whole ?? changed)
+  const flipSigns = (index: number): number =>
+    changed.reduce((all, value, at) => all + ((index >> at) & 1 ? -value : value), 0)
+  const count = 2 ** changed.length
+  return { p: countSums(count, sumValues(changed), flipSigns) / count, method: "exact" }
 }
 
 /** Smallest number of rows with which a two-sided test at 5 % can find a difference: `2 / 2^6 < 0.05`. */

@@ -6,8 +6,8 @@
  *
  * Configurations are ranked by their pass rate over the tasks that all of them have; equal rates have equal ranks.
  * Every attempt counts, with or without a result (`batch/Outcome`). Each configuration is compared with the first one
- * by the exact sign-flip test over tasks, so that several attempts at a task are one cluster. The p-values are adjusted
- * for the number of comparisons by the method of Holm.
+ * by the exact sign-flip test over tasks, so that several attempts at a task are one cluster. The first one is known
+ * only from the results, so the p-values are adjusted by the method of Holm for the comparisons of all pairs.
  *
  * **Example** (Two configurations)
  *
@@ -42,7 +42,7 @@ export interface Standing {
   readonly report: EvalReport.Report
   /** Difference of its rate from the rate of the first configuration, over tasks. `undefined` for the first one. */
   readonly difference: EvalStatistics.PairedDifference | undefined
-  /** Two-sided p-value of the difference, adjusted for the number of comparisons. */
+  /** Two-sided p-value of the difference, adjusted for the comparisons of all pairs of configurations. */
   readonly adjustedP: number | undefined
 }
 
@@ -89,15 +89,14 @@ export const makeExperiment = (configurations: ReadonlyArray<Configuration>): Ex
       )
     }))
     .toSorted((a, b) => b.report.passRate.value - a.report.passRate.value)
-  const best = ranked[0]
-  const differences = ranked
-    .slice(1)
-    .map(({ byTask }) =>
-      EvalStatistics.comparePairs(
-        tasks.map((task) => computeRate(byTask.get(task)) - computeRate(best?.byTask.get(task)))
-      )
-    )
-  const adjusted = adjustByHolm(differences.map((difference) => difference?.p ?? 1))
+  const rates = ranked.map(({ byTask }) => tasks.map((task) => computeRate(byTask.get(task))))
+  const compareRanks = (first: number, second: number) =>
+    EvalStatistics.comparePairs(tasks.map((_, at) => (rates[second]?.[at] ?? 0) - (rates[first]?.[at] ?? 0)))
+  const differences = ranked.slice(1).map((_, index) => compareRanks(0, index + 1))
+  const others = ranked.flatMap((_, first) =>
+    first === 0 ? [] : ranked.slice(first + 1).map((_, index) => compareRanks(first, first + 1 + index))
+  )
+  const adjusted = adjustByHolm([...differences, ...others].map((difference) => difference?.p ?? 1))
   return {
     tasks,
     leftOut: all.length - tasks.length,

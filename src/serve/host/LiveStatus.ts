@@ -7,9 +7,10 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
-import * as Path from "effect/Path"
+import type * as Path from "effect/Path"
+import * as GitBranch from "../../base/platform/GitBranch.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import type { SessionId, TurnId } from "../../base/domain/Ids.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
@@ -64,28 +65,6 @@ export interface LiveStatus {
 
 /** Milliseconds after which the facts are looked up again without an event. */
 const restMillis = 10_000
-
-/** Maximum number of parent folders that are searched for a repository. */
-const maxLevels = 64
-
-/** Reads the branch of the repository that contains a folder. Returns `undefined` outside a repository. */
-const readBranch = Effect.fnUntraced(function* (files: FileSystem.FileSystem, path: Path.Path, cwd: string) {
-  let folder = cwd
-  for (let level = 0; level < maxLevels; level++) {
-    const git = path.join(folder, ".git")
-    // In a linked working tree, `.git` is a file that contains the path of the git directory.
-    const linked = /^gitdir: (.+)\n?$/.exec(yield* Effect.orElseSucceed(files.readFileString(git), () => ""))?.[1]
-    const head = yield* Effect.orElseSucceed(
-      files.readFileString(path.join(linked === undefined ? git : path.resolve(folder, linked), "HEAD")),
-      () => ""
-    )
-    if (head !== "") return /^ref: refs\/heads\/(.+)\n?$/.exec(head)?.[1] ?? head.slice(0, 8)
-    const above = path.dirname(folder)
-    if (above === folder) return undefined
-    folder = above
-  }
-  return undefined
-})
 
 /** The facts, and the values that decide when they are looked up again. */
 interface StatusState {
@@ -188,8 +167,7 @@ export const make = Effect.fnUntraced(function* (
   cwd: string | undefined,
   tools?: Selection | undefined
 ): Effect.fn.Return<LiveStatus, never, StatusServices> {
-  const files = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
+  const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const auxiliary = yield* Auxiliary
   const store = yield* SessionStore
   const router = Option.getOrUndefined(yield* Effect.serviceOption(ModelRouter))
@@ -246,7 +224,9 @@ export const make = Effect.fnUntraced(function* (
       yield* refreshSums
       yield* refreshModel
       const folder = (yield* live.state).session.cwd ?? cwd
-      updateFacts({ branch: folder === undefined ? undefined : yield* readBranch(files, path, folder) })
+      updateFacts({
+        branch: folder === undefined ? undefined : yield* Effect.provideContext(GitBranch.readBranch(folder), files)
+      })
       yield* refreshPrefix
       yield* refreshCacheLoss
     })

@@ -161,7 +161,9 @@ export const makeMaintenance = ({ read, sql, store, write }: Place): Maintenance
 export const makeRetention = ({ read, sql, write }: Place): Retention => {
   const selectSource = (source: string | undefined) =>
     source === undefined ? sql`` : sql`AND count(*) FILTER (WHERE family.id = family.root AND source = ${source}) = 1`
-  const selectOldRoots = ({ before, source }: Limit, root?: string) =>
+  const selectTenant = (tenant: string | undefined) =>
+    tenant === undefined ? sql`` : sql`AND count(*) FILTER (WHERE family.id = family.root AND tenant = ${tenant}) = 1`
+  const selectOldRoots = ({ before, source, tenant }: Limit, root?: string) =>
     sql<{ readonly root: string }>`
       ${selectFamilies(sql, root)}
       SELECT family.root FROM family JOIN sessions ON sessions.id = family.id
@@ -169,7 +171,9 @@ export const makeRetention = ({ read, sql, write }: Place): Retention => {
       HAVING max(greatest(updated_at, coalesce(ended_at, 0))) < ${before}
         AND count(*) FILTER (WHERE ended_at IS NULL
           AND (family.id = family.root OR source NOT IN ${sql.in(hiddenSources)})) = 0
-        ${selectSource(source)}`
+        AND NOT bool_or(EXISTS (
+          SELECT 1 FROM questions WHERE session_id = family.id AND state IN ('open', 'answered')))
+        ${selectSource(source)} ${selectTenant(tenant)}`
   return {
     expired: (limit) =>
       read(

@@ -138,6 +138,15 @@ const migrations: ReadonlyArray<Migration> = [
         PRIMARY KEY (session_id, call_id, name)
       )`
     ]
+  },
+  { version: 4, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] },
+  {
+    version: 5,
+    name: "sessions: tenant",
+    statements: [
+      "ALTER TABLE sessions ADD COLUMN tenant TEXT",
+      "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL"
+    ]
   }
 ]
 

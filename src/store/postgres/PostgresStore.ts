@@ -29,6 +29,8 @@ import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import { promptLength, type Service as SessionActivity, type SpokenCounts } from "../SessionActivity.ts"
 import type { Backend } from "../SessionBackend.ts"
 import * as SearchWords from "../SearchWords.ts"
+import type { Row } from "../SessionBackup.ts"
+import * as SqlBackup from "../sql/SqlBackup.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import * as StoredForm from "../StoredForm.ts"
@@ -126,6 +128,26 @@ const makeActivity = (
       (rows) => new Map(rows.flat().flatMap(({ id, text }) => (text === null ? [] : [[id, text] as const])))
     )
 })
+
+/** Adds rows of a backup to `messages`, with their words for the index. */
+const addMessages = (sql: PostgresClient.Client, rows: ReadonlyArray<Row>) => {
+  const added = rows.map((row) => {
+    const [content = "", names = "", calls = ""] = [row["content"], row["tool_name"], row["tool_calls"]].map((text) =>
+      toSearchText(String(text))
+    )
+    const folded = SearchWords.fold([content, names, calls].join("\n"))
+    const words = PostgresSearch.listIndexWords(folded)
+    return { ...row, content, tool_name: names, tool_calls: calls, folded: words === undefined ? folded : "", words }
+  })
+  return sql`
+    INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, words,
+      envelope)
+    SELECT a.session_id, a.position, a.role, a.created_at, a.content, a.tool_name, a.tool_calls, a.folded,
+      array_to_tsvector(a.words), a.envelope
+    FROM json_to_recordset(CAST(${JSON.stringify(added)} AS json))
+      AS a (session_id TEXT, position INTEGER, role TEXT, created_at BIGINT, content TEXT, tool_name TEXT,
+        tool_calls TEXT, folded TEXT, words TEXT[], envelope TEXT)`
+}
 
 /** Creates the store, the record and the search over an open client. */
 const make = (
@@ -312,7 +334,23 @@ const make = (
       )
   })
 
+  const backup = SqlBackup.make({
+    sql,
+    read,
+    made: "made",
+    exact,
+    inSnapshot: (use) =>
+      sql.withTransaction(
+        Effect.andThen(sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`.unprepared, use(sql))
+      ),
+    inTransaction: sql.transaction,
+    listHeld: PostgresLeases.listHeldSessions(sql),
+    addMessages: (rows) => addMessages(sql, rows),
+    toStoreError: described
+  })
+
   return {
+    backup,
     record,
     store,
     search: PostgresSearch.make(sql, read),

@@ -58,7 +58,8 @@ export interface Database {
 /** Number of writes between two checkpoints. */
 const checkpointEvery = 50
 
-const toStoreError =
+/** Converts a failure of SQLite to a failure of an operation, which contains the path. */
+export const toStoreError =
   (path: string, operation: string) =>
   (error: SqlError): SessionStoreError =>
     new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })

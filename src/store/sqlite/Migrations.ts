@@ -227,6 +227,36 @@ export const migrations: ReadonlyArray<Migration> = [
         PRIMARY KEY (session_id, call_id, name)
       ) STRICT, WITHOUT ROWID`
     ]
+  },
+  {
+    version: 10,
+    name: "places of the indexes after the newest messages are removed",
+    statements: [
+      "DROP TRIGGER messages_fts_delete",
+      "DROP TRIGGER signs_fts_delete",
+      // A removed message beyond the place of an index also allows later messages to reuse ids below that place.
+      `CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        SELECT 'delete', old.id, old.content, old.tool_name, old.tool_calls
+        WHERE old.id <= (SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'words_until');
+        DELETE FROM signs_fts WHERE rowid = old.id;
+        UPDATE state_meta SET value = (SELECT coalesce(max(id), 0) FROM messages)
+        WHERE key IN ('words_until', 'signs_until') AND NOT EXISTS (SELECT 1 FROM messages WHERE id > old.id)
+          AND CAST(value AS INTEGER) > (SELECT coalesce(max(id), 0) FROM messages);
+      END`,
+      `UPDATE state_meta SET value = (SELECT coalesce(max(id), 0) FROM messages)
+      WHERE key IN ('words_until', 'signs_until')
+        AND CAST(value AS INTEGER) > (SELECT coalesce(max(id), 0) FROM messages)`
+    ]
+  },
+  { version: 11, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] },
+  {
+    version: 12,
+    name: "sessions: tenant",
+    statements: [
+      "ALTER TABLE sessions ADD COLUMN tenant TEXT",
+      "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL"
+    ]
   }
 ]
 

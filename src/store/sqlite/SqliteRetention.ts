@@ -37,17 +37,19 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
   const leases = Leases.make<SessionStoreError>(sql, (effect) => write("prune", effect))
 
   /**
-   * Selects the roots of conversations that have ended and are old. A sub-agent whose end is missing because its
-   * process was killed does not count as active.
+   * Selects the roots of conversations that have ended, are old and do not wait for an answer. A sub-agent whose end is
+   * missing because its process was killed does not count as active.
    */
-  const findOldRoots = ({ before, source }: Limit, root?: string) =>
+  const findOldRoots = ({ before, source, tenant }: Limit, root?: string) =>
     sql<{ readonly root: string }>`
       ${selectFamilies(sql, root)}
       SELECT family.root FROM family JOIN sessions ON sessions.id = family.id
       GROUP BY family.root
       HAVING max(max(updated_at, coalesce(ended_at, 0))) < ${before}
         AND sum(ended_at IS NULL AND (family.id = family.root OR source NOT IN ${sql.in(hiddenSources)})) = 0
-        ${source === undefined ? sql`` : sql`AND sum(family.id = family.root AND source = ${source}) = 1`}`
+        AND sum(EXISTS (SELECT 1 FROM questions WHERE session_id = family.id AND state IN ('open', 'answered'))) = 0
+        ${source === undefined ? sql`` : sql`AND sum(family.id = family.root AND source = ${source}) = 1`}
+        ${tenant === undefined ? sql`` : sql`AND sum(family.id = family.root AND tenant = ${tenant}) = 1`}`
 
   /** Removes a conversation if it is still old and not in use. */
   const removeConversation = (root: string, limit: Limit) =>

@@ -8,10 +8,11 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Leases from "../../base/platform/Leases.ts"
-import type * as SqliteClient from "../../base/platform/SqliteClient.ts"
+import * as SqliteClient from "../../base/platform/SqliteClient.ts"
 import { promptLength, type Service as SessionActivity, type SpokenCounts } from "../SessionActivity.ts"
 import type { Backend } from "../SessionBackend.ts"
 import type * as SessionStore from "../SessionStorePort.ts"
+import * as SqlBackup from "../sql/SqlBackup.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlRows from "../sql/SqlRows.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
@@ -124,6 +125,9 @@ const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: stri
   return change
 }
 
+/** SQLite stores every string byte for byte. */
+const exact: SqlStore.SqlPlace["exact"] = { encode: (text) => text, decode: (text) => text }
+
 /** Creates the session store in an open database. */
 export const make = ({ committed, read, sql, write, writeDirectly }: Database.Database): SessionStore.Service =>
   SqlStore.make({
@@ -132,7 +136,7 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
     write,
     leases: Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect)),
     made: "rowid",
-    exact: { encode: (text) => text, decode: (text) => text },
+    exact,
     append: (id, { answered, calls, now, rows }) =>
       writeDirectly("append", (all, transaction) => {
         const change = findRowChange(all, transaction, id)
@@ -226,6 +230,28 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
     )
 })
 
+/** Creates the backup service of the open database at `path`. */
+const makeBackup = (path: string, { read, sql }: Database.Database) =>
+  SqlBackup.make({
+    sql,
+    read,
+    made: "rowid",
+    exact,
+    // A second connection, so that this process also continues to write.
+    inSnapshot: (use) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const reader = yield* SqliteClient.openForReading(path)
+          yield* reader.unsafe("BEGIN").unprepared
+          return yield* use(reader)
+        })
+      ),
+    inTransaction: (effect) => SqliteClient.retryWhileLocked(sql.transaction(effect)),
+    listHeld: Leases.listHeldSessions(sql),
+    addMessages: (rows) => SqlBackup.insertRows(sql, "messages", rows),
+    toStoreError: (operation) => Database.toStoreError(path, operation)
+  })
+
 /** Opens the store, the search and the run record in a database file. The file is closed with the scope. */
 export const open = (path: string, readOnly = false, commitsWithin?: Duration.Input) =>
   Effect.map(
@@ -239,6 +265,7 @@ export const open = (path: string, readOnly = false, commitsWithin?: Duration.In
       const store = make(database)
       return {
         record,
+        backup: makeBackup(path, database),
         retention: SqliteRetention.make(database),
         store,
         search: SqliteSearch.make(database),

@@ -20,7 +20,8 @@ import * as Urls from "../fence/Urls.ts"
 import { ToolContext } from "../ToolContext.ts"
 import type { Call, Permit, Request } from "./ApprovalPolicy.ts"
 import type { ApprovalTarget } from "./ApprovalTarget.ts"
-import * as Permissions from "./Permissions.ts"
+import * as PermissionJudgement from "./PermissionJudgement.ts"
+import type * as Permissions from "./Permissions.ts"
 import type { Target } from "./AllowList.ts"
 import * as PermissionRule from "./PermissionRule.ts"
 import type { Concern, OfferedRules, Outcome } from "./ApprovalRequest.ts"
@@ -116,7 +117,7 @@ export const judge = Effect.fnUntraced(function* (
   const rules = yield* permissions.of(cwd)
   if (rules.rules.length === 0) return undecided
   const needsHosts = rules.rules.some(({ pattern, tool }) => pattern._tag === "Host" || tool === "web")
-  const judged = yield* Permissions.judge(
+  const judged = yield* PermissionJudgement.judge(
     rules,
     toPermissionCall(call, target, cwd, isReadOnlyCall(call, target), needsHosts),
     permissions
@@ -125,7 +126,7 @@ export const judge = Effect.fnUntraced(function* (
 })
 
 const isHostAllowed = (rules: Permissions.RuleSet, host: string): boolean => {
-  const { allowed, asked, denied } = Permissions.judgeHost(rules, host)
+  const { allowed, asked, denied } = PermissionJudgement.judgeHost(rules, host)
   return allowed !== undefined && asked === undefined && denied === undefined
 }
 
@@ -176,7 +177,7 @@ export const findOfferedRules = Effect.fnUntraced(function* (
         : []
     })
     if (rules.length < texts.length) return undefined
-    const judged = yield* Permissions.judge({ rules, problems: [] }, asCall, permissions)
+    const judged = yield* PermissionJudgement.judge({ rules, problems: [] }, asCall, permissions)
     const isAllowed =
       judged.allowed !== undefined ||
       targets.every((one) => one.kind === "host" && isHostAllowed({ rules, problems: [] }, one.text))
@@ -210,7 +211,7 @@ export const judgeRequest = Effect.fnUntraced(function* (
   if (hosts.length === 0 || hosts.length < concerns.length) return undefined
   const context = yield* Effect.serviceOption(ToolContext)
   const rules = yield* permissions.of(context._tag === "Some" ? context.value.cwd : undefined)
-  const judged = hosts.map((host) => Permissions.judgeHost(rules, host))
+  const judged = hosts.map((host) => PermissionJudgement.judgeHost(rules, host))
   const denied = judged.find((one) => one.denied !== undefined)?.denied
   if (denied !== undefined)
     return { outcome: "deny", by: "permission", reason: `the rule ${denied.text} (${denied.source})` }

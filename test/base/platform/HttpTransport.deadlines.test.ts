@@ -3,13 +3,16 @@ import * as Effect from "effect/Effect"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import * as ChatCompletions from "../../../src/models/provider/ChatCompletions.ts"
 import * as HttpTransport from "../../../src/base/platform/HttpTransport.ts"
+import type { Options } from "../../../src/base/platform/ModelTransport.ts"
 import { silentCode } from "../../../src/base/platform/AnswerLimits.ts"
 import * as Ask from "../../models/provider/Ask.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
 
+const makeTransport = async (options?: Options) => (await HttpTransport.loadTransport())(options)
+
 const client = (readTimeoutMillis: number) =>
   Effect.acquireRelease(
-    Effect.sync(() => HttpTransport.make({ readTimeoutMillis })),
+    Effect.promise(() => makeTransport({ readTimeoutMillis })),
     (fetch) => Effect.sync(fetch.close)
   )
 
@@ -94,7 +97,7 @@ describe("HttpTransport deadlines", () => {
         setTimeout(() => response.end("1]"), 1500)
       })
       const fetch = yield* Effect.acquireRelease(
-        Effect.sync(() => HttpTransport.make()),
+        Effect.promise(() => makeTransport()),
         (fetch) => Effect.sync(fetch.close)
       )
       const slow = fetch(server.url, {}, 1000)
@@ -118,7 +121,7 @@ describe("HttpTransport deadlines", () => {
         response.writeHead(status, headers).write("{")
       })
       const fetch = yield* Effect.acquireRelease(
-        Effect.sync(() => HttpTransport.make()),
+        Effect.promise(() => makeTransport()),
         (fetch) => Effect.sync(fetch.close)
       )
       const error = yield* Effect.flip(
@@ -133,7 +136,7 @@ describe("HttpTransport deadlines", () => {
     Effect.gen(function* () {
       const server = yield* HttpServer.make(() => {})
       const fetch = yield* Effect.acquireRelease(
-        Effect.sync(() => HttpTransport.make()),
+        Effect.promise(() => makeTransport()),
         (fetch) => Effect.sync(fetch.close)
       )
       const nameOf = (promise: Promise<unknown>) =>
@@ -170,7 +173,7 @@ describe("HttpTransport deadlines", () => {
       // A TCP server that listens has an AddressInfo.
       const { port } = server.address() as AddressInfo
       const fetch = yield* Effect.acquireRelease(
-        Effect.sync(() => HttpTransport.make({ connectTimeoutMillis: 50 })),
+        Effect.promise(() => makeTransport({ connectTimeoutMillis: 50 })),
         (fetch) => Effect.sync(fetch.close)
       )
       const failed = fetch(`https://127.0.0.1:${port}`, { method: "POST", body: "x" })

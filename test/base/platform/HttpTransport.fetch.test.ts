@@ -6,7 +6,10 @@ import type { ServerResponse } from "node:http"
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
 import * as FetchTransport from "../../../src/base/platform/FetchTransport.ts"
 import * as HttpTransport from "../../../src/base/platform/HttpTransport.ts"
+import type { Options } from "../../../src/base/platform/ModelTransport.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
+
+const makeTransport = async (options?: Options) => (await HttpTransport.loadTransport())(options)
 
 const text = "ä🙂 ".repeat(5_000)
 const encodings: Record<string, (text: string | Uint8Array) => Uint8Array> = {
@@ -121,7 +124,10 @@ const seen = async (fetch: Fetch, url: string, { init = {}, path }: Case): Promi
 describe("HttpTransport beside fetch", () => {
   it.live("gives the same answers and failures, and sends as many requests", () =>
     Effect.gen(function* () {
-      const ours = yield* Effect.acquireRelease(Effect.sync(HttpTransport.make), (fetch) => Effect.sync(fetch.close))
+      const ours = yield* Effect.acquireRelease(
+        Effect.promise(() => makeTransport()),
+        (fetch) => Effect.sync(fetch.close)
+      )
       const overFetch = FetchTransport.fromFetch(fetch)
       const observe = Effect.fnUntraced(function* (fetch: Fetch, one: Case) {
         const server = yield* HttpServer.make(answer)
@@ -159,7 +165,10 @@ describe("HttpTransport beside fetch", () => {
         }
         write()
       })
-      const ours = yield* Effect.acquireRelease(Effect.sync(HttpTransport.make), (fetch) => Effect.sync(fetch.close))
+      const ours = yield* Effect.acquireRelease(
+        Effect.promise(() => makeTransport()),
+        (fetch) => Effect.sync(fetch.close)
+      )
       const response = yield* Effect.promise(() => ours(server.url))
       let before = -1
       while (before !== written) {

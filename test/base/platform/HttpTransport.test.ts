@@ -7,9 +7,15 @@ import type { AddressInfo } from "node:net"
 import { fileURLToPath } from "node:url"
 import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
 import * as HttpTransport from "../../../src/base/platform/HttpTransport.ts"
+import type { Options } from "../../../src/base/platform/ModelTransport.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
 
-const client = Effect.acquireRelease(Effect.sync(HttpTransport.make), (fetch) => Effect.sync(fetch.close))
+const makeTransport = async (options?: Options) => (await HttpTransport.loadTransport())(options)
+
+const client = Effect.acquireRelease(
+  Effect.promise(() => makeTransport()),
+  (fetch) => Effect.sync(fetch.close)
+)
 
 const post = (body: string | Uint8Array, extra: RequestInit = {}): RequestInit => ({ method: "POST", body, ...extra })
 
@@ -42,15 +48,23 @@ const failure = (promise: Promise<unknown>): Effect.Effect<Error> =>
   )
 
 describe("HttpTransport", () => {
-  it("leaves the dispatcher of the application's own fetch as it is when it is loaded", () => {
+  it("leaves the dispatcher of the application's own fetch as it is, and lets undici work for the application", () => {
     const path = fileURLToPath(new URL("../../../src/base/platform/HttpTransport.ts", import.meta.url))
+    const undici = import.meta.resolve("undici")
     const program = `
-      const names = ["undici.globalDispatcher.1", "undici.globalDispatcher.2"].map((name) => Symbol.for(name))
-      globalThis[names[0]] = "of the application"
-      await import(process.argv[1])
-      console.log(JSON.stringify(names.map((name) => globalThis[name] ?? null)))`
-    const printed = execFileSync(process.execPath, ["--input-type=module", "-e", program, path], { encoding: "utf8" })
-    assert.deepStrictEqual(JSON.parse(printed), ["of the application", null])
+      const name = Symbol.for("undici.globalDispatcher.1")
+      const before = { dispatch: () => { throw new Error("of the application") } }
+      if (process.argv[2] === "own") globalThis[name] = before
+      const { loadTransport } = await import(process.argv[1])
+      const [make] = await Promise.all([loadTransport(), loadTransport()])
+      make().close()
+      const { getGlobalDispatcher } = await import(${JSON.stringify(undici)})
+      const kept = globalThis[name] === (process.argv[2] === "own" ? before : undefined)
+      console.log(kept, typeof getGlobalDispatcher().dispatch, await fetch("data:,").then((answer) => answer.status))`
+    for (const state of ["own", "none"]) {
+      const args = ["--input-type=module", "-e", program, path, state]
+      assert.strictEqual(execFileSync(process.execPath, args, { encoding: "utf8" }), "true function 200\n")
+    }
   })
 
   it.effect("sends strings and bytes with their length, and headers of every form", () =>

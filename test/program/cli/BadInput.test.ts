@@ -89,6 +89,8 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "sessions undo nope", line: session },
     { args: "sessions undo nope --force --keep", line: "--force and --keep cannot be combined" }
   ],
+  backup: [{ args: `backup ${nowhere}`, line: unwritable }],
+  restore: [{ args: `restore ${nowhere}`, line: `cannot read ${nowhere}: no such file or directory` }],
   "sessions import": [
     { args: `sessions import ${nowhere}`, line: `cannot read ${nowhere}: no such file or directory` }
   ],

@@ -51,11 +51,14 @@ describe("the latest session", () => {
       const { stdout } = yield* run(one, "sessions", "list")
       assert.match(stdout, / {2}Reply exactly 二 to 漢字 +\S+repository \(topic\/x\)\n/)
       assert.match(stdout, / {2}Reply exactly one +this folder\n/)
+      // The branch is the one on which the session began.
+      writeFileSync(join(repository, ".git", "HEAD"), "ref: refs/heads/later\n")
       yield* run(one, "sessions", "rename", second, "Two")
       assert.match((yield* run(repository, "sessions")).stdout, / {2}Two +this folder \(topic\/x\)\n/)
       const exported = yield* run(one, "sessions", "export", second)
       assert.deepStrictEqual(exported.stdout, (yield* run(one, "sessions", "export", "--session-id", second)).stdout)
       assert.lengthOf(exported.stdout.trim().split("\n"), 1)
+      assert.include(exported.stdout, '"branch":"topic/x"')
     })
   )
 

@@ -266,6 +266,48 @@ describe("BlockLines", () => {
     assert.deepStrictEqual(BlockLines.divideLine(line, 40, paint), [line])
   })
 
+  it.effect("a continued line of a list begins below its text", () =>
+    Effect.gen(function* () {
+      const at = yield* look
+      const paint = Paint.make({ color: true, hyperlinks: false })
+      const show = (text: string, columns: number): ReadonlyArray<string> =>
+        BlockLines.renderLines({ _tag: "Lines", text: `${text}\n`, place: "own" }, "part", at(columns, { paint })).map(
+          Paint.strip
+        )
+      assert.deepStrictEqual(show(`${paint.text("/new [TITLE]", "bold")}  Start a new session of the agent`, 36), [
+        "/new [TITLE]  Start a new session of",
+        "              the agent"
+      ])
+      assert.deepStrictEqual(show("/permissions [test CALL]  List the rules or explain one call", 40), [
+        "/permissions [test CALL]  List the",
+        "    rules or explain one call"
+      ])
+      assert.deepStrictEqual(show("  two words and some more of them", 20), ["  two words and some", "  more of them"])
+    })
+  )
+
+  it.effect("a long changed line shows its end, and a thought has one ellipsis", () =>
+    Effect.gen(function* () {
+      const at = yield* look
+      const diff = `@@ -1 +1 @@\n-${"a".repeat(30)} old\n+${"a".repeat(30)} new\n ${"b".repeat(60)}\n+${"c".repeat(99)}\n`
+      const block: Block.DiffBlock = { _tag: "Diff", changes: [{ ...change("1", "a.ts"), diff }] }
+      assert.deepStrictEqual(BlockLines.renderLines(block, "part", at(30)).slice(2), [
+        `  -${"a".repeat(26)}`,
+        "    aaaa old",
+        `  +${"a".repeat(26)}`,
+        "    aaaa new",
+        `   ${"b".repeat(25)}…`,
+        `  +${"c".repeat(26)}`,
+        `    ${"c".repeat(25)}`,
+        `    ${"c".repeat(24)}…`
+      ])
+      const thought: Block.Block = { _tag: "Reasoning", text: `${"word ".repeat(30)}\nsecond` }
+      const [line = ""] = BlockLines.renderLines(thought, "folded", at(40))
+      assert.match(line, /^┊ thought: word.*… \(\+1 line\)$/u)
+      assert.strictEqual(line.split("…").length, 2)
+    })
+  )
+
   it.effect("a folded call is one line, an open one has all of its output", () =>
     Effect.gen(function* () {
       const at = yield* look

@@ -57,7 +57,11 @@ describe("Screen", () => {
     }
     const makeLines = () =>
       Array.from({ length: 1 + take(5) }, () =>
-        Array.from({ length: take(4) }, () => words[take(words.length)] ?? "").join(take(3) === 0 ? "" : " ")
+        [
+          // The first column changes between a mark and a space.
+          ["", "  ", `${paint.text("❯", "cyan")} `, "❯ "][take(4)] ?? "",
+          Array.from({ length: take(4) }, () => words[take(words.length)] ?? "").join(take(3) === 0 ? "" : " ")
+        ].join("")
       )
     const { screen, terminal } = onTerminal(60)
     screen.print("text\n")

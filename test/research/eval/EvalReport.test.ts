@@ -152,6 +152,25 @@ describe("EvalReport", () => {
     assert.include(page, "<pre>many words</pre>")
   })
 
+  it("a page counts the attempts and rows that it leaves out, failed ones too", () => {
+    const ids = Array.from({ length: EvalPage.shownAttempts + 5 }, (_, index) => `r${index}`)
+    const fail = (passed: (index: number) => boolean) => ids.map((id, index) => attempt(id, 1, passed(index)))
+    const [low, high] = [fail((index) => index < 2), fail(() => true)]
+    const parts = [low, high].map((attempts, index) => ({ report: EvalReport.make(`c${index}`, attempts), attempts }))
+    const comparison = EvalReport.compare({ name: "low", attempts: low }, { name: "high", attempts: high })
+    const page = EvalPage.render("a", parts, comparison)
+    assert.include(page, "5 more attempts are in results.jsonl: 3 did not pass, 2 passed.")
+    assert.include(page, `and ${ids.length - 2 - 200} more</p>`)
+    const experiment = Experiment.makeExperiment([
+      { name: "low", attempts: low },
+      { name: "high", attempts: high }
+    ])
+    assert.include(
+      EvalPage.renderLeaderboard("a", experiment, parts),
+      `${ids.length - 1000} more tasks are not in this table.`
+    )
+  })
+
   it("an experiment ranks configurations over all common tasks, with adjusted tests against the first", () => {
     const ids = Array.from({ length: 8 }, (_, index) => `r${index}`)
     const configure = (name: string, passes: (index: number) => boolean, more: ReadonlyArray<string> = []) => ({
@@ -174,14 +193,14 @@ describe("EvalReport", () => {
         [4, "low", 0]
       ]
     )
-    // Eight equal differences: 2 / 2^8, the smallest of three p-values. Four of eight: 2 / 2^4.
+    // Eight equal differences: 2 / 2^8, the smallest of six p-values. Four of eight: 2 / 2^4.
     assert.deepStrictEqual(
       experiment.standings.map(({ adjustedP, difference }) => [difference?.p, adjustedP]),
       [
         [undefined, undefined],
-        [0.125, 0.25],
-        [0.125, 0.25],
-        [0.0078125, 0.0234375]
+        [0.125, 0.625],
+        [0.125, 0.625],
+        [0.0078125, 0.046875]
       ]
     )
     assert.deepStrictEqual(experiment.outcomes.get("same")?.get("r1"), ["failed", "failed"])
@@ -197,6 +216,9 @@ describe("EvalReport", () => {
     // statsmodels.stats.multitest.multipletests(method="holm").
     assert.deepStrictEqual(Experiment.adjustByHolm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
     assert.deepStrictEqual(Experiment.adjustByHolm([0.6, 0.7]), [1, 1])
+    const many = Experiment.adjustByHolm([0.0004, 0.03, 0.03, 0.2, 0.011, 0.9])
+    const expected = [0.0024, 0.12, 0.12, 0.4, 0.055, 0.9]
+    many.forEach((value, index) => assert.approximately(value, expected[index] ?? 0, 1e-12))
     assert.deepStrictEqual(Experiment.adjustByHolm([]), [])
   })
 

@@ -183,6 +183,22 @@ describe("EvalStatistics", () => {
     assert.isUndefined(Statistics.comparePairs([]))
   })
 
+  it("two hundred thousand rows are compared, and their signs are drawn together", () => {
+    const differences = Array.from({ length: 200_000 }, (_, index) => [1, -1, 0.5][index % 3] ?? 0)
+    assert.isTrue((Statistics.comparePairs(differences)?.p ?? 1) < 0.001)
+    const shares = differences.map((value) => Math.abs(value) / 2)
+    assert.strictEqual(Statistics.computeClusteredInterval(shares)?.method, "clustered")
+    // The normal approximation: 2 * (1 - Phi(1)), for a sum of one standard deviation.
+    const balanced = Array.from({ length: 30_000 }, (_, index) => (index % 2 === 0 ? 0.5 : -0.5))
+    const size = Math.round(Math.sqrt(30_000 * 0.25 + 30_000) / 2) * 2
+    const rest = Array.from({ length: 30_000 }, (_, index) => (index < 15_000 + size / 2 ? 1 : -1))
+    const sampled = Statistics.testSignFlips([...balanced, ...rest])
+    assert.strictEqual(sampled.method, "sampled")
+    close(sampled.p, 0.317, 0.02)
+    // scipy.stats.binomtest(50000, 100300).pvalue.
+    close(Statistics.testMcNemar(50_000, 50_300), 0.3451155669541081, 1e-6)
+  })
+
   it("kappa is the agreement beyond chance", () => {
     const pairs = (count: number, pair: readonly [boolean, boolean]) => Array.from({ length: count }, () => pair)
     // The textbook's table: 20 and 15 agreed, 5 and 10 not.

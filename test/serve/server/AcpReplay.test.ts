@@ -98,7 +98,8 @@ describe("a session that is loaded", () => {
             assert.deepStrictEqual(
               live.map(({ status, toolCallId }) => [toolCallId, status]),
               [
-                ["c1", "completed"],
+                // Its command ended with exit code 3.
+                ["c1", "failed"],
                 ["c2", "completed"],
                 ["c3", "completed"],
                 ["c4", "completed"],

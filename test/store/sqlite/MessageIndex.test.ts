@@ -61,6 +61,23 @@ const indexed = (path: string) =>
   })
 
 describe("the index of words", () => {
+  it.effect("has its place before messages that reuse the ids of removed ones, indexed or not", () =>
+    Effect.gen(function* () {
+      const path = yield* file
+      const { places, store } = yield* opened(path)
+      for (const round of [1, 2, 3]) {
+        yield* store.create(makeNewSession(id))
+        yield* store.append(id, [makeUserMessage(`a fox 会議 ${round}`), makeUserMessage("a hound")])
+        assert.deepStrictEqual(yield* places("fox"), ["s:0"])
+        assert.deepStrictEqual(yield* places("会議"), ["s:0"])
+        // The newest message is not in the index when all are removed.
+        yield* store.append(id, [makeUserMessage("late")])
+        yield* store.remove(id)
+        assert.deepStrictEqual(yield* indexed(path), [])
+      }
+    })
+  )
+
   it.effect("is not written when a message is stored, and has all messages after a search", () =>
     Effect.gen(function* () {
       const path = yield* file

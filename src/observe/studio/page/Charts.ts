@@ -50,6 +50,17 @@ const limits = (days: ReadonlyArray<string>): [number, number] => [
 /** Possible distances between ticks, in whole days. */
 const tickDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365].map((days) => days * 2 * halfDay)
 
+/** Describes a series in the legend while no day is pointed at: the sum of bars, the last value of a line. */
+const summariseSeries = (
+  values: ReadonlyArray<number | null>,
+  kind: Chart["kind"],
+  format: (value: number) => string
+): string => {
+  if (kind === "bars") return `${format(values.reduce<number>((sum, one) => sum + (one ?? 0), 0)) || "0"} in all`
+  const last = values.findLast((one) => one !== null)
+  return last === undefined || last === null ? "" : `${format(last)} latest`
+}
+
 const options = ({ days, kind, series, value }: Chart, width: number, order: ReadonlyArray<number>): uPlot.Options => {
   const dim = readColour("dim")
   const line = { stroke: readColour("line"), width: 1 }
@@ -78,7 +89,7 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
       { ...axis, size: 62, values: (_, splits) => splits.map((split) => value(split)) }
     ],
     series: [
-      { label: "Day", value: (_, at) => (at === null ? "" : day.format(at * 1000)) },
+      { label: "Day", value: (_, at) => (at === null ? "all" : day.format(at * 1000)) },
       ...order.map((index): uPlot.Series => {
         const { colour, label, values } = series[index] ?? { colour: "dim", label: "", values: [] }
         return {
@@ -87,7 +98,8 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
           width: kind === "bars" ? 0 : 2,
           points: { show: kind === "lines" && values.length < 40, size: 5 },
           // The legend of stacked bars shows the value of the series, not the cumulative sum.
-          value: (_, __, ___, place) => (place === null ? "" : value(values[place] ?? 0)),
+          value: (_, __, ___, place) =>
+            place === null ? summariseSeries(values, kind, value) : value(values[place] ?? 0),
           ...(kind === "bars" ? { fill: readColour(colour), ...(bars === undefined ? {} : { paths: bars }) } : {})
         }
       })

@@ -6,8 +6,9 @@ import { copier, shownText } from "../../trace/page/DetailText.ts"
 import { el, make } from "../../trace/page/Elements.ts"
 import { duration, exact } from "../../trace/page/Figures.ts"
 import { isFailed } from "../../trace/Row.ts"
-import type { CallPart, FilePart, ImagePart, Message, Part, ResultPart, Tail } from "../StudioApi.ts"
+import type { CallPart, Message, Part, ResultPart, Tail } from "../StudioApi.ts"
 import { diffLines, markdown } from "./MarkdownView.ts"
+import { describeView, renderFile, renderImage, renderView } from "./ResultView.ts"
 import { link, toSession } from "./Router.ts"
 import { button, time } from "./Widgets.ts"
 
@@ -80,22 +81,6 @@ const isGood = (status: string): boolean => !isFailed({ status })
 
 const oneLine = (text: string): string => text.slice(0, 300).replace(/\s+/gu, " ")
 
-const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
-  // Images on other servers are not loaded, because a request would reveal that this page was read.
-  if (!local || !url.startsWith("/api/"))
-    return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
-  const image = make("img", {
-    src: url,
-    alt: `Image of the conversation (${mediaType})`,
-    loading: "lazy",
-    decoding: "async"
-  })
-  return make("a", { class: "image", href: url, target: "_blank", rel: "noopener" }, image)
-}
-
-const renderFile = ({ mediaType, name }: FilePart): HTMLElement =>
-  el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)
-
 /** Creates the view of messages. `actions` handle the reader's input. */
 export const conversation = (actions: Actions): ConversationView => {
   const earlier = button("", () => grow(), { class: "earlier" })
@@ -160,6 +145,10 @@ export const conversation = (actions: Actions): ConversationView => {
     if (!(card instanceof HTMLDetailsElement)) return undefined
     const state = card.querySelector("summary > .status")
     let result: HTMLElement | undefined
+    const hasDiffs = card.parentElement?.querySelector(".fileDiff") !== null
+    const view = renderView(part.view, hasDiffs)
+    if (view !== undefined) card.after(view)
+    const isFine = isGood(part.status) && part.view.outcome === "done"
     const show = (): void => {
       if (!card.open || result !== undefined) return
       result = renderResult(message, part)
@@ -168,14 +157,18 @@ export const conversation = (actions: Actions): ConversationView => {
     card.addEventListener("toggle", show)
     // The result is shown after the arguments. Opening the card creates both.
     show()
-    card.classList.toggle("failed", !isGood(part.status))
+    card.classList.toggle("failed", !isFine)
     if (state instanceof HTMLElement) {
       state.hidden = false
-      state.className = isGood(part.status) ? "status" : "status bad"
-      state.textContent = [part.status, duration(part.duration ?? 0)].filter(Boolean).join(" · ")
+      state.className = isFine ? "status" : "status bad"
+      const note = describeView(part.view)
+      const shownNote = part.status.startsWith(note) ? "" : note
+      state.textContent = [part.status, shownNote, duration(part.duration ?? 0)].filter(Boolean).join(" · ")
+      state.title = shownNote
     }
     return () => {
       card.removeEventListener("toggle", show)
+      view?.remove()
       result?.remove()
       if (state instanceof HTMLElement) state.hidden = true
     }

@@ -32,7 +32,7 @@ const percentiles = (given: Percentiles | undefined, name: string): ReadonlyArra
     ? []
     : figure(
         `${duration(given.p50) || "0"} / ${duration(given.p90) || "0"} / ${duration(given.p99) || "0"}`,
-        `${name}, p50 / p90 / p99`
+        `${name}: median / p90 / p99`
       )
 
 /** Returns the chart lines of the models or tools with the most errors. */
@@ -62,8 +62,12 @@ const buildCharts = ({ days, models, tools }: Aggregates): ReadonlyArray<Chart> 
       kind: "bars",
       value: short,
       series: [
-        { label: "cache reads", colour: "user", values: values(({ tokens }) => tokens.cacheRead) },
-        { label: "other prompt", colour: "llm", values: values(({ tokens }) => tokens.input + tokens.cacheWrite) },
+        { label: "prompt read from the cache", colour: "user", values: values(({ tokens }) => tokens.cacheRead) },
+        {
+          label: "prompt at full price",
+          colour: "llm",
+          values: values(({ tokens }) => tokens.input + tokens.cacheWrite)
+        },
         { label: "answers", colour: "tool", values: values(({ tokens }) => tokens.output) }
       ]
     },
@@ -84,9 +88,9 @@ const buildCharts = ({ days, models, tools }: Aggregates): ReadonlyArray<Chart> 
       kind: "lines",
       value: (value) => duration(value) || "0",
       series: [
-        { label: "p50", colour: "user", values: values(({ latency }) => latency?.p50 ?? null) },
-        { label: "p90", colour: "system", values: values(({ latency }) => latency?.p90 ?? null) },
-        { label: "p99", colour: "bad", values: values(({ latency }) => latency?.p99 ?? null) }
+        { label: "median", colour: "user", values: values(({ latency }) => latency?.p50 ?? null) },
+        { label: "slowest tenth from (p90)", colour: "system", values: values(({ latency }) => latency?.p90 ?? null) },
+        { label: "slowest hundredth from (p99)", colour: "bad", values: values(({ latency }) => latency?.p99 ?? null) }
       ]
     },
     {
@@ -96,7 +100,7 @@ const buildCharts = ({ days, models, tools }: Aggregates): ReadonlyArray<Chart> 
       value: (value) => `${Math.round(value)} %`,
       series: [
         {
-          label: "of the prompt",
+          label: "part of the prompt read from the cache",
           colour: "user",
           values: values(({ tokens }) => {
             const prompt = tokens.input + tokens.cacheRead + tokens.cacheWrite
@@ -198,7 +202,7 @@ const notableColumns: ReadonlyArray<Column<Aggregates["notable"][number]>> = [
 const costNames = [
   ["actual", "reported"],
   ["estimated", "estimated"],
-  ["included", "part of a subscription"],
+  ["included", "free or part of a subscription"],
   ["unknown", "unknown price"]
 ] as const
 

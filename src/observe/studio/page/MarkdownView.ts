@@ -68,7 +68,7 @@ const inside = (tokens: ReadonlyArray<Token> | undefined, depth: number): Readon
 const renderCell = (tag: "th" | "td", { align, tokens }: Tokens.TableCell, depth: number): HTMLElement =>
   make(
     tag,
-    align === null ? {} : { class: align === "right" ? "r" : align === "center" ? "c" : "" },
+    { dir: "auto", ...(align === null ? {} : { class: align === "right" ? "r" : align === "center" ? "c" : "" }) },
     ...inside(tokens, depth)
   )
 
@@ -85,12 +85,12 @@ const renderTable = ({ header, rows }: Tokens.Table, depth: number): HTMLElement
   )
 
 const renderList = ({ items, ordered, start }: Tokens.List, depth: number): HTMLElement => {
-  const list = make(
-    ordered ? "ol" : "ul",
-    ordered && typeof start === "number" && start !== 1 ? { start: String(start) } : {}
-  )
+  const list = make(ordered ? "ol" : "ul", {
+    dir: "auto",
+    ...(ordered && typeof start === "number" && start !== 1 ? { start: String(start) } : {})
+  })
   for (const item of items) {
-    list.append(make("li", item.task ? { class: "task" } : {}, ...inside(item.tokens, depth)))
+    list.append(make("li", item.task ? { class: "task", dir: "auto" } : { dir: "auto" }, ...inside(item.tokens, depth)))
   }
   return list
 }
@@ -108,9 +108,11 @@ const renderToken = (token: Token, depth: number): ReadonlyArray<Node | string> 
   const one = token as MarkedToken
   switch (one.type) {
     case "heading":
-      return [make(headings[Math.min(one.depth, headings.length) - 1] ?? "h6", {}, ...inside(one.tokens, depth))]
+      return [
+        make(headings[Math.min(one.depth, headings.length) - 1] ?? "h6", { dir: "auto" }, ...inside(one.tokens, depth))
+      ]
     case "paragraph":
-      return [make("p", {}, ...inside(one.tokens, depth))]
+      return [make("p", { dir: "auto" }, ...inside(one.tokens, depth))]
     case "text":
       return "tokens" in one && one.tokens !== undefined ? inside(one.tokens, depth) : [plain(one.text)]
     case "escape":
@@ -130,7 +132,7 @@ const renderToken = (token: Token, depth: number): ReadonlyArray<Node | string> 
     case "code":
       return [renderCode(one)]
     case "blockquote":
-      return [make("blockquote", {}, ...inside(one.tokens, depth))]
+      return [make("blockquote", { dir: "auto" }, ...inside(one.tokens, depth))]
     case "list":
       return [renderList(one, depth)]
     case "table":

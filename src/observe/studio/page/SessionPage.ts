@@ -14,6 +14,7 @@ import type {
   AgentTotals,
   ModelTotals,
   Patch,
+  ReplaySource,
   RunSummary,
   SessionDetail,
   SessionEvent,
@@ -140,20 +141,27 @@ const modelsTable = (models: ReadonlyArray<ModelTotals>): HTMLElement =>
     { head: "p99", cell: ({ latency }) => duration(latency?.p99 ?? 0) }
   ])
 
+/** Describes the session of which this one is a copy. */
+const describeSource = ({ changed }: ReplaySource, source: Node): ReadonlyArray<Node | string> => {
+  if (changed.includes("undo")) return ["copy of ", source, " before the turn that was undone"]
+  if (changed.includes("compression")) return ["continues ", source, ", which was compacted"]
+  if (changed.length === 0) return ["copy of ", source]
+  return ["replay of ", source, ` with another ${changed.join(" and ")}`]
+}
+
 /** Creates links to the sessions from which this session was derived, and to the sessions derived from it. */
 const kinship = ({ id, parent, replayOf, replays }: SessionSummary): ReadonlyArray<Node | string> => [
   ...(parent === undefined ? [] : ["sub-agent of ", link(parent, toSession(parent))]),
   ...(replayOf === undefined
     ? []
     : [
-        "replay of ",
-        link(replayOf.session, toSession(replayOf.session)),
-        ` with ${replayOf.changed.length === 0 ? "nothing changed" : `another ${replayOf.changed.join(" and ")}`} (`,
+        ...describeSource(replayOf, link(replayOf.session, toSession(replayOf.session))),
+        " (",
         link("compare", address("compare", { left: replayOf.session, right: id })),
         ") "
       ]),
   ...replays.flatMap((replay) => [
-    "replayed as ",
+    "continued or replayed as ",
     link(replay, toSession(replay)),
     " (",
     link("compare", address("compare", { left: id, right: replay })),
@@ -245,7 +253,7 @@ export const sessionPage = (
   }
 
   const drawHead = ({ scores, summary, warnings }: SessionDetail): void => {
-    const { cwd, failure, source, startedAt, status } = summary
+    const { branch, cwd, failure, source, startedAt, status } = summary
     const kin = kinship(summary)
     head.replaceChildren(
       make(
@@ -271,7 +279,7 @@ export const sessionPage = (
       make(
         "div",
         { class: "meta dim" },
-        `${id} · ${source}${cwd === undefined ? "" : ` · ${cwd}`} · `,
+        `${id} · ${source}${cwd === undefined ? "" : ` · ${cwd}`}${branch === undefined ? "" : ` (${branch})`} · `,
         time(startedAt),
         ...(kin.length > 0 ? [" · ", ...kin] : [])
       ),

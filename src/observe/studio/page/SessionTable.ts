@@ -4,7 +4,7 @@
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import { duration, exact } from "../../trace/page/Figures.ts"
-import type { ExportFormat, SessionList, SessionSummary } from "../StudioApi.ts"
+import type { ExportFormat, ReplaySource, SessionList, SessionSummary } from "../StudioApi.ts"
 import { address, link, route, toSession } from "./Router.ts"
 import { toServerQuery, type SessionFilters } from "./SessionFilters.ts"
 import * as StudioClient from "./StudioClient.ts"
@@ -37,11 +37,16 @@ const renderScores = ({ scores }: SessionSummary): ReadonlyArray<HTMLElement> =>
     .slice(0, 3)
     .map(({ name, value }) => el("span", "tag", `${name}: ${String(value)}`))
 
+/** Names the kind of a copy: after an undo, a compaction, a fork, or a replay with its differences. */
+const nameCopy = ({ changed }: ReplaySource): string => {
+  if (changed.includes("undo")) return "copy after undo"
+  if (changed.includes("compression")) return "after compaction"
+  return changed.length === 0 ? "copy" : `replay: ${changed.join(", ")}`
+}
+
 const renderTags = (session: SessionSummary): ReadonlyArray<HTMLElement> => [
   ...(session.parent === undefined ? [] : [el("span", "tag", "sub-agent")]),
-  ...(session.replayOf === undefined
-    ? []
-    : [el("span", "tag", `replay: ${session.replayOf.changed.join(", ") || "same"}`)]),
+  ...(session.replayOf === undefined ? [] : [el("span", "tag", nameCopy(session.replayOf))]),
   ...(session.children > 0
     ? [el("span", "tag", `${session.children} ${session.children === 1 ? "sub-agent" : "sub-agents"}`)]
     : []),
@@ -123,6 +128,11 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
       link(chooseTitle(session), toSession(session.id)),
       ...renderTags(session)
     )
+    const { branch, cwd } = session
+    if (cwd !== undefined) {
+      const place = `${cwd.split("/").at(-1) ?? cwd}${branch === undefined ? "" : ` (${branch})`}`
+      name.append(make("span", { class: "place dim", title: cwd }, place))
+    }
     const sub = session.failure ?? (session.title === undefined ? "" : (session.prompt ?? ""))
     if (sub !== "") name.append(el("div", session.failure === undefined ? "sub" : "sub bad", sub))
     return make(

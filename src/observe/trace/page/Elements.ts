@@ -4,6 +4,17 @@ import type { Kind } from "../Row.ts"
 /** Height of a row of the timeline, in pixels. */
 export const rowHeight = 26
 
+/** Maximum number of characters whose direction is examined. */
+const examined = 400
+
+/** Characters of scripts that are written from right to left. */
+const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|\ud802|\ud803|\ud83a|\ud83b/u
+
+/** Lets text of a script that is written from right to left decide the direction of its element. */
+const setDirection = (element: HTMLElement, text: string): void => {
+  if (rightToLeft.test(text)) element.dir = "auto"
+}
+
 /** Creates an element. Its text is never interpreted as markup. */
 export const el = <Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
@@ -12,7 +23,10 @@ export const el = <Tag extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[Tag] => {
   const made = document.createElement(tag)
   if (className !== "") made.className = className
-  if (text !== undefined) made.textContent = text
+  if (text !== undefined) {
+    made.textContent = text
+    setDirection(made, text)
+  }
   return made
 }
 
@@ -25,6 +39,7 @@ export const make = <Tag extends keyof HTMLElementTagNameMap>(
   const made = el(tag)
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value)
   made.append(...inside)
+  if (!made.hasAttribute("dir")) setDirection(made, made.textContent.slice(0, examined))
   return made
 }
 

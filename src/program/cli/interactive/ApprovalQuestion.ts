@@ -15,9 +15,11 @@ import {
 
 const describeTarget = (target: Target, command: string): string => {
   const shown = nameTarget(target, command)
+  // The question shows a command of several lines as it is; its label would be a line with marks for its breaks.
+  const isScript = command.includes("\n") && target.text.startsWith(command)
   switch (target.kind) {
     case "command":
-      return `\`${shown}\``
+      return isScript ? `this command${showLine(target.text.slice(command.length))}` : `\`${shown}\``
     case "prefix":
       return `commands that begin with \`${shown}\``
     case "path":

@@ -14,6 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as SessionReports from "../../../serve/host/SessionReports.ts"
+import { hiddenSources } from "../../../store/SessionSearch.ts"
 import { SessionStore } from "../../../store/SessionStore.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as SessionList from "../SessionList.ts"
@@ -108,10 +109,15 @@ const title = makeCommandAction(
   })
 )
 
+/** Describes the newest sessions. Sessions of sub-agents and tools are left out. */
 const describeStored = (dialog: Dialog, limit: number) =>
   Effect.flatMap(
-    SessionStore.use((store) => store.list({ limit })),
-    (list) => SessionList.describeSessions(list, dialog.options.folder)
+    SessionStore.use((store) => store.list({ limit: Number.MAX_SAFE_INTEGER })),
+    (list) =>
+      SessionList.describeSessions(
+        list.filter(({ source }) => !hiddenSources.includes(source)).slice(0, limit),
+        dialog.options.folder
+      )
   )
 
 /** Lists the sessions of this folder, or of all folders if the argument is `all` or this folder has no others. */

@@ -186,6 +186,12 @@ export const moveFiles = Effect.fnUntraced(function* (
   return true
 })
 
+/** Returns the title of the copy of a session after an undo: `Title (after undo)`, then `Title (after undo 2)`. */
+const nameUndoCopy = (title: string): string => {
+  const [, base = title, number = "1"] = /^([^]*) \(after undo(?: (\d+))?\)$/u.exec(title) ?? []
+  return base === title ? `${title} (after undo)` : `${base} (after undo ${Number(number) + 1})`
+}
+
 /** Continues in a new session that has the messages of another session before a position. */
 export const forkAt = Effect.fnUntraced(function* (
   dialog: Dialog,
@@ -197,13 +203,14 @@ export const forkAt = Effect.fnUntraced(function* (
   if (session === undefined)
     return printLines(dialog, `The session ${from} no longer exists; the conversation is unchanged.`, "")
   const history = yield* store.messages(from, { from: 0, to: position })
-  const made = yield* SessionFork.fork(session, {
-    history,
-    originals: history,
-    position,
-    changed: ["undo"],
-    source: session.source
-  })
+  const copy = { history, originals: history, position, changed: ["undo"], source: session.source }
+  const { title } = session
+  const made = yield* title === undefined
+    ? SessionFork.fork(session, copy)
+    : Effect.catch(SessionFork.fork(session, { ...copy, title: nameUndoCopy(title) }), () =>
+        // The title is taken by an earlier copy.
+        SessionFork.fork(session, copy)
+      )
   yield* dialog.live.resume(made.id)
   printLines(
     dialog,

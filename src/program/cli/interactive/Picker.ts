@@ -55,7 +55,7 @@ export const choose = Effect.fnUntraced(function* <A>(
   const listMatches = (): ReadonlyArray<PromptLine.Choice<A>> =>
     rankChoices(isWide ? (wider?.choices ?? choices) : choices, query.text)
   const formatTitle = (): string =>
-    wider === undefined ? title : isWide ? `${wider.title} · Ctrl+A fewer` : `${title} · Ctrl+A all folders`
+    wider === undefined ? title : isWide ? `${wider.title} · Ctrl+A this folder` : `${title} · Ctrl+A all folders`
   const show = Effect.sync(() =>
     screen.live((size) => {
       const rows = listMatches()
@@ -106,8 +106,11 @@ export const choose = Effect.fnUntraced(function* <A>(
   return chosen
 })
 
+/** Returns the longest hint that fits beside a title, so that the way out is always visible. */
+const chooseHint = (title: string, columns: number): string =>
+  ["type to search · Enter takes it · Esc goes back", "type · Enter takes · Esc back", "Esc back"].find(
+    (hint) => Width.measure(title) + hint.length + 6 <= columns
+  ) ?? "Esc back"
+
 const formatHint = (title: string, columns: number, paint: Paint): string =>
-  paint.text(
-    Width.cut(`  ${SafeText.toLine(title)} · type to search · Enter takes it · Esc goes back`, columns - 1),
-    "dim"
-  )
+  paint.text(Width.cut(`  ${SafeText.toLine(title)} · ${chooseHint(title, columns)}`, columns - 1), "dim")

@@ -39,8 +39,17 @@ export interface Pending {
   readonly parseAnswer: (answers: ReadonlyArray<string>) => Answer
 }
 
+/** Writes the file of a standing approval with `~` for the user's home directory. */
+const abbreviateFile = (label: string, home: string | undefined): string =>
+  home === undefined ? label : label.replace(`(permissions.allow in ${home}/`, "(permissions.allow in ~/")
+
 /** Creates the open question that is shown from now on. */
-const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Effect.fn.Return<Pending> {
+const makePending = Effect.fnUntraced(function* (
+  open: Dialog.TurnQuestion,
+  { about, terminal }: Pick<Dialog.InteractiveOptions, "about" | "terminal">
+): Effect.fn.Return<Pending> {
+  // A linear terminal reads lines, without a mark to move.
+  const arrows = terminal.isLinear ? "" : "↑↓ and Enter, "
   const secrets = yield* Secrets
   const shownAt = yield* Clock.currentTimeMillis
   if (open._tag === "Clarification") {
@@ -48,7 +57,7 @@ const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Eff
     return {
       id: open.id,
       shown: open.question,
-      hint: formatHint(open.question),
+      hint: formatHint(open.question, arrows),
       subject: undefined,
       marked: undefined,
       shownAt,
@@ -57,19 +66,16 @@ const makePending = Effect.fnUntraced(function* (open: Dialog.TurnQuestion): Eff
     }
   }
   const { choices, read, subject, title } = ApprovalQuestion.toApprovalText(open.question)
+  const shownChoices = choices.map((choice) => abbreviateFile(redactText(choice, secrets), about.userHome))
   return {
     id: open.id,
-    shown: {
-      question: redactText(title, secrets),
-      choices: choices.map((choice) => redactText(choice, secrets)),
-      multiple: false
-    },
-    hint: `↑↓ and Enter, ${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
+    shown: { question: redactText(title, secrets), choices: shownChoices, multiple: false },
+    hint: `${arrows}${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
     subject: redactText(subject, secrets),
     marked: undefined,
     shownAt,
     editor: Editor.empty,
-    parseAnswer: ([answer = ""]) => ({ _tag: "Approval", reply: read(answer) })
+    parseAnswer: ([answer = ""]) => ({ _tag: "Approval", reply: read(choices[shownChoices.indexOf(answer)] ?? answer) })
   }
 })
 
@@ -80,7 +86,7 @@ export const followQuestion = Effect.fnUntraced(function* (dialog: Dialog.Dialog
   if (event._tag === "QuestionClosed") dialog.questions = dialog.questions.filter(({ id }) => id !== event.id)
   const [first] = dialog.questions
   if (first?.id === dialog.asked?.id) return
-  dialog.asked = first === undefined ? undefined : yield* makePending(first)
+  dialog.asked = first === undefined ? undefined : yield* makePending(first, dialog.options)
   const { screen } = dialog
   if (dialog.asked === undefined) return screen.refresh()
   const diff = first?._tag === "Approval" ? first.question.preview : undefined
@@ -95,10 +101,10 @@ export const followQuestion = Effect.fnUntraced(function* (dialog: Dialog.Dialog
 /** Formats the range of choice numbers for the hint: `1–4`. */
 const formatNumbers = (count: number): string => (count === 1 ? "1" : `1–${count}`)
 
-const formatHint = ({ choices, multiple }: Question): string =>
+const formatHint = ({ choices, multiple }: Question, arrows: string): string =>
   choices.length === 0
     ? "Type your answer"
-    : `↑↓ and Enter, ${formatNumbers(choices.length)}${multiple ? ", several separated by commas" : ""}, ` +
+    : `${arrows}${formatNumbers(choices.length)}${multiple ? ", several separated by commas" : ""}, ` +
       "or type your own answer"
 
 /** Parses a typed line as an answer; returns `undefined` for an empty line. */

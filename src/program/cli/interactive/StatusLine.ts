@@ -52,19 +52,17 @@ const makeContextSegments = (
   ]
 }
 
+/** Writes a path with `~` for the user's home directory. */
+export const abbreviateHome = (path: string, home: string | undefined): string =>
+  home !== undefined && home !== "/" && (path === home || path.startsWith(`${home}/`))
+    ? `~${path.slice(home.length)}`
+    : path
+
 const makeFolderSegments = ({ branch, cwd }: StatusFacts, home: string | undefined): ReadonlyArray<Segment> => [
   ...(branch === undefined ? [] : [{ text: SafeText.toLine(branch), rank: 3, look: "dim" } satisfies Segment]),
   ...(cwd === undefined
     ? []
-    : [
-        {
-          text: SafeText.toLine(
-            home !== undefined && (cwd === home || cwd.startsWith(`${home}/`)) ? `~${cwd.slice(home.length)}` : cwd
-          ),
-          rank: 1,
-          look: "dim"
-        } satisfies Segment
-      ])
+    : [{ text: SafeText.toLine(abbreviateHome(cwd, home)), rank: 1, look: "dim" } satisfies Segment])
 ]
 
 /** Formats the warning that the next message pays for its whole prefix again. */

@@ -90,9 +90,10 @@ const renderReasoning = (
       .trim()
       .split("\n")
       .filter((line) => line.trim() !== "")
-    const more = all.length > 1 ? ` … (+${all.length - 1} ${all.length === 2 ? "line" : "lines"})` : ""
+    const count = all.length - 1
+    const more = count < 1 ? "" : ` (+${count} ${count === 1 ? "line" : "lines"})`
     const mark = "thought: "
-    const room = Math.max(1, columns - 2 - mark.length - Width.measure(more))
+    const room = Math.max(1, columns - 2 - mark.length - more.length)
     const first = Width.cut(SafeText.toLine(all[0] ?? ""), room)
     return [`${paint.text("┊", "dim")} ${paint.text(mark + first + more, "dim")}`]
   }
@@ -137,7 +138,7 @@ const renderTool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): R
   if (detail === "open") return [...first, ...renderOutput(block, look)]
   if (detail === "folded") return first
   if (verbosity === "verbose") return [...first, ...ToolFeed.renderDetails(block, block.params, room)]
-  return view.kind === "command" ? [...first, ...ToolFeed.renderViewLines(view, room)] : first
+  return ToolText.hasShownLines(block.name, view) ? [...first, ...ToolFeed.renderViewLines(view, room)] : first
 }
 
 const renderDiff = (
@@ -228,9 +229,42 @@ const renderQuestion = (
   ]
 }
 
-/** Wraps a painted line to the given width. */
-const rewrapLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
-  Width.measure(Paint.strip(painted)) <= columns ? [painted] : Wrap.wrapLines(Paint.parseSpans(painted), columns, paint)
+/** Indent of a continued line whose label is too wide, in columns. */
+const shortIndent = 4
+
+/**
+ * Wraps a painted line to the given width. Continued lines begin below the text of the line, which is behind its label
+ * (words that end in two spaces or more) or its indentation. A label that takes more than half of the line is part of
+ * the text.
+ */
+const rewrapLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> => {
+  const line = Paint.strip(painted)
+  if (Width.measure(line) <= columns) return [painted]
+  const [label = ""] = /^(?:\s*\S+(?: \S+)*\s{2,}|\s+)/u.exec(line) ?? []
+  const width = Width.measure(label)
+  const isWide = width > columns >> 1
+  const [head, text] = splitSpans(Paint.parseSpans(painted), isWide ? 0 : label.length)
+  const indent = isWide ? shortIndent : width
+  const rows = Wrap.wrapLines(text, Math.max(1, columns - indent), paint)
+  const first = head.map((span) => paint.span(span.text, span.style)).join("")
+  return rows.map((row, index) => (index === 0 ? first : " ".repeat(indent)) + row)
+}
+
+/** Divides spans after a number of characters. */
+const splitSpans = (
+  spans: ReadonlyArray<Paint.Span>,
+  length: number
+): readonly [head: ReadonlyArray<Paint.Span>, rest: ReadonlyArray<Paint.Span>] => {
+  const head: Array<Paint.Span> = []
+  const rest: Array<Paint.Span> = []
+  let left = length
+  for (const { style, text } of spans) {
+    if (left > 0) head.push({ style, text: text.slice(0, left) })
+    if (text.length > left) rest.push({ style, text: text.slice(Math.max(0, left)) })
+    left -= text.length
+  }
+  return [head, rest]
+}
 
 /** Divides a painted line into pieces of the given width, at any character, so that code retains its columns. */
 export const divideLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> => {

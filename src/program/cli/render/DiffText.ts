@@ -25,11 +25,31 @@ const readBody = (diff: string): ReadonlyArray<string> =>
     .split("\n")
     .filter((line) => !/^(?:---|\+\+\+) /.test(line))
 
-const paintLine = (line: string, { columns, paint }: Room): string => {
-  const cut = columns === undefined ? line : Width.cut(line, Math.max(10, columns - 1))
-  if (line.startsWith("+")) return paint.text(cut, "added")
-  if (line.startsWith("-")) return paint.text(cut, "removed")
-  return paint.text(cut, "dim")
+/** Maximum number of rows of a changed line. A line without changes has one row. */
+const mostRows = 3
+
+/** Divides a changed line into rows, so that the end of a long line is visible. */
+const divideChange = (line: string, columns: number): ReadonlyArray<string> => {
+  const rows: Array<string> = []
+  let rest = line
+  while (rest !== "" && rows.length < mostRows) {
+    const sign = rows.length === 0 ? "" : "  "
+    const room = columns - sign.length
+    const isLast = rows.length === mostRows - 1 || Width.measure(rest) <= room
+    const [head, tail] = isLast ? [Width.cut(rest, room), ""] : Width.split(rest, room)
+    rows.push(sign + head)
+    rest = tail
+  }
+  return rows.length === 0 ? [line] : rows
+}
+
+const paintLine = (line: string, { columns, paint }: Room): ReadonlyArray<string> => {
+  const width = columns === undefined ? undefined : Math.max(10, columns - 1)
+  const look = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : undefined
+  if (width === undefined) return [paint.text(line, look ?? "dim")]
+  return look === undefined
+    ? [paint.text(Width.cut(line, width), "dim")]
+    : divideChange(line, width).map((row) => paint.text(row, look))
 }
 
 /** Formats the numbers of added and removed lines: `+3 −1`. */
@@ -54,7 +74,7 @@ export const renderLines = (
   const left = all.length - shown.length
   const rest = `… ${left} more line${left === 1 ? "" : "s"}: ${more}`
   const cut = room.columns === undefined ? rest : Width.cut(rest, Math.max(10, room.columns - 1))
-  return [...shown.map((line) => paintLine(line, room)), ...(left > 0 ? [room.paint.text(cut, "dim")] : [])]
+  return [...shown.flatMap((line) => paintLine(line, room)), ...(left > 0 ? [room.paint.text(cut, "dim")] : [])]
 }
 
 /** Renders a file name with its numbers of added and removed lines. */

@@ -94,8 +94,7 @@ const renderProgram = (doc: HelpDoc): string => {
     ]),
     "FLAGS",
     ...usual.map(formatFlag),
-    "",
-    "All flags: hermes chat --help"
+    "  --help          This text; all flags are in hermes chat --help"
   ].join("\n")
 }
 

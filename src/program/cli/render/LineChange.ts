@@ -20,6 +20,8 @@ const moveToColumn = (column: number): string => (column > 0 ? `\r\u001b[${colum
 const findCommonStart = (before: string, after: string): number => {
   let end = 0
   while (end < before.length && end < after.length && before[end] === after[end]) end++
+  // `lastIndexOf` searches at 0 for a negative position.
+  if (end === 0) return 0
   // A space is never a part of a longer character.
   const start = after.lastIndexOf(" ", end - 1) + 1
   const common = after.slice(0, start)

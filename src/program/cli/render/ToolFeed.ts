@@ -15,7 +15,7 @@ import * as Option from "effect/Option"
 import * as Json from "../../../base/domain/Json.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { RunEvent } from "../../../base/domain/RunEvent.ts"
-import type { ToolOutcome, ToolView } from "../../../base/domain/ToolView.ts"
+import { describeOmitted, isTail, type ToolOutcome, type ToolView } from "../../../base/domain/ToolView.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import type { Attribute, Paint } from "./Paint.ts"
 import * as SafeText from "./SafeText.ts"
@@ -167,15 +167,15 @@ export const renderLine = (
 
 /** Renders the lines that a view shows below the line of its call, cut to the width. */
 export const renderViewLines = (
-  { lines, omitted, outcome }: Pick<ToolView, "lines" | "omitted" | "outcome">,
+  view: Pick<ToolView, "kind" | "lines" | "omitted" | "outcome">,
   { columns, paint }: Pick<Room, "columns" | "paint">
 ): ReadonlyArray<string> => {
   const bar = `${renderBar(paint)}   `
-  const more = omitted === 0 ? [] : [paint.text(`… ${omitted} more ${omitted === 1 ? "line" : "lines"}`, "dim")]
+  const more = view.omitted === 0 ? [] : [paint.text(describeOmitted(view), "dim")]
   const room = Math.max(8, columns - 4)
-  return [...more, ...lines.map((line) => paint.text(Width.cut(line, room), outcome === "failed" ? "red" : "dim"))].map(
-    (line) => bar + line
-  )
+  const attribute = view.outcome === "failed" ? "red" : "dim"
+  const lines = view.lines.map((line) => paint.text(Width.cut(line, room), attribute))
+  return (isTail(view) ? [...more, ...lines] : [...lines, ...more]).map((line) => bar + line)
 }
 
 /** Renders the beginning of a result below its call, up to a maximum number of lines. */
@@ -213,7 +213,7 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
     const room = { columns, paint, previewLength }
     const first = renderLine(event, view, call?.preview || ToolText.summariseParams(params), room)
     if (shown === "verbose") return [first, ...renderDetails(event, params, room)]
-    return view.kind === "command" ? [first, ...renderViewLines(view, room)] : [first]
+    return ToolText.hasShownLines(event.name, view) ? [first, ...renderViewLines(view, room)] : [first]
   }
 
   return {

@@ -9,7 +9,9 @@ import * as Json from "../../../base/domain/Json.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { ToolStatus } from "../../../base/domain/RunEvent.ts"
 import * as ToolView from "../../../base/domain/ToolView.ts"
+import * as ViewContent from "../../../base/domain/ViewContent.ts"
 import * as SafeText from "./SafeText.ts"
+import * as Width from "./Width.ts"
 
 /** Names of the most informative arguments, in order of preference. */
 const telling = [
@@ -70,7 +72,8 @@ const parseOutput = (output: string): Readonly<Record<string, unknown>> | undefi
 /** Returns the view of a result, safe to print and without secrets. */
 export const viewResult = (name: string, status: ToolStatus, output: string): ToolView.ToolView => {
   const view = ToolView.presentResult(name, status, output)
-  const text = view.lines.length === 0 ? "" : Redaction.redactText(SafeText.sanitise(view.lines.join("\n")))
+  const shown = view.table === undefined ? view.lines : ViewContent.renderTable(view.table, Width.measure)
+  const text = shown.length === 0 ? "" : Redaction.redactText(SafeText.sanitise(shown.join("\n")))
   return {
     ...view,
     note: SafeText.toLine(Redaction.redactText(view.note)),
@@ -78,8 +81,15 @@ export const viewResult = (name: string, status: ToolStatus, output: string): To
   }
 }
 
+/** Returns true if the lines of a view are shown below its call. Plans and differences have their own blocks. */
+export const hasShownLines = (name: string, { kind }: ToolView.ToolView): boolean =>
+  // Sub-agents have their own lines.
+  kind === "command" || kind === "matches" || (kind === "table" && name !== "delegate_task")
+
 /** Returns the outcome of a call in a few words; empty for success. */
 export const describeOutcome = (view: ToolView.ToolView): string => {
+  // The block of the changed files has these numbers.
+  if (view.kind === "diff") return ""
   if (view.kind === "command" || view.outcome !== "failed") return view.note
   const said = readFirstLine(view.lines.join("\n"))
   return said === "" ? "error" : said

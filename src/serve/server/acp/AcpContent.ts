@@ -16,7 +16,9 @@ import type {
 import type { FileChanged } from "../../../base/domain/FileChange.ts"
 import * as Json from "../../../base/domain/Json.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
+import type { ToolStatus } from "../../../base/domain/RunEvent.ts"
 import * as TextCut from "../../../base/domain/TextCut.ts"
+import * as ToolView from "../../../base/domain/ToolView.ts"
 import * as Usage from "../../../base/domain/Usage.ts"
 import type { CommandEnd } from "./AcpTerminals.ts"
 import * as RemoteImages from "./RemoteImages.ts"
@@ -191,6 +193,40 @@ export const readCommandOutput = (result: string): string => {
 export const readCommandEnd = (result: string): CommandEnd | undefined => {
   const code = Json.readFields(Json.parseOrKeep(result))["exit_code"]
   return typeof code === "number" && code >= 0 ? { output: readCommandOutput(result), exitCode: code } : undefined
+}
+
+/** Name of the view of a result in `_meta` of its update. It has the names of `stream-json`. */
+export const viewKey = "hermes-effect.view"
+
+/** Returns the view of a result, without secrets. */
+export const presentResult = (name: string, status: ToolStatus, output: string): ToolView.WireView =>
+  ToolView.toWire(ToolView.presentResult(name, status, Json.toText(Redaction.redactValue(Json.parseOrKeep(output)))))
+
+const escapeCell = (cell: string): string => cell.replaceAll("|", "\\|").replaceAll("\n", " ")
+
+/**
+ * Returns the text of a view that an editor shows instead of a result in JSON: a table in Markdown, the first matches.
+ * Returns `undefined` for other results.
+ */
+export const renderView = ({
+  kind,
+  lines = [],
+  note,
+  omitted_lines: omitted = 0,
+  table
+}: ToolView.WireView): string | undefined => {
+  const more = omitted === 0 ? [] : ["", `… ${omitted} more`]
+  if (table !== undefined) {
+    const renderRow = (row: ReadonlyArray<string>): string => `| ${row.map(escapeCell).join(" | ")} |`
+    return [
+      renderRow(table.columns),
+      renderRow(table.columns.map(() => "---")),
+      ...table.rows.map(renderRow),
+      ...more
+    ].join("\n")
+  }
+  if (kind !== "matches") return undefined
+  return [...(note === undefined ? [] : [note]), ...lines.map((line) => `- ${line}`), ...more].join("\n")
 }
 
 /** Returns true if a tool runs commands. */

@@ -149,19 +149,20 @@ const finishCall = (
   written.delete(callId)
   const first = announced.has(callId) ? [] : [announceCall(state, callId, name, { title: name, status: "pending" })]
   const plan = name === "todo" && status === "ok" ? AcpContent.parsePlan(said) : undefined
+  const view = AcpContent.presentResult(name, status, said)
   const terminal = terminals.get(callId)
   terminals.delete(callId)
   const end = terminal === undefined ? undefined : AcpContent.readCommandEnd(said)
   const shownOutput =
     end === undefined
-      ? AcpContent.makeOutputContent(AcpContent.extractReadableOutput(name, said))
+      ? AcpContent.makeOutputContent(AcpContent.renderView(view) ?? AcpContent.extractReadableOutput(name, said))
       : [AcpContent.makeTerminalContent(callId)]
   return [
     ...first,
     {
       sessionUpdate: "tool_call_update",
       toolCallId: callId,
-      status: status === "ok" ? "completed" : "failed",
+      status: view.outcome === "done" ? "completed" : "failed",
       ...(Predicate.isObject(asked)
         ? { title: AcpContent.renderCallTitle(name, asked), ...AcpContent.describeInput(asked, context.resolve) }
         : {}),
@@ -169,7 +170,10 @@ const finishCall = (
         ...differences.map(({ content }) => content),
         ...(differences.length > 0 && status === "ok" && !AcpContent.isCommand(name) ? [] : shownOutput)
       ],
-      ...(terminal === undefined ? {} : { _meta: terminal.ended(end) }),
+      _meta: {
+        ...terminal?.ended(end),
+        [AcpContent.viewKey]: differences.length === 0 ? view : { ...view, diff: undefined }
+      },
       ...(differences.length === 0 ? {} : { locations: differences.map(({ line, path }) => ({ path, line })) }),
       rawOutput: AcpContent.toRawOutput(said)
     },

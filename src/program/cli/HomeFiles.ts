@@ -1,0 +1,104 @@
+/**
+ * Files of the home directory in a backup: settings, memory, skills, scripts, scheduled jobs with their outputs, plugins,
+ * agent files and the history of prompts.
+ *
+ * Keys and logins are left out, and so are caches, packages of plugins, and decisions about trust: those belong to one
+ * machine. A link is not followed.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type { BackedFile } from "../../store/BackupFile.ts"
+
+/** Files and folders in a backup. */
+const included = [
+  "config.yaml",
+  "SOUL.md",
+  "history.jsonl",
+  "memories",
+  "skills",
+  "scripts",
+  "cron",
+  "plugins",
+  "agents"
+]
+
+/** Names that are left out at any depth. */
+const left = new Set([".git", "node_modules", "ticker.json"])
+
+/** Maximum size of a file in a backup, in bytes. */
+export const largestFile = 64 * 1024 ** 2
+
+/** Tests whether a path from a backup may be written to the home directory. */
+export const isAllowedPath = (path: string): boolean => {
+  const parts = path.split("/")
+  return (
+    included.includes(parts[0] ?? "") &&
+    parts.every((part) => part !== "" && part !== "." && part !== ".." && !left.has(part) && !/[\\\0:]/.test(part))
+  )
+}
+
+/** A file in the home directory: its path in a backup, its size in bytes, and its mode. */
+export interface HomeFile {
+  readonly path: string
+  readonly size: number
+  readonly isExecutable: boolean
+}
+
+/** Lists the files for a backup, in the order of their paths. */
+export const listFiles = Effect.fnUntraced(function* (root: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const found: Array<HomeFile> = []
+  const visitPath = (path: string): Effect.Effect<void, PlatformError> =>
+    Effect.gen(function* () {
+      const place = paths.join(root, path)
+      const isLink = yield* Effect.match(fs.readLink(place), { onFailure: () => false, onSuccess: () => true })
+      if (isLink) return
+      const { mode, size, type } = yield* fs.stat(place)
+      if (type === "File") found.push({ path, size: Number(size), isExecutable: (mode & 0o100) !== 0 })
+      if (type !== "Directory") return
+      for (const name of (yield* fs.readDirectory(place)).toSorted()) {
+        if (!left.has(name)) yield* visitPath(`${path}/${name}`)
+      }
+    })
+  for (const name of included) {
+    if (yield* fs.exists(paths.join(root, name))) yield* visitPath(name)
+  }
+  return found
+})
+
+/** Reads a file for a backup. */
+export const readFile = Effect.fnUntraced(function* (root: string, { isExecutable, path }: HomeFile) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const file: BackedFile = { path, isExecutable, bytes: yield* fs.readFile(paths.join(root, path)) }
+  return file
+})
+
+/** Compares a file of a backup with the home directory. */
+export const compareFile = Effect.fnUntraced(function* (root: string, { bytes, path }: BackedFile) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const place = paths.join(root, path)
+  if (!(yield* fs.exists(place))) return "missing"
+  const there = yield* fs.readFile(place)
+  return there.length === bytes.length && there.every((byte, index) => byte === bytes[index]) ? "same" : "different"
+})
+
+/** Writes a file of a backup. Fails for a path that leads out of the home directory, also by a link. */
+export const writeFile = Effect.fnUntraced(function* (root: string, { bytes, isExecutable, path }: BackedFile) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const place = paths.join(root, path)
+  const folder = paths.dirname(place)
+  yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  const [top, parent] = [yield* fs.realPath(root), yield* fs.realPath(folder)]
+  if (parent !== top && !parent.startsWith(`${top}${paths.sep}`)) return false
+  // Renaming replaces a link itself, not the file that it names.
+  const draft = `${place}.restored`
+  yield* fs.writeFile(draft, bytes, { mode: isExecutable ? 0o700 : 0o600 })
+  yield* fs.rename(draft, place)
+  return true
+})
