@@ -75,7 +75,7 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
         endedAt: undefined,
         endReason: undefined,
         usage: Usage.zero,
-        cost: { usd: 0, status: "unknown", source: "none" },
+        cost: { usd: null, status: "unknown", source: "none" },
         messageCount: 0,
         toolCallCount: 0
       })

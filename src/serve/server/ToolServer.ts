@@ -107,9 +107,10 @@ const toContent = (part: Prompt.ToolModelOutputPart): Content => {
   if (data instanceof URL)
     return { type: "resource_link", uri: data.href, name: part.fileName ?? "file", mimeType: mediaType }
   const encoded = typeof data === "string" ? data : Buffer.from(data).toString("base64")
+  const uri = `file:///${encodeURIComponent(part.fileName ?? "file")}`
   return mediaType.startsWith("image/")
     ? { type: "image", data: encoded, mimeType: mediaType }
-    : { type: "resource", resource: { uri: `file:///${part.fileName ?? "file"}`, mimeType: mediaType, blob: encoded } }
+    : { type: "resource", resource: { uri, mimeType: mediaType, blob: encoded } }
 }
 
 const offerTool = (agent: AgentService, { cwd, unattended }: Options, bound: BoundTool): McpHost.OfferedTool => {
