@@ -9,6 +9,7 @@ import { ConfigError, type SessionStoreError, TenantRefused } from "../base/doma
 import { formatTenant } from "../base/domain/Tenant.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import { CurrentSpending } from "../models/routing/SpendingPort.ts"
+import { CurrentTenant } from "../store/TenantScope.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedgerPort.ts"
 import type { RunOptions } from "./RunInput.ts"
 import { makeResult, type RunState } from "./RunState.ts"
@@ -39,13 +40,7 @@ export interface Service {
 /** Service of the tenants of a runtime. */
 export class Tenants extends Context.Service<Tenants, Service>()("hermes-effect/agent/Tenants") {}
 
-/**
- * Tenant of the runs and operations of the current fiber that name none. A server sets it for its clients. The runs
- * within a run belong to the tenant of that run.
- */
-export const CurrentTenant = Context.Reference<string | undefined>("hermes-effect/agent/CurrentTenant", {
-  defaultValue: () => undefined
-})
+export { CurrentTenant }
 
 const makeMissingError = (tenant: string): ConfigError =>
   new ConfigError({
@@ -100,7 +95,8 @@ export const endWithoutAllowance = <E, R>(
           .find((error) => error instanceof TenantRefused)
         if (refused === undefined || refused.reason !== "allowance") return Effect.failCause(cause)
         const { freeAt, message } = refused
-        return Effect.succeed(
-          makeResult(run, "budget_exhausted", `Stopped: ${message}.`, { limit: "allowance", freeAt })
-        )
+        // The beginning of an answer whose continuation was refused is part of the result.
+        const begun = run.steps.answerText + run.questions.answer.broken.shown
+        const text = `${begun === "" ? "" : `${begun}\n\n`}Stopped: ${message}.`
+        return Effect.succeed(makeResult(run, "budget_exhausted", text, { limit: "allowance", freeAt }))
       })

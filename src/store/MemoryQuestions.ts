@@ -35,9 +35,14 @@ export const makeQuestions = () => {
         if (!questions.has(stored.question.id)) questions.set(stored.question.id, stored)
       }
     },
-    listQuestions: (filter: QuestionFilter = {}): ReadonlyArray<Question.StoredQuestion> =>
-      Array.from(bySession.values())
-        .flatMap(({ questions }) => Array.from(questions.values()))
+    /** Lists the questions that match a filter, of the sessions that pass a test. */
+    listQuestions: (
+      filter: QuestionFilter = {},
+      isSelected: (id: SessionId) => boolean = () => true
+    ): ReadonlyArray<Question.StoredQuestion> =>
+      Array.from(bySession)
+        .filter(([id]) => isSelected(id))
+        .flatMap(([, { questions }]) => Array.from(questions.values()))
         .filter((stored) => QuestionForm.matchesFilter(stored, filter))
         .sort((a, b) => a.question.createdAt - b.question.createdAt)
         .slice(0, filter.limit ?? QuestionForm.defaultLimit),

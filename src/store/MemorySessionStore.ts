@@ -25,74 +25,18 @@ import type { SessionId } from "../base/domain/Ids.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
 import * as MemoryQuestions from "./MemoryQuestions.ts"
+import { makeSearch, type SearchedSession } from "./MemorySearch.ts"
 import * as StoredForm from "./StoredForm.ts"
 import * as QuestionForm from "./QuestionForm.ts"
 import * as Reference from "./Reference.ts"
-import * as SearchQuery from "./SearchQuery.ts"
-import * as SearchScan from "./SearchScan.ts"
-import * as SearchWords from "./SearchWords.ts"
 import * as SessionSearch from "./SessionSearch.ts"
 import * as SessionSpans from "./SessionSpans.ts"
 import * as SessionStore from "./SessionStorePort.ts"
+import * as TenantScope from "./TenantScope.ts"
 import * as StoreFailure from "./StoreFailure.ts"
 import * as Title from "./Title.ts"
 
-/** Data of a session that the search reads. */
-interface SearchedSession {
-  readonly id: SessionId
-  readonly source: string
-  readonly messages: ReadonlyArray<Prompt.Message>
-  /** Order number of each message among the messages of all sessions. Messages of one `append` share a number. */
-  readonly order: ReadonlyArray<number>
-}
-
-const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbour | undefined =>
-  message === undefined
-    ? undefined
-    : {
-        role: message.role,
-        text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
-      }
-
-/**
- * Creates the search service for the current sessions. Every search reads all messages and returns the newest matches
- * first.
- */
-const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Service => ({
-  search: (input, options = {}) =>
-    Effect.sync(() => {
-      const query = SearchQuery.parse(input)
-      const hits: Array<{ readonly order: number; readonly hit: SessionSearch.Hit }> = []
-      for (const { id, source, messages, order } of sessions()) {
-        if (options.sessionId !== undefined && options.sessionId !== id) continue
-        if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
-        messages.forEach((message, messageId) => {
-          if (options.roles?.includes(message.role) === false) return
-          const snippet = SearchScan.find(query, StoredForm.extractSearchText(message))
-          if (snippet === undefined) return
-          hits.push({
-            order: order[messageId] ?? 0,
-            hit: {
-              sessionId: id,
-              messageId,
-              role: message.role,
-              snippet,
-              before: toNeighbour(messages[messageId - 1]),
-              after: toNeighbour(messages[messageId + 1])
-            }
-          })
-        })
-      }
-      const direction = options.sort === "oldest" ? 1 : -1
-      return hits
-        .sort((a, b) => direction * (a.order - b.order || a.hit.messageId - b.hit.messageId))
-        .slice(0, Math.max(0, options.limit ?? SessionSearch.defaultLimit))
-        .map(({ hit }) => hit)
-    })
-})
-
 interface Entry extends SearchedSession {
-  readonly start: SessionStore.NewSession
   readonly startedAt: number
   readonly messages: Array<Prompt.Message>
   readonly order: Array<number>
@@ -118,6 +62,7 @@ const toSession = (entry: Entry): SessionStore.Session => ({
   parentId: entry.start.parentId,
   continues: entry.start.continues,
   hasOwnPrompt: entry.start.hasOwnPrompt === true,
+  tenant: entry.start.tenant,
   title: entry.title,
   cwd: entry.start.cwd,
   branch: entry.start.branch,
@@ -145,6 +90,7 @@ const make = (
   /** Time of the newest use of any session. */
   let now = 0
 
+  const isOwnedBy = (id: SessionId, tenant: string): boolean => entries.get(id)?.start.tenant === tenant
   const isInUse = (id: SessionId): boolean => owned.has(id)
   const questions = MemoryQuestions.makeQuestions()
 
@@ -302,7 +248,7 @@ const make = (
           if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
           const {
             source,
-            start: { branch, cwd, hasOwnPrompt },
+            start: { branch, cwd, hasOwnPrompt, tenant },
             title
           } = old
           const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
@@ -310,6 +256,7 @@ const make = (
             ...session,
             source,
             hasOwnPrompt,
+            tenant,
             cwd,
             branch,
             parentId: id,
@@ -363,7 +310,9 @@ const make = (
     list: (options) =>
       Effect.sync(() =>
         listSessions(
-          (entry) => options?.source === undefined || entry.source === options.source,
+          ({ source, start }) =>
+            (options?.source === undefined || source === options.source) &&
+            (options?.tenant === undefined || start.tenant === options.tenant),
           Math.max(0, options?.limit ?? SessionStore.defaultLimit)
         )
       ),
@@ -403,7 +352,10 @@ const make = (
       for (const callId of suspension.callIds) begun.delete(callId)
       yield* store.end(id, suspension.reason)
     }),
-    listQuestions: (filter) => Effect.sync(() => questions.listQuestions(filter)),
+    listQuestions: (filter) =>
+      Effect.sync(() =>
+        questions.listQuestions(filter, (id) => filter?.tenant === undefined || isOwnedBy(id, filter.tenant))
+      ),
     answerQuestions: (id, answers) =>
       Effect.map(QuestionForm.maskJson, (mask) =>
         questions.answerQuestions(
@@ -420,8 +372,9 @@ const make = (
     listSteps: (id) => Effect.sync(() => questions.listSteps(id))
   })
 
-  return Context.make(SessionStore.SessionStore, SessionSpans.traceStore(store)).pipe(
-    Context.add(SessionSearch.SessionSearch, SessionSpans.traceSearch(makeSearch(() => entries.values())))
+  const search = makeSearch(() => entries.values())
+  return Context.make(SessionStore.SessionStore, SessionSpans.traceStore(TenantScope.scopeStore(store))).pipe(
+    Context.add(SessionSearch.SessionSearch, SessionSpans.traceSearch(TenantScope.scopeSearch(search)))
   )
 }
 

@@ -46,6 +46,7 @@ import type { Together } from "../base/domain/RunRecorder.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
 import { SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
+import * as TenantScope from "./TenantScope.ts"
 import * as Unread from "./Unread.ts"
 
 /**
@@ -251,7 +252,12 @@ export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-eff
 
 /** Layer with an in-memory record of at most `capacity` entries. */
 export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
-  Layer.sync(RunRecord, () => makeMemory(capacity).service)
+  Layer.effect(
+    RunRecord,
+    Effect.map(Effect.serviceOption(SessionStore), (store) =>
+      TenantScope.scopeRecord(makeMemory(capacity).service, Option.getOrUndefined(store))
+    )
+  )
 
 /**
  * Layer that provides the record of the context, or an in-memory record if the context does not have one. The in-memory
@@ -265,7 +271,7 @@ export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
     const { forgetSessions, service } = makeMemory(memoryCapacity)
     const store = Option.getOrUndefined(yield* Effect.serviceOption(SessionStore))
     yield* store?.dropped?.(forgetSessions) ?? Effect.void
-    return service
+    return TenantScope.scopeRecord(service, store)
   })
 )
 

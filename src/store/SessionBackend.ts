@@ -28,6 +28,7 @@ import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import type { SessionId } from "../base/domain/Ids.ts"
 import type { Together } from "../base/domain/RunRecorder.ts"
 import { openOnce } from "../base/platform/OpenOnce.ts"
 import { makeMaskedWriter, RunRecord } from "./RunRecord.ts"
@@ -38,6 +39,7 @@ import { type Service as Retention, SessionRetention } from "./SessionRetention.
 import * as SessionSpans from "./SessionSpans.ts"
 import { type Service as Search, SessionSearch } from "./SessionSearch.ts"
 import { type Service as Store, SessionStore } from "./SessionStorePort.ts"
+import * as TenantScope from "./TenantScope.ts"
 import type { SqlRecord } from "./sql/SqlRecord.ts"
 
 /** The services that every session database provides. */
@@ -128,9 +130,9 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
     spoken: (period) => useBackend(({ activity }) => activity.spoken(period)),
     prompts: (ids) => useBackend(({ activity }) => activity.prompts(ids))
   })
-  return Context.make(SessionStore, SessionSpans.traceStore(store)).pipe(
-    Context.add(SessionSearch, SessionSpans.traceSearch(search)),
-    Context.add(RunRecord, record),
+  return Context.make(SessionStore, SessionSpans.traceStore(TenantScope.scopeStore(store))).pipe(
+    Context.add(SessionSearch, SessionSpans.traceSearch(TenantScope.scopeSearch(search))),
+    Context.add(RunRecord, TenantScope.scopeRecord(record, store)),
     Context.add(SessionActivity, activity)
   )
 }
@@ -161,9 +163,10 @@ const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, S
     count: withBackend(({ backup }) => backup.count)
   })
 
+  const get = (id: SessionId) => Effect.flatMap(backend, ({ store }) => store.get(id))
   return makeSharedServices(backend).pipe(
     Context.add(SessionBackup, backup),
-    Context.add(SessionMaintenance, maintenance),
+    Context.add(SessionMaintenance, TenantScope.scopeMaintenance(maintenance, { get })),
     Context.add(SessionRetention, retention)
   )
 })

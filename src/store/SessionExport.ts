@@ -34,6 +34,7 @@ export const toSummary = (session: Session) => ({
   parent_id: session.parentId ?? null,
   continues: session.continues ?? null,
   has_own_prompt: session.hasOwnPrompt,
+  tenant: session.tenant ?? null,
   started_at: session.startedAt,
   ended_at: session.endedAt ?? null,
   end_reason: session.endReason ?? null,

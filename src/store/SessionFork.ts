@@ -56,6 +56,7 @@ export const fork = Effect.fnUntraced(function* (
       onSome: ({ systemPrompt }) => systemPrompt
     }),
     hasOwnPrompt: session.hasOwnPrompt,
+    tenant: session.tenant,
     title,
     cwd: session.cwd,
     branch: session.branch

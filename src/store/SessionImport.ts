@@ -38,6 +38,7 @@ const Line = Schema.Struct({
   parent_id: Schema.NullOr(Schema.NonEmptyString),
   continues: Schema.optional(Schema.NullOr(Schema.NonEmptyString)),
   has_own_prompt: Schema.optional(Schema.Boolean),
+  tenant: Schema.optional(Schema.NullOr(Schema.NonEmptyString)),
   started_at: Schema.Natural,
   ended_at: Schema.NullOr(Schema.Natural),
   end_reason: Schema.NullOr(Schema.String),
@@ -88,6 +89,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
     source,
     started_at,
     system_prompt,
+    tenant = null,
     title,
     usage
   } = line.success
@@ -115,6 +117,7 @@ const readLine = (text: string): Result.Result<ImportedSession, string> => {
       parentId: parent_id === null ? undefined : Ids.SessionId.make(parent_id),
       continues: continues === null ? undefined : Ids.SessionId.make(continues),
       hasOwnPrompt,
+      tenant: tenant ?? undefined,
       title: title ?? undefined,
       cwd: cwd ?? undefined,
       branch: branch ?? undefined,

@@ -46,6 +46,8 @@ export interface Limit {
   readonly before: number
   /** Selects only conversations with this source. */
   readonly source?: string | undefined
+  /** Selects only conversations of a tenant. */
+  readonly tenant?: string | undefined
 }
 
 /** Outcome of a removal, as numbers of conversations. */

@@ -55,6 +55,8 @@ export interface Hit {
 /** Filter and order of the hits of `search`. */
 export interface SearchOptions {
   readonly sessionId?: SessionId | undefined
+  /** Selects the sessions of a tenant. */
+  readonly tenant?: string | undefined
   /** Sessions to leave out, such as the searching session itself. */
   readonly except?: ReadonlyArray<SessionId> | undefined
   /** Roles to search. All roles by default. */

@@ -38,6 +38,8 @@ export interface Session {
   readonly continues: SessionId | undefined
   /** True if the caller of the first run provided the system prompt. It is then never rebuilt. */
   readonly hasOwnPrompt: boolean
+  /** Tenant for which the session was begun; see `TenantScope`. */
+  readonly tenant: string | undefined
   readonly title: string | undefined
   readonly cwd: string | undefined
   /** Branch that the folder was on at the beginning of the session. */
@@ -64,6 +66,8 @@ export interface NewSession {
   readonly continues?: SessionId | undefined
   /** Value of `hasOwnPrompt` in {@link Session}. The default is false. */
   readonly hasOwnPrompt?: boolean | undefined
+  /** Tenant of the session. Within the work for a tenant it is that tenant. */
+  readonly tenant?: string | undefined
   /** True if the caller of the run did not choose the id. A store in memory may drop such a session after the run. */
   readonly isUnnamed?: boolean | undefined
   readonly title?: string | undefined
@@ -100,8 +104,10 @@ export interface UsageRecord {
 }
 
 /** Filter of the sessions of `list`, newest activity first. */
-interface ListOptions {
+export interface ListOptions {
   readonly source?: string | undefined
+  /** Selects the sessions of a tenant. */
+  readonly tenant?: string | undefined
   /** Maximum number of sessions. The default is 20. */
   readonly limit?: number | undefined
 }
@@ -138,6 +144,8 @@ export interface Suspension {
 export interface QuestionFilter {
   readonly sessionId?: SessionId | undefined
   readonly audience?: string | undefined
+  /** Selects the questions of the sessions of a tenant. */
+  readonly tenant?: string | undefined
   readonly kind?: Question.Kind | undefined
   /** States of the questions. The default is `open`. */
   readonly states?: ReadonlyArray<Question.State> | undefined

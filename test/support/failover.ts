@@ -11,6 +11,7 @@ import type { Interceptors } from "../../src/models/routing/Interceptors.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import type { Service } from "../../src/models/provider/Provider.ts"
 import * as Attempt from "../../src/models/routing/Attempt.ts"
+import * as Spending from "../../src/models/routing/Spending.ts"
 import * as Catalogue from "../../src/models/routing/Catalogue.ts"
 import * as RouteCallState from "../../src/models/routing/RouteCallState.ts"
 import { callModel, makeLog, type Question, type Service as ModelRouter } from "../../src/models/routing/ModelRouter.ts"
@@ -98,16 +99,18 @@ export const make = (primary: Route.Route, answer: (asked: Asked, count: number)
       }
       const managed = RouteCallState.manageRoute({ route: route ?? primary, pool: undefined, limits: undefined })
       return Effect.clockWith((clock) =>
-        Effect.flatMap(shared.catalogue.known(managed.route), (known) =>
-          Attempt.runAttempt<E>(
-            RouteCallState.makeCallState(
-              { shared, interceptors, question, log },
-              { hasNext: false, isPrimary: true },
-              { route: managed, known, clock, policy: RetryPolicy.none, startedAt: 0 }
-            ),
-            own
+        Effect.flatMap(shared.catalogue.known(managed.route), (known) => {
+          const state = RouteCallState.makeCallState(
+            { shared, interceptors, question, log },
+            { hasNext: false, isPrimary: true },
+            { route: managed, known, clock, policy: RetryPolicy.none, startedAt: 0 }
           )
-        )
+          return Spending.reserveAttempt(
+            state,
+            (granted) => Attempt.runAttempt<E>(state, own, granted),
+            ({ response }) => response
+          )
+        })
       )
     }
   }

@@ -75,6 +75,11 @@ export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes
   defaultValue: () => undefined
 })
 
+/** The least strict mode that runs and their children may have; `undefined` if nothing limits it. */
+export const LoosestMode = Context.Reference<PermissionMode | undefined>("hermes-effect/config/LoosestMode", {
+  defaultValue: () => undefined
+})
+
 /**
  * The mode of an interactive session. The user may change it during a run. It applies if {@link CurrentMode} is
  * `undefined`.
@@ -88,6 +93,13 @@ export const current: Effect.Effect<PermissionMode | undefined> = Effect.withFib
   readFiberMode(fiber)
 )
 
-/** Returns the permission mode that applies in a fiber; `undefined` if the mode of the settings applies. */
-export const readFiberMode = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined =>
-  fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()
+/**
+ * Returns the permission mode that applies in a fiber; `undefined` if the mode of the settings applies, which
+ * {@link LoosestMode} may limit.
+ */
+export const readFiberMode = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined => {
+  const mode = fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()
+  const loosest = fiber.getRef(LoosestMode)
+  if (loosest === undefined) return mode
+  return mode === undefined ? (loosest === "plan" ? loosest : undefined) : selectNarrower(mode, loosest)
+}

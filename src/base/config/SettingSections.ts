@@ -561,7 +561,15 @@ export const tenant = F.section({
    */
   unknownPrices: F.optional(F.section({ input: F.number({ least: 0 }), output: F.number({ least: 0 }) })),
   /** Tools and toolsets that the runs may use; defaults to the tools of the server. */
-  tools: F.optional(F.texts)
+  tools: F.optional(F.texts),
+  /** Models that may be called, as `model` or `provider/model`; defaults to the models of the server. */
+  models: F.optional(F.texts),
+  /** Least strict permission mode of the runs; defaults to the mode of the key. */
+  maxMode: F.optional(F.choice(PermissionMode.all)),
+  /** Days after their last activity for which sessions are stored; defaults to the rule of `sessions`. */
+  retentionDays: F.optional(F.positive),
+  /** `bound` reserves an upper bound of each prompt, `estimate` an estimate that a prompt may exceed. */
+  reserve: F.optional(F.choice(["bound", "estimate"]))
 })
 
 const unattended = F.choice(["deny", "approve"])

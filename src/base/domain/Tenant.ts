@@ -40,8 +40,23 @@ export interface Tenant {
    * prices are assumed otherwise.
    */
   readonly unknownPrices?: "refuse" | AssumedPrices | undefined
+  /**
+   * Size of reservations. `bound` (the default) reserves an upper bound of each prompt, and counts the whole
+   * reservation of a call whose usage its provider did not report: no call overruns a limit. `estimate` reserves an
+   * estimate with a margin, which a prompt may exceed, and counts estimated usage.
+   */
+  readonly reserve?: "bound" | "estimate" | undefined
   /** Tools and toolsets that runs of the tenant may use. If absent, the tools of the agent are permitted. */
   readonly tools?: ReadonlyArray<string> | undefined
+  /**
+   * Models that may be called, as `model` or `provider/model`. It applies to fallback routes and side tasks, too. If
+   * absent, the models of the agent are permitted.
+   */
+  readonly models?: ReadonlyArray<string> | undefined
+  /** Least strict permission mode of the runs. */
+  readonly maxMode?: "plan" | "ask" | "edits" | "auto" | "yolo" | undefined
+  /** Number of days after its last activity for which a session is stored. If absent, the rule of the store applies. */
+  readonly retentionDays?: number | undefined
 }
 
 /** Period whose allowance is used up. */
@@ -67,6 +82,12 @@ export const toNanos = (dollars: number): number => Math.ceil(dollars * nanosPer
 
 /** Adds amounts. */
 export const add = (a: Amounts, b: Amounts): Amounts => ({ tokens: a.tokens + b.tokens, nanos: a.nanos + b.nanos })
+
+/** Subtracts amounts. */
+export const subtractAmounts = (a: Amounts, b: Amounts): Amounts => ({
+  tokens: a.tokens - b.tokens,
+  nanos: a.nanos - b.nanos
+})
 
 /** Returns the UTC day of a time in milliseconds, such as `2026-11-29`. */
 export const formatDay = (at: number): string => new Date(at).toISOString().slice(0, 10)

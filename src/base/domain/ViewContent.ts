@@ -170,10 +170,10 @@ const findRows = (value: unknown): ReadonlyArray<Readonly<Record<string, unknown
   )
 }
 
-/** Returns the rows of a result that is a list of records, or `undefined` for other results. */
+/** Returns the rows of a result that is a list of two or more records, or `undefined` for other results. */
 export const readTable = (value: unknown): Table | undefined => {
   const found = findRows(value)
-  if (found === undefined) return undefined
+  if (found === undefined || found.length === 1) return undefined
   const shown = found.slice(0, mostRows)
   const names = new Set(shown.flatMap((row) => Object.keys(row).filter((name) => isCell(row[name]))))
   const columns = Array.from(names).slice(0, mostColumns)

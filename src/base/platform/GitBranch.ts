@@ -12,8 +12,8 @@ const maxLevels = 64
 const maxLength = 255
 
 /**
- * Returns the branch of the repository that contains a folder, or the abbreviated commit id if no branch is checked out.
- * Returns `undefined` outside a repository, and if its files cannot be read.
+ * Returns the branch of the repository that contains a folder, or the abbreviated commit id if no branch is checked
+ * out. Returns `undefined` outside a repository, and if its files cannot be read.
  */
 export const readBranch = Effect.fnUntraced(function* (
   folder: string

@@ -1,4 +1,5 @@
 /** Software engineering tasks: task folders, working copies, runs and their evaluation. */
+export * as SweAttempts from "../../research/swe/SweAttempts.ts"
 export * as SweEvaluation from "../../research/swe/SweEvaluation.ts"
 export * as SwePool from "../../research/swe/SwePool.ts"
 export * as SweRun from "../../research/swe/SweRun.ts"

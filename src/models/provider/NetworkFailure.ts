@@ -49,6 +49,16 @@ const describeSilence = (name: string, error: Error): string =>
 const describePlainServer = (name: string): string =>
   `${name} does not speak TLS: use http:// in the base URL if that is meant`
 
+/** Codes of connections that were not opened. */
+const unopened =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_|ENETUNREACH|EHOSTUNREACH|UND_ERR_CONNECT_TIMEOUT|EPROTO|ERR_SSL_)|CERT|UNABLE_TO_/u
+
+/** Tests whether a failed connection was never opened, so that no request was sent. */
+export const isUnsent = (error: unknown): boolean => {
+  const code = findCode(error)
+  return code !== undefined && unopened.test(code)
+}
+
 /** Descriptions of failed connections by the code of Node or undici. */
 const networkDescriptions: Readonly<Record<string, (name: string, error: Error) => string>> = {
   ECONNREFUSED: describeRefused,

@@ -43,11 +43,14 @@ export interface SentState {
   request: ModelRequest | undefined
   /** Progress of the attempt; `undefined` if its provider could not be opened. */
   progress: AnswerProgress.AttemptProgress | undefined
+  /** True if the provider was asked to send the request. */
+  isExecuted: boolean
 }
 
 /** Discards the progress of the previous attempt. */
 export const forgetAttempt = ({ sent }: RouteCallState): void => {
   sent.progress = undefined
+  sent.isExecuted = false
 }
 
 const executions = {
@@ -222,12 +225,14 @@ const restoreProviderFailure = <E>(
 
 /**
  * Makes one attempt with an open provider. `E` contains the errors that the stack's wrappers add (`Middleware.Errors`);
- * the wrappers' requirements are provided where the stack is created.
+ * the wrappers' requirements are provided where the stack is created. `granted` is the largest output limit that the
+ * ledger of the run permits; fails with `OutputRaised` if the protocol needs a larger one.
  */
 export const runAttempt = <E>(
   state: RouteCallState,
-  provider: Provider
-): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  provider: Provider,
+  granted: number
+): Effect.Effect<ModelAnswer, AiError.AiError | Spending.OutputRaised | E> => {
   const {
     interceptors: { hooks, stack },
     known,
@@ -244,31 +249,37 @@ export const runAttempt = <E>(
   )
   // A provider that interrupts itself counts as failed; only an interruption of the run interrupts the attempt.
   const execute: Provider["execute"] = (request, options) =>
-    StreamTimeout.limitSilence(
-      state,
-      provider,
-      progress,
-      Interruption.contain(() => makeSelfInterruption("execute"))(watched(request, options))
-    )
-  const askProvider = (granted: number) =>
-    Effect.flatMap(prepareRequest(state, provider, delivered, granted), (request) =>
-      stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !AttemptEvents.isHeard(hooks)
-        ? recordAttempt(
-            { ...started, prepared: request, payload: request },
-            Chain.provideServices(
-              stack.llmServices,
-              stack.faults,
-              () => makeContextBuilder(started, request)([]),
-              execute(request, question.options)
+    Effect.suspend(() => {
+      state.sent.isExecuted = true
+      return StreamTimeout.limitSilence(
+        state,
+        provider,
+        progress,
+        Interruption.contain(() => makeSelfInterruption("execute"))(watched(request, options))
+      )
+    })
+  const askProvider = Effect.flatMap(
+    prepareRequest(state, provider, delivered, granted),
+    (request): Effect.Effect<ModelResponse, AiError.AiError | Spending.OutputRaised | E> =>
+      (log.outputTokens ?? 0) > granted
+        ? Effect.fail(new Spending.OutputRaised(log.outputTokens ?? 0))
+        : stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !AttemptEvents.isHeard(hooks)
+          ? recordAttempt(
+              { ...started, prepared: request, payload: request },
+              Chain.provideServices(
+                stack.llmServices,
+                stack.faults,
+                () => makeContextBuilder(started, request)([]),
+                execute(request, question.options)
+              )
             )
-          )
-        : // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-          restoreProviderFailure(
-            state,
-            runIntercepted(started, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>
-          )
-    )
-  return Effect.map(Spending.reserveAttempt(state, askProvider), (response) => ({
+          : // The chain erases the types of its wrappers; the stack's maker states them as `E`.
+            restoreProviderFailure(
+              state,
+              runIntercepted(started, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>
+            )
+  )
+  return Effect.map(askProvider, (response) => ({
     response: delivered === "" ? response : PartialAnswer.prependText(response, delivered),
     route: provider.info,
     attempt: number,

@@ -190,7 +190,7 @@ export const makeCallState = (
   admission: { slot: undefined, place: undefined, refused: false, spent: false },
   retries: { failures: 0, isRebuilt: false, continuations: 0, repeats: 0 },
   form: { outputCap: undefined, changes: new Set() },
-  sent: { request: undefined, progress: undefined }
+  sent: { request: undefined, progress: undefined, isExecuted: false }
 })
 
 /** Describes the size of the call for the classification of its failure. */

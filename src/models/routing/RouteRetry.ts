@@ -35,6 +35,7 @@ import type { Recovery } from "./Recovery.ts"
 import * as RecoverySteps from "./RecoverySteps.ts"
 import * as RetryPolicy from "./RetryPolicy.ts"
 import * as RouteProfile from "./RouteProfile.ts"
+import * as Spending from "./Spending.ts"
 import {
   type Call,
   decideOnFailure,
@@ -250,22 +251,44 @@ const notePromptSize = ({ question: { call }, route }: RouteCallState, counted: 
     ? RouteProfile.notePromptSize(route, counted, () => CallTokens.estimateRequest(call), CallTokens.countFiles(call))
     : undefined
 
+/** A call that was not made, because its key must not be used for too long. */
+class NotAdmitted {
+  readonly error: AiError.AiError
+
+  constructor(error: AiError.AiError) {
+    this.error = error
+  }
+}
+
+/** Asks the provider, as soon as the limits of the tenant and of the key permit it. */
+const askProvider = <E>(state: RouteCallState): Effect.Effect<ModelAnswer | NotAdmitted, AiError.AiError | E> => {
+  const { log, route, shared } = state
+  const askAdmitted = (granted: number) =>
+    Effect.gen(function* () {
+      const limited = yield* RateLimitGate.waitForAdmission(state)
+      if (limited !== undefined) return new NotAdmitted(limited)
+      if (log.isDirty === true) yield* discardStreamed(state)
+      const attemptWith = (provider: Provider) => Attempt.runAttempt<E>(state, provider, granted)
+      return yield* route.provider === undefined
+        ? shared.providers.use(route.routeWith(state.key.lease), attemptWith)
+        : attemptWith(route.provider)
+    })
+  return Effect.suspend(() => {
+    Attempt.forgetAttempt(state)
+    return Spending.reserveAttempt(state, askAdmitted, (result) =>
+      result instanceof NotAdmitted ? undefined : result.response
+    )
+  })
+}
+
 /** Makes one attempt. `repeat` takes over if it fails and the call can be repeated on this route. */
 const attemptOnce = Effect.fnUntraced(function* <E>(
   state: RouteCallState,
   repeat: (unanswered: Unanswered) => Effect.Effect<Outcome, E>
 ): Effect.fn.Return<Outcome, E> {
-  const { hasNext, log, question, route, shared } = state
-  const limited = yield* RateLimitGate.waitForAdmission(state)
-  if (limited !== undefined) return { _tag: "NextRoute", ...(yield* describeFailure(state, limited)) }
-  if (log.isDirty === true) yield* discardStreamed(state)
-  Attempt.forgetAttempt(state)
-  const attemptWith = (provider: Provider) => Attempt.runAttempt<E>(state, provider)
-  const asked =
-    route.provider === undefined
-      ? shared.providers.use(route.routeWith(state.key.lease), attemptWith)
-      : attemptWith(route.provider)
-  const result = yield* Effect.catch(asked, selectProviderFailure)
+  const { hasNext, question, route, shared } = state
+  const result = yield* Effect.catch(askProvider<E>(state), selectProviderFailure)
+  if (result instanceof NotAdmitted) return { _tag: "NextRoute", ...(yield* describeFailure(state, result.error)) }
   if (!AiError.isAiError(result)) {
     yield* shared.catalogue.probing.succeeded(route.route)
     yield* RateLimitGate.recordSuccess(state)

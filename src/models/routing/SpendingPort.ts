@@ -9,14 +9,17 @@ import type * as Usage from "../../base/domain/Usage.ts"
 
 /** A model call that is about to be made. */
 export interface PlannedCall {
+  readonly provider: string
   readonly model: string
-  /** Largest number of prompt tokens. */
-  readonly promptTokens: number
+  /** Number of prompt tokens: an upper bound, and an estimate with a margin. */
+  readonly prompt: { readonly bound: number; readonly estimate: number }
   /** Largest number of output tokens. */
   readonly wantedOutput: number
+  /** Output tokens without which the request cannot be sent, because it has no lower limit. */
+  readonly requiredOutput?: number | undefined
   /** Computes the cost of usage in nanodollars; `undefined` if the price is unknown. */
   readonly computeNanos: (usage: Usage.Usage) => number | undefined
-  /** Reports that the call waits for its turn. */
+  /** Reports that the call waits for the limits of the tenant. */
   readonly reportWait: (millis: number) => Effect.Effect<void>
 }
 
@@ -25,6 +28,11 @@ export interface UsedTokens {
   readonly usage: Usage.Usage
   /** Nanodollars; `undefined` if the price is unknown. */
   readonly nanos: number | undefined
+  /**
+   * Largest number of output tokens of a call whose usage the provider did not report; `undefined` if it did. `usage`
+   * is then an estimate.
+   */
+  readonly mostOutput: number | undefined
 }
 
 /** A reservation for a model call. */
@@ -46,4 +54,9 @@ export interface Spending {
 /** Ledger of the current fiber's model calls; `undefined` if their spending is not bounded. */
 export const CurrentSpending = Context.Reference<Spending | undefined>("hermes-effect/routing/CurrentSpending", {
   defaultValue: () => undefined
+})
+
+/** True within a model call that holds a reservation. Another call within it does not wait for reservations. */
+export const HoldsReservation = Context.Reference<boolean>("hermes-effect/routing/HoldsReservation", {
+  defaultValue: () => false
 })

@@ -11,12 +11,15 @@ import * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
 import * as Json from "../../base/domain/Json.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
+import * as Dataset from "../../research/batch/Dataset.ts"
 import * as RowJournal from "../../research/batch/RowJournal.ts"
 import * as RowPool from "../../research/batch/RowPool.ts"
 import * as EvalPage from "../../research/eval/EvalPage.ts"
 import * as EvalReport from "../../research/eval/EvalReport.ts"
 import * as Experiment from "../../research/eval/Experiment.ts"
-import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
+import * as SweAttempts from "../../research/swe/SweAttempts.ts"
+import * as SwePool from "../../research/swe/SwePool.ts"
+import { type Failure, makeUsageFailure, makeWorkFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as OutputFile from "./OutputFile.ts"
 import { printLine, printWarnings, renderTable } from "./ProgramOutput.ts"
@@ -147,18 +150,58 @@ export const findDifferences = (before: Json.Fields, now: Json.Fields): Readonly
 export const renderFacts = (report: EvalReport.Report): string =>
   renderTable(EvalPage.listFacts(report).map(([name, value]) => [name, SafeText.toLine(value)]))
 
-/** Reads the results with the given name. */
-const readResults = Effect.fnUntraced(function* (name: string) {
+/** Results of an evaluation or of software engineering tasks. */
+interface StoredResults {
+  readonly name: string
+  readonly attempts: ReadonlyArray<EvalReport.AttemptResult>
+  /** Digest of the dataset. */
+  readonly digest: string
+  /** Names of the scorers, as JSON. */
+  readonly scorers: string
+}
+
+/** Reads the results of `hermes swe run` at a path. Returns `undefined` if there are none. */
+const readSweResults = Effect.fnUntraced(function* (path: string) {
+  const files = SwePool.nameFiles(path)
+  const list = yield* SweAttempts.readTasks(files)
+  if (list === undefined) return undefined
+  const attempts = yield* Effect.mapError(SweAttempts.readAttempts(files, list), ({ message }) =>
+    makeUsageFailure(message)
+  )
+  const results: StoredResults = {
+    name: list.name,
+    attempts,
+    digest: Dataset.computeDigest(list.tasks.map(({ digest = "", id }) => ({ id, digest }))),
+    scorers: JSON.stringify([SweAttempts.scorerName])
+  }
+  return results
+})
+
+/** Reads the results with the given name: a directory of an evaluation, or a results file of `hermes swe run`. */
+const readResults = Effect.fnUntraced(function* (
+  name: string
+): Effect.fn.Return<StoredResults, Failure, FileSystem.FileSystem | Path.Path> {
+  const paths = yield* Path.Path
+  const path = paths.resolve(getWorkingDirectory(), name)
+  const solved = name.endsWith(".jsonl") ? yield* readSweResults(path) : undefined
+  if (solved !== undefined) return solved
   const directory = yield* findResultsDirectory(name)
   const evaluation = yield* readEvaluation(directory)
   if (evaluation === undefined)
     return yield* makeUsageFailure(
-      `no results in ${directory}: run \`hermes eval run\` first, or pass another directory`
+      name.endsWith(".jsonl")
+        ? `no tasks beside ${path}: run \`hermes swe run\` first, or pass another file`
+        : `no results in ${directory}: run \`hermes eval run\` first, or pass another directory`
     )
   const { all: attempts, finished } = yield* readAttempts(yield* openJournal(directory), evaluation)
   if (finished.length === 0)
     return yield* makeUsageFailure(`${directory} has no finished attempt: run \`hermes eval run\` again`)
-  return { attempts, evaluation, name: evaluation.name }
+  return {
+    attempts,
+    name: evaluation.name,
+    digest: evaluation.digest,
+    scorers: JSON.stringify(evaluation.configuration["scorers"])
+  }
 })
 
 const warnOfMissingResults = ({ attempts, name, withoutResult }: EvalReport.Report) =>
@@ -206,8 +249,7 @@ const rankResults = Effect.fnUntraced(function* (flags: CompareFlags) {
   }))
   if (new Set(named.map(({ name }) => name)).size < named.length)
     return yield* makeUsageFailure("the same results are given twice: name each configuration once")
-  const scorers = found.map(({ evaluation }) => JSON.stringify(evaluation.configuration["scorers"]))
-  if (new Set(scorers).size > 1)
+  if (new Set(found.map(({ scorers }) => scorers)).size > 1)
     yield* printWarnings(['the scorers differ: "passed" does not mean the same in all of them'])
   const experiment = Experiment.makeExperiment(named)
   yield* Effect.forEach(experiment.standings, ({ report }) => warnOfMissingResults(report), { discard: true })
@@ -241,13 +283,8 @@ export const compare = Effect.fn("hermes eval compare")(function* (flags: Compar
           { ...second, name: flags.second }
         ]
       : [first, second]
-  if (a.evaluation.digest !== b.evaluation.digest)
-    yield* printWarnings(["the datasets differ: only common rows are compared"])
-  if (
-    findDifferences({ s: a.evaluation.configuration["scorers"] }, { s: b.evaluation.configuration["scorers"] }).length >
-    0
-  )
-    yield* printWarnings(['the scorers differ: "passed" does not mean the same in both'])
+  if (a.digest !== b.digest) yield* printWarnings(["the datasets differ: only common rows are compared"])
+  if (a.scorers !== b.scorers) yield* printWarnings(['the scorers differ: "passed" does not mean the same in both'])
   const comparison = EvalReport.compare(a, b)
   yield* Effect.forEach([comparison.first, comparison.second], warnOfMissingResults, { discard: true })
   if (comparison.commonItems === 0)

@@ -11,6 +11,7 @@ import { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import * as Distributions from "../../research/batch/Distributions.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import type { RolloutEnvironment } from "../../research/rollout/RolloutEnvironment.ts"
+import * as Outcome from "../../research/batch/Outcome.ts"
 import type { GroupReport, Summary } from "../../research/rollout/RolloutRun.ts"
 import * as EnvironmentCatalogue from "../../research/rollout/EnvironmentCatalogue.ts"
 import * as Episodes from "../../research/rollout/Episodes.ts"
@@ -80,11 +81,14 @@ const formatGroup = ({ group, leftOut, metrics, number }: GroupReport): string =
 }
 
 /** Describes failed rollouts: all count as 0 in the mean, and masked ones are not trained on. */
-const describeFailed = ({ failed, masked, meanScoredReward }: Summary): string => {
+const describeFailed = ({ failed, failures, masked, meanScoredReward }: Summary): string => {
   if (failed === 0) return ""
-  if (masked === 0) return ` (${failed} failed, worth 0)`
+  const kinds = RolloutRun.failureKinds
+    .flatMap((kind) => (failures[kind] === 0 ? [] : [`${failures[kind]} ${Outcome.formatKind(kind)}`]))
+    .join(", ")
+  if (masked === 0) return ` (${failed} failed, worth 0: ${kinds})`
   const rest = meanScoredReward === undefined ? "" : `; mean reward without them ${formatScore(meanScoredReward)}`
-  return ` (${failed} failed, ${masked} masked${rest})`
+  return ` (${failed} failed: ${kinds}; ${masked} masked${rest})`
 }
 
 const formatSummary = (summary: Summary, directory: string): string => {

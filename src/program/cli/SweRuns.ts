@@ -21,6 +21,9 @@ import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import * as RowSeed from "../../research/batch/RowSeed.ts"
+import * as EvalPage from "../../research/eval/EvalPage.ts"
+import * as EvalReport from "../../research/eval/EvalReport.ts"
+import * as SweAttempts from "../../research/swe/SweAttempts.ts"
 import * as SwePool from "../../research/swe/SwePool.ts"
 import * as SweRun from "../../research/swe/SweRun.ts"
 import type * as SweTask from "../../research/swe/SweTask.ts"
@@ -29,6 +32,7 @@ import { surroundings } from "./CommandSettings.ts"
 import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
 import type { Program } from "./Program.ts"
 import { hermes } from "./Hermes.ts"
+import * as OutputFile from "./OutputFile.ts"
 import * as ProgressDisplay from "./ProgressDisplay.ts"
 import { Output, printNote, printWarnings } from "./ProgramOutput.ts"
 import * as RunLimits from "./RunLimits.ts"
@@ -187,12 +191,35 @@ const makeTaskSettings = (
   }
 }
 
+/** Writes the list of the tasks, so that each counts in comparisons with other results. */
+const writeTasks = Effect.fnUntraced(function* ({ files, tasks }: SweJob) {
+  const paths = yield* Path.Path
+  const list = SweAttempts.listTasks(paths.basename(files.results, ".jsonl"), tasks)
+  if (list.tasks.length > 0) yield* OutputFile.write(files.tasks, `${JSON.stringify(list, null, 2)}\n`)
+  return list
+})
+
+/** Writes the page with all attempts. */
+const writePage = Effect.fnUntraced(function* (
+  { files }: SweJob,
+  list: SweAttempts.TaskList,
+  rows: ReadonlyArray<SwePool.ScoredRow>
+) {
+  const attempts = SweAttempts.toAttempts(list, rows)
+  const report = EvalReport.make(list.name, attempts)
+  yield* OutputFile.write(files.page, EvalPage.render(`Tasks of ${list.name}`, [{ report, attempts }]))
+})
+
 /** Prints the failed tasks and the result of the run. */
 const reportRun = Effect.fnUntraced(function* (
-  { files, flags }: SweJob,
+  job: SweJob,
+  list: SweAttempts.TaskList,
   { rows, summary }: Effect.Success<ReturnType<typeof SwePool.run>>
 ) {
+  const { files, flags } = job
   const { failures, stopped } = summary
+  const hasPage = list.tasks.length > 0
+  if (hasPage) yield* writePage(job, list, rows)
   yield* RunnerCommand.printFirstWarnings(
     failures.map(({ id, message }) => `task ${id} failed: ${message}`),
     shownFailures,
@@ -215,7 +242,8 @@ const reportRun = Effect.fnUntraced(function* (
             "",
             SweText.formatTotals(rows),
             `results      ${files.results}`,
-            `predictions  ${files.predictions}`
+            `predictions  ${files.predictions}`,
+            ...(hasPage ? [`page         ${files.page}`] : [])
           ].join("\n")
   )
   yield* RunnerCommand.checkOutcome(
@@ -233,6 +261,7 @@ export const run = Effect.fn("hermes swe run")(
     const job: SweJob = { flags, limits, ...(yield* prepareJob(flags)) }
     const { files, tasks } = job
     const { finished, journal } = yield* openResults(job)
+    const list = yield* writeTasks(job)
     let ended = finished
     const { verbose } = yield* hermes
     const display = yield* ProgressDisplay.make("tasks")
@@ -259,7 +288,7 @@ export const run = Effect.fn("hermes swe run")(
       describeInterruption: (code) =>
         `Interrupted: ${ended} of ${tasks.length} tasks have a result in ${files.results}. Run the same command to ` +
         `continue (exit code ${code}).`,
-      conclude: (result) => reportRun(job, result)
+      conclude: (result) => reportRun(job, list, result)
     })
   },
   Effect.scoped,

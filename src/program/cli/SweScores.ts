@@ -60,17 +60,14 @@ const scoreTask = Effect.fnUntraced(function* (
         )
   const score = evaluated?.score ?? TestReport.makeUnresolvedScore({ failToPass: [], passToPass: [] })
   return {
-    id: task.id,
+    ...SwePool.makeEmptyRow(task.id, "no_prediction", evaluated?.detail ?? ""),
     model,
     patch,
     status: evaluated?.status,
     kind: SwePool.classifyStatus(evaluated?.status),
     failToPass: score.failToPass,
     passToPass: score.passToPass,
-    calls: 0,
-    seconds: evaluated?.seconds ?? 0,
-    costUsd: undefined,
-    detail: evaluated?.detail ?? ""
+    seconds: evaluated?.seconds ?? 0
   }
 })
 

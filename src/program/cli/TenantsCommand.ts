@@ -7,15 +7,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as TenantData from "../../agent/TenantData.ts"
 import { Home } from "../../base/config/Environment.ts"
 import { Settings, type Values } from "../../base/config/Settings.ts"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
-import type { SessionId } from "../../base/domain/Ids.ts"
 import type { Allowance, Tenant } from "../../base/domain/Tenant.ts"
 import * as SessionAudience from "../../store/SessionAudience.ts"
-import { SessionMaintenance } from "../../store/SessionMaintenance.ts"
-import { SessionStore } from "../../store/SessionStore.ts"
 import { type Balance, TenantLedger, type UsageRow } from "../../store/tenants/TenantLedger.ts"
+import * as MemoryStore from "../../tools/prompt/MemoryStore.ts"
 import { makeLedgerLayer, readTenants } from "../runtime/TenantSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Confirm from "./Confirm.ts"
@@ -160,19 +159,34 @@ const listSources = ({ server: { keys } }: Values, tenant: string): ReadonlyArra
     .filter(([, key]) => key.tenant === tenant)
     .flatMap(([name]) => SessionAudience.listSources(name))
 
-/** Removes the sessions of some sources, with their sub-agents and run records. Returns their number. */
-const removeSessions = (sources: ReadonlyArray<string>) =>
-  withStore(
-    Effect.gen(function* () {
-      const [store, { remove }] = [yield* SessionStore, yield* SessionMaintenance]
-      const all = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
-      const own: ReadonlyArray<SessionId> = all.filter(({ source }) => sources.includes(source)).map(({ id }) => id)
-      let count = 0
-      for (const id of own) count += yield* remove(id)
-      return count
-    }).pipe(Effect.mapError(({ message }) => makeWorkFailure(message))),
-    Effect.succeed(0)
+/** Removes all data of a tenant, with the sessions of its keys. Returns a sentence about it. */
+const removeData = Effect.fnUntraced(function* (tenant: string, sources: ReadonlyArray<string>) {
+  const { memories } = yield* Home
+  const one = yield* TenantLedger
+  const removal = Effect.provideService(
+    TenantData.removeTenant(tenant, ({ source }) => sources.includes(source)),
+    TenantLedger,
+    one
   )
+  const removed = yield* withStore(
+    Effect.mapError(removal, ({ message }) => makeWorkFailure(message)),
+    Effect.mapError(
+      Effect.gen(function* () {
+        const { length: usageRows } = yield* one.usage({ tenant })
+        yield* one.remove(tenant)
+        return { sessions: 0, usageRows }
+      }),
+      toFailure
+    )
+  )
+  const files = yield* Effect.mapError(MemoryStore.removeTenant(memories, tenant), ({ message }) =>
+    makeWorkFailure(message)
+  )
+  return (
+    `Deleted ${formatQuantity(removed.sessions, "session")} of ${SafeText.toLine(tenant)} with their run records, ` +
+    `${formatQuantity(files, "memory file")} and ${formatQuantity(removed.usageRows, "row")} of usage.`
+  )
+})
 
 const remove = Command.make(
   "remove",
@@ -198,22 +212,18 @@ const remove = Command.make(
       if (
         !yes &&
         !(yield* Confirm.requireConfirmation(
-          `Delete the usage of ${name}, and the sessions of its keys with their sub-agents and run records?`,
+          `Delete the usage and the memory of ${name}, and its sessions with their sub-agents and run records?`,
           `Not a terminal. Pass --yes to delete the data of ${name}.`
         ))
       )
         return yield* printLine("Nothing was deleted")
-      const count = yield* removeSessions(sources)
-      yield* Effect.mapError(one.remove(tenant), toFailure)
-      yield* printLine(
-        `Deleted the usage of ${name} and ${formatQuantity(count, "session")}. Its entry in tenants and its keys in ` +
-          "server.keys remain in config.yaml."
-      )
+      const deleted = yield* removeData(tenant, sources)
+      yield* printLine(`${deleted} Its entry in tenants and its keys in server.keys remain in config.yaml.`)
     },
     Effect.provide(ledger),
     CommandSettings.provide
   )
-).pipe(Command.withDescription("Delete the usage and the sessions of a tenant"))
+).pipe(Command.withDescription("Delete all data of a tenant"))
 
 const list = Command.make("list", { json }, listTenants).pipe(
   Command.withDescription("List the tenants, their limits and their spending")

@@ -42,7 +42,7 @@ import * as SettingsMapping from "./SettingsMapping.ts"
 import * as SummaryPauses from "../../tools/prompt/compaction/SummaryPauses.ts"
 import * as SideTasks from "./SideTasks.ts"
 import * as StoredSessions from "./StoredSessions.ts"
-import { makeTenantsLayer } from "./TenantSettings.ts"
+import { makeRetentionLayer, makeTenantsLayer } from "./TenantSettings.ts"
 
 export type { Start } from "./ProgramStart.ts"
 
@@ -71,7 +71,7 @@ const makeCommandLayer = (
 const makeStoreLayer = (settings: Values, { database, session, store }: Start, home: Surroundings["home"]) => {
   if (store !== undefined) return store
   return database === undefined
-    ? SessionRetention.layerAuto(settings.sessions, session).pipe(
+    ? Layer.merge(SessionRetention.layerAuto(settings.sessions, session), makeRetentionLayer(settings)).pipe(
         Layer.provideMerge(StoredSessions.makeLayer(settings, home.database))
       )
     : SessionStore.layerSqlite({ path: database, commitsWithin: "20 millis" })

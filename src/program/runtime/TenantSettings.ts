@@ -5,6 +5,7 @@ import type { Home } from "../../base/config/Environment.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import type { Tenant } from "../../base/domain/Tenant.ts"
 import type { Tenants } from "../../agent/Tenancy.ts"
+import type { SessionRetention } from "../../store/SessionRetention.ts"
 import * as TenantLedger from "../../store/tenants/TenantLedger.ts"
 
 /** Returns the tenants of the settings, by name. */
@@ -24,6 +25,19 @@ export const makeLedgerLayer = (
   databaseUrl === undefined
     ? TenantLedger.layerSqlite({ path: database.replace(/(?:\.db)?$/u, ".tenants.db") })
     : TenantLedger.layerPostgres({ url: databaseUrl })
+
+/** Makes the layer that removes old sessions of tenants, which is empty if no tenant has a limit for them. */
+export const makeRetentionLayer = (settings: Values): Layer.Layer<never, never, SessionRetention> => {
+  const tenants = readTenants(settings)
+  return tenants.every(({ retentionDays }) => retentionDays === undefined)
+    ? Layer.empty
+    : Layer.unwrap(
+        Effect.map(
+          Effect.promise(() => import("../../agent/TenantData.ts")),
+          ({ layerRetention }) => layerRetention(tenants)
+        )
+      )
+}
 
 /** Makes the layer of the tenants, which is empty if the settings have none. */
 export const makeTenantsLayer = (

@@ -44,6 +44,7 @@ import { InteractiveMode, makeUnattended } from "../../tools/approval/Interactiv
 import { type Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
 import * as Distributions from "../batch/Distributions.ts"
+import * as Outcome from "../batch/Outcome.ts"
 import type { Episode } from "./Episode.ts"
 import * as EpisodeExport from "./EpisodeExport.ts"
 import { Episodes } from "./Episodes.ts"
@@ -83,6 +84,8 @@ export type MemberScore = Partial<RolloutScore>
 export interface ScoredRollout {
   readonly rolloutId: string
   readonly score: MemberScore
+  /** Kind of the failure that is the cause of the score, or `undefined` if the reward was computed. */
+  readonly failure: Outcome.Kind | undefined
   readonly episode: Episode
   /** Result of the run, or `undefined` if the run failed. */
   readonly run: RunResult | undefined
@@ -97,9 +100,15 @@ export interface ScoredRollouts {
   readonly members: ReadonlyArray<ScoredRollout>
 }
 
+/** A score, and the kind of the failure that caused it. */
+type JudgedScore = Pick<ScoredRollout, "failure" | "score">
+
 /** Makes the score of a rollout that failed for a reason outside of its answers. */
-const makeFailedScore = ({ failedReward }: Pick<RolloutSettings, "failedReward">, cause: string): MemberScore =>
-  failedReward === "zero" ? { reward: 0, cause } : { cause }
+const makeFailedScore = (
+  { failedReward }: Pick<RolloutSettings, "failedReward">,
+  failure: Outcome.Kind,
+  cause: string
+): JudgedScore => ({ failure, score: failedReward === "zero" ? { reward: 0, cause } : { cause } })
 
 /** Resolves the tools of a group once, so that all members have the same tools. */
 const resolveTools = Effect.fnUntraced(function* (
@@ -184,14 +193,14 @@ const makeRecord = (run: RunResult, episode: Episode, events: ReadonlyArray<RunE
   }
 }
 
-const toScore = (reward: Reward, options: Options): MemberScore => {
+const toScore = (reward: Reward, options: Options): JudgedScore => {
   const score =
     typeof reward === "number"
       ? { reward }
       : { reward: reward.reward, ...(reward.components === undefined ? {} : { components: reward.components }) }
   return Number.isFinite(score.reward)
-    ? score
-    : makeFailedScore(options, `the reward is ${score.reward}, which is not a number`)
+    ? { score, failure: undefined }
+    : makeFailedScore(options, "infrastructure", `the reward is ${score.reward}, which is not a number`)
 }
 
 const readFirstLine = (cause: Cause.Cause<unknown>): string =>
@@ -206,19 +215,20 @@ const scoreRollout = <Item extends AnyItem, R>(
   { environment, item, options }: Group<Item, R>,
   tools: RolloutTools,
   record: RolloutRecord
-): Effect.Effect<MemberScore, never, R> => {
+): Effect.Effect<JudgedScore, never, R> => {
   if (record.run.sessionId !== record.rolloutId)
     return Effect.succeed(
-      makeFailedScore(options, "the conversation was compacted, so its tokens are no longer one sequence")
+      makeFailedScore(options, "limit", "the conversation was compacted, so its tokens are no longer one sequence")
     )
-  if (!record.messages.some(isOutput)) return Effect.succeed({ reward: 0, cause: "no output" })
+  if (!record.messages.some(isOutput))
+    return Effect.succeed({ failure: "model_failure", score: { reward: 0, cause: "no output" } })
   return environment.computeReward(item, record, tools).pipe(
     Effect.timeout(Duration.seconds(options.rewardTimeoutSeconds)),
     Effect.map((reward) => toScore(reward, options)),
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause)
         ? Effect.interrupt
-        : Effect.succeed(makeFailedScore(options, `the reward failed: ${readFirstLine(cause)}`))
+        : Effect.succeed(makeFailedScore(options, "infrastructure", `the reward failed: ${readFirstLine(cause)}`))
     )
   )
 }
@@ -318,12 +328,16 @@ const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: 
   yield* environment.prepare(item, tools)
   const { events, exit } = yield* runAgent(group, id, directory)
   if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
-  const score = Exit.isFailure(exit)
-    ? makeFailedScore(options, `the run failed: ${readFirstLine(exit.cause)}`)
+  const { failure, score } = Exit.isFailure(exit)
+    ? makeFailedScore(
+        options,
+        Outcome.classifyFailure(Cause.squash(exit.cause)),
+        `the run failed: ${readFirstLine(exit.cause)}`
+      )
     : yield* scoreRollout(group, tools, makeRecord(exit.value, yield* episodes.get(id), events))
   const ended = exit._tag === "Success" ? exit.value : undefined
   const episode = yield* episodes.finish(id, score, ended?.exit)
-  const result: ScoredRollout = { rolloutId: id, score, episode, run: ended, advantage: undefined }
+  const result: ScoredRollout = { rolloutId: id, score, failure, episode, run: ended, advantage: undefined }
   yield* options.onScored?.(result) ?? Effect.void
   return result
 })

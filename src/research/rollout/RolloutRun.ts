@@ -84,12 +84,35 @@ export interface GroupReport {
   readonly leftOut: ReadonlyArray<{ readonly rolloutId: string; readonly reason: string }>
 }
 
+/** Number of failures by kind. */
+export type Failures = Readonly<Record<(typeof failureKinds)[number], number>>
+
+/** Kinds of failures of a rollout. */
+export const failureKinds = ["model_failure", "limit", "infrastructure"] as const
+
+const countFailures = (members: ReadonlyArray<RolloutGroup.ScoredRollout>): Failures => {
+  const countKind = (kind: (typeof failureKinds)[number]) => members.filter(({ failure }) => failure === kind).length
+  return {
+    model_failure: countKind("model_failure"),
+    limit: countKind("limit"),
+    infrastructure: countKind("infrastructure")
+  }
+}
+
+const addFailures = (one: Failures, other: Failures): Failures => ({
+  model_failure: one.model_failure + other.model_failure,
+  limit: one.limit + other.limit,
+  infrastructure: one.infrastructure + other.infrastructure
+})
+
 /** Totals of a run. */
 export interface Summary {
   readonly groups: number
   readonly rollouts: number
   /** Number of failed rollouts. Each counts as 0 in the mean reward. */
   readonly failed: number
+  /** Number of rollouts by the kind of their failure. */
+  readonly failures: Failures
   /** Number of failed rollouts without a reward, which are not trained on. */
   readonly masked: number
   readonly trainable: number
@@ -129,6 +152,9 @@ export const computeMetrics = (members: ReadonlyArray<RolloutGroup.ScoredRollout
     "reward/min": Math.min(...rewards),
     "rollouts/failed": members.filter(({ score }) => score.cause !== undefined).length,
     "rollouts/masked": members.length - scored.length,
+    ...Object.fromEntries(
+      Object.entries(countFailures(members)).map(([kind, count]) => [`rollouts/${kind}`, count] as const)
+    ),
     "rollouts/turns": mean(members.map(({ run }) => run?.steps ?? 0)),
     "tokens/sequence": mean(members.map(({ episode }) => episode.nodes.at(-1)?.tokens?.length ?? 0)),
     "tokens/trained": mean(
@@ -178,6 +204,7 @@ export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, 
     groups: 0,
     rollouts: 0,
     failed: 0,
+    failures: countFailures([]),
     masked: 0,
     trainable: 0,
     meanReward: undefined,
@@ -203,6 +230,7 @@ export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, 
       groups: number,
       rollouts,
       failed: summary.failed + group.members.filter(({ score }) => score.cause !== undefined).length,
+      failures: addFailures(summary.failures, countFailures(group.members)),
       masked,
       trainable: summary.trainable + group.members.length - given.leftOut.length,
       meanReward: rewards / rollouts,

@@ -59,6 +59,10 @@ export interface Files {
   readonly results: string
   readonly predictions: string
   readonly failed: string
+  /** List of the tasks of the run, so that a task without a result also counts in a comparison (`SweAttempts`). */
+  readonly tasks: string
+  /** Page with the attempts of the run. */
+  readonly page: string
   /** Store for the sessions of the tasks, separate from the user's sessions. */
   readonly sessions: string
 }
@@ -70,6 +74,8 @@ export const nameFiles = (results: string): Files => {
     results,
     predictions: `${stem}.predictions.jsonl`,
     failed: `${stem}.failed.jsonl`,
+    tasks: `${stem}.tasks.json`,
+    page: `${stem}.report.html`,
     sessions: `${stem}.sessions.db`
   }
 }
@@ -81,6 +87,8 @@ export const openJournal = Effect.fnUntraced(function* ({ results }: Files) {
   return yield* RowJournal.open({
     directory: paths.dirname(results),
     getFile: () => name,
+    // Another results file in the directory has the same task ids.
+    attemptsFile: `${name.replace(/\.jsonl$/, "")}.attempts.jsonl`,
     isResults: (file) => file === name
   })
 })
@@ -93,6 +101,10 @@ export interface ScoredRow {
   /** A status of `SweEvaluation`, or one of {@link withoutResult}. `undefined` if the task has no evaluation. */
   readonly status: string | undefined
   readonly kind: Outcome.Kind
+  /** Exit of the agent's run, or an empty string. */
+  readonly exit: string
+  readonly inputTokens: number
+  readonly outputTokens: number
   readonly failToPass: TestReport.Part
   readonly passToPass: TestReport.Part
   readonly calls: number
@@ -116,8 +128,11 @@ export const classifyStatus = (status: string | undefined, exit = ""): Outcome.K
       ? "not_run"
       : Outcome.classifyResult({ passed: status === "resolved", exit })
 
-const toScoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
+/** Reads the score of a task from its result row. */
+export const toScoredRow = ({ fields, id }: Pick<RowJournal.ResultLine, "fields" | "id">): ScoredRow => {
   const evaluation = Json.readFields(fields["evaluation"])
+  const usage = Json.readFields(fields["usage"])
+  const exit = Json.readString(fields["exit"]) ?? ""
   const usd = Json.readFields(fields["cost"])["estimated_cost_usd"]
   const status = Json.readString(evaluation["status"])
   return {
@@ -125,7 +140,10 @@ const toScoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
     model: Json.readString(Json.readFields(fields["metadata"])["model"]) ?? "",
     patch: Json.readString(fields["model_patch"]) ?? "",
     status,
-    kind: classifyStatus(status, Json.readString(fields["exit"]) ?? ""),
+    kind: classifyStatus(status, exit),
+    exit,
+    inputTokens: toNumber(usage["prompt_tokens"]),
+    outputTokens: toNumber(usage["completion_tokens"]),
     failToPass: toPart(evaluation["fail_to_pass"]),
     passToPass: toPart(evaluation["pass_to_pass"]),
     calls: toNumber(fields["api_calls"]),
@@ -153,6 +171,29 @@ export const readRows = Effect.fnUntraced(function* (
 /** Statuses of tasks that have an evaluation but no result. These tasks count as unresolved. */
 export const withoutResult = ["failed", "not_run", "no_prediction"] as const
 
+/** Makes the row of a task without a result. */
+export const makeEmptyRow = (
+  id: string,
+  status: (typeof withoutResult)[number],
+  detail: string,
+  kind: Outcome.Kind = "not_run"
+): ScoredRow => ({
+  id,
+  model: "",
+  patch: "",
+  status,
+  kind,
+  exit: "",
+  inputTokens: 0,
+  outputTokens: 0,
+  failToPass: toPart(undefined),
+  passToPass: toPart(undefined),
+  calls: 0,
+  seconds: 0,
+  costUsd: undefined,
+  detail
+})
+
 /** Makes the scored row of a task without a result. Returns `undefined` if the task has no evaluation. */
 export const makeUnresolvedRow = (
   { check, id }: Pick<SweTask, "check" | "id">,
@@ -162,29 +203,21 @@ export const makeUnresolvedRow = (
 ): ScoredRow | undefined => {
   if (check === undefined) return undefined
   const { failToPass, passToPass } = TestReport.makeUnresolvedScore(check.expected)
-  return {
-    id,
-    model: "",
-    patch: "",
-    status,
-    kind,
-    failToPass,
-    passToPass,
-    calls: 0,
-    seconds: 0,
-    costUsd: undefined,
-    detail
-  }
+  return { ...makeEmptyRow(id, status, detail, kind), failToPass, passToPass }
+}
+
+/** Adds the work of a failed task, if there is any, to its row. */
+export const addWork = (row: ScoredRow, work: ScoredRow | undefined): ScoredRow => {
+  if (work === undefined) return row
+  const { calls, costUsd, inputTokens, model, outputTokens, patch, seconds } = work
+  return { ...row, calls, costUsd, inputTokens, model, outputTokens, patch, seconds }
 }
 
 /** Rows of failed tasks by id, with the work done until then. */
 type FailedRows = ReadonlyMap<string, ScoredRow>
 
 /** Reads the last row of each failed task. Rows of tasks that have changed since are left out. */
-const readFailedRows = Effect.fnUntraced(function* (
-  { failed }: Files,
-  tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>
-) {
+export const readFailedRows = Effect.fnUntraced(function* ({ failed }: Files, tasks: ReadonlyArray<RowJournal.RowKey>) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(fs.readFileString(failed), () => "")
   const digests = new Map(tasks.map(({ digest, id }) => [id, digest]))
@@ -193,7 +226,7 @@ const readFailedRows = Effect.fnUntraced(function* (
     const fields = Json.readFields(Option.getOrUndefined(Json.parse(line)))
     const id = Json.readString(fields["instance_id"])
     if (id !== undefined && digests.has(id) && digests.get(id) === fields["row_digest"])
-      rows.set(id, toScoredRow({ id, digest: undefined, discarded: undefined, fields }))
+      rows.set(id, toScoredRow({ id, fields }))
   }
   return rows
 })
@@ -211,9 +244,7 @@ const addUnresolved = (
     const cause = causes.get(task.id)
     if (cause === undefined) return found.get(task.id) ?? makeUnresolvedRow(task, "not_run", "") ?? []
     const row = makeUnresolvedRow(task, "failed", cause.message, cause.kind)
-    if (row === undefined) return []
-    const { calls = 0, costUsd, model = "", patch = "", seconds = 0 } = failedRows.get(task.id) ?? {}
-    return { ...row, calls, costUsd, model, patch, seconds }
+    return row === undefined ? [] : addWork(row, failedRows.get(task.id))
   })
 }
 
@@ -266,7 +297,7 @@ export const run = Effect.fn("SwePool.run")(function* ({
   const recordFailed =
     ({ digest, id }: SweTask) =>
     (fields: Json.Fields): Effect.Effect<void> => {
-      failedRows.set(id, toScoredRow({ id, digest: undefined, discarded: undefined, fields }))
+      failedRows.set(id, toScoredRow({ id, fields }))
       return fs
         .writeFileString(files.failed, `${JSON.stringify({ ...fields, row_digest: digest })}\n`, {
           flag: "a",

@@ -29,7 +29,7 @@ const counters = `input_tokens BIGINT NOT NULL DEFAULT 0,
   cost_source TEXT NOT NULL DEFAULT 'none'`
 
 /** Every migration, oldest first. */
-const migrations: ReadonlyArray<Migration> = [
+export const migrations: ReadonlyArray<Migration> = [
   {
     version: 1,
     name: "sessions, messages, usage, calls that began, leases, run record",
@@ -139,7 +139,15 @@ const migrations: ReadonlyArray<Migration> = [
       )`
     ]
   },
-  { version: 4, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] }
+  { version: 4, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] },
+  {
+    version: 5,
+    name: "sessions: tenant",
+    statements: [
+      "ALTER TABLE sessions ADD COLUMN tenant TEXT",
+      "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL"
+    ]
+  }
 ]
 
 /** Key of the advisory lock that is held during a migration. */

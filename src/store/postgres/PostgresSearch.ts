@@ -96,6 +96,7 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
   const buildFilters = (options: SessionSearch.SearchOptions): ReadonlyArray<Fragment> => [
     sql`s.source NOT IN ${sql.in(SessionSearch.hiddenSources)}`,
     ...(options.sessionId === undefined ? [] : [sql`m.session_id = ${options.sessionId}`]),
+    ...(options.tenant === undefined ? [] : [sql`s.tenant = ${options.tenant}`]),
     ...(options.except === undefined || options.except.length === 0
       ? []
       : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),

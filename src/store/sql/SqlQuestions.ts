@@ -78,7 +78,7 @@ const makeWrites = ({ exact, sql, write }: QuestionPlace) => {
 export const makeQuestions = (place: QuestionPlace) => {
   const { exact, read, sql, write } = place
   const listQuestions: Service["listQuestions"] = (filter = {}) => {
-    const { audience, kind, limit = QuestionForm.defaultLimit, sessionId, states = ["open"] } = filter
+    const { audience, kind, limit = QuestionForm.defaultLimit, sessionId, states = ["open"], tenant } = filter
     return read(
       "questions",
       Effect.map(
@@ -87,6 +87,7 @@ export const makeQuestions = (place: QuestionPlace) => {
         WHERE state IN ${sql.in(states)}
           ${sessionId === undefined ? sql`` : sql`AND session_id = ${sessionId}`}
           ${audience === undefined ? sql`` : sql`AND audience = ${audience}`}
+          ${tenant === undefined ? sql`` : sql`AND session_id IN (SELECT id FROM sessions WHERE tenant = ${tenant})`}
           ${kind === undefined ? sql`` : sql`AND kind = ${kind}`}
         ORDER BY created_at, id LIMIT ${limit}`,
         (rows) => rows.flatMap((row) => QuestionForm.readQuestion({ ...row, place: exact.decode(row.place) }) ?? [])

@@ -51,6 +51,7 @@ export type SessionRow = UsageColumns &
     readonly system_prompt: string
     readonly continues_session_id: SessionId | null
     readonly has_own_prompt: number
+    readonly tenant: string | null
   }
 
 /** A row of `session_model_usage`. */
@@ -93,11 +94,8 @@ export const fromCost = ({ source, status, usd }: Cost.Spent): CostColumns => ({
 })
 
 /** Converts columns to a cost. */
-export const toCost = (row: CostColumns): Cost.Spent => ({
-  usd: row.estimated_cost_usd,
-  status: row.cost_status,
-  source: row.cost_source
-})
+export const toCost = (row: CostColumns): Cost.Spent =>
+  Cost.makeSpent(row.estimated_cost_usd, row.cost_status, row.cost_source)
 
 /** Adds the counters of two groups of calls. Status and source of the cost come from the last call. */
 export const sum = (before: UsageCounts, last: UsageCounts): UsageCounts => ({
@@ -132,7 +130,8 @@ export const makeSessionRow = (session: NewSession, title: string | null, now: n
   ...fromCost(Cost.toSpent(Cost.nothing)),
   system_prompt: session.systemPrompt,
   continues_session_id: session.continues ?? null,
-  has_own_prompt: session.hasOwnPrompt === true ? 1 : 0
+  has_own_prompt: session.hasOwnPrompt === true ? 1 : 0,
+  tenant: session.tenant ?? null
 })
 
 /** Converts a row to a session. */
@@ -145,6 +144,7 @@ export const toSession = (row: SessionRow): Session => ({
   parentId: row.parent_session_id ?? undefined,
   continues: row.continues_session_id ?? undefined,
   hasOwnPrompt: row.has_own_prompt === 1,
+  tenant: row.tenant ?? undefined,
   title: row.title ?? undefined,
   cwd: row.cwd ?? undefined,
   branch: row.branch ?? undefined,

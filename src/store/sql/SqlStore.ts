@@ -330,7 +330,7 @@ export const make = ({
             readonly id: string
           }>`SELECT id FROM sessions WHERE continues_session_id = ${id}`
           if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
-          const { branch, cwd, hasOwnPrompt, source, title } = found.value
+          const { branch, cwd, hasOwnPrompt, source, tenant, title } = found.value
           const prefix = title === undefined ? "" : Title.formatFamilyPrefix(title)
           const taken =
             title === undefined
@@ -341,6 +341,7 @@ export const make = ({
             ...session,
             source,
             hasOwnPrompt,
+            tenant,
             cwd,
             branch,
             parentId: id,
@@ -426,8 +427,11 @@ export const make = ({
       readMany(
         "list",
         sql<SqlRows.SessionRow>`
-          SELECT * FROM sessions ${options?.source === undefined ? sql`` : sql`WHERE source = ${options.source}`}
-          ${newestFirst} LIMIT ${Math.max(0, options?.limit ?? SessionStore.defaultLimit)}`
+          SELECT * FROM sessions WHERE ${sql.and([
+            sql`TRUE`,
+            ...(options?.source === undefined ? [] : [sql`source = ${options.source}`]),
+            ...(options?.tenant === undefined ? [] : [sql`tenant = ${options.tenant}`])
+          ])} ${newestFirst} LIMIT ${Math.max(0, options?.limit ?? SessionStore.defaultLimit)}`
       ),
 
     resolve: Reference.makeResolver({

@@ -249,7 +249,15 @@ export const migrations: ReadonlyArray<Migration> = [
         AND CAST(value AS INTEGER) > (SELECT coalesce(max(id), 0) FROM messages)`
     ]
   },
-  { version: 11, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] }
+  { version: 11, name: "branch of a session", statements: ["ALTER TABLE sessions ADD COLUMN branch TEXT"] },
+  {
+    version: 12,
+    name: "sessions: tenant",
+    statements: [
+      "ALTER TABLE sessions ADD COLUMN tenant TEXT",
+      "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL"
+    ]
+  }
 ]
 
 /**

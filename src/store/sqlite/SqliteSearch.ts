@@ -96,6 +96,7 @@ export const make = (database: Database): SessionSearch.Service => {
   const buildFilters = (options: SessionSearch.SearchOptions): ReadonlyArray<Fragment> => [
     sql`s.source NOT IN ${sql.in(SessionSearch.hiddenSources)}`,
     ...(options.sessionId === undefined ? [] : [sql`m.session_id = ${options.sessionId}`]),
+    ...(options.tenant === undefined ? [] : [sql`s.tenant = ${options.tenant}`]),
     ...(options.except === undefined ? [] : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
     ...(options.roles === undefined ? [] : [sql`m.role IN ${sql.in(options.roles)}`])
   ]

@@ -1,7 +1,7 @@
 /** Ledger of tenants in memory, for one process and for tests. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { add, type Amounts, nothing } from "../../base/domain/Tenant.ts"
+import { add, type Amounts, nothing, subtractAmounts } from "../../base/domain/Tenant.ts"
 import type { Decision, ReserveRequest, Service, Settlement, UsageFilter, UsageRow } from "./TenantLedgerPort.ts"
 import * as TenantSums from "./TenantSums.ts"
 
@@ -64,10 +64,10 @@ const settleAll = (entries: Entries, tenant: string, settled: ReadonlyArray<Sett
     reservations.delete(one.id)
     const { held, isCounted } = reservation
     const counted = isCounted ? held : nothing
-    const next = TenantSums.addSpent(readSums(entries, tenant, at), {
-      tokens: one.inputTokens + one.outputTokens - counted.tokens,
-      nanos: one.nanos - counted.nanos
-    })
+    const next = TenantSums.addSpent(
+      readSums(entries, tenant, at),
+      subtractAmounts(TenantSums.computeUsed(one), counted)
+    )
     sums.set(tenant, next)
     countUsage(entries, tenant, next.day, one)
   }

@@ -81,10 +81,11 @@ BEGIN
   FOR one IN SELECT * FROM jsonb_array_elements(p_settled) LOOP
     DELETE FROM tenant_reservations WHERE id = one->>'id' RETURNING * INTO held;
     CONTINUE WHEN NOT FOUND;
-    used_tokens := (one->>'inputTokens')::BIGINT + (one->>'outputTokens')::BIGINT;
-    used_nanos := (one->>'nanos')::BIGINT;
+    used_tokens := COALESCE((one->'atMost'->>'tokens')::BIGINT,
+      (one->>'inputTokens')::BIGINT + (one->>'outputTokens')::BIGINT);
+    used_nanos := COALESCE((one->'atMost'->>'nanos')::BIGINT, (one->>'nanos')::BIGINT);
     INSERT INTO tenant_usage AS u VALUES (p_tenant, sums.day, one->>'model', 1, (one->>'inputTokens')::BIGINT,
-      (one->>'outputTokens')::BIGINT, used_nanos)
+      (one->>'outputTokens')::BIGINT, (one->>'nanos')::BIGINT)
     ON CONFLICT (tenant, day, model) DO UPDATE SET calls = u.calls + 1,
       input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
       nanos = u.nanos + excluded.nanos;
@@ -126,7 +127,10 @@ DECLARE
   reserved_tokens BIGINT;
   reserved_nanos BIGINT;
   granted BIGINT;
+  alone BIGINT;
   room BIGINT;
+  held_room BIGINT;
+  refused TEXT;
   limit_value BIGINT;
   spent_value BIGINT;
   field TEXT;
@@ -137,22 +141,32 @@ BEGIN
   SELECT COALESCE(sum(tokens), 0), COALESCE(sum(nanos), 0) INTO reserved_tokens, reserved_nanos
   FROM tenant_reservations WHERE tenant = p->>'tenant' AND NOT is_counted;
   granted := wanted;
+  alone := wanted;
+  refused := NULL;
   FOREACH field IN ARRAY ARRAY['monthTokens', 'monthNanos', 'dayTokens', 'dayNanos'] LOOP
     limit_value := (limits->>field)::BIGINT;
     CONTINUE WHEN limit_value IS NULL;
     spent_value := CASE field WHEN 'monthTokens' THEN sums.month_tokens WHEN 'monthNanos' THEN sums.month_nanos
       WHEN 'dayTokens' THEN sums.day_tokens ELSE sums.day_nanos END;
     IF field LIKE '%Tokens' THEN
-      room := limit_value - spent_value - reserved_tokens - prompt_tokens;
+      room := limit_value - spent_value - prompt_tokens;
+      held_room := room - reserved_tokens;
     ELSE
-      room := limit_value - spent_value - reserved_nanos - prompt_nanos;
+      room := limit_value - spent_value - prompt_nanos;
+      held_room := room - reserved_nanos;
       room := CASE WHEN price > 0 THEN floor(room / price) WHEN room >= 0 THEN wanted ELSE -1 END;
+      held_room := CASE WHEN price > 0 THEN floor(held_room / price) WHEN held_room >= 0 THEN wanted ELSE -1 END;
     END IF;
-    IF room < least_output THEN
-      RETURN jsonb_build_object('_tag', 'Spent', 'field', field, 'day', sums.day);
-    END IF;
-    granted := least(granted, room);
+    IF held_room < least_output THEN refused := COALESCE(refused, field); END IF;
+    granted := least(granted, held_room);
+    alone := least(alone, room);
   END LOOP;
+  IF p->>'whenHeld' = 'wait' AND granted < alone AND alone >= least_output THEN
+    RETURN jsonb_build_object('_tag', 'Held');
+  END IF;
+  IF refused IS NOT NULL THEN
+    RETURN jsonb_build_object('_tag', 'Spent', 'field', refused, 'day', sums.day);
+  END IF;
   IF (limits->>'callsPerMinute') IS NOT NULL AND sums.calls >= (limits->>'callsPerMinute')::BIGINT THEN
     RETURN jsonb_build_object('_tag', 'Paced', 'waitMillis', greatest(1, (sums.minute + 1) * 60000 - p_at));
   END IF;

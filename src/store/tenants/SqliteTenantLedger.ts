@@ -3,7 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
-import { type Amounts, nothing } from "../../base/domain/Tenant.ts"
+import { type Amounts, nothing, subtractAmounts } from "../../base/domain/Tenant.ts"
 import type { Database as Statements, Row } from "../../base/platform/SqliteClient.ts"
 import * as Database from "../sqlite/Database.ts"
 import type { Migration } from "../sqlite/Migrations.ts"
@@ -124,10 +124,7 @@ const settleAll = (
     if (row === undefined) return sums
     const counted = row["is_counted"] === 1 ? toAmounts(row) : nothing
     addUsage(all, tenant, sums.day, one)
-    return TenantSums.addSpent(sums, {
-      tokens: one.inputTokens + one.outputTokens - counted.tokens,
-      nanos: one.nanos - counted.nanos
-    })
+    return TenantSums.addSpent(sums, subtractAmounts(TenantSums.computeUsed(one), counted))
   }, sums)
 
 const toUsageRow = (row: Row): UsageRow => ({

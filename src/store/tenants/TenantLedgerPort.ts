@@ -35,6 +35,11 @@ export interface Settlement {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly nanos: number
+  /**
+   * Amounts that count against the limits instead, if the provider did not report the usage of the call. The fields
+   * above are then an estimate for figures.
+   */
+  readonly atMost?: Amounts | undefined
 }
 
 /** Request for a reservation. */
@@ -55,6 +60,11 @@ export interface ReserveRequest {
   readonly expiresIn: number
   /** Ends of earlier calls of the tenant. */
   readonly settled: ReadonlyArray<Settlement>
+  /**
+   * Treatment of a call for which calls in flight leave too little room: `wait` refuses it with `Held`, `shrink` grants
+   * the room that is left.
+   */
+  readonly whenHeld: "wait" | "shrink"
 }
 
 /** A limit that leaves no room for a call. */
@@ -74,6 +84,8 @@ export type Decision =
       readonly output: number
     }
   | Spent
+  /** Calls in flight hold the room for the call. It may be asked for again when one of them ends. */
+  | { readonly _tag: "Held" }
   | { readonly _tag: "Paced"; readonly waitMillis: number }
 
 /** Sums of a tenant. */

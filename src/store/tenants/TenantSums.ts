@@ -3,7 +3,7 @@
  * memory and in SQLite use it directly; the function in `PostgresTenantLedger` does the same in SQL.
  */
 import { type Amounts, add, formatDay, findNextStart, nothing } from "../../base/domain/Tenant.ts"
-import type { Decision, ReserveRequest, Spent } from "./TenantLedgerPort.ts"
+import type { Decision, ReserveRequest, Settlement, Spent } from "./TenantLedgerPort.ts"
 
 /** Sums of a tenant in its current day and month. */
 export interface Sums {
@@ -47,6 +47,7 @@ interface Room extends Pick<Spent, "period" | "kind"> {
   readonly output: number
 }
 
+/** Returns the room within each limit beside the amounts that calls in flight hold. */
 const findRooms = (
   { month, today }: Sums,
   reserved: Amounts,
@@ -67,9 +68,15 @@ const findRooms = (
   ]
 }
 
+const findLeast = (rooms: ReadonlyArray<Room>, wanted: number): number =>
+  Math.min(wanted, ...rooms.map(({ output }) => output))
+
 /** Decides about a reservation. `reserved` is the sum of the calls in flight. */
 export const decide = (sums: Sums, reserved: Amounts, request: ReserveRequest, at: number): Decision => {
   const rooms = findRooms(sums, reserved, request)
+  const granted = findLeast(rooms, request.wantedOutput)
+  const alone = findLeast(findRooms(sums, nothing, request), request.wantedOutput)
+  if (request.whenHeld === "wait" && granted < alone && alone >= request.leastOutput) return { _tag: "Held" }
   const spent = rooms.find(({ output }) => output < request.leastOutput)
   // A period that began later than this clock says ends later, too.
   const now = Math.max(at, Date.parse(sums.day))
@@ -78,7 +85,7 @@ export const decide = (sums: Sums, reserved: Amounts, request: ReserveRequest, a
   const { callsPerMinute } = request.limits
   if (callsPerMinute !== undefined && sums.calls >= callsPerMinute)
     return { _tag: "Paced", waitMillis: Math.max(1, (sums.minute + 1) * 60_000 - at) }
-  return { _tag: "Reserved", output: Math.min(request.wantedOutput, ...rooms.map(({ output }) => output)) }
+  return { _tag: "Reserved", output: granted }
 }
 
 /** Counts the beginning of a call. */
@@ -92,3 +99,7 @@ export const computeHeld = ({ outputNanos, prompt }: ReserveRequest, output: num
 
 /** Time after its end for which an expired reservation can still be settled, in milliseconds. */
 export const keptMillis = 86_400_000
+
+/** Amounts of a settled call that count against the limits. */
+export const computeUsed = ({ atMost, inputTokens, nanos, outputTokens }: Settlement): Amounts =>
+  atMost ?? { tokens: inputTokens + outputTokens, nanos }

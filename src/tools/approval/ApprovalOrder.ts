@@ -108,6 +108,10 @@ const resolveMode = (
   return mode === "manual" || mode === "smart" ? PermissionMode.fromApprovals(mode) : mode
 }
 
+/** Returns a mode within the loosest one. */
+const narrowMode = (mode: ResolvedMode, loosest: PermissionMode.PermissionMode | undefined): ResolvedMode =>
+  loosest === undefined ? mode : PermissionMode.selectNarrower(mode === "off" ? "yolo" : mode, loosest)
+
 /** Returns the bypass that suppresses every question. */
 const findBypass = (mode: ResolvedMode): "yolo" | "off" | undefined =>
   mode === "yolo" || mode === "off" ? mode : undefined
@@ -258,7 +262,7 @@ const judgeCall = Effect.fnUntraced(function* (
   const fixed = findFixedRefusal(state, call, judgedTarget, judgement)
   if (fixed !== undefined) return fixed
   const { ids, session } = yield* resolveSession(call.sessionKey)
-  const mode = resolveMode(state, session, yield* PermissionMode.current)
+  const mode = narrowMode(resolveMode(state, session, yield* PermissionMode.current), yield* PermissionMode.LoosestMode)
   if (mode === "plan" && !PermissionCalls.canRunInPlan(call, judgedTarget)) return makePlanRefusal(call)
   const { known, otherwise } = yield* collectReasons(state, call, judgedTarget, judgement, mode)
   if (known.length === 0 && lines.length === 0) return grantPermit(otherwise)
@@ -334,7 +338,7 @@ const judgeRequest = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Effect.Success<ReturnType<Service["request"]>>> {
   const { permissions } = state
   const { ids, session } = yield* resolveSession(request.sessionKey)
-  const mode = resolveMode(state, session, yield* PermissionMode.current)
+  const mode = narrowMode(resolveMode(state, session, yield* PermissionMode.current), yield* PermissionMode.LoosestMode)
   const ruled = permissions === undefined ? undefined : yield* PermissionCalls.judgeRequest(permissions, request)
   if (ruled !== undefined) return ruled
   const free = request.isListed === true && permissions === undefined ? "allow-list" : findBypass(mode)

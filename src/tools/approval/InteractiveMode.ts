@@ -74,7 +74,7 @@ export const StartingSessions = Context.Reference<ReadonlyArray<string>>(
  */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function* () {
   const current = yield* InheritedLimits.Current
-  const chosen = yield* PermissionMode.current
+  const chosen = (yield* PermissionMode.current) ?? (yield* PermissionMode.LoosestMode)
   const limits =
     chosen === undefined
       ? current

@@ -54,6 +54,7 @@ import * as Injection from "../../base/domain/Injection.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as TextHygiene from "../../base/domain/TextHygiene.ts"
+import { CurrentTenant, formatTenantFolder } from "../../store/TenantScope.ts"
 
 /** File of an entry. */
 export type Target = "memory" | "user"
@@ -265,8 +266,8 @@ export interface Options {
 
 const fileNames: Readonly<Record<Target, string>> = { memory: "MEMORY.md", user: "USER.md" }
 
-/** Creates the memory of a directory. */
-export const make = (options: Options): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
+/** Creates the memory in one directory. */
+const makeAt = (options: Options): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
@@ -352,6 +353,50 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     )
 
     return { targets, getFileLimit: getLimit, entries, change, rewrite, blocks }
+  })
+
+/** Name of the folder with the memories of tenants. */
+const tenantsFolder = "tenants"
+
+/** Returns the directory with the memory of a tenant. */
+const getTenantDirectory = (paths: Path.Path, directory: string, tenant: string): string =>
+  paths.join(directory, tenantsFolder, formatTenantFolder(tenant))
+
+/** Removes the memory files of a tenant. Returns their number. */
+export const removeTenant = Effect.fnUntraced(function* (
+  directory: string,
+  tenant: string
+): Effect.fn.Return<number, ConfigError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const place = getTenantDirectory(yield* Path.Path, directory, tenant)
+  const files = yield* Effect.orElseSucceed(fs.readDirectory(place), () => [])
+  yield* Effect.mapError(
+    fs.remove(place, { recursive: true, force: true }),
+    (error) => new ConfigError({ path: place, message: `${place}: cannot be removed: ${describeReason(error)}` })
+  )
+  return files.length
+})
+
+/** Creates the memory of a directory. Work for a tenant uses the memory of that tenant. */
+export const make = (options: Options): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+    const paths = Context.get(context, Path.Path)
+    const shared = yield* makeAt(options)
+    const useMemory = <A, E>(body: (memory: Service) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.flatMap(CurrentTenant, (tenant) => {
+        if (tenant === undefined) return body(shared)
+        const directory = getTenantDirectory(paths, options.directory, tenant)
+        return Effect.flatMap(Effect.provideContext(makeAt({ ...options, directory }), context), body)
+      })
+    return {
+      targets: shared.targets,
+      getFileLimit: shared.getFileLimit,
+      entries: (target) => useMemory((memory) => memory.entries(target)),
+      change: (target, operations) => useMemory((memory) => memory.change(target, operations)),
+      rewrite: (target, before, text) => useMemory((memory) => memory.rewrite(target, before, text)),
+      blocks: useMemory((memory) => memory.blocks)
+    }
   })
 
 /** Creates the memory configured in a user's settings, in the home directory. */

@@ -50,11 +50,12 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import type { ConfigError } from "../../base/domain/AgentError.ts"
+import { ConfigError } from "../../base/domain/AgentError.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import * as SkillIndex from "./SkillIndex.ts"
 import { applyChange, checkChange } from "./SkillChange.ts"
 import * as SkillProposals from "./SkillProposals.ts"
-import type { SkillRefused } from "./SkillRefusal.ts"
+import { refuseRequest, type SkillRefused } from "./SkillRefusal.ts"
 import { buildSkillPath, findSkill, type SkillShelf, viewSkill } from "./SkillShelf.ts"
 import * as SkillText from "./SkillText.ts"
 
@@ -203,6 +204,27 @@ const toPluginSources = (
     category: key.replaceAll("/", "-")
   }))
 
+const ownedMessage = "skills belong to the owner of the application, and are not changed in the work for a tenant"
+
+/** Refuses a change of skills within the work for a tenant, because all tenants share them. */
+const requireOwner = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SkillRefused> =>
+  Effect.flatMap(CurrentTenant, (tenant): Effect.Effect<A, E | SkillRefused> =>
+    tenant === undefined ? effect : refuseRequest(ownedMessage)
+  )
+
+/** Limits the proposals to the owner, because they may show the conversation of a tenant. */
+const scopeProposals = (proposals: SkillProposals.Service): SkillProposals.Service => ({
+  list: Effect.flatMap(CurrentTenant, (tenant) => (tenant === undefined ? proposals.list : Effect.succeed([]))),
+  add: (change) =>
+    Effect.flatMap(CurrentTenant, (tenant) =>
+      tenant === undefined
+        ? proposals.add(change)
+        : Effect.fail(new ConfigError({ path: "tenant", message: ownedMessage }))
+    ),
+  remove: (id) =>
+    Effect.flatMap(CurrentTenant, (tenant) => (tenant === undefined ? proposals.remove(id) : Effect.succeed(false)))
+})
+
 /** Creates the skill store of a user. */
 export const make = (options: Options): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
@@ -241,9 +263,9 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       ),
       catalogue,
       view: (name, view) => Effect.provideContext(viewSkill(shelf, name, view), context),
-      change: (change) => Effect.provideContext(applyChange(shelf, change), context),
-      check: (change) => Effect.provideContext(checkChange(shelf, change), context),
-      proposals: yield* Effect.provideContext(proposals, context),
+      change: (change) => requireOwner(Effect.provideContext(applyChange(shelf, change), context)),
+      check: (change) => requireOwner(Effect.provideContext(checkChange(shelf, change), context)),
+      proposals: scopeProposals(yield* Effect.provideContext(proposals, context)),
       getPath: (name, category) =>
         Effect.map(Effect.option(findSkill(shelf, name)), (skill) =>
           Option.isSome(skill) && !skill.value.isReadOnly

@@ -70,7 +70,7 @@ describe("hermes rl", () => {
           "-m",
           "m"
         ])
-        assert.include(run.stdout, "1 group, 2 rollouts (2 failed, worth 0), mean reward 0.00")
+        assert.include(run.stdout, "1 group, 2 rollouts (2 failed, worth 0: 2 model failure), mean reward 0.00")
         assert.strictEqual(run.code, 1, run.stderr)
       }),
     30_000

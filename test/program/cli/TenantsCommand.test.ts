@@ -1,11 +1,12 @@
 // `hermes tenants` in this process: limits, usage for bills, and the removal of a tenant's data but of no other's.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { SessionId } from "../../../src/base/domain/Ids.ts"
 import { ProcessVariables } from "../../../src/base/platform/ProcessVariables.ts"
 import { layerSqlite, SessionStore } from "../../../src/store/SessionStore.ts"
+import { formatTenantFolder } from "../../../src/store/TenantScope.ts"
 import * as SqliteTenantLedger from "../../../src/store/tenants/SqliteTenantLedger.ts"
 import { machine } from "../../support/hermes.ts"
 import { cli } from "./capture.ts"
@@ -33,7 +34,8 @@ const spend = (path: string, tenant: string, model: string) =>
         leastOutput: 1,
         wantedOutput: 100,
         expiresIn: 1_000,
-        settled: []
+        settled: [],
+        whenHeld: "wait"
       })
       yield* ledger.settle(tenant, [
         { id: `${tenant} ${model}`, model, inputTokens: 80, outputTokens: 20, nanos: 1_500_000_000 }
@@ -65,12 +67,16 @@ describe("hermes tenants", () => {
               provider: "p",
               model: "m",
               systemPrompt: "",
-              cwd: home
+              cwd: home,
+              tenant: source === "cli" ? "acme" : undefined
             })
           )
         ),
         sessions
       )
+      const memory = join(home, "memories", "tenants", formatTenantFolder("acme"))
+      mkdirSync(memory, { recursive: true })
+      writeFileSync(join(memory, "MEMORY.md"), "The harbour is blue\n")
       const csv = (yield* tenants("usage", "--csv", "--tenant", "acme")).stdout.split("\n")
       assert.strictEqual(csv[0], "day,tenant,model,calls,inputTokens,outputTokens,dollars")
       assert.match(csv[1] ?? "", /^\d{4}-\d\d-\d\d,acme,"'=1\+1,""x""",1,80,20,1\.5$/)
@@ -81,7 +87,11 @@ describe("hermes tenants", () => {
       })
       assert.include((yield* tenants("remove", "acme")).stderr, "Pass --yes to delete the data of acme")
       assert.include((yield* tenants("remove", "acne", "--yes")).stderr, 'did you mean "acme"?')
-      assert.include((yield* tenants("remove", "acme", "--yes")).stdout, "Deleted the usage of acme and 2 sessions.")
+      assert.include(
+        (yield* tenants("remove", "acme", "--yes")).stdout,
+        "Deleted 3 sessions of acme with their run records, 1 memory file and 1 row of usage."
+      )
+      assert.isFalse(existsSync(memory))
       assert.deepStrictEqual(
         JSON.parse((yield* tenants("usage", "--json")).stdout).map(({ tenant }: { tenant: string }) => tenant),
         ["zeta"]
@@ -92,7 +102,7 @@ describe("hermes tenants", () => {
       )
       assert.sameMembers(
         left.map(({ source }) => source),
-        ["api-server:bob", "api-server", "cli"]
+        ["api-server:bob", "api-server"]
       )
     })
   )

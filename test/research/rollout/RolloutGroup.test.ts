@@ -154,6 +154,8 @@ describe("RolloutGroup", () => {
         "reward/mean_scored": 1,
         "reward/content": 0.5,
         "rollouts/failed": 1,
+        "rollouts/infrastructure": 1,
+        "rollouts/model_failure": 0,
         "rollouts/masked": 1
       })
       // The other member has nothing to be compared with, and the masked one is not delivered.

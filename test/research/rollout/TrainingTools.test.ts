@@ -14,6 +14,7 @@ const summary: Summary = {
   groups: 1,
   rollouts: 2,
   failed: 0,
+  failures: { model_failure: 0, limit: 0, infrastructure: 0 },
   masked: 0,
   trainable: 0,
   meanReward: 0.5,

@@ -258,6 +258,61 @@ describe("hermes swe", () => {
   )
 
   it.live(
+    "results of tasks are shown, compared and ranked as evaluations are, with every task and its failure",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* machine
+        const ids = ["one", "two", "three"]
+        const tasks = ids.map((id) =>
+          JSON.stringify({ id, prompt: `Make ${id} <b>well</b>`, eval_command: "test -e done.txt", workspace: "empty" })
+        )
+        here.put("tasks.jsonl", tasks.join("\r\n"))
+        const solving = [
+          { tool_calls: [{ name: "terminal", arguments: { command: "touch done.txt" } }] },
+          { text: "Done." }
+        ]
+        const broken = [{ error: { status: 400, message: "no such model" } }]
+        const run = Effect.fnUntraced(function* (
+          name: string,
+          turns: ReadonlyArray<unknown>,
+          ...args: ReadonlyArray<string>
+        ) {
+          here.put(`${name}.json`, JSON.stringify({ turns }))
+          const given = ["--prompts-file", "tasks.jsonl", "--script", `${name}.json`, "--workers", "1"]
+          yield* here.hermes(["swe", "run", ...given, "--output-file", `out/${name}.jsonl`, ...args])
+        })
+        yield* run("good", [...solving, ...solving, ...solving])
+        yield* run("poor", [...solving, ...broken, { text: "I give up." }])
+        yield* run("idle", [{ text: "No." }, { text: "No." }, { text: "No." }])
+        const show = (...args: ReadonlyArray<string>) =>
+          Effect.map(here.hermes(["eval", ...args]), ({ code, stderr, stdout }) => {
+            assert.strictEqual(code, 0, stderr)
+            return stdout
+          })
+        const shown = JSON.parse(yield* show("show", "out/poor.jsonl", "--json"))
+        assert.deepInclude(shown, { name: "poor", items: 3, without_result: 1 })
+        assert.deepInclude(shown.outcomes, { passed: 1, failed: 1, model_failure: 1 })
+        assert.approximately(shown.pass_rate, 1 / 3, 1e-9)
+        const compared = JSON.parse(yield* show("compare", "out/poor.jsonl", "out/good.jsonl", "--json"))
+        assert.deepInclude(compared, { common_items: 3 })
+        assert.deepInclude(compared.difference, { too_few_rows: true })
+        const results = ["idle", "good", "poor"].map((name) => `out/${name}.jsonl`)
+        const ranked = yield* show("compare", ...results, "--page", "page.html")
+        assert.match(ranked, /1 {2}good +100\.0 %[^]*2 {2}poor +33\.3 %[^]*1 model failure[^]*3 {2}idle +0\.0 %/)
+        assert.include(ranked, "Too few tasks")
+        const page = readFileSync(here.at("page.html"), "utf8")
+        for (const text of ["Make two &lt;b&gt;well&lt;/b&gt;", "test -e done.txt", "no such model"])
+          assert.include(page, text)
+        assert.notMatch(page, /<b>|<script/)
+        assert.include(readFileSync(here.at("out/poor.report.html"), "utf8"), "Make three")
+        const missing = yield* here.hermes(["eval", "show", "out/none.jsonl"])
+        assert.strictEqual(missing.code, 2)
+        assert.match(missing.stderr, /no tasks beside .*none\.jsonl: run `hermes swe run` first/)
+      }),
+    60_000
+  )
+
+  it.live(
     "a key that is refused, and an environment that is not there, end the run and not each task",
     () =>
       Effect.gen(function* () {

@@ -438,7 +438,8 @@ describe("migrations", () => {
       "a313627043729564f1960e10a350ddf984b0a834539b97e658e7578eb627e4cf",
       "05cdd9668e05956b738aa5e24e6300c8387a16f8cf99576f38cb9b0bdcce7ab6",
       "3daf4a29372f0034d61446d812976c3540443f7ea15b0a214e234596bcf830d9",
-      "cfbe1c351609788d9a205cae2d47e381510a7eb6d4158d74db9e1c1b44a17d17"
+      "cfbe1c351609788d9a205cae2d47e381510a7eb6d4158d74db9e1c1b44a17d17",
+      "e43635b5deaecbceeae16e14a1c8bc6183d52b420e7e3c5ab736bced65d44a56"
     ])
   })
 
@@ -485,7 +486,7 @@ describe("migrations", () => {
         })
       )
       const store = SqliteStore.make(yield* Database.open(path))
-      const unknown = { usd: 0, status: "unknown", source: "none" } as const
+      const unknown = { usd: null, status: "unknown", source: "none" } as const
       assert.deepInclude(Option.getOrThrow(yield* store.get(id)), { systemPrompt: "Be kind.", cost: unknown })
       assert.deepInclude((yield* store.usageByModel(id))[0], { model: "m", cost: unknown })
       const cost = { usd: 0.5, status: "estimated", source: "official_docs_snapshot" } as const

@@ -11,7 +11,7 @@ import { join } from "node:path"
 import * as Memory from "../../../src/store/tenants/MemoryTenantLedger.ts"
 import * as Postgres from "../../../src/store/tenants/PostgresTenantLedger.ts"
 import * as Sqlite from "../../../src/store/tenants/SqliteTenantLedger.ts"
-import type { ReserveRequest, Service, Settlement } from "../../../src/store/tenants/TenantLedgerPort.ts"
+import type { Decision, ReserveRequest, Service, Settlement } from "../../../src/store/tenants/TenantLedgerPort.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 
 let server: Server | undefined
@@ -53,6 +53,7 @@ const request = (id: string, more: Partial<ReserveRequest> = {}): ReserveRequest
   wantedOutput: 200,
   expiresIn: 60_000,
   settled: [],
+  whenHeld: "shrink",
   ...more
 })
 
@@ -138,6 +139,39 @@ describe("ledgers of tenants", () => {
           ]
         })
       })
+  )
+
+  it.effect("let a call wait that fits when calls in flight end, and refuse one that never fits", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 30, 12))
+      const ledgers = yield* openAll
+      const reserve = (id: string, more: Partial<ReserveRequest> = {}) =>
+        onAll(ledgers, (ledger) => ledger.reserve(request(id, { whenHeld: "wait", ...more })))
+      const granted: Decision = { _tag: "Reserved", output: 200 }
+      for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* reserve(id), granted)
+      // 900 of 1,000 are held. Alone, the call would have its whole answer, or a shorter one.
+      assert.deepStrictEqual(yield* reserve("d"), { _tag: "Held" })
+      assert.deepStrictEqual(yield* reserve("d", { wantedOutput: 2000 }), { _tag: "Held" })
+      assert.deepStrictEqual((yield* reserve("d", { prompt: { tokens: 995, nanos: 0 } }))._tag, "Spent")
+      assert.deepStrictEqual(yield* reserve("d", { settled: [settlement("a")] }), granted)
+    })
+  )
+
+  it.effect("count the most that a call may have cost if its provider reported nothing, and show the estimate", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 30, 12))
+      const ledgers = yield* openAll
+      const counted = yield* onAll(ledgers, (ledger) =>
+        Effect.gen(function* () {
+          yield* ledger.reserve(request("a"))
+          yield* ledger.settle("acme", [settlement("a", { atMost: { tokens: 300, nanos: 130_000 } })])
+          const { spentToday } = yield* ledger.balance("acme")
+          const [row] = yield* ledger.usage()
+          return { spentToday, usage: [row?.inputTokens, row?.outputTokens, row?.nanos] }
+        })
+      )
+      assert.deepStrictEqual(counted, { spentToday: { tokens: 300, nanos: 130_000 }, usage: [80, 20, 20_000] })
+    })
   )
 
   it.effect("begin a new day and month, and never go back", () =>

@@ -174,6 +174,22 @@ describe("Modes of permission", () => {
     })
   )
 
+  it.effect("permit no more than the loosest one, whichever way they were chosen", () =>
+    Effect.gen(function* () {
+      const within = (loosest: PermissionMode.PermissionMode) =>
+        Effect.provideService(PermissionMode.LoosestMode, loosest)
+      const yolo = yield* scene(rules, { yolo: true, mode: "off" })
+      const call = yolo.decide(line("make"))
+      assert.strictEqual(yield* within("plan")(call), "deny")
+      assert.strictEqual(yield* within("ask")(call), "ask")
+      assert.strictEqual(yield* within("yolo")(call), "allow")
+      const chosen = Effect.provideService(call, PermissionMode.CurrentMode, "yolo")
+      assert.strictEqual(yield* within("ask")(chosen), "ask")
+      const strict = yield* scene(rules, { mode: "off", permissionMode: "plan" })
+      assert.strictEqual(yield* within("edits")(strict.decide(line("make"))), "deny")
+    })
+  )
+
   it.effect("tell the model to present its plan", () =>
     Effect.gen(function* () {
       const { approvals } = yield* scene(rules)

@@ -37,7 +37,7 @@ import * as Transcript from "../render/Transcript.ts"
 import * as Theme from "../render/Theme.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Completions from "./Completions.ts"
-import { attachNamedFiles } from "./Attachments.ts"
+import { attachNamedFiles, makePictureFinder } from "./Attachments.ts"
 import {
   printError,
   type Dialog,
@@ -165,6 +165,7 @@ const make = Effect.fnUntraced(function* (
     feed,
     statusLine,
     files: yield* Completions.fileList,
+    pictures: yield* makePictureFinder,
     argumentWords: ({ words }) =>
       words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
     keyboard: makeKeyboard(terminal, (report) => {
@@ -406,7 +407,9 @@ const awaitReview = Effect.fnUntraced(function* (dialog: Dialog) {
 const openDialog = Effect.fnUntraced(function* (dialog: Dialog) {
   const { options, screen } = dialog
   const { session } = options
-  printLines(dialog, ...Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint }), "")
+  const latest = session.known === undefined ? yield* SessionSwitch.describeLatest(dialog) : []
+  const banner = Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint })
+  printLines(dialog, ...banner, ...latest.map((line) => screen.asidePaint.text(line, "dim")), "")
   if (session.known === undefined) return
   yield* Effect.catch(SessionSwitch.openSession(dialog, session.known.id), (error) =>
     Effect.sync(() => printError(dialog, error))

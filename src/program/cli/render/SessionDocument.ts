@@ -207,7 +207,8 @@ const renderHtmlBlock = ({ kind, name, text, url, view }: Block): string => {
   if (url !== undefined) return `<img src="${escapeHtml(url)}" alt="${escapeHtml(text)}">`
   const title = kind === "reasoning" ? "Reasoning" : `${kind === "call" ? "Call" : "Result"}: ${name}`
   const mark = view === undefined || view.outcome === "done" ? "" : ` class="${view.outcome}"`
-  const details = `<details${mark}><summary>${escapeHtml(title)}</summary><pre dir="auto">${escapeHtml(text)}</pre></details>`
+  const whole = `<pre dir="auto">${escapeHtml(text)}</pre>`
+  const details = `<details${mark}><summary>${escapeHtml(title)}</summary>${whole}</details>`
   return view === undefined ? details : `${details}${renderHtmlView(view)}`
 }
 

@@ -213,7 +213,7 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
     const room = { columns, paint, previewLength }
     const first = renderLine(event, view, call?.preview || ToolText.summariseParams(params), room)
     if (shown === "verbose") return [first, ...renderDetails(event, params, room)]
-    return ToolText.hasShownLines(view) ? [first, ...renderViewLines(view, room)] : [first]
+    return ToolText.hasShownLines(event.name, view) ? [first, ...renderViewLines(view, room)] : [first]
   }
 
   return {

@@ -1,0 +1,208 @@
+// Sessions of a tenant in every store: another tenant finds them as little as missing ones, with the same results and
+// the same errors, and the owner of the application finds all.
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import * as Prompt from "effect/ai/Prompt"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
+import * as Usage from "../../src/base/domain/Usage.ts"
+import { RunRecord } from "../../src/store/RunRecord.ts"
+import * as RunRecords from "../../src/store/RunRecord.ts"
+import { SessionMaintenance } from "../../src/store/SessionMaintenance.ts"
+import { SessionSearch } from "../../src/store/SessionSearch.ts"
+import * as SessionStore from "../../src/store/SessionStore.ts"
+import { CurrentTenant, formatTenantFolder } from "../../src/store/TenantScope.ts"
+import { missing, type Server, startServer } from "../support/postgresServer.ts"
+
+let server: Server | undefined
+let folder = ""
+let count = 0
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "hermes-scope-"))
+  if (missing === undefined) server = await startServer()
+})
+
+afterAll(async () => {
+  await server?.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const stores = {
+  memory: () => Layer.provideMerge(RunRecords.layerDefault, SessionStore.layerMemory),
+  sqlite: () => SessionStore.layerSqlite({ path: join(folder, `${++count}.db`) }),
+  postgres: () => SessionStore.layerPostgres({ url: Redacted.make(server?.url(`scope_${++count}`) ?? "") })
+} as const
+
+const own = SessionId.make("session-of-acme")
+const none = SessionId.make("session-of-none")
+
+const makeSession = (id: SessionId, title: string) => ({
+  id,
+  source: "library",
+  provider: "p",
+  model: "m",
+  systemPrompt: "You help.",
+  title,
+  cwd: "/tmp/acme"
+})
+
+const message = Prompt.userMessage({ content: [Prompt.textPart({ text: "the harbour of acme" })] })
+
+const as = (tenant: string | undefined) => Effect.provideService(CurrentTenant, tenant)
+
+/** Creates a session of acme with a message and an entry of the record. */
+const prepare = Effect.gen(function* () {
+  const store = yield* SessionStore.SessionStore
+  yield* store.create(makeSession(own, "Acme's harbour"))
+  yield* store.append(own, [message])
+  const record = yield* RunRecord
+  yield* record.append([
+    { sessionId: own, turnId: TurnId.make("t1"), at: 1, event: { _tag: "StepEnded", stepId: "s1" } as never }
+  ])
+}).pipe(as("acme"))
+
+/** Everything that a reader or a writer sees of a session. Ids are replaced, so that results can be compared. */
+const observe = (id: SessionId) =>
+  Effect.gen(function* () {
+    const store = yield* SessionStore.SessionStore
+    const { search } = yield* SessionSearch
+    const record = yield* RunRecord
+    const writes: Record<string, Effect.Effect<unknown, unknown>> = {
+      append: store.append(id, [message]),
+      begin: store.begin(id, ["c1"]),
+      end: store.end(id, "done"),
+      rename: store.rename(id, "Other"),
+      remove: store.remove(id),
+      recordUsage: store.recordUsage(id, {
+        provider: "p",
+        model: "m",
+        usage: Usage.zero,
+        cost: { usd: 0, status: "unknown", source: "none" }
+      }),
+      continueIn: store.continueIn(id, {
+        id: SessionId.make("next"),
+        provider: "p",
+        model: "m",
+        systemPrompt: "",
+        messages: [],
+        endReason: "done"
+      }),
+      resolve: store.resolve(id),
+      prefix: store.resolve(id.slice(0, 12))
+    }
+    const refused: Record<string, string> = {}
+    for (const [name, write] of Object.entries(writes)) {
+      const error = yield* Effect.flip(write)
+      refused[name] = String(error).replaceAll(id, "ID").replaceAll(id.slice(0, 12), "PREFIX")
+    }
+    return {
+      get: yield* store.get(id),
+      messages: yield* store.messages(id),
+      readable: yield* store.readable(id),
+      begun: yield* store.begun(id),
+      isNewest: (yield* store.newest(id)) === id,
+      usage: yield* store.usageByModel(id),
+      steps: yield* store.listSteps(id),
+      list: yield* store.list(),
+      questions: yield* store.listQuestions({ sessionId: id }),
+      answered: yield* store.answerQuestions(id, [{ questionId: "q1", answer: "x", by: undefined, answeredAt: 1 }]),
+      hits: yield* search("harbour"),
+      hitsOf: yield* search("harbour", { sessionId: id }),
+      latest: (yield* Effect.flip(store.resolve("latest")))._tag,
+      titled: (yield* Effect.flip(store.resolve("Acme's harbour")))._tag,
+      record: yield* Stream.runCollect(record.read({ sessionId: id })),
+      wholeRecord: yield* Stream.runCollect(record.read()),
+      refused
+    }
+  })
+
+for (const [name, makeStore] of Object.entries(stores)) {
+  describe.skipIf(name === "postgres" && missing !== undefined)(`the sessions of a tenant in ${name}`, () => {
+    it.live("are for another tenant like sessions that do not exist", () =>
+      Effect.gen(function* () {
+        yield* prepare
+        const foreign = yield* observe(own).pipe(as("zeta"))
+        const missingOne = yield* observe(none).pipe(as("zeta"))
+        assert.deepStrictEqual(foreign, missingOne)
+        assert.deepStrictEqual(foreign.list, [])
+        assert.isAtLeast(Object.keys(foreign.refused).length, 9)
+      }).pipe(Effect.provide(makeStore()))
+    )
+
+    it.live("are found by the tenant and by the owner of the application", () =>
+      Effect.gen(function* () {
+        yield* prepare
+        const store = yield* SessionStore.SessionStore
+        const { search } = yield* SessionSearch
+        for (const tenant of ["acme", undefined]) {
+          const found = yield* Effect.all({
+            list: Effect.map(store.list(), (all) => all.map(({ id, tenant }) => [id, tenant])),
+            messages: Effect.map(store.messages(own), ({ length }) => length),
+            hits: Effect.map(search("harbour"), (hits) => hits.map(({ sessionId }) => sessionId)),
+            titled: Effect.map(store.resolve("Acme's harbour"), ({ id }) => id),
+            prefix: Effect.map(store.resolve("session-of"), ({ id }) => id),
+            latest: Effect.map(store.resolve("latest"), ({ id }) => id)
+          }).pipe(as(tenant))
+          assert.deepStrictEqual(found, {
+            list: [[own, "acme"]],
+            messages: 1,
+            hits: [own],
+            titled: own,
+            prefix: own,
+            latest: own
+          })
+        }
+      }).pipe(Effect.provide(makeStore()))
+    )
+
+    it.live("cannot be taken over by creating or owning their id, and their continuations stay the tenant's", () =>
+      Effect.gen(function* () {
+        yield* prepare
+        const store = yield* SessionStore.SessionStore
+        const taken = yield* Effect.flip(Effect.scoped(store.acquire(own))).pipe(as("zeta"))
+        const created = yield* Effect.flip(store.create(makeSession(own, "Zeta"))).pipe(as("zeta"))
+        assert.strictEqual(taken.message, created.message)
+        const next = yield* store.continueIn(own, {
+          id: SessionId.make("next"),
+          provider: "p",
+          model: "m",
+          systemPrompt: "",
+          messages: [],
+          endReason: "done"
+        })
+        assert.strictEqual(next.tenant, "acme")
+        // A tenant cannot choose another tenant for its session.
+        const chosen = yield* store
+          .create({ ...makeSession(SessionId.make("z"), "Z"), tenant: "acme" })
+          .pipe(as("zeta"))
+        assert.strictEqual(chosen.tenant, "zeta")
+      }).pipe(Effect.provide(makeStore()))
+    )
+  })
+}
+
+describe("the removal of a conversation", () => {
+  it.live("removes nothing of another tenant", () =>
+    Effect.gen(function* () {
+      yield* prepare
+      const { remove } = yield* SessionMaintenance
+      assert.strictEqual(yield* remove(own).pipe(as("zeta")), 0)
+      assert.strictEqual(yield* remove(own).pipe(as("acme")), 1)
+    }).pipe(Effect.provide(stores.sqlite()))
+  )
+})
+
+describe("the folder of a tenant", () => {
+  it("is its own for every name, and stays in its place", () => {
+    const names = ["acme", "Acme", "../acme", "a/b", "a\\b", "", ".", "..", "漢字", "x".repeat(200), "con"]
+    const folders = names.map(formatTenantFolder)
+    assert.strictEqual(new Set(folders.map((one) => one.toLowerCase())).size, names.length)
+    for (const one of folders) assert.match(one, /^[a-z0-9_-]{1,64}$/u)
+  })
+})
