@@ -84,7 +84,7 @@ describe("the cost of a run", () => {
     return Effect.gen(function* () {
       const { reported, result } = yield* run("hi")
       assert.deepStrictEqual(reported, [{ usd: null, status: "unknown", source: "none" }])
-      assert.deepStrictEqual(result.cost, { usd: 0, status: "unknown", source: "none" })
+      assert.deepStrictEqual(result.cost, { usd: null, status: "unknown", source: "none" })
       assert.deepStrictEqual(posts, [[null, "unknown", "none"]])
     }).pipe(Effect.provide(layer))
   })

@@ -37,37 +37,65 @@ const decide = (next: () => number, question: Question): unknown =>
 const isYes = (answer: unknown): boolean => JSON.stringify(answer).includes("once")
 
 /** Whether a person approved the effect of a call. */
-const isApproved = (decisions: Decisions, key: string): boolean =>
-  Array.from(decisions.values()).some(
-    ({ answer, question }) => question.kind === "approval" && JSON.stringify(question).includes(key) && isYes(answer)
+const isApproved = (decisions: Decisions, key: string): boolean => {
+  const named = new RegExp(`(?<![\\d.-])${key.replaceAll(".", "\\.")}(?![\\d.-])`, "u")
+  return Array.from(decisions.values()).some(
+    ({ answer, question: { kind, prompt, title } }) =>
+      kind === "approval" && named.test(`${title} ${prompt}`) && isYes(answer)
+  )
+}
+
+/** The sessions of the run and of its children. */
+const listSessions = SessionStore.SessionStore.use((store) =>
+  Effect.map(store.list({ limit: 1000 }), (all) => all.map(({ id }) => id))
+)
+
+/** Calls of a session with their results, in order. */
+const readCalls = (id: SessionId) =>
+  SessionStore.SessionStore.use((store) =>
+    Effect.map(store.messages(id), (messages) => {
+      const closed = Conversation.closeOpenCalls(messages)
+      const results = closed.flatMap((message) =>
+        message.role === "tool"
+          ? message.content.flatMap((part) => (part.type === "tool-result" ? [String(part.result)] : []))
+          : []
+      )
+      return { calls: closed.flatMap(Conversation.listToolCalls), results, open: Conversation.listOpenCalls(messages) }
+    })
   )
 
 const checkEffects = Effect.fnUntraced(function* ({ effects, store }: Place, own: number, decisions: Decisions) {
-  const messages = yield* Effect.provide(
-    SessionStore.SessionStore.use((service) => service.messages(SessionId.make(sessionId))),
+  const count = (line: string): number => effects().filter((one) => one === line).length
+  const sessions = yield* Effect.provide(
+    Effect.flatMap(listSessions, (ids) =>
+      Effect.forEach(ids, (id) => Effect.map(readCalls(id), (one) => ({ id, ...one })))
+    ),
     store,
     { local: true }
   )
-  assert.deepStrictEqual(Conversation.listOpenCalls(messages), [])
-  const told = Conversation.closeOpenCalls(messages).flatMap((message) =>
-    message.role === "tool"
-      ? message.content.flatMap((part) => (part.type === "tool-result" ? [String(part.result)] : []))
-      : []
-  )
-  const calls = planCalls(own).flat()
-  assert.strictEqual(told.length, calls.length)
-  const count = (line: string): number => effects().filter((one) => one === line).length
-  calls.forEach(({ key, name }, index) => {
-    const result = told[index] ?? ""
-    const [done, invoices] = [count(`${name} ${key}`), count(`invoice ${key}`)]
-    assert.isAtMost(done, 1, `${name} ${key} happened twice`)
-    assert.isAtMost(invoices, 1, `invoice ${key} happened twice`)
-    if (/^(?:deleted|noted|paid)/u.test(result)) assert.strictEqual(done, 1, result)
-    else if (!result.startsWith("Interrupted while")) assert.strictEqual(done, 0, result)
-    if (/paid/u.test(result)) assert.strictEqual(invoices, 1, result)
-    if (done === 1 && (name === "delete" || name === "pay"))
-      assert.isTrue(isApproved(decisions, key), `${name} ${key} without an approval`)
-  })
+  const root = sessions.find(({ id }) => id === sessionId)
+  assert.deepStrictEqual(root?.open, [])
+  assert.strictEqual(root?.results.length, planCalls(own).flat().length)
+  const seen = new Set<string>()
+  for (const { calls, results } of sessions)
+    calls.forEach(({ name, params }, index) => {
+      const result = results[index] ?? ""
+      if (name === "delegate_task") {
+        if (!result.startsWith("Interrupted")) assert.notMatch(result, /suspended|"failed"|"error"/u)
+        return
+      }
+      const { key } = params as { readonly key: string }
+      assert.isFalse(seen.has(key), `${name} ${key} was called twice`)
+      seen.add(key)
+      const [done, invoices] = [count(`${name} ${key}`), count(`invoice ${key}`)]
+      assert.isAtMost(done, 1, `${name} ${key} happened twice`)
+      assert.isAtMost(invoices, 1, `invoice ${key} happened twice`)
+      if (/^(?:deleted|noted|paid)/u.test(result)) assert.strictEqual(done, 1, result)
+      else if (!result.startsWith("Interrupted while")) assert.strictEqual(done, 0, result)
+      if (/paid/u.test(result)) assert.strictEqual(invoices, 1, result)
+      if (done === 1 && (name === "delete" || name === "pay"))
+        assert.isTrue(isApproved(decisions, key), `${name} ${key} without an approval`)
+    })
 })
 
 /** Whether the last answer is stored: a process may have been killed before it stored the end of its run. */
@@ -87,11 +115,14 @@ const isAnswered = ({ store }: Place) =>
 const trial = Effect.fnUntraced(function* (place: Place, own: number) {
   const next = random(own * 7 + 1)
   const decisions: Decisions = new Map()
-  const act = (answers: ReadonlyArray<Answer> | undefined, mayKill: boolean) =>
-    place.perform(
-      { seed: own, streamed: next() < 0.5, ...(answers === undefined ? {} : { answers }) },
-      mayKill && next() < 0.5 ? 1 + Math.floor(next() * 4) : undefined
+  let version = 1
+  const act = (answers: ReadonlyArray<Answer> | undefined, mayKill: boolean) => {
+    if (version === 1 && next() < 0.1) version = 2
+    return place.perform(
+      { seed: own, version, streamed: next() < 0.5, ...(answers === undefined ? {} : { answers }) },
+      mayKill && next() < 0.5 ? 1 + Math.floor(next() * 8) : undefined
     )
+  }
   const listOpen = Effect.provide(
     SessionStore.SessionStore.use((service) => service.listQuestions({ sessionId: SessionId.make(sessionId) })),
     place.store,
@@ -99,7 +130,7 @@ const trial = Effect.fnUntraced(function* (place: Place, own: number) {
   )
   let end = yield* act(undefined, true)
   for (let round = 0; end !== "text_response" && !(yield* isAnswered(place)); round++) {
-    assert.isBelow(round, 40, `no end: ${end}`)
+    assert.isBelow(round, 80, `no end: ${end}`)
     const open = (yield* listOpen).map(({ question }) => question)
     const [decided] = Array.from(decisions.keys())
     if (decided !== undefined && next() < 0.2)
@@ -116,7 +147,7 @@ const trial = Effect.fnUntraced(function* (place: Place, own: number) {
       assert.strictEqual(yield* act([{ questionId: invalid.id, answer: "maybe" }], false), "AnswerInvalid")
     const chosen = open.filter(() => next() < 0.6).toSorted(() => next() - 0.5)
     const answers = chosen.map((question) => ({ questionId: question.id, answer: decide(next, question), by: "Ada" }))
-    end = yield* act(answers, round < 20)
+    end = yield* act(answers, round < 30)
     const left = new Set((yield* listOpen).map(({ question }) => question.id))
     chosen.forEach((question, index) => {
       // A killed process may not have stored them.

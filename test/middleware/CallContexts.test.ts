@@ -73,7 +73,7 @@ describe("the context of a model call", () => {
         Plain.wrapModelCall({ name: "plain" }, (call) => (notePlain("wrap_model_call", call), pass(call))),
         Plain.llmExecution({ name: "plain" }, (call) => (notePlain("llm_execution", call), pass(call)))
       ])
-      const nothing = { usd: 0, status: "unknown", source: "none" } as const
+      const nothing = { usd: null, status: "unknown", source: "none" } as const
       assert.deepStrictEqual(seen, [
         ["wrap_model_call", 0, nothing],
         ["llm_request", 0, nothing],

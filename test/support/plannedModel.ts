@@ -10,8 +10,11 @@ import * as Fake from "./fakeModel.ts"
 const readText = (message: Prompt.Message | undefined): string =>
   message?.role === "user" ? message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("") : ""
 
-/** The model. `plan` returns the answer number `step`, counted from 0, to a message. */
-export const make = (plan: (prompt: string, step: number) => ModelResponse): Layer.Layer<Provider> => {
+/** The model. `plan` returns the answer number `step`, counted from 0, to a message. `before` runs before each answer. */
+export const make = (
+  plan: (prompt: string, step: number) => ModelResponse,
+  before: Effect.Effect<void> = Effect.void
+): Layer.Layer<Provider> => {
   const base = Fake.make(Fake.text("unused")).provider
   const provider: Service = {
     ...base,
@@ -21,7 +24,7 @@ export const make = (plan: (prompt: string, step: number) => ModelResponse): Lay
         const step = messages.slice(at).filter(({ role }) => role === "assistant").length
         return { prompt: readText(messages[at]), step }
       }),
-    execute: (request) => Effect.sync(() => plan(String(request["prompt"]), Number(request["step"])))
+    execute: (request) => Effect.map(before, () => plan(String(request["prompt"]), Number(request["step"])))
   }
   return Layer.succeed(Provider, provider)
 }

@@ -88,7 +88,7 @@ export const until = async (holds: () => boolean): Promise<void> => {
 
 /** Reads the events of a session as they come. */
 export const readEvents = (url: string, headers: Record<string, string> = {}) => {
-  const events: Array<{ readonly id: number; readonly data: Record<string, unknown> }> = []
+  const events: Array<{ readonly id: number; readonly at: string; readonly data: Record<string, unknown> }> = []
   const ending = new AbortController()
   const read = async () => {
     const response = await fetch(url, { headers, signal: ending.signal })
@@ -96,9 +96,10 @@ export const readEvents = (url: string, headers: Record<string, string> = {}) =>
     for await (const bytes of response.body ?? []) {
       text += Buffer.from(bytes).toString("utf8")
       for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
-        const [, id, data] = /^id: (\d+)\ndata: (.*)$/u.exec(text.slice(0, end)) ?? []
+        const [, at, data] = /^id: (\d\S*)\ndata: (.*)$/u.exec(text.slice(0, end)) ?? []
         text = text.slice(end + 2)
-        if (id !== undefined && data !== undefined) events.push({ id: Number(id), data: JSON.parse(data) })
+        if (at !== undefined && data !== undefined)
+          events.push({ id: Number.parseInt(at, 10), at, data: JSON.parse(data) })
       }
     }
   }

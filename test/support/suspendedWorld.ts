@@ -1,5 +1,5 @@
-// The world of generated runs that wait: tools with effects outside, a model that goes on where the session is, and one
-// run of a fresh runtime over a store.
+// The world of generated runs that wait: tools with effects outside, children down to two levels, a model that goes on
+// where the session is, and one run of a fresh runtime over a store.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -10,12 +10,14 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
 import { SessionId } from "../../src/base/domain/Ids.ts"
 import type { Answer } from "../../src/base/domain/Question.ts"
-import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import type { SessionSearch } from "../../src/store/SessionSearch.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import * as Ask from "../../src/tools/Ask.ts"
+import * as Delegate from "../../src/tools/builtin/Delegate.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
+import * as Fake from "./fakeModel.ts"
+import * as PlannedModel from "./plannedModel.ts"
 
 export const sessionId = "waits"
 
@@ -28,26 +30,48 @@ export const random = (start: number) => {
   }
 }
 
-const kinds = ["pay", "delete", "look", "note"] as const
+const kinds = ["pay", "delete", "look", "note", "delegate_task"] as const
 
-/** One call of the script, whose effects have its key in their names. */
+/** Deepest level of children. */
+const depth = 2
+
+/** One call of the script, whose effects have its key in their names. A delegation has children, by its key. */
 export interface PlannedCall {
   readonly id: string
   readonly name: (typeof kinds)[number]
   readonly key: string
+  readonly children: ReadonlyArray<string>
 }
 
-/** Calls of the answers of a run. The ids of calls repeat from answer to answer, as those of some models do. */
-export const planCalls = (seed: number): ReadonlyArray<ReadonlyArray<PlannedCall>> => {
-  const next = random(seed)
-  return Array.from({ length: 2 + Math.floor(next() * 2) }, (_, turn) =>
-    Array.from({ length: 1 + Math.floor(next() * 3) }, (_, index) => ({
-      id: `c${index}`,
-      name: kinds[Math.floor(next() * kinds.length)] ?? "note",
-      key: `${turn}-${index}`
-    }))
+/** Calls of the answers to a task. The ids of calls repeat from answer to answer, as those of some models do. */
+export const planCalls = (seed: number, task = ""): ReadonlyArray<ReadonlyArray<PlannedCall>> => {
+  const next = random(seed + Array.from(task).reduce((sum, char) => sum * 31 + char.charCodeAt(0), 7))
+  const level = task === "" ? 0 : task.split(".").length
+  const most = level < depth ? kinds.length : kinds.length - 1
+  return Array.from({ length: (level === 0 ? 2 : 1) + Math.floor(next() * 2) }, (_, turn) =>
+    Array.from({ length: 1 + Math.floor(next() * 3) }, (_, index) => {
+      const key = `${task === "" ? "" : `${task}.`}${turn}-${index}`
+      const name = kinds[Math.floor(next() * most)] ?? "note"
+      const count = name === "delegate_task" ? 1 + Math.floor(next() * 2) : 0
+      return { id: `c${index}`, name, key, children: Array.from({ length: count }, (_, child) => `${key}.${child}`) }
+    })
   )
 }
+
+const toParams = ({ children, key, name }: PlannedCall) =>
+  name === "delegate_task"
+    ? { tasks: children.map((child) => ({ goal: `task ${child}`, role: "orchestrator" })) }
+    : { key }
+
+/** The model: the answers to the task of a run, by the number of answers that it has. */
+const makeModel = (seed: number, trace: Trace) =>
+  PlannedModel.make((prompt, step) => {
+    const [, task = ""] = /^task (\S+)/u.exec(prompt) ?? []
+    const calls = planCalls(seed, task)[step]
+    return calls === undefined
+      ? Fake.textAnswer("done")
+      : Fake.callsAnswer(...calls.map((call) => Fake.call(call.id, call.name, toParams(call))))
+  }, trace("model"))
 
 const parameters = Schema.Struct({ key: Schema.String })
 const success = Schema.String
@@ -60,7 +84,7 @@ const toolkit = Toolkit.make(
 
 type Trace = (line: string) => Effect.Effect<void>
 
-const makeTools = (trace: Trace) =>
+const makeTools = (trace: Trace, version: number) =>
   Toolset.make(
     "world",
     toolkit,
@@ -73,7 +97,10 @@ const makeTools = (trace: Trace) =>
           Effect.gen(function* () {
             yield* Ask.once("invoice", trace(`invoice ${key}`))
             const [euros, { isApproved }] = yield* Effect.all(
-              [Ask.form(Schema.Int, { title: `How much for ${key}?` }), Ask.approval({ title: `May ${key} be paid?` })],
+              [
+                Ask.form(Schema.Int, { title: `How much for ${key}?` }),
+                Ask.approval({ title: `May ${key} be paid? (${version})` })
+              ],
               { concurrency: "unbounded" }
             )
             if (!isApproved) return `not paid ${key}`
@@ -88,6 +115,8 @@ const makeTools = (trace: Trace) =>
 export interface Action {
   readonly seed: number
   readonly streamed: boolean
+  /** Version of the program. Another version asks for approvals in other words. */
+  readonly version: number
   /** Answers of a resumption; absent for the first run. */
   readonly answers?: ReadonlyArray<Answer>
 }
@@ -95,16 +124,13 @@ export interface Action {
 export type Store = Layer.Layer<SessionStore.SessionStore | SessionSearch>
 
 /** Performs an action in a fresh runtime over a store. Returns the exit of the run, or the tag of its error. */
-export const perform = (store: Store, trace: Trace, { answers, seed, streamed }: Action): Effect.Effect<string> =>
+export const perform = (
+  store: Store,
+  trace: Trace,
+  { answers, seed, streamed, version }: Action
+): Effect.Effect<string> =>
   Effect.gen(function* () {
-    const known = yield* SessionStore.SessionStore.use((service) => service.messages(SessionId.make(sessionId)))
-    const turns = planCalls(seed).slice(known.filter(({ role }) => role === "assistant").length)
-    const model = Scripted.layer([
-      ...turns.map((calls) =>
-        Scripted.complete({ toolCalls: calls.map(({ id, key, name }) => ({ id, name, params: { key } })) })
-      ),
-      Scripted.complete("done")
-    ])
+    const model = makeModel(seed, trace)
     const options = { sessionId, onInterrupt: "leave", questions: { unanswered: "suspend" } } as const
     const isBegun = Option.isSome(
       yield* SessionStore.SessionStore.use((service) => service.get(SessionId.make(sessionId)))
@@ -122,7 +148,15 @@ export const perform = (store: Store, trace: Trace, { answers, seed, streamed }:
       Effect.andThen(SessionStore.SessionStore.use((service) => service.get(SessionId.make(sessionId)))),
       Effect.map((session) => Option.getOrThrow(session).endReason ?? "open"),
       Effect.catch((error) => Effect.succeed(error._tag)),
-      Effect.provide(Runtime.layer({ provider: model, tools: [makeTools(trace)], store }), { local: true })
+      Effect.provide(
+        Runtime.layer({
+          provider: model,
+          tools: [makeTools(trace, version), Delegate.toolset],
+          delegation: { maxSpawnDepth: depth + 1, maxCallsPerStep: 3 },
+          store
+        }),
+        { local: true }
+      )
     )
   }).pipe(
     Effect.catch((error) => Effect.succeed(error._tag)),

@@ -87,7 +87,7 @@ export interface Total extends Pick<Cost, "status" | "source"> {
 
 /** A cost or a total in the form that events contain. */
 export const Spent = Schema.Struct({
-  /** Cost in US dollars; `null` for a call with an unknown cost. */
+  /** Cost in US dollars; `null` if nothing is known. The known part if only some calls have an unknown cost. */
   usd: Schema.NullOr(Schema.Finite),
   status: Status,
   source: Source
@@ -157,12 +157,16 @@ export const addCall = (total: Total, cost: Pick<Cost, "amount" | "status" | "so
 export const withChild = (total: Total, child: Pick<Cost, "amount" | "status">): Total =>
   addCall(total, { amount: child.amount, status: child.status, source: "subagent" })
 
-/** Converts a cost or a total to the form that events contain. */
-export const toSpent = ({ amount, source, status }: Pick<Cost, "amount" | "status" | "source">): Spent => ({
-  usd: amount === undefined ? null : BigDecimal.toNumberUnsafe(amount),
+/** Creates the form that events contain. An unknown cost of 0 is not an amount. */
+export const makeSpent = (usd: number | null, status: Status, source: Source): Spent => ({
+  usd: status === "unknown" && usd === 0 ? null : usd,
   status,
   source
 })
+
+/** Converts a cost or a total to the form that events contain. */
+export const toSpent = ({ amount, source, status }: Pick<Cost, "amount" | "status" | "source">): Spent =>
+  makeSpent(amount === undefined ? null : BigDecimal.toNumberUnsafe(amount), status, source)
 
 /** Creates a total that starts with a cost. */
 export const toTotal = (cost: Spent): Total => addCall(nothing, fromSpent(cost))
@@ -172,7 +176,7 @@ export const sum = (a: Spent, b: Spent): Spent => {
   const [before, more] = [a.usd ?? 0, b.usd ?? 0]
   // Exact addition is not needed if one amount is 0, as for free models and first calls.
   return before === 0 || more === 0
-    ? { usd: before + more, status: b.status, source: b.source }
+    ? makeSpent(before + more, b.status, b.source)
     : toSpent(addCall(toTotal(a), fromSpent(b)))
 }
 

@@ -130,7 +130,7 @@ const presentSuccess = (name: string, value: unknown, images: ReadonlyArray<View
   const table = ViewContent.readTable(value)
   if (table === undefined) return makeView("text", "done", "")
   return {
-    ...makeView("table", "done", table.total === 1 ? "1 row" : `${table.total} rows`),
+    ...makeView("table", "done", `${table.total} rows`),
     table,
     lines: ViewContent.renderTable(table),
     omitted: table.total - table.rows.length

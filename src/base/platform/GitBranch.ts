@@ -8,19 +8,29 @@ import { FolderBranch } from "../domain/FolderBranch.ts"
 /** Maximum number of parent folders that are searched for a repository. */
 const maxLevels = 64
 
+/** Maximum size of a file of the repository that is read, in bytes. */
+const mostBytes = 65_536
+
 /** Maximum length of a branch in characters. Git refuses longer names, because a branch is a file. */
 const maxLength = 255
 
 /**
- * Returns the branch of the repository that contains a folder, or the abbreviated commit id if no branch is checked out.
- * Returns `undefined` outside a repository, and if its files cannot be read.
+ * Returns the branch of the repository that contains a folder, or the abbreviated commit id if no branch is checked
+ * out. Returns `undefined` outside a repository, and if its files cannot be read.
  */
 export const readBranch = Effect.fnUntraced(function* (
   folder: string
 ): Effect.fn.Return<string | undefined, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const readFile = (name: string) => Effect.orElseSucceed(files.readFileString(name), () => "")
+  // A pipe or a huge file in an unknown folder must not hold the session up.
+  const readFile = (name: string) =>
+    files.stat(name).pipe(
+      Effect.flatMap(({ size, type }) =>
+        type === "File" && Number(size) <= mostBytes ? files.readFileString(name) : Effect.succeed("")
+      ),
+      Effect.orElseSucceed(() => "")
+    )
   let at = path.resolve(folder)
   for (let level = 0; level < maxLevels; level++) {
     const mark = path.join(at, ".git")

@@ -24,4 +24,6 @@ export { type HermesFallback, type HermesRetry, type ModelFailure } from "../pro
 export { type PlainData, type PlainMessage, type PlainPart, type PlainPrompt } from "../promise/PlainPrompt.ts"
 export { type HermesMcp, mcp } from "../promise/PlainServers.ts"
 export { type HermesSession } from "../promise/PlainSessions.ts"
+export { type WatchInput } from "../promise/PlainStreams.ts"
+export { type EventStream } from "../promise/StreamCursor.ts"
 export { type McpHandler, mcpHandler, type McpServerOptions, serveMcp } from "../promise/PlainServer.ts"

@@ -65,7 +65,7 @@ export const findAnswers = async (
   const answers = given
     .filter((one) => one.sessionId === sessionId)
     .map(({ answer, questionId }) => ({ questionId, answer }))
-  const open = new Set((await hermes.questions({ sessionId })).map(({ id }) => id))
+  const open = new Set((await hermes.questions({ sessionId, limit: Number.MAX_SAFE_INTEGER })).map(({ id }) => id))
   const isOpen = ({ questionId }: Answer): boolean => open.has(questionId)
   // If none is open, the run reports the reason.
   return { sessionId, answers: answers.some(isOpen) ? answers.filter(isOpen) : answers }

@@ -20,6 +20,9 @@
  * messages of the prompt are used, and a warning names the session of the run (see `AiSdkSession`). System messages
  * follow the agent's own instructions, for this run only. An aborted call interrupts the run.
  *
+ * With `whenLeft: "continue"`, a run goes on when the reader of its stream leaves, for example because a page is
+ * reloaded; {@link runningModel} returns it to the next reader.
+ *
  * A call that asks for an object (`Output.object`) is a run with an output: its answer is checked and corrected, and
  * its text is streamed when it is accepted; see `AiSdkOutput`. An answer that never fits rejects with `InvalidOutput`.
  *
@@ -55,6 +58,7 @@ import type {
   LanguageModelV4StreamPart,
   SharedV4Warning
 } from "@ai-sdk/provider"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import * as AiSdkApprovals from "./AiSdkApprovals.ts"
 import * as AiSdkConversation from "./AiSdkConversation.ts"
@@ -67,11 +71,12 @@ import type { HermesInput } from "./HermesOptions.ts"
 import { HermesError } from "./HermesError.ts"
 import type { ContextOption } from "./PlainContext.ts"
 import { findPerformer } from "./HermesServices.ts"
+import type * as PlainStreams from "./PlainStreams.ts"
 
 /** Names of the agent in the AI SDK, and settings of each of its runs. */
 export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
   HermesInput,
-  "budget" | "context" | "cwd" | "maxIterations" | "questions" | "source" | "tools"
+  "budget" | "context" | "cwd" | "maxIterations" | "questions" | "source" | "tools" | "whenLeft"
 > {
   /** Version of the specification: `v4` for AI SDK 7, `v3` for 6, `v2` for 5. Default: `v4`. */
   readonly specificationVersion?: Version | undefined
@@ -85,6 +90,17 @@ export interface LanguageModelOptions<Version extends keyof Specifications = key
 interface ModelState {
   readonly settings: LanguageModelOptions
   readonly branches: AiSdkSession.Branches
+  /** Cursor of the run whose events the model returns, instead of starting one. */
+  readonly watched?: PlainStreams.WatchInput | undefined
+}
+
+const allBranches = new WeakMap<Hermes, AiSdkSession.Branches>()
+
+/** Returns the copies of sessions that calls of a runtime have made. */
+const findBranches = (hermes: Hermes): AiSdkSession.Branches => {
+  const known = allBranches.get(hermes) ?? new Map()
+  allBranches.set(hermes, known)
+  return known
 }
 
 const efforts: Readonly<
@@ -179,6 +195,10 @@ const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { br
 
 /** Starts the run of a call: it continues a suspended run if the prompt ends in answers to its approvals. */
 const planRun = async (hermes: Hermes, options: LanguageModelV4CallOptions, state: ModelState) => {
+  if (state.watched !== undefined) {
+    const { abortSignal: signal } = options
+    return { output: false, run: hermes.watch({ ...state.watched, signal }), warning: undefined }
+  }
   const responses = AiSdkApprovals.readResponses(options.prompt)
   if (responses.length > 0) {
     const { source: _, ...settings } = toSettings(options, state.settings)
@@ -196,19 +216,38 @@ const planRun = async (hermes: Hermes, options: LanguageModelV4CallOptions, stat
 const toFailure = (error: unknown, { abortSignal }: LanguageModelV4CallOptions): unknown =>
   abortSignal?.aborted === true && error instanceof HermesError && error.tag === "Aborted" ? abortSignal.reason : error
 
+/** Starts a run that continues without its reader, also if the reader leaves before the first event. */
+const startAtOnce = (run: AsyncIterableIterator<RunEvent>): AsyncIterable<RunEvent> => {
+  const first = run.next()
+  // The reader receives the failure, if there is one.
+  first.catch(() => {})
+  let pending: typeof first | undefined = first
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: () => {
+        const next = pending ?? run.next()
+        pending = undefined
+        return next
+      },
+      return: async () => (await run.return?.()) ?? { done: true, value: undefined }
+    })
+  }
+}
+
 async function* streamParts(
   hermes: Hermes,
   options: LanguageModelV4CallOptions,
   state: ModelState
 ): AsyncGenerator<LanguageModelV4StreamPart> {
   const { output, run, warning } = await planRun(hermes, options, state)
+  const events = state.settings.whenLeft === "continue" ? startAtOnce(run) : run
   const next = AiSdkEvents.make(output)
   const warnings: Array<SharedV4Warning> = [
     ...listWarnings(options),
     ...(warning === undefined ? [] : [{ type: "other", message: warning } as const])
   ]
   yield { type: "stream-start", warnings }
-  for await (const event of run) {
+  for await (const event of events) {
     if (options.includeRawChunks === true) yield { type: "raw", rawValue: event }
     yield* next(event)
   }
@@ -290,11 +329,41 @@ export const languageModel = <Version extends keyof Specifications = "v4", Conte
   // The context that the agent requires is in the settings.
   makeVersion(hermes as Hermes, settings ?? {})
 
+/** Names of a model that returns the active run of a session. */
+export interface RunningModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
+  LanguageModelOptions<Version>,
+  "modelId" | "provider" | "specificationVersion"
+> {
+  /** Session that the call of the run named. */
+  readonly sessionId: string
+}
+
+/**
+ * Creates a model whose call returns the active run of a session from its beginning, in any process that has its store,
+ * for the route with which `useChat({ resume: true })` continues an answer. The prompt of the call is not used. Resolves
+ * with `undefined` if no run is active; the route then responds with 204. The run has to outlive its first reader: its
+ * model needs the option `whenLeft: "continue"`, and its call no signal of the request.
+ */
+export const runningModel = async <Version extends keyof Specifications = "v4", Context = unknown>(
+  hermes: Hermes<Context>,
+  { sessionId, ...settings }: RunningModelOptions<Version>
+): Promise<Specifications[Version] | undefined> => {
+  // A reader needs no context.
+  const runtime = hermes as Hermes
+  const branches = findBranches(runtime)
+  for (const id of [...(branches.get(sessionId) ?? []), sessionId].toReversed()) {
+    const after = await hermes.activeRun(id)
+    if (after !== undefined) return makeVersion(runtime, settings, { sessionId: id, after })
+  }
+  return undefined
+}
+
 const makeVersion = <Version extends keyof Specifications>(
   hermes: Hermes,
-  settings: LanguageModelOptions<Version>
+  settings: LanguageModelOptions<Version>,
+  watched?: PlainStreams.WatchInput
 ): Specifications[Version] => {
-  const model = makeNewestModel(hermes, settings)
+  const model = makeModel(hermes, { settings, branches: findBranches(hermes), watched })
   const selectVersion = (): Specifications[keyof Specifications] => {
     switch (settings.specificationVersion) {
       case "v2":
@@ -308,9 +377,6 @@ const makeVersion = <Version extends keyof Specifications>(
   // The `switch` statement returns the requested version.
   return selectVersion() as Specifications[Version]
 }
-
-const makeNewestModel = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 =>
-  makeModel(hermes, { settings, branches: new Map() })
 
 const makeModel = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
   specificationVersion: "v4",

@@ -40,18 +40,17 @@ import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import * as Agent from "../../agent/Agent.ts"
-import type { RunInput } from "../../agent/RunInput.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import type { Question } from "../../base/domain/Question.ts"
 import type { RunCall } from "../../base/domain/RunDetails.ts"
+import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import { layerFetch } from "../../base/platform/ModelTransport.ts"
 import * as Runtime from "../../program/Runtime.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import * as Approvals from "../../tools/Approvals.ts"
 import type { Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
-import * as EventIterator from "./EventIterator.ts"
 import { keepPerformer } from "./HermesServices.ts"
 import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
 import {
@@ -81,8 +80,10 @@ import { toFallbackPolicy, toRetryPolicy } from "./PlainPolicies.ts"
 import type { HermesMcp } from "./PlainServers.ts"
 import { type PlainMessage, toHistory } from "./PlainPrompt.ts"
 import * as PlainRun from "./PlainRun.ts"
-import { type HermesSession, listQuestions, listSessions, presentMessages, readSession } from "./PlainSessions.ts"
+import { type HermesSession, listQuestions, listSessions, readSession } from "./PlainSessions.ts"
+import * as PlainStreams from "./PlainStreams.ts"
 import { toTenants } from "./PlainTenants.ts"
+import type { EventStream } from "./StreamCursor.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /**
@@ -99,17 +100,28 @@ export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOut
   }
   /**
    * Events of a run, in order, for one reader. The run begins when the first event is requested, and ends when the
-   * reader leaves the loop.
+   * reader leaves the loop, unless `whenLeft` is `continue`.
    */
   readonly stream: {
-    <Schema extends PlainOutput>(
-      input: OutputArgument<Schema, Context>
-    ): AsyncIterableIterator<HermesEvent<Schema, Call>>
-    (input: PlainArgument<Context>): AsyncIterableIterator<HermesEvent<Output, Call>>
+    <Schema extends PlainOutput>(input: OutputArgument<Schema, Context>): EventStream<HermesEvent<Schema, Call>>
+    (input: PlainArgument<Context>): EventStream<HermesEvent<Output, Call>>
     <Schema extends PlainOutput>(
       input: RunArgument<Schema, Context>
-    ): AsyncIterableIterator<HermesEvent<OptionalOutput<Schema, Output>, Call>>
+    ): EventStream<HermesEvent<OptionalOutput<Schema, Output>, Call>>
   }
+  /**
+   * Events of a run for a reader that returns, in order: those behind its cursor, or all of the active run. The run may
+   * be active here, in another process with the same store, or over. Without a cursor and an active run there are no
+   * events. Leaving the loop does not end the run. From other processes and of runs that are over, a text arrives as a
+   * whole, and events that describe only a moment are left out. Rejects with `RunLost` if the run ended without a
+   * result.
+   */
+  readonly watch: (input: PlainStreams.WatchInput) => EventStream<RunEvent>
+  /**
+   * Returns the cursor before the first event of the active run of a session, in any process. Resolves with `undefined`
+   * if no run is active.
+   */
+  readonly activeRun: (sessionId: string) => Promise<string | undefined>
   /**
    * Runs many inputs, `concurrency` of them at a time (default: 4). Resolves with the result or the error of each, in
    * the form of `Promise.allSettled`. After `dispose` all remaining inputs have the error `Disposed`.
@@ -139,7 +151,7 @@ export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOut
   /** Events of {@link resume}, in order, for one reader. */
   readonly resumeStream: <Schema extends PlainOutput = Output>(
     input: HermesResumeInput<Schema> & ContextOption<Context>
-  ) => AsyncIterableIterator<HermesEvent<Schema, Call>>
+  ) => EventStream<HermesEvent<Schema, Call>>
   /** Lists the open questions of suspended sessions, oldest first: of one session, or of all. */
   readonly questions: (filter?: QuestionFilter) => Promise<ReadonlyArray<Question>>
   /**
@@ -208,13 +220,6 @@ const makeStore = (store: HermesOptions["store"]) => {
 const makeDisposedError = (): HermesError =>
   new HermesError("Disposed", "this runtime was disposed: create another one for more runs")
 
-type OnEvent = NonNullable<RunInput["onEvent"]>
-
-const combineListeners =
-  (first: OnEvent, second: OnEvent): OnEvent =>
-  (events) =>
-    Effect.andThen(first(events), second(events))
-
 /** Sends the log to standard error, because standard output belongs to the application. */
 export const quiet = Layer.succeed(Logger.LogToStderr, true)
 
@@ -230,14 +235,15 @@ const settleAll = async <Item, A>(
   apply: (item: Item) => Promise<A>
 ): Promise<ReadonlyArray<PromiseSettledResult<A>>> => {
   const results: Array<PromiseSettledResult<A>> = []
-  const queue = Array.from(items).entries()
+  const all = Options.readPlainly("InvalidInput", "the inputs of the batch", () => Array.from(items))
+  const queue = all.entries()
   const workThrough = async (): Promise<void> => {
     for (const [index, item] of queue) {
       const [result] = await Promise.allSettled([apply(item)])
       results[index] = result
     }
   }
-  await Promise.all(Array.from({ length: concurrency }, workThrough))
+  await Promise.all(Array.from({ length: Math.min(concurrency, all.length) }, workThrough))
   return results
 }
 
@@ -342,32 +348,28 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
     const run = PlainRun.planRun(input)
     return await runToEnd(PlainRun.startRun(run, own), run.signal)
   }
-  const streamRun = (run: PlainRun.PlannedRun) => {
-    const { options, signal } = run
-    return EventIterator.make({
-      fork: (offer) => {
-        if (isDisposed) throw makeDisposedError()
-        const offerPlain: OnEvent = (events) => offer(presentMessages(events))
-        const onEvent = options.onEvent === undefined ? offerPlain : combineListeners(options.onEvent, offerPlain)
-        const streamed = { ...options, streaming: options.streaming ?? true, onEvent }
-        return runtime.runFork(PlainRun.startRun({ ...run, options: streamed }, own))
-      },
-      open,
-      signal
-    })
+  const fork = <A, E>(work: Effect.Effect<A, E, Agent.Agent>) => {
+    if (isDisposed) throw makeDisposedError()
+    return runtime.runFork(work)
   }
+  const streams = PlainStreams.makeStreams({ fork, open, own })
   const hermes = {
     run: runInput,
     runAll: async (inputs: Iterable<string | HermesInput>, options: BatchOptions = {}) => {
       Options.requireArgument(options, checkBatch, "options")
       return await settleAll(inputs, options.concurrency ?? 4, runInput)
     },
-    stream: (input: string | HermesInput) => streamRun(PlainRun.planRun(input)),
+    stream: (input: string | HermesInput) => streams.stream(PlainRun.planRun(input)),
     resume: async (input: HermesResumeInput) => {
       const run = PlainRun.planResumption(input)
       return await runToEnd(PlainRun.startRun(run, own), run.signal)
     },
-    resumeStream: (input: HermesResumeInput) => streamRun(PlainRun.planResumption(input)),
+    resumeStream: (input: HermesResumeInput) => streams.stream(PlainRun.planResumption(input)),
+    watch: streams.watch,
+    activeRun: async (sessionId: string) => {
+      Options.requireArgument(sessionId, Options.name, "sessionId")
+      return await runToEnd(streams.findActive(sessionId))
+    },
     ...makeMethods(runToEnd),
     stop: async (sessionId: string) => {
       Options.requireArgument(sessionId, Options.name, "sessionId")

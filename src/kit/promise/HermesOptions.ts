@@ -140,6 +140,11 @@ export interface HermesInput<Schema extends PlainOutput = PlainOutput> extends O
   readonly context?: unknown
   /** Signal that ends the run, which then rejects with `Aborted`. */
   readonly signal?: AbortSignal | undefined
+  /**
+   * Treatment of a streamed run whose reader leaves the loop: it ends (the default), or continues for readers that
+   * return by `watch`. A run that continues does not wait for a slow reader, and needs a session that is stored.
+   */
+  readonly whenLeft?: "end" | "continue" | undefined
   /** Called with each event. If it returns a promise, the run waits for it. */
   readonly onEvent?: ((event: RunEvent) => unknown) | undefined
   /** Called with the usage of reviews and background sub-agents that is charged to the run after its end. */
@@ -203,11 +208,12 @@ export type HermesEvent<Schema, Call = RunCall> =
 /** Tests whether a tool of a runtime is an MCP server. */
 export const isServer = (one: unknown): one is HermesMcp => Json.isFields(one) && Json.isFields(one["mcp"])
 
-const checkToolList: Options.Check = (value, at) => {
+/** Checks the tools of a runtime or of a server. */
+export const checkToolList: Options.Check = (value, at) => {
   if (!Array.isArray(value)) return Options.list(value, at)
   const names = new Set<unknown>()
   const servers = new Set<string>()
-  return value.flatMap((one: unknown, index) => {
+  return Array.from(value).flatMap((one: unknown, index) => {
     if (isServer(one)) {
       const twice = Object.keys(one.mcp).filter((name) => servers.has(name) || !servers.add(name))
       return twice.map(
@@ -369,6 +375,7 @@ const runOptions: Options.Checks<HermesInput> = {
   streaming: Options.flag,
   readsText: Options.flag,
   signal: Options.makeKindCheck("an AbortSignal", (signal) => signal instanceof AbortSignal),
+  whenLeft: Options.makeChoiceCheck(["end", "continue"]),
   onEvent: Options.callback
 }
 
@@ -382,9 +389,17 @@ const {
   systemPrompt: _systemPrompt,
   ...commonOptions
 } = runOptions
+
+const answer: Options.Checks<Answer> = { questionId: Options.name, answer: Options.skipCheck, by: Options.text }
+const checkAnswer = Options.makeMembersCheck("member of an answer", answer, ["questionId"])
+const checkAnswers: Options.Check = (value, at) =>
+  Array.isArray(value)
+    ? Array.from(value, (one: unknown, index) => checkAnswer(one, `${at}[${index}]`)).flat()
+    : Options.list(value, at)
+
 const resumeOptions: Options.Checks<HermesResumeInput> = {
   ...commonOptions,
-  answers: Options.list,
+  answers: checkAnswers,
   audience: Options.text
 }
 

@@ -25,6 +25,8 @@ export interface PlannedRun {
   readonly context: unknown
   readonly retry: RetryPolicy.RetryPolicy | undefined
   readonly signal: AbortSignal | undefined
+  /** True if a streamed run continues when its reader leaves. */
+  readonly isKept: boolean
   /** Answers with which the run continues its suspended session; `undefined` for a new run. */
   readonly resumed?: Pick<ResumeInput, "answers" | "audience"> | undefined
 }
@@ -40,7 +42,14 @@ const callInOrder =
 /** Reads the input of a run. Throws an `InvalidInput` or a `ConfigError` that names each mistake. */
 export const planRun = (input: string | HermesInput): PlannedRun =>
   typeof input === "string"
-    ? { options: { prompt: input }, tools: undefined, context: undefined, retry: undefined, signal: undefined }
+    ? {
+        options: { prompt: input },
+        tools: undefined,
+        context: undefined,
+        retry: undefined,
+        signal: undefined,
+        isKept: false
+      }
     : Options.readPlainly("InvalidInput", "the input of the run", () => readInput(input))
 
 const readInput = (input: HermesInput): PlannedRun => {
@@ -48,7 +57,8 @@ const readInput = (input: HermesInput): PlannedRun => {
   if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt)))
     throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
   checkInput(input)
-  const { context, history, model, onEvent, onUsageAfter, output, prompt, retry, signal, tools, ...rest } = input
+  const { context, history, model, onEvent, onUsageAfter, output, prompt, retry, signal, tools, whenLeft, ...rest } =
+    input
   const options = {
     ...rest,
     ...(onEvent === undefined
@@ -60,7 +70,8 @@ const readInput = (input: HermesInput): PlannedRun => {
     ...(model === undefined ? {} : { route: toRoute(model, "model") }),
     ...(output === undefined ? {} : { output: toOutput(output) })
   }
-  return { options, tools, context, retry: retry === undefined ? undefined : toRetryPolicy(retry), signal }
+  const policy = retry === undefined ? undefined : toRetryPolicy(retry)
+  return { options, tools, context, retry: policy, signal, isKept: whenLeft === "continue" }
 }
 
 /** Reads the input of a resumption. Throws an `InvalidInput` or a `ConfigError` that names each mistake. */

@@ -30,8 +30,9 @@ import * as Runtime from "../../program/Runtime.ts"
 import * as ToolServer from "../../serve/server/ToolServer.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
 import { quiet, toToolset } from "./CreateHermes.ts"
-import { fromCause } from "./HermesError.ts"
-import type { BuiltinNeeds } from "./HermesOptions.ts"
+import { fromCause, HermesError } from "./HermesError.ts"
+import { type BuiltinNeeds, checkToolList, isServer } from "./HermesOptions.ts"
+import * as Options from "./PlainOptions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /** Options of an MCP server. */
@@ -48,6 +49,23 @@ export interface McpHandler {
   readonly close: () => Promise<void>
 }
 
+const serverOptions: Options.Checks<McpServerOptions> = {
+  tools: (value, at) =>
+    Array.isArray(value) && value.some(isServer) ? [`${at}: serve tools, not MCP servers`] : checkToolList(value, at),
+  name: Options.name,
+  version: Options.name,
+  unattended: Options.makeChoiceCheck(["deny", "approve"]),
+  cwd: Options.text
+}
+const checkServer = Options.makeMembersCheck("option of an MCP server", serverOptions, ["tools"])
+
+/** Throws a `ConfigError` that names each mistake. */
+const checkOptions = (options: McpServerOptions): void =>
+  Options.readPlainly("ConfigError", "the options", () => {
+    const problems = checkServer(options, "")
+    if (problems.length > 0) throw new HermesError("ConfigError", problems.join("; "))
+  })
+
 const makeRuntime = ({ tools }: McpServerOptions) =>
   Layer.provideMerge(Runtime.layer({ tools: tools.map(toToolset) }), quiet)
 
@@ -61,13 +79,15 @@ const runToEnd = async <A>(effect: Effect.Effect<A, unknown>, signal?: AbortSign
  * Serves tools to an MCP client over standard input and output, until the input ends. Standard output belongs to the
  * protocol: write everything else to standard error.
  */
-export const serveMcp = (options: McpServerOptions): Promise<void> => {
+export const serveMcp = async (options: McpServerOptions): Promise<void> => {
+  checkOptions(options)
   const { tools: _, ...more } = options
-  return runToEnd(Effect.provide(ToolServer.serveStdio(more), makeRuntime(options)))
+  await runToEnd(Effect.provide(ToolServer.serveStdio(more), makeRuntime(options)))
 }
 
 /** Makes a handler of web requests that serves tools to MCP clients over streamable HTTP. */
 export const mcpHandler = async (options: McpServerOptions): Promise<McpHandler> => {
+  checkOptions(options)
   const { tools: _, ...more } = options
   const scope = await Effect.runPromise(Scope.make())
   const handler = Effect.flatMap(Layer.build(makeRuntime(options)), (context) =>

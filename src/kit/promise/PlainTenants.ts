@@ -6,6 +6,7 @@ import * as Tenants from "../../agent/Tenants.ts"
 import * as PermissionMode from "../../base/config/PermissionMode.ts"
 import type { Allowance, AssumedPrices, Tenant } from "../../base/domain/Tenant.ts"
 import * as TenantLedger from "../../store/tenants/TenantLedger.ts"
+import { HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 
 /**
@@ -54,8 +55,22 @@ const makeLedger = (store: LedgerStore): Layer.Layer<TenantLedger.TenantLedger> 
     : TenantLedger.layerSqlite({ path: store.sqlite === ":memory:" ? store.sqlite : `${store.sqlite}.tenants` })
 }
 
+/** Calls the lookup of the application. A tenant whose limits cannot be read would have none, and is an error. */
+const findTenant = async (
+  lookup: Exclude<HermesTenants, ReadonlyArray<Tenant>>,
+  id: string
+): Promise<Tenant | undefined> => {
+  const found = await lookup(id)
+  if (found === undefined) return undefined
+  return Options.readPlainly("ConfigError", "the tenant of `tenants`", () => {
+    const problems = checkTenant(found, "tenant")
+    if (problems.length === 0) return found
+    throw new HermesError("ConfigError", `tenants: the function returned no valid tenant: ${problems.join("; ")}`)
+  })
+}
+
 /** Makes the layer of the tenants. A lookup that fails is a defect of the application, and rejects the run. */
 export const toTenants = (tenants: HermesTenants, store: LedgerStore): Layer.Layer<Tenants.Tenants> =>
   typeof tenants === "function"
-    ? Tenants.layer({ lookup: (id) => Effect.promise(() => Promise.resolve(tenants(id))), ledger: makeLedger(store) })
+    ? Tenants.layer({ lookup: (id) => Effect.promise(() => findTenant(tenants, id)), ledger: makeLedger(store) })
     : Tenants.layerFrom(tenants, makeLedger(store))

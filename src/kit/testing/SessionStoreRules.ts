@@ -57,7 +57,7 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
       const store = yield* SessionStore
       yield* TestClock.setTime(1_700_000_000_000)
       const made = yield* store.create(
-        makeNewSession(a, { parentId: b, title: "First", cwd: "/tmp/x", branch: "main" })
+        makeNewSession(a, { parentId: b, title: "First", cwd: "/tmp/x", branch: "main", tenant: "shop" })
       )
       Check.equals(made, {
         id: a,
@@ -71,11 +71,12 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
         title: "First",
         cwd: "/tmp/x",
         branch: "main",
+        tenant: "shop",
         startedAt: 1_700_000_000_000,
         endedAt: undefined,
         endReason: undefined,
         usage: Usage.zero,
-        cost: { usd: 0, status: "unknown", source: "none" },
+        cost: { usd: null, status: "unknown", source: "none" },
         messageCount: 0,
         toolCallCount: 0
       })

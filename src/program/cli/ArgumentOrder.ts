@@ -12,6 +12,8 @@
  * - `--safe-mode` implies `--ignore-user-config` and `--ignore-rules`.
  * - Earlier names of commands are replaced: `batch` is `lab batch`, `plugins uninstall` is `plugins remove`, `ls` is
  *   `list`.
+ * - A session has one form, the argument: `sessions show --session ID` and `--session-id ID` are `sessions show ID`.
+ *   `sessions search`, where the argument is the query, takes `--session-id`. `sessions resume ID` is `--resume ID`.
  * - `hermes help COMMAND` is `hermes COMMAND --help`, and `hermes version` is `hermes --version`.
  *
  * Arguments after `--` are unchanged.
@@ -76,6 +78,7 @@ const renamedCommands: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ["middleware explain", ["middleware"]],
   ["middleware list", ["middleware", "--bundled"]],
   ["plugins uninstall", ["plugins", "remove"]],
+  ["sessions resume", ["--resume"]],
   ["tools list", ["tools"]]
 ])
 
@@ -84,6 +87,30 @@ const renamedWords: ReadonlyMap<string, string> = new Map([
   ["ls", "list"],
   ["rm", "remove"]
 ])
+
+/** Commands whose first argument is a session. */
+const sessionCommands: ReadonlySet<string> = new Set([
+  ...["show", "rename", "export", "fork", "delete", "diff", "undo"].map((name) => `sessions ${name}`),
+  "trace view",
+  "trace stats",
+  "prompt show"
+])
+
+/** Makes the value of `--session` or `--session-id` the first argument of a command that takes a session. */
+const placeSession = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const at = findOperand(tokens)
+  const name = `${tokens[at]} ${tokens[at + 1]}`
+  const place = tokens.findIndex((token, index) => index > at + 1 && /^--session(?:-id)?(?:=|$)/.test(token))
+  const flag = tokens[place]
+  if (flag === undefined) return tokens
+  if (name === "sessions search") return tokens.with(place, flag.replace(/^--session(?:-id)?/, "--session-id"))
+  if (!sessionCommands.has(name)) return tokens
+  const end = flag.indexOf("=")
+  const value = end === -1 ? tokens[place + 1] : flag.slice(end + 1)
+  // A missing value is reported for the argument.
+  const without = tokens.toSpliced(place, end === -1 ? 2 : 1)
+  return value === undefined ? without : without.toSpliced(at + 2, 0, value)
+}
 
 /** Replaces an earlier name of a command by its current name. */
 const replaceOldNames = (tokens: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -157,7 +184,7 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
       out.push(...(named === "--safe-mode" ? ["--ignore-user-config", "--ignore-rules"] : []), named)
     }
   }
-  const asked = withPrompt(replaceOldNames(out, commands))
+  const asked = withPrompt(placeSession(replaceOldNames(out, commands)))
   return end === -1 ? asked : [...asked, ...argv.slice(end)]
 }
 

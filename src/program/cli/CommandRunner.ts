@@ -69,6 +69,19 @@ const quoteWord = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 const describePromptHint = (text: string): string =>
   `Unknown command ${JSON.stringify(text.split(" ", 1)[0])}. To send it as a prompt: hermes -q ${quoteWord(text)}`
 
+/** Words of other programs that are flags here. */
+const renamedFlags: ReadonlyMap<string, string> = new Map([
+  ["resume", "continue a session with `hermes --resume SESSION`"],
+  ["continue", "continue the latest session of this folder with `hermes --continue`"],
+  ["export", "export a session with `hermes sessions export SESSION`"]
+])
+
+/** Returns the way to a session whose id is in the place of a command of `hermes sessions`. */
+const describeSessionWord = (word: string, path: string): string | undefined =>
+  path === "hermes sessions" && /^(?:latest|\d{8}_\d{6}\w*)$/.test(word)
+    ? `show a session with \`hermes sessions show ${word}\`, continue it with \`hermes --resume ${word}\``
+    : undefined
+
 const describeUsageError = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
@@ -104,8 +117,13 @@ const formatUsageError = (
   if (first?._tag !== "UnknownSubcommand")
     return first === undefined ? "" : ErrorLine.render(describeUsageError(first, doc, path))
   const commands = listCommandNames(doc)
+  const words = argv.slice(argv.indexOf(first.subcommand))
+  // Several words are more likely a prompt.
+  const renamed = path === "hermes" && words.length < 3 ? renamedFlags.get(first.subcommand) : undefined
+  const instead = renamed ?? describeSessionWord(first.subcommand, path)
+  if (instead !== undefined) return ErrorLine.render(`unknown command "${first.subcommand}" of ${path}: ${instead}`)
   const suggestion = formatSuggestion(first.subcommand, commands)
-  const prompt = argv.slice(argv.indexOf(first.subcommand)).join(" ")
+  const prompt = words.join(" ")
   if (path === "hermes" && (suggestion === "" || argv.at(-1) !== first.subcommand)) {
     const meant = suggestion === "" ? "" : ` (${suggestion})`
     return ErrorLine.render(`${describePromptHint(prompt)}${meant}`)

@@ -12,6 +12,7 @@ import type { AgentError, TenantRefused } from "../../base/domain/AgentError.ts"
 import type { QuestionError } from "../../base/domain/Question.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { type refusals, RolloutRefused } from "../../base/domain/RolloutPort.ts"
+import * as TextCut from "../../base/domain/TextCut.ts"
 
 /** Body of an error response. */
 export const ErrorBody = Schema.Struct({
@@ -143,13 +144,17 @@ export const fromQuestionError = (error: QuestionError): ApiError => {
   }
 }
 
+/** Maximum number of characters of a message, which may quote the request, and of a field's name. */
+const longestMessage = 2_000
+const longestName = 200
+
 /** Returns the body of an error response. */
 export const toBody = ({ code, message, param, status }: ApiError): typeof ErrorBody.Type => ({
   error: {
-    message,
+    message: TextCut.shorten(message, longestMessage),
     type: status >= 500 ? "server_error" : status === 401 ? "authentication_error" : "invalid_request_error",
     code,
-    param: param ?? null
+    param: param === undefined ? null : TextCut.shorten(param, longestName)
   }
 })
 

@@ -94,11 +94,8 @@ export const fromCost = ({ source, status, usd }: Cost.Spent): CostColumns => ({
 })
 
 /** Converts columns to a cost. */
-export const toCost = (row: CostColumns): Cost.Spent => ({
-  usd: row.estimated_cost_usd,
-  status: row.cost_status,
-  source: row.cost_source
-})
+export const toCost = (row: CostColumns): Cost.Spent =>
+  Cost.makeSpent(row.estimated_cost_usd, row.cost_status, row.cost_source)
 
 /** Adds the counters of two groups of calls. Status and source of the cost come from the last call. */
 export const sum = (before: UsageCounts, last: UsageCounts): UsageCounts => ({

@@ -6,6 +6,7 @@ import {
   HermesError,
   type HermesInput,
   type HermesOptions,
+  mcpHandler,
   tool
 } from "../../../src/kit/entry/promise.ts"
 
@@ -96,6 +97,7 @@ const inputs: { readonly [Name in keyof HermesInput]-?: true } = {
   tools: true,
   context: true,
   signal: true,
+  whenLeft: true,
   onEvent: true,
   onUsageAfter: true,
   sessionId: true,
@@ -179,6 +181,19 @@ describe("hostile values", () => {
         () => hermes.compactSession(argument, argument),
         () => hermes.endSession("s", argument),
         () => hermes.runAll(["Reply exactly hi"], argument),
+        () => hermes.runAll(argument),
+        () => hermes.resume({ sessionId: "s", answers: argument }),
+        () => hermes.resume({ sessionId: "s", answers: [argument] }),
+        () => hermes.resume({ sessionId: "s", answers: [{ questionId: argument, answer: argument, by: argument }] }),
+        () => hermes.questions(argument),
+        () => hermes.activeRun(argument),
+        () => hermes.watch(argument).next(),
+        () => hermes.watch({ sessionId: argument, after: argument, signal: argument }).next(),
+        () => hermes.watch({ sessionId: "s", after: argument }).next(),
+        async () => (await mcpHandler(argument)).close(),
+        async () => (await mcpHandler({ tools: argument })).close(),
+        async () => (await mcpHandler({ tools: [argument] })).close(),
+        async () => (await mcpHandler({ tools: [], name: argument, unattended: argument })).close(),
         () => createHermes(argument),
         () => tool(argument)
       ]
@@ -188,4 +203,35 @@ describe("hostile values", () => {
         await check(`tool ${member}`, () => tool({ ...good, [member]: value }))
       assert.deepStrictEqual(wrong, [])
     })
+
+  it("of a tenant that is looked up never lift its limits", async () => {
+    const wrong = [
+      { id: "t", perDay: { tokens: "many" } },
+      { id: "t", perDay: { tokens: Number.NaN } },
+      { id: "t", perdya: {} },
+      "t"
+    ]
+    for (const found of wrong) {
+      // Hostile on purpose.
+      await using hermes = createHermes({ model: "offline", tenants: () => found as never })
+      const error = await hermes.run({ prompt: "Reply exactly hi", tenant: "t" }).catch((error: unknown) => error)
+      assert.instanceOf(error, HermesError)
+      assert.match(error.message, /^tenants: the function returned no valid tenant: tenant/u)
+    }
+  })
+
+  it("of a batch start no more workers than inputs, and its inputs are read first", async () => {
+    await using hermes = createHermes({ model: "offline" })
+    const results = await hermes.runAll(["Reply exactly hi"], { concurrency: Number.MAX_SAFE_INTEGER })
+    assert.deepStrictEqual(
+      results.map(({ status }) => status),
+      ["fulfilled"]
+    )
+    const inputs = function* () {
+      yield "Reply exactly hi"
+      throw new Error("no more")
+    }
+    const error = await hermes.runAll(inputs()).catch((error: unknown) => error)
+    assert.deepInclude(error, { tag: "InvalidInput", message: "the inputs of the batch cannot be read: no more" })
+  })
 })

@@ -29,10 +29,18 @@ describe("Argv", () => {
     ["earlier names of commands are replaced", words("-m x plugins uninstall p"), words("-m x plugins remove p")],
     ["and of subcommands", words("plugins ls --json"), words("plugins list --json")],
     ["research has one word in front", words("-m x batch run -q"), words("-m x lab batch run -q")],
+    ["a session is an argument", words("sessions show --json --session-id x"), words("sessions show x --json")],
+    ["with any of its flags", words("-m y trace view --session=x"), words("-m y trace view x")],
+    ["behind the title of another", words("sessions rename New --session x"), words("sessions rename x New")],
+    ["a search has a flag for it", words("sessions search a --session x"), words("sessions search a --session-id x")],
+    ["a missing session is left to the parser", words("sessions show --session"), words("sessions show")],
+    ["another command keeps its flag", words("trace convert f --session x"), words("trace convert f --session x")],
+    ["a session is resumed by a flag", words("sessions resume x"), words("--resume x")],
     ["a prompt is no command", ["-q", "batch rm"], ["--query=batch rm"]],
     ["nothing behind -- is touched", ["chat", "--", "-q", "a_b", "--x_y"], ["chat", "--", "-q", "a_b", "--x_y"]]
   ]
   for (const [name, argv, expected] of cases) {
-    it(`${name}`, () => assert.deepStrictEqual(rewrite(argv, ["chat", "config", "plugins", "batch"]), expected))
+    it(`${name}`, () =>
+      assert.deepStrictEqual(rewrite(argv, ["chat", "config", "plugins", "batch", "sessions", "trace"]), expected))
   }
 })

@@ -216,7 +216,7 @@ describe("hermes and side models", () => {
         const result = JSON.parse(stdout.trim().split("\n").at(-1) ?? "")
         assert.deepInclude(result, {
           type: "result",
-          estimated_cost_usd: 0,
+          estimated_cost_usd: null,
           cost_status: "unknown",
           cost_source: "none"
         })

@@ -25,6 +25,16 @@ describe("a command line that can not be used", () => {
     [["--image", "a.png"], "--image needs a prompt: add -q TEXT or --query-file PATH"],
     [["--format", "stream-json"], "--format stream-json needs a prompt: add -q TEXT or --query-file PATH"],
     [["-Q"], "--quiet needs a prompt: add -q TEXT or --query-file PATH"],
+    [["resume", "x"], 'unknown command "resume" of hermes: continue a session with `hermes --resume SESSION`'],
+    [
+      ["resume", "the", "work"],
+      `Unknown command "resume". To send it as a prompt: hermes -q 'resume the work' (did you mean restore?)`
+    ],
+    [
+      ["sessions", "latest"],
+      'unknown command "latest" of hermes sessions: show a session with `hermes sessions show latest`, continue it with `hermes --resume latest`'
+    ],
+    [["sessions", "show", "--session"], "<session> is missing: run `hermes sessions show --help`"],
     [[], "Not a terminal. Pass a prompt with -q TEXT, or pipe one."]
   ]
   for (const [argv, line] of cases) {

@@ -6,6 +6,8 @@ import { join } from "node:path"
 import { session } from "../../support/interactiveSession.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
+const png = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)
+
 describe("lines with a mark", () => {
   it.effect("! shares what it prints with the next message, !! does not, and # is remembered", () => {
     const notes: Array<string> = []
@@ -39,7 +41,6 @@ describe("lines with a mark", () => {
     Effect.gen(function* () {
       const folder = join(yield* temporaryDirectory, "two words")
       mkdirSync(folder)
-      const png = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)
       for (const name of ["a.png", "b.png", "c.png"]) writeFileSync(join(folder, name), png)
       writeFileSync(join(folder, "none.png"), "text")
       yield* session({ columns: 200 }, ({ model, type, until }) =>
@@ -62,6 +63,25 @@ describe("lines with a mark", () => {
         })
       )
     }).pipe(Effect.scoped)
+  )
+
+  it.effect("a picture has a chip below the line while it is typed, and in the conversation", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryDirectory
+      writeFileSync(join(folder, "red lamp.png"), png)
+      yield* session({ status: { compactAt: undefined, home: undefined } }, ({ later, screen, type, until }) =>
+        Effect.gen(function* () {
+          yield* type(`look at '${folder}/red lamp.png' `)
+          yield* later("▣ red lamp.png")
+          assert.notInclude(screen(), "image/png")
+          yield* type("\u0015look at '/no/such lamp.png'")
+          yield* later("/no/such lamp.png")
+          assert.notInclude(screen(), "▣")
+          yield* type(`\u0015look at '${folder}/red lamp.png'\r`)
+          yield* until("▣ red lamp.png · image/png · ")
+        })
+      )
+    })
   )
 
   it.effect("Ctrl+V attaches the picture on the clipboard; without one it says so", () =>

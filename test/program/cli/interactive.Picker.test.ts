@@ -204,7 +204,8 @@ describe("lists in place of the prompt", () => {
           provider: "fake",
           model: "fake-1",
           systemPrompt: "You are a test.",
-          cwd
+          cwd,
+          branch: "harbour"
         }),
         store.append(SessionId.make(id), [Prompt.userMessage({ content: [Prompt.textPart({ text: prompt })] })])
       )
@@ -219,6 +220,8 @@ describe("lists in place of the prompt", () => {
       },
       ({ screen, type, until }) =>
         Effect.gen(function* () {
+          // A new conversation names the last session of its folder.
+          yield* until("last here: about the harbour (harbour), ")
           yield* type("/resume\r")
           assert.include(yield* until("Ctrl+A all folders"), "❯ about the harbour")
           assert.notInclude(screen(), "about the station")

@@ -54,7 +54,16 @@ describe("SessionDocument", () => {
   })
 
   it("rows are a table, a difference has colours, a plan its marks", () => {
-    const rows = render(answer("web_search", { data: { web: [{ title: "A & B", url: "https://a" }] } }))
+    const rows = render(
+      answer("web_search", {
+        data: {
+          web: [
+            { title: "A & B", url: "https://a" },
+            { title: "C", url: "" }
+          ]
+        }
+      })
+    )
     assert.include(rows, '<td dir="auto">A &amp; B</td><td dir="auto">https://a</td>')
     const diff = render(answer("patch", { diff: "@@ -1 +1 @@\n-a\n+b\n" }))
     assert.include(diff, '<span class="removed">-a</span>\n<span class="added">+b</span>')
@@ -81,7 +90,7 @@ describe("SessionDocument", () => {
     const secret = `ghp_${"a1B2".repeat(9)}`
     const page = render(
       answer("terminal", { output: `token ${secret}`, exit_code: 1, error: null }),
-      answer("list", [{ name: secret }]),
+      answer("list", [{ name: secret }, { name: "x" }]),
       answer("patch", { diff: `@@ -1 +1 @@\n+${secret}\n` })
     )
     assert.notInclude(page, secret)

@@ -360,4 +360,25 @@ describe("bad input over MCP", () => {
       }),
     { timeout: 60_000 }
   )
+
+  it.live("quotes little of a request in its errors", () =>
+    Effect.flatMap(served(), ({ fetched, headers }) =>
+      Effect.promise(async () => {
+        const long = "x".repeat(9_000)
+        const requests: ReadonlyArray<readonly [string, unknown]> = [
+          ["/v1/chat/completions", { messages: [{ role: long, content: "a" }] }],
+          ["/v1/chat/completions", { messages: [user("hello")], model: long }],
+          ["/v1/responses", { input: "hello", previous_response_id: long }],
+          ["/v1/responses", { input: [{ type: "item_reference", id: long }] }],
+          ["/v1/messages", { messages: [user("hello")], max_tokens: 5, [long]: 1 }],
+          ["/v1/sessions", { [long]: 1 }]
+        ]
+        for (const [path, json] of requests) {
+          const { body, status } = await fetched(path, { json, headers })
+          assert.include([400, 404], status)
+          assert.isBelow(JSON.stringify(body).length, 2_600, path)
+        }
+      })
+    )
+  )
 })

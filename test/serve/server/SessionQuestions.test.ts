@@ -110,11 +110,12 @@ describe("a served run that waits", () => {
         const ask = askBy(served)
         const { id, questions } = await suspended(served, ask)
         const { body } = await ask(`/v1/sessions/${id}/answers`, { ...answer(questions[0].id), stream: true })
-        const events = Array.from(String(body).matchAll(/^id: (\d+)\ndata: (.*)$/gmu), ([, number, data = ""]) => ({
-          id: Number(number),
+        const events = Array.from(String(body).matchAll(/^id: (\d\S*)\ndata: (.*)$/gmu), ([, at = "", data = ""]) => ({
+          id: Number.parseInt(at, 10),
+          at,
           data: JSON.parse(data)
         }))
-        const headers = { ...served.authorized, "last-event-id": `${events[1]?.id}` }
+        const headers = { ...served.authorized, "last-event-id": `${events[1]?.at}` }
         const reader = readEvents(`${served.url}/v1/sessions/${id}/events`, headers)
         await until(() => reader.types().includes("turn_ended"))
         await reader.stop()
@@ -185,6 +186,7 @@ describe("a served run that waits", () => {
         const hidden = await suspended(others, askBy(others, keyOf.alice), keyOf.alice)
         assert.deepStrictEqual(hidden.questions, [])
         assert.notInclude(hidden.reader.types(), "QuestionAsked")
+        assert.notInclude(JSON.stringify(hidden.reader.events), "recursive delete")
         const owners = await suspended(others, askBy(others, keyOf.owner), keyOf.owner)
         assert.strictEqual(owners.questions[0].audience, "security")
       })

@@ -486,7 +486,7 @@ describe("migrations", () => {
         })
       )
       const store = SqliteStore.make(yield* Database.open(path))
-      const unknown = { usd: 0, status: "unknown", source: "none" } as const
+      const unknown = { usd: null, status: "unknown", source: "none" } as const
       assert.deepInclude(Option.getOrThrow(yield* store.get(id)), { systemPrompt: "Be kind.", cost: unknown })
       assert.deepInclude((yield* store.usageByModel(id))[0], { model: "m", cost: unknown })
       const cost = { usd: 0.5, status: "estimated", source: "official_docs_snapshot" } as const

@@ -3,7 +3,8 @@
  * and images are attached. A word that does not name a file stays text; a file that is too large is named in a note,
  * and the agent can read it. Files that the file tools refuse to read (credentials) are not attached, and secrets in
  * attached text are masked as in tool results. A picture dragged into the terminal, or pasted as an absolute path, is
- * attached without `@`. A file counts as an image only if its first bytes identify it as one.
+ * attached without `@`. A file counts as an image only if its first bytes identify it as one. An attached image has a
+ * chip below the line while it is typed, and in the conversation.
  *
  * Source: `hermes-product.md` §1.2 and §1.8.
  */
@@ -23,6 +24,9 @@ import { type Dialog, showNote } from "./Dialog.ts"
 const mostBytes = 262_144
 const mostFiles = 20
 
+/** Maximum size of an attached picture in bytes. */
+const mostPictureBytes = 20 * mostBytes
+
 /** Media types of images that can be attached, by their extension. */
 export const imageTypes: Readonly<Record<string, string>> = {
   ".png": "image/png",
@@ -37,6 +41,8 @@ interface MessageWithFiles {
   readonly prompt: RunInput["prompt"]
   /** Notes about files that are not attached, with the reasons. */
   readonly notes: ReadonlyArray<string>
+  /** A chip for each attached picture. */
+  readonly chips: ReadonlyArray<string>
 }
 
 interface NamedFile {
@@ -100,7 +106,7 @@ const readAttachment = Effect.fnUntraced(function* (
   const denial = Fence.judgeRead(file, places) ?? Fence.judgeRead(real, places)
   if (denial !== undefined) return { note: `${shown} is not attached: ${denial.reason}.` }
   const mediaType = imageTypes[paths.extname(file).toLowerCase()]
-  if (Number(info.size) > (mediaType === undefined ? mostBytes : 20 * mostBytes)) {
+  if (Number(info.size) > (mediaType === undefined ? mostBytes : mostPictureBytes)) {
     return {
       note: `${shown} is too large to attach (${Math.ceil(Number(info.size) / 1024)} KiB). The agent can read it.`
     }
@@ -136,8 +142,40 @@ const attachFiles = Effect.fnUntraced(function* (
   const images = parts.flatMap((part) => ("image" in part ? [part.image] : []))
   const notes = parts.flatMap((part) => ("note" in part ? [part.note] : []))
   const whole = [text, ...texts].join("\n\n")
-  return { prompt: images.length === 0 ? whole : [Prompt.textPart({ text: whole }), ...images], notes }
+  const chips = images.map(({ data, fileName = "", mediaType }) =>
+    [formatChip(fileName), mediaType, ...(data instanceof Uint8Array ? [formatSize(data.length)] : [])].join(" · ")
+  )
+  return { prompt: images.length === 0 ? whole : [Prompt.textPart({ text: whole }), ...images], notes, chips }
 })
+
+const formatSize = (bytes: number): string => (bytes < 1024 ? `${bytes} B` : `${Math.ceil(bytes / 1024)} KiB`)
+
+const formatChip = (name: string): string => `▣ ${SafeText.toLine(name)}`
+
+/**
+ * Makes a function that finds the pictures that a line would attach, as chips. It reads names and sizes only, because
+ * it is called while the line is typed.
+ */
+export const makePictureFinder: Effect.Effect<Dialog["pictures"], never, FileSystem.FileSystem | Path.Path> =
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    return Effect.fnUntraced(function* (text, cwd, places = nowhere) {
+      const chips: Array<string> = []
+      if (!mayNamePicture(text)) return chips
+      for (const { path } of [...findNamedFiles(text), ...findPictures(text)].slice(0, mostFiles)) {
+        const file = paths.resolve(cwd, PathRoots.expandHome(path, places.home))
+        if (imageTypes[paths.extname(file).toLowerCase()] === undefined) continue
+        const info = yield* Effect.orElseSucceed(files.stat(file), () => undefined)
+        const isAttached = info?.type === "File" && Number(info.size) <= mostPictureBytes
+        if (isAttached && Fence.judgeRead(file, places) === undefined) chips.push(formatChip(paths.basename(file)))
+      }
+      return chips
+    })
+  })
+
+/** Returns true if a line may name a picture. */
+export const mayNamePicture = (text: string): boolean => /\.(?:png|jpe?g|gif|webp)/i.test(text)
 
 const nowhere: PathRoots.Service = { home: undefined, homes: [], agentHomes: [], safeRoots: [] }
 
@@ -146,9 +184,11 @@ export const attachNamedFiles = Effect.fnUntraced(function* (
   dialog: Dialog,
   text: string
 ): Effect.fn.Return<RunInput["prompt"], never, FileSystem.FileSystem | Path.Path> {
-  if (!/@|\.(?:png|jpe?g|gif|webp)/i.test(text)) return text
+  if (!text.includes("@") && !mayNamePicture(text)) return text
   const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
-  const { notes, prompt } = yield* attachFiles(text, cwd, dialog.options.places ?? nowhere)
-  for (const line of notes) showNote(dialog, dialog.screen.asidePaint.text(line, "yellow"))
+  const { chips, notes, prompt } = yield* attachFiles(text, cwd, dialog.options.places ?? nowhere)
+  const { asidePaint } = dialog.screen
+  for (const chip of chips) showNote(dialog, asidePaint.text(`  ${chip}`, "cyan"))
+  for (const line of notes) showNote(dialog, asidePaint.text(line, "yellow"))
   return prompt
 })

@@ -149,6 +149,8 @@ export interface Dialog {
   readonly statusLine: StatusLine | undefined
   /** Files that can be named after `@`. */
   readonly files: FileList
+  /** Finds the pictures that the typed line would attach. */
+  readonly pictures: (text: string, cwd: string, places?: Places) => Effect.Effect<ReadonlyArray<string>>
   /** Returns the words that complete the argument of a command. */
   readonly argumentWords: (command: DialogCommand) => Effect.Effect<ReadonlyArray<ArgumentWord>>
   verbosity: Verbosity

@@ -37,7 +37,7 @@ import * as Transcript from "../render/Transcript.ts"
 import * as Theme from "../render/Theme.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Completions from "./Completions.ts"
-import { attachNamedFiles } from "./Attachments.ts"
+import { attachNamedFiles, makePictureFinder } from "./Attachments.ts"
 import {
   printError,
   type Dialog,
@@ -51,13 +51,13 @@ import {
   type TypedLine
 } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
-import * as Overview from "./Overview.ts"
 import * as Notifications from "./Notifications.ts"
 import * as Picker from "./Picker.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
 import * as ShellLine from "./ShellLine.ts"
 import * as SlashCommands from "./SlashCommands.ts"
+import { abbreviateHome } from "./StatusLine.ts"
 import * as ThemeCommand from "./ThemeCommand.ts"
 import type { Next } from "./SlashCommands.ts"
 import { makeKeyboard } from "./TerminalDevice.ts"
@@ -165,6 +165,7 @@ const make = Effect.fnUntraced(function* (
     feed,
     statusLine,
     files: yield* Completions.fileList,
+    pictures: yield* makePictureFinder,
     argumentWords: ({ words }) =>
       words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
     keyboard: makeKeyboard(terminal, (report) => {
@@ -239,7 +240,10 @@ const storeNote = (
     onSuccess: (where) =>
       void printLines(
         dialog,
-        dialog.screen.asidePaint.text(`Saved in ${SafeText.toLine(where)}. New sessions use it.`, "muted"),
+        dialog.screen.asidePaint.text(
+          `Saved in ${SafeText.toLine(abbreviateHome(where, dialog.options.about.userHome))}. New sessions use it.`,
+          "muted"
+        ),
         ""
       )
   })
@@ -404,9 +408,8 @@ const awaitReview = Effect.fnUntraced(function* (dialog: Dialog) {
 })
 
 const openDialog = Effect.fnUntraced(function* (dialog: Dialog) {
-  const { options, screen } = dialog
-  const { session } = options
-  printLines(dialog, ...Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint }), "")
+  const { session } = dialog.options
+  yield* SessionSwitch.printBanner(dialog)
   if (session.known === undefined) return
   yield* Effect.catch(SessionSwitch.openSession(dialog, session.known.id), (error) =>
     Effect.sync(() => printError(dialog, error))

@@ -60,7 +60,7 @@ export const renderStatus = (
     ["Title", SafeText.toLine(known?.title ?? current.title ?? "none: /title NAME")],
     ["Model", SafeText.toLine(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
     ...(routes.length < 2 && routes.every(({ keys }) => keys.length < 2) ? [] : routes.map(toRouteRow)),
-    ["Directory", SafeText.toLine(current.cwd)],
+    ["Directory", SafeText.toLine(abbreviateHome(current.cwd, about.userHome))],
     [
       "Messages",
       `${formatQuantity(known?.messageCount ?? 0, "message")}, ${current.prompts} by you, ${formatQuantity(
@@ -99,6 +99,9 @@ export const formatResumeLine = ({ id, title }: Session, exchanges: number, when
   `Resumed ${title === undefined ? id : `"${SafeText.toLine(title)}"`} · ` +
   `${formatQuantity(exchanges, "exchange")} · last used ${when}`
 
+/** Width below which a session has two lines in a list, in columns. */
+const narrowColumns = 72
+
 /** Renders a list of sessions, newest first. */
 export const renderSessions = (
   list: ReadonlyArray<ListedSession>,
@@ -106,13 +109,17 @@ export const renderSessions = (
   now: number,
   columns: number
 ): ReadonlyArray<string> =>
-  list.map((listed) => {
+  list.flatMap((listed) => {
     const { session, topic } = listed
     const when = formatAgo(now - (session.endedAt ?? session.startedAt))
     const mark = session.id === current ? "*" : " "
-    const head = `${mark} ${SafeText.toLine(session.id)}  ${Width.pad(when, 12)}`
+    const id = SafeText.toLine(session.id)
     const place = listed.otherFolder === undefined && listed.branch === undefined ? "" : `  ${formatPlace(listed)}`
-    return Width.cut(`${head}  ${topic}${place}`.trimEnd(), columns - 1)
+    const rows =
+      columns < narrowColumns
+        ? [`${mark} ${topic}`, `    ${id} · ${when}${place}`]
+        : [`${mark} ${id}  ${Width.pad(when, 12)}  ${topic}${place}`]
+    return rows.map((row) => Width.cut(row.trimEnd(), columns - 1))
   })
 
 /** Sign and colour of each kind of context in the grid. */

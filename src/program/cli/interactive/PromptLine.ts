@@ -13,6 +13,7 @@ import * as SlashCommands from "./SlashCommands.ts"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
 import * as Completions from "./Completions.ts"
 import type { Dialog } from "./Dialog.ts"
+import { mayNamePicture } from "./Attachments.ts"
 import * as Editor from "./Editor.ts"
 import type { Key } from "./Keys.ts"
 import * as Pastes from "./Pastes.ts"
@@ -107,6 +108,10 @@ export const renderRows = (
     return `${isMarked ? paint.text("❯ ", "bold", "cyan") : "  "}${isMarked ? paint.text(padded, "bold") : padded}${paint.text(detail, "dim")}`
   })
 }
+
+/** Renders the chips of attached pictures in one line. */
+const renderChips = (chips: ReadonlyArray<string>, columns: number, paint: Paint): ReadonlyArray<string> =>
+  chips.length === 0 ? [] : [paint.text(Width.cut(`  ${chips.join("  ")}`, columns - 1), "cyan")]
 
 /** Completes the typed text. Returns the possible names, which are shown below it. */
 export const complete = (dialog: Dialog): ReadonlyArray<string> => {
@@ -239,6 +244,8 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
   const { commands, files, live, options, screen } = dialog
   let below: ReadonlyArray<string> = []
   let popup: Popup | undefined
+  /** Chips of the pictures that the typed line names. */
+  let pictures: { readonly text: string; readonly chips: ReadonlyArray<string> } = { text: "", chips: [] }
   /** Time of the last Esc. */
   let escapedAt = -Infinity
   /** Argument words of the command that is being typed. */
@@ -258,7 +265,11 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
         })
   const showPrompt = (): void =>
     screen.live((size) =>
-      makeView(dialog, [...renderRows(listChoices(), popup?.selected ?? 0, size, screen.asidePaint), ...below])(size)
+      makeView(dialog, [
+        ...renderChips(pictures.chips, size.columns, screen.asidePaint),
+        ...renderRows(listChoices(), popup?.selected ?? 0, size, screen.asidePaint),
+        ...below
+      ])(size)
     )
   showPrompt()
 
@@ -314,7 +325,22 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
     }
   }
 
+  const followPictures = Effect.gen(function* () {
+    const { text } = dialog.editor
+    if (text === pictures.text) return
+    pictures = { text, chips: [] }
+    if (!mayNamePicture(text)) return
+    const { cwd = options.about.cwd } = (yield* live.state).session
+    yield* Effect.forkChild(
+      Effect.map(dialog.pictures(Pastes.expand(text, dialog.editor.pastes), cwd, options.places), (chips) => {
+        if (pictures.text === text) pictures = { text, chips }
+        showPrompt()
+      })
+    )
+  })
+
   const follow = Effect.gen(function* () {
+    yield* followPictures
     popup = followPopup(dialog.editor, popup, hidden)
     if (popup === undefined && dialog.editor.text !== hidden) hidden = undefined
     const name = popup?.token.name

@@ -7,7 +7,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SessionBusy, SessionNotFound, SessionStoreError } from "../../../base/domain/AgentError.ts"
 import { type Session, SessionStore } from "../../../store/SessionStore.ts"
+import * as Width from "../render/Width.ts"
 import { findOtherFolder } from "../SessionChoice.ts"
+import * as SessionList from "../SessionList.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Dialogs from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
@@ -28,6 +30,33 @@ const confirmFolder = Effect.fnUntraced(function* (dialog: Dialog, session: Sess
     ]
   })
   return answer === true
+})
+
+/** Describes the newest session of this folder and the way to it; empty if there is no such session. */
+const describeLatest = Effect.fnUntraced(
+  function* (dialog: Dialog) {
+    const { folder } = dialog.options
+    if (folder === undefined) return []
+    const latest = yield* SessionStore.use((store) => store.resolve("latest", folder))
+    const [listed] = yield* SessionList.describeSessions([latest], folder)
+    if (listed === undefined) return []
+    const when = Overview.formatAgo((yield* Clock.currentTimeMillis) - (latest.endedAt ?? latest.startedAt))
+    const branch = listed.branch === undefined ? "" : ` (${listed.branch})`
+    return [`last here: ${Width.cut(listed.topic, 60)}${branch}, ${when} · /resume continues it or another session`]
+  },
+  // Without a session, or without a readable store, a new conversation begins as usual.
+  Effect.orElseSucceed((): ReadonlyArray<string> => [])
+)
+
+/** Prints the first lines of a conversation. A new one names the last session of its folder. */
+export const printBanner = Effect.fnUntraced(function* (dialog: Dialog) {
+  const {
+    options: { about, session },
+    screen: { asidePaint }
+  } = dialog
+  const latest = session.known === undefined ? yield* describeLatest(dialog) : []
+  const banner = Overview.renderBanner(about, session.id, { paint: asidePaint })
+  Dialogs.printLines(dialog, ...banner, ...latest.map((line) => asidePaint.text(line, "dim")), "")
 })
 
 /** Opens the referenced session and shows its conversation. */

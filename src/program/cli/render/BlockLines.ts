@@ -138,7 +138,7 @@ const renderTool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): R
   if (detail === "open") return [...first, ...renderOutput(block, look)]
   if (detail === "folded") return first
   if (verbosity === "verbose") return [...first, ...ToolFeed.renderDetails(block, block.params, room)]
-  return ToolText.hasShownLines(view) ? [...first, ...ToolFeed.renderViewLines(view, room)] : first
+  return ToolText.hasShownLines(block.name, view) ? [...first, ...ToolFeed.renderViewLines(view, room)] : first
 }
 
 const renderDiff = (

@@ -138,6 +138,7 @@ const listFacts = (session: Session): ReadonlyArray<readonly [string, string]> =
     ["Model", `${session.model} (${session.provider})`],
     ["Source", session.source],
     ["Directory", session.cwd ?? "unknown"],
+    ...(session.branch === undefined ? [] : [["Branch", session.branch]]),
     ["Ended", session.endReason ?? "not ended"],
     ["Tokens", `${Usage.countTotalTokens(session.usage)}`]
   ].map(([name = "", value = ""]) => [name, cleanText(toLine(value))] as const)
@@ -189,7 +190,11 @@ const renderHtmlDiff = (diff: string): string =>
   `<pre class="shown">${diff
     .trimEnd()
     .split("\n")
-    .map((line) => `<span class="${diffClasses[line.slice(0, 1)] ?? "same"}">${escapeHtml(line)}</span>`)
+    .filter((line) => !/^(?:---|\+\+\+) (?:[ab]\/|\/dev\/null)/u.test(line) || line.startsWith("+++ b/"))
+    .map((line) => {
+      const look = line.startsWith("+++ ") ? "hunk" : (diffClasses[line.slice(0, 1)] ?? "same")
+      return `<span class="${look}">${escapeHtml(line)}</span>`
+    })
     .join("\n")}</pre>`
 
 /** Renders the part of a result that is shown without opening it, in its own form. */
@@ -207,7 +212,8 @@ const renderHtmlBlock = ({ kind, name, text, url, view }: Block): string => {
   if (url !== undefined) return `<img src="${escapeHtml(url)}" alt="${escapeHtml(text)}">`
   const title = kind === "reasoning" ? "Reasoning" : `${kind === "call" ? "Call" : "Result"}: ${name}`
   const mark = view === undefined || view.outcome === "done" ? "" : ` class="${view.outcome}"`
-  const details = `<details${mark}><summary>${escapeHtml(title)}</summary><pre dir="auto">${escapeHtml(text)}</pre></details>`
+  const whole = `<pre dir="auto">${escapeHtml(text)}</pre>`
+  const details = `<details${mark}><summary>${escapeHtml(title)}</summary>${whole}</details>`
   return view === undefined ? details : `${details}${renderHtmlView(view)}`
 }
 

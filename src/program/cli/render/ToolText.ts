@@ -81,9 +81,10 @@ export const viewResult = (name: string, status: ToolStatus, output: string): To
   }
 }
 
-/** Returns true if the lines of a view are shown below its call. Plans, differences and reasons have their own blocks. */
-export const hasShownLines = ({ kind }: ToolView.ToolView): boolean =>
-  kind === "command" || kind === "matches" || kind === "table"
+/** Returns true if the lines of a view are shown below its call. Plans and differences have their own blocks. */
+export const hasShownLines = (name: string, { kind }: ToolView.ToolView): boolean =>
+  // Sub-agents have their own lines.
+  kind === "command" || kind === "matches" || (kind === "table" && name !== "delegate_task")
 
 /** Returns the outcome of a call in a few words; empty for success. */
 export const describeOutcome = (view: ToolView.ToolView): string => {

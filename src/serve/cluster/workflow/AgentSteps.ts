@@ -20,6 +20,7 @@ import * as Digest from "../../../base/platform/Digest.ts"
 import type { RunRecord } from "../../../store/RunRecord.ts"
 import { SessionStore } from "../../../store/SessionStorePort.ts"
 import * as DurableRun from "../DurableRun.ts"
+import * as AgentQuestions from "./AgentQuestions.ts"
 import {
   computeValue,
   type Place,
@@ -42,6 +43,7 @@ export type AgentRunOptions = Pick<
   | "cwd"
   | "ephemeralSystemPrompt"
   | "maxIterations"
+  | "questions"
   | "reasoningEffort"
   | "route"
   | "seed"
@@ -131,17 +133,26 @@ const runAgent = <A, Self>(
         (problem) => makeFailure("InvalidOutput", problem)
       )
     }).pipe(
-      Effect.mapError((error) => (error instanceof StepFailed ? error : makeFailure(error._tag, describeError(error))))
+      Effect.mapError((error) => {
+        if (error instanceof StepFailed) return error
+        // A run with a schema that waits for an answer fails for want of its value.
+        const reason =
+          error._tag === "InvalidOutput" && error.exit === "suspended" ? AgentQuestions.suspendedReason : error._tag
+        return makeFailure(reason, describeError(error))
+      })
     )
+    const provided: Effect.Effect<A, StepFailed, AgentNeeds | Self> =
+      agent === undefined ? work : Effect.provideServiceEffect(work, Agent, agent)
     const stored = runStored(place, {
       name,
       kind,
       output,
       sessionId,
-      execute: (): Effect.Effect<A, StepFailed, AgentNeeds | Self> =>
-        agent === undefined ? work : Effect.provideServiceEffect(work, Agent, agent)
+      isPause: AgentQuestions.isSuspended,
+      execute: () => provided
     })
-    return yield* retry === undefined ? stored : retryStored(stored, path, retry)
+    const ended = AgentQuestions.runUntilAnswered(place, { name, kind, sessionId, output }, stored, provided)
+    return yield* retry === undefined ? ended : retryStored(ended, path, retry)
   })
 
 const makeSessionId = (place: Place, name: string): string =>

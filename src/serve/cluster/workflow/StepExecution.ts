@@ -80,6 +80,8 @@ export interface StoredWork<A, E, R> {
   readonly error?: ValueSchema<E> | undefined
   readonly sessionId?: string | undefined
   readonly execute: (call: StepCall) => Effect.Effect<A, E, R>
+  /** Returns true for a failure after which the step continues. Readers do not see it. */
+  readonly isPause?: ((error: E | StepFailed) => boolean) | undefined
   /** True if the work is a part of a step, which readers do not see. */
   readonly isInner?: boolean | undefined
   /** Reason or choice that readers see beside the step. */
@@ -94,7 +96,17 @@ const describeError = (error: unknown): string =>
 /** Runs work and stores its result, or returns the stored result. */
 export const runStored = <A, E, R>(
   place: Place,
-  { describe, error, execute, isInner = false, kind, name, output, sessionId }: StoredWork<A, E, R>
+  {
+    describe,
+    error,
+    execute,
+    isInner = false,
+    isPause = () => false,
+    kind,
+    name,
+    output,
+    sessionId
+  }: StoredWork<A, E, R>
 ): Effect.Effect<A, E | StepFailed, Exclude<R, Scope.Scope | WorkflowEngine | WorkflowInstance> | StepServices> => {
   const path = toPath(place, name)
   const work = Effect.gen(function* () {
@@ -111,7 +123,11 @@ export const runStored = <A, E, R>(
     )
     return yield* checked.pipe(
       Effect.tap((value) => Effect.orDie(store.endStep(place.execution, path, "done", describe?.(value)))),
-      Effect.tapError((failure) => Effect.orDie(store.endStep(place.execution, path, "failed", describeError(failure))))
+      Effect.tapError((failure) =>
+        isPause(failure)
+          ? Effect.void
+          : Effect.orDie(store.endStep(place.execution, path, "failed", describeError(failure)))
+      )
     )
   })
   return Activity.make({

@@ -18,16 +18,12 @@ import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import { WorkflowEngine, WorkflowInstance } from "effect/workflow/WorkflowEngine"
 import * as AnswerFormat from "../../../base/domain/AnswerFormat.ts"
 import type { ClusterError } from "../Cluster.ts"
+import * as AgentQuestions from "./AgentQuestions.ts"
 import { makeEngineWorkflow } from "./EngineWorkflow.ts"
 import { type Place, runStored, type StepServices, toPath, type ValueSchema } from "./StepExecution.ts"
+import { makeDeferred } from "./StepAnswers.ts"
 import { AnswerRefused, type StepFailed } from "./WorkflowError.ts"
 import { WorkflowStore } from "./WorkflowStore.ts"
-
-/** Stored form of an answer. `id` identifies the caller that gave it. */
-const Answer = Schema.Struct({ id: Schema.String, value: Schema.Unknown })
-
-const makeDeferred = (path: string, round: number) =>
-  DurableDeferred.make(`${path} answer ${round}`, { success: Answer })
 
 /** A question of a workflow. */
 export interface AskedQuestion<A> {
@@ -153,7 +149,10 @@ export const giveAnswer = Effect.fnUntraced(function* ({
   }
   const answered = makeRefusal("answered", `question "${question}" of execution ${id} was answered before`)
   if (asked.isAnswered) return yield* answered
-  const problem = yield* describeProblem(asked.schema, answer)
+  const problem = yield* Option.match(AgentQuestions.readSessionQuestion(asked), {
+    onNone: () => describeProblem(asked.schema, answer),
+    onSome: (known) => AgentQuestions.describeMistake(known, answer)
+  })
   if (problem !== undefined)
     return yield* makeRefusal("invalid", `the answer to "${question}" has another form than its schema: ${problem}`)
   const workflow = makeEngineWorkflow(execution)

@@ -5,9 +5,12 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import type { ClusterError } from "../Cluster.ts"
+import { SessionStore } from "../../../store/SessionStorePort.ts"
+import * as AgentQuestions from "./AgentQuestions.ts"
 import { makeTypedWorkflow } from "./EngineWorkflow.ts"
 import type { StepServices } from "./StepExecution.ts"
 import { type AnyWorkflow, listNodes, runNodes, type StepFailure, type Workflow } from "./StepNodes.ts"
@@ -135,6 +138,12 @@ export const registerAll = <R>(
       // The caller's type lists the services of all workflows.
       const all = listWithChildren(workflows as ReadonlyArray<AnyWorkflow<R>>)
       yield* checkRunning(all)
+      const hasAgents = all.some(({ nodes }) =>
+        listNodes(nodes).some(({ kind }) => kind === "agent" || kind === "handoff")
+      )
+      const sessions = hasAgents ? yield* Effect.serviceOption(SessionStore) : Option.none()
+      if (Option.isSome(sessions))
+        yield* Effect.provideService(AgentQuestions.watchSessions, SessionStore, sessions.value)
       const [first, ...rest] = all.map((workflow) => registerWorkflow(workflow))
       return first === undefined ? Layer.empty : Layer.mergeAll(first, ...rest)
     })

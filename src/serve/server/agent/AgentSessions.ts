@@ -18,9 +18,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as Prompt from "effect/ai/Prompt"
 import { Agent } from "../../../agent/Agent.ts"
 import * as Ids from "../../../base/domain/Ids.ts"
+import type { SessionStoreError } from "../../../base/domain/AgentError.ts"
 import type { Route } from "../../../base/domain/Route.ts"
 import * as SystemPrompt from "../../../tools/prompt/SystemPrompt.ts"
 import { ModelRouter } from "../../../models/routing/ModelRouter.ts"
@@ -30,7 +32,10 @@ import { ToolRegistry } from "../../../tools/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as AgentExchange from "./AgentExchange.ts"
 import * as ClientTools from "./ClientTools.ts"
+import type { NumberedEvent } from "./EventFeed.ts"
+import type { EventId } from "./EventPlace.ts"
 import * as KnownConversations from "./KnownConversations.ts"
+import * as ResumedEvents from "./ResumedEvents.ts"
 import * as ServedSessions from "./ServedSessions.ts"
 import * as StoredConversations from "./StoredConversations.ts"
 
@@ -54,6 +59,11 @@ export interface Service {
   /** Opens a session, or returns the open one. Without an id, begins a new session. */
   readonly open: (id?: string) => Effect.Effect<ServedSessions.ServedSession, ApiError.ApiError>
   readonly close: ServedSessions.ServedSessions["close"]
+  /** Returns the events of a session that a reader has not seen. See `ResumedEvents`. */
+  readonly resume: (
+    session: ServedSessions.ServedSession,
+    from: EventId
+  ) => Stream.Stream<NumberedEvent, SessionStoreError>
   /** Operations on stored conversations of the client. */
   readonly conversations: StoredConversations.StoredConversations
   /** Name of the key to which the sessions belong, or `undefined` for the server's own key. */
@@ -297,6 +307,7 @@ export const make = Effect.fnUntraced(function* (
     }),
     open: (id) => (id === undefined ? Effect.flatMap(Ids.makeSessionId, served.begin) : served.find(id)),
     close: served.close,
+    resume: (session, from) => Stream.provideContext(ResumedEvents.resumeFeed(session, options.client, from), services),
     client: options.client,
     models,
     counts: served.counts,

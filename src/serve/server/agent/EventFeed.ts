@@ -5,8 +5,9 @@
  * **Details**
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`; this module defines the
- * fields of other events. A reader passes the number of the last event that it received, or 0 for all retained events.
- * If the events after that number are no longer available, or the number is not from this feed, the reader first
+ * fields of other events. A reader passes the id of the last event that it received, or 0 for all retained events. The
+ * id has the number of the event and its place in a run. If the events after that number are no longer available, or the
+ * number is not from this feed, `ResumedEvents` reads the rest from the run record. Without a place the reader first
  * receives `gap`. It should then read the session's messages.
  *
  * Source: `ARCHITECTURE.md` §3.
@@ -19,6 +20,7 @@ import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { Registry } from "../../../base/domain/Secrets.ts"
 import type { HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
+import * as EventPlace from "./EventPlace.ts"
 
 /** An event in the form in which it is sent. */
 export interface FeedEvent {
@@ -26,10 +28,11 @@ export interface FeedEvent {
   readonly [field: string]: unknown
 }
 
-/** A numbered event. */
+/** A numbered event, and the place of its reader behind it; `undefined` before the first run. */
 export interface NumberedEvent {
   readonly id: number
   readonly data: string
+  readonly place: EventPlace.EventPlace | undefined
 }
 
 /** Maximum number of retained events, and maximum number of their characters. */
@@ -141,6 +144,12 @@ export interface EventFeed {
   readonly publish: (event: HostEvent) => void
   /** Returns a stream of the events after a number, including future events. The stream ends when the feed ends. */
   readonly after: (id: number) => Stream.Stream<NumberedEvent>
+  /** Returns a stream of all retained and future events, with their numbers above `id`. */
+  readonly retained: (id: number) => Stream.Stream<NumberedEvent>
+  /** Tests whether all events after an event of this feed are retained. */
+  readonly has: (event: Pick<NumberedEvent, "id" | "place">) => boolean
+  /** Returns the ids of the runs whose events are all retained. */
+  readonly runs: () => ReadonlySet<string>
   /** Returns the number of the newest event, or the number after which the feed begins. */
   readonly last: () => number
   /** Returns the current number of readers. */
@@ -157,17 +166,85 @@ const redactEvent = (hidden: StreamSecrets.StreamSecrets, event: HostEvent): Rea
     : [event]
 }
 
+/** Begin of the data of the first event of a run. */
+const runStart = '{"type":"RunStarted"'
+
 const makeGap = (from: number, to: number): NumberedEvent => ({
   id: to,
-  data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to })
+  data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to }),
+  place: undefined
 })
+
+/** The events of a feed that are retained, the oldest first. */
+interface RetainedEvents {
+  readonly add: (event: FeedEvent, place: EventPlace.EventPlace | undefined) => void
+  /** Returns events after a number, at most as many as a reader receives at once. */
+  readonly readAfter: (id: number) => ReadonlyArray<NumberedEvent>
+  readonly find: (id: number) => NumberedEvent | undefined
+  /** Returns the number of the oldest event, or of the next one. */
+  readonly first: () => number
+  readonly last: () => number
+  readonly listRuns: () => ReadonlySet<string>
+}
+
+const makeRetention = (begin: number): RetainedEvents => {
+  const kept: Array<NumberedEvent> = []
+  let characters = 0
+  let last = begin
+
+  /** Returns events of `kept` from an index on, at most as many as a reader receives at once. */
+  const sliceFrom = (from: number): ReadonlyArray<NumberedEvent> => {
+    let end = from
+    for (let length = 0; end < kept.length && length < mostAtOnce; end++) length += kept[end]?.data.length ?? 0
+    return kept.slice(from, end)
+  }
+
+  const findFirst = (): number => kept[0]?.id ?? last + 1
+
+  return {
+    add: (event, place) => {
+      const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)), place }
+      kept.push(one)
+      characters += one.data.length
+      while (kept.length > mostEvents || (characters > mostCharacters && kept.length > 1))
+        characters -= kept.shift()?.data.length ?? 0
+    },
+    readAfter: (given) => {
+      const id = given === 0 ? begin : given
+      // A number that this feed has not reached comes from another feed. The events that the reader already has are
+      // therefore unknown.
+      if (id > last) return [makeGap(begin, last)]
+      const first = findFirst()
+      const found = sliceFrom(Math.max(0, id - first + 1))
+      return id + 1 < first ? [makeGap(id + 1, first - 1), ...found] : found
+    },
+    find: (id) => kept[id - findFirst()],
+    first: findFirst,
+    last: () => last,
+    listRuns: () =>
+      new Set(
+        kept.flatMap(({ data, place }) =>
+          place !== undefined && data.startsWith(runStart) ? [place.position.turnId] : []
+        )
+      )
+  }
+}
+
+/** Follows the places of the events of a session. Returns the places behind an event and its parts. */
+const makePlaces = () => {
+  let place: EventPlace.EventPlace | undefined
+  return (event: HostEvent): ReadonlyArray<EventPlace.EventPlace | undefined> => {
+    if (event._tag === "RunEvents") return event.events.map((one) => (place = EventPlace.followRun(place, one)))
+    place = EventPlace.followTurn(place, event)
+    return [place]
+  }
+}
 
 /** Makes the feed of a session. Event numbers are greater than `begin`, which comes from {@link computeStartNumber}. */
 export const make = (begin: number, secrets: Registry): EventFeed => {
   const hidden = StreamSecrets.make(secrets)
-  const kept: Array<NumberedEvent> = []
-  let characters = 0
-  let last = begin
+  const kept = makeRetention(begin)
+  const movePlace = makePlaces()
   let readers = 0
   let isEnded = false
   let arrived = Deferred.makeUnsafe<void>()
@@ -178,59 +255,45 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
     Deferred.doneUnsafe(waiting, Effect.void)
   }
 
-  const addEvent = (event: FeedEvent): void => {
-    const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)) }
-    kept.push(one)
-    characters += one.data.length
-    while (kept.length > mostEvents || (characters > mostCharacters && kept.length > 1))
-      characters -= kept.shift()?.data.length ?? 0
-  }
-
-  /** Returns events of `kept` from an index on, at most as many as a reader receives at once. */
-  const sliceFrom = (from: number): ReadonlyArray<NumberedEvent> => {
-    let end = from
-    for (let length = 0; end < kept.length && length < mostAtOnce; end++) length += kept[end]?.data.length ?? 0
-    return kept.slice(from, end)
-  }
-
-  const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
-    const id = given === 0 ? begin : given
-    // A number that this feed has not reached comes from another feed. The events that the reader already has are
-    // therefore unknown.
-    if (id > last) return [makeGap(begin, last)]
-    const first = kept[0]?.id ?? last + 1
-    const found = sliceFrom(Math.max(0, id - first + 1))
-    return id + 1 < first ? [makeGap(id + 1, first - 1), ...found] : found
-  }
+  const streamAfter: EventFeed["after"] = (id) =>
+    Stream.unwrap(
+      Effect.as(
+        Effect.acquireRelease(
+          Effect.sync(() => readers++),
+          () => Effect.sync(() => readers--)
+        ),
+        Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
+          Effect.suspend(() => {
+            const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
+              const found = kept.readAfter(at)
+              return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
+            }
+            const ready = next()
+            return ready !== undefined || isEnded ? Effect.succeed(ready) : Effect.map(Deferred.await(arrived), next)
+          })
+        ).pipe(Stream.flattenIterable)
+      )
+    )
 
   return {
     publish: (event) => {
-      const events = redactEvent(hidden, event).flatMap(toFeedEvents)
-      if (events.length === 0) return
-      events.forEach(addEvent)
-      wakeReaders()
+      const before = kept.last()
+      for (const one of redactEvent(hidden, event)) {
+        const places = movePlace(one)
+        toFeedEvents(one).forEach((fields, index) => kept.add(fields, places[index] ?? places.at(-1)))
+      }
+      if (kept.last() > before) wakeReaders()
     },
-    last: () => last,
+    retained: (id) => Stream.suspend(() => streamAfter(Math.max(id, kept.first() - 1))),
+    has: ({ id, place }) => {
+      const event = kept.find(id)
+      if (id !== kept.first() - 1 && event === undefined) return false
+      return place === undefined || event === undefined || event.place?.position.turnId === place.position.turnId
+    },
+    runs: kept.listRuns,
+    last: kept.last,
     readers: () => readers,
-    after: (id) =>
-      Stream.unwrap(
-        Effect.as(
-          Effect.acquireRelease(
-            Effect.sync(() => readers++),
-            () => Effect.sync(() => readers--)
-          ),
-          Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
-            Effect.suspend(() => {
-              const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
-                const found = readAfter(at)
-                return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
-              }
-              const ready = next()
-              return ready !== undefined || isEnded ? Effect.succeed(ready) : Effect.map(Deferred.await(arrived), next)
-            })
-          ).pipe(Stream.flattenIterable)
-        )
-      ),
+    after: streamAfter,
     end: Effect.sync(() => {
       isEnded = true
       wakeReaders()

@@ -20,6 +20,7 @@ import { parseWholeNumber } from "../OpenAiShapes.ts"
 import { type BodyReader, makeDecoder, makeEventStream, makeJsonResponse, respondToFailure } from "../ServedRoutes.ts"
 import { api, NewAnswer, NewAnswers, NewMessage, NewSettings, sessionHeader } from "./AgentApi.ts"
 import { AgentSessions } from "./AgentSessions.ts"
+import * as EventPlace from "./EventPlace.ts"
 import * as SessionQuestions from "./SessionQuestions.ts"
 import type { ServedSession } from "./ServedSessions.ts"
 
@@ -75,11 +76,9 @@ const isLasting = (given: typeof NewAnswer.Type): boolean =>
 
 /** Streams the events of a session that follow `Last-Event-ID` (or `after`). */
 const streamFeed = Effect.fnUntraced(function* (request: Request, session: ServedSession, after: string | undefined) {
-  const from = yield* parseWholeNumber("Last-Event-ID", request.headers["last-event-id"] ?? after, {
-    most: Number.MAX_SAFE_INTEGER,
-    other: 0
-  })
-  return makeEventStream(SessionQuestions.renderEvents(session.feed.after(from)))
+  const from = yield* EventPlace.parseId(request.headers["last-event-id"] ?? after ?? "0")
+  const { resume } = yield* AgentSessions
+  return makeEventStream(SessionQuestions.renderEvents(resume(session, from)))
 })
 
 const listMessages = ({ live }: ServedSession): Effect.Effect<Response, ApiError.ApiError> =>

@@ -5,6 +5,7 @@
 import type { PermissionMode } from "../../../base/config/PermissionMode.ts"
 import type { AnswerFormat } from "../../../base/domain/AnswerFormat.ts"
 import type { Question } from "../../../base/domain/Question.ts"
+import type { RunEvent } from "../../../base/domain/RunEvent.ts"
 import type * as Scope from "effect/Scope"
 import type { Answer, HostEvent, LiveSettings } from "../../host/HostEvent.ts"
 import type { QuestionPolicy } from "../../../tools/CallQuestions.ts"
@@ -62,11 +63,15 @@ export const readPolicy = ({ questions }: Pick<SessionInput, "questions">): Ques
 export const isQuestionSeenBy = (client: string | undefined, { audience }: Pick<Question, "audience">): boolean =>
   client === undefined || audience === undefined || audience === client
 
+/** Removes the questions that a client may not see from an event of a run. */
+export const hideFromEvent = (client: string | undefined, event: RunEvent): ReadonlyArray<RunEvent> => {
+  if (event._tag === "QuestionAsked") return isQuestionSeenBy(client, event.question) ? [event] : []
+  if (event._tag !== "RunFinished" || event.questions === undefined) return [event]
+  return [{ ...event, questions: event.questions.filter((question) => isQuestionSeenBy(client, question)) }]
+}
+
 /** Removes the questions of other audiences from an event. */
 export const hideQuestions = (client: string | undefined, event: HostEvent): HostEvent =>
-  event._tag === "RunEvents" && event.events.some(({ _tag }) => _tag === "QuestionAsked")
-    ? {
-        ...event,
-        events: event.events.filter((one) => one._tag !== "QuestionAsked" || isQuestionSeenBy(client, one.question))
-      }
+  event._tag === "RunEvents" && event.events.some(({ _tag }) => _tag === "QuestionAsked" || _tag === "RunFinished")
+    ? { ...event, events: event.events.flatMap((one) => hideFromEvent(client, one)) }
     : event

@@ -18,6 +18,7 @@ import { makeEventStream, makeJsonResponse } from "../ServedRoutes.ts"
 import { type NewAnswers, questionsHeader, type QuestionSettings } from "./AgentApi.ts"
 import { AgentSessions } from "./AgentSessions.ts"
 import type { NumberedEvent } from "./EventFeed.ts"
+import * as EventPlace from "./EventPlace.ts"
 import type { ServedSession } from "./ServedSessions.ts"
 import { isQuestionSeenBy } from "./SessionOptions.ts"
 
@@ -48,10 +49,10 @@ export const onlyOnce = ApiError.make(
 export const isLastingChoice = (choice: unknown): boolean => choice === "session" || choice === "always"
 
 /** Renders events for an event stream. The first line shows the client that it is connected. */
-export const renderEvents = (events: Stream.Stream<NumberedEvent>): Stream.Stream<string> =>
+export const renderEvents = <E>(events: Stream.Stream<NumberedEvent, E>): Stream.Stream<string, E> =>
   Stream.concat(
     Stream.make(": connected\n\n"),
-    Stream.map(events, ({ data, id }) => `id: ${id}\ndata: ${data}\n\n`)
+    Stream.map(events, (event) => `id: ${EventPlace.formatId(event)}\ndata: ${event.data}\n\n`)
   )
 
 const toView = (question: Question.Question) =>
