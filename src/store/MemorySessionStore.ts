@@ -25,7 +25,8 @@ import type { SessionId } from "../base/domain/Ids.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
 import * as MemoryQuestions from "./MemoryQuestions.ts"
-import * as StoredForm from "./StoredForm.ts"
+import * as StoredMask from "./StoredMask.ts"
+import * as MessageText from "./MessageText.ts"
 import * as QuestionForm from "./QuestionForm.ts"
 import * as Reference from "./Reference.ts"
 import * as SearchQuery from "./SearchQuery.ts"
@@ -51,7 +52,7 @@ const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbo
     ? undefined
     : {
         role: message.role,
-        text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
+        text: SearchWords.truncateText(MessageText.extractSearchText(message).content, SessionSearch.neighbourLength)
       }
 
 /**
@@ -68,7 +69,7 @@ const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Se
         if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
         messages.forEach((message, messageId) => {
           if (options.roles?.includes(message.role) === false) return
-          const snippet = SearchScan.find(query, StoredForm.extractSearchText(message))
+          const snippet = SearchScan.find(query, MessageText.extractSearchText(message))
           if (snippet === undefined) return
           hits.push({
             order: order[messageId] ?? 0,
@@ -217,7 +218,7 @@ const make = (
 
   const store = SessionStore.SessionStore.of({
     create: Effect.fnUntraced(function* (session) {
-      const mask = yield* StoredForm.heldMask
+      const mask = yield* StoredMask.heldMask
       const title = session.title === undefined ? undefined : yield* Title.clean("create", mask(session.title))
       const startedAt = yield* Clock.currentTimeMillis
       if (entries.has(session.id)) return yield* StoreFailure.makeExistingSessionError(session.id)
@@ -261,7 +262,7 @@ const make = (
       }),
     begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
     append: (id, given) =>
-      Effect.flatMap(StoredForm.maskMessages(given), (messages) => {
+      Effect.flatMap(StoredMask.maskMessages(given), (messages) => {
         const entry = entries.get(id)
         if (entry === undefined) return Effect.fail(StoreFailure.makeUnknownSessionError("append", id))
         entry.activity = ++activity
@@ -332,7 +333,7 @@ const make = (
         return last
       }),
     rename: Effect.fnUntraced(function* (id, wanted) {
-      const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
+      const title = yield* Title.clean("rename", (yield* StoredMask.heldMask)(wanted))
       const entry = yield* requireEntry("rename", id)
       const owner = findTitleOwner(title)
       if (owner !== undefined && owner !== entry)

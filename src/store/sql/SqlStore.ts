@@ -20,6 +20,8 @@ import * as Reference from "../Reference.ts"
 import { hiddenSources } from "../SessionSearch.ts"
 import * as SessionStore from "../SessionStorePort.ts"
 import * as StoredForm from "../StoredForm.ts"
+import * as StoredMask from "../StoredMask.ts"
+import * as MessageText from "../MessageText.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as Title from "../Title.ts"
 import * as SqlQuestions from "./SqlQuestions.ts"
@@ -73,7 +75,7 @@ export interface SqlPlace {
 const encodeMessage = (message: Prompt.Message): Result.Result<SqlRows.NewMessage, SessionStoreError> =>
   Result.mapBoth(StoredForm.encode(message), {
     onSuccess: (envelope) => {
-      const { content, toolCalls, toolNames } = StoredForm.extractSearchText(message)
+      const { content, toolCalls, toolNames } = MessageText.extractSearchText(message)
       return { role: message.role, envelope, content, toolNames, toolCalls }
     },
     onFailure: ({ cause, message: problem }) =>
@@ -147,7 +149,7 @@ export const make = ({
     id: SessionId,
     messages: ReadonlyArray<Prompt.Message>
   ): Effect.Effect<number, SessionStoreError> =>
-    Effect.flatMap(StoredForm.maskMessages(messages), (masked) => {
+    Effect.flatMap(StoredMask.maskMessages(messages), (masked) => {
       const rows = Result.all(masked.map(encodeMessage))
       if (Result.isFailure(rows)) return Effect.fail(rows.failure)
       const answered = messages.flatMap(Conversation.listResultIds)
@@ -255,7 +257,7 @@ export const make = ({
     ...questions,
 
     create: Effect.fnUntraced(function* (session) {
-      const mask = yield* StoredForm.heldMask
+      const mask = yield* StoredMask.heldMask
       const title = session.title === undefined ? null : yield* Title.clean("create", mask(session.title))
       const now = yield* Clock.currentTimeMillis
       const row: SqlRows.SessionRow = SqlRows.makeSessionRow(
@@ -382,7 +384,7 @@ export const make = ({
       ),
 
     rename: Effect.fnUntraced(function* (id, wanted) {
-      const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
+      const title = yield* Title.clean("rename", (yield* StoredMask.heldMask)(wanted))
       yield* write(
         "rename",
         Effect.gen(function* () {
