@@ -176,7 +176,8 @@ export const makeStoredConversations = ({
   create,
   served,
   store
-}: Pick<ConversationContext, "client" | "served" | "store"> & Pick<StoredConversations, "create">): StoredConversations => {
+}: Pick<ConversationContext, "client" | "served" | "store"> &
+  Pick<StoredConversations, "create">): StoredConversations => {
   const known = new Map<string, KnownResponse>()
   const context: ConversationContext = { client, served, store, known }
   const readNewest: StoredConversations["read"] = (id) =>
