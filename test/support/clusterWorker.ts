@@ -2,16 +2,22 @@
 // rows to itself and ends when they are over; `cron` runs scheduled jobs of the database. Its model answers by the last
 // prompt of the conversation and what came after it, after a pause; its tools leave traces in a file, and are slow in
 // rows of five digits. Arguments: kind, address or directory, runs at a time, file of traces, pause of the model in ms,
-// rows (sqlite).
+// rows (sqlite) or folder of workspaces (rows).
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { appendFileSync, writeSync } from "node:fs"
-import { Runtime, SessionStore, Toolset } from "../../src/index.ts"
+import { Agent, RunRecord, Runtime, SessionStore, Toolset } from "../../src/index.ts"
 import { Cluster } from "../../src/kit/entry/cluster.ts"
+import type { AgentRuntime } from "../../src/program/cli/ClusterAgents.ts"
+import * as ClusterBatch from "../../src/program/cli/ClusterBatch.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
 import * as ClusterDatabase from "../../src/serve/cluster/ClusterDatabase.ts"
 import * as ClusterJobs from "../../src/serve/cluster/ClusterJobs.ts"
@@ -71,7 +77,7 @@ const store =
 const agent = Runtime.layer({
   provider,
   store,
-  tools: [Toolset.make("traces", toolkit, toolkit.toLayer({ note: leave, step: leave, again: leave }))]
+  tools: [Toolset.make("terminal", toolkit, toolkit.toLayer({ note: leave, step: leave, again: leave }))]
 }).pipe(Layer.provideMerge(store))
 
 const options = { concurrency: Number(concurrency) }
@@ -117,5 +123,25 @@ const cron = Effect.gen(function* () {
   )
 }).pipe(Effect.provide(ClusterJobs.layer), Effect.provide(ClusterDatabase.layer(Redacted.make(place), 4)))
 
-await (kind === "cron" ? Effect.runPromise(cron) : Effect.runPromise(kind === "sqlite" ? alone : runner))
+/** A runner of the rows of batches. The agent of the submission is this one, whatever its content is. */
+const rowRunner = Effect.gen(function* () {
+  const services = yield* Layer.build(agent)
+  const around = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  // The handler reads the disabled toolsets alone.
+  const opened = { services, settings: { disabledToolsets: [] }, agentFile: undefined } as unknown as AgentRuntime
+  const handlers = { [ClusterBatch.kind]: ClusterBatch.makeRowHandler(() => Effect.succeed(opened), around, rows) }
+  yield* Layer.build(
+    Cluster.layerRunner({ url: Redacted.make(place), ...options, handlers }).pipe(
+      Layer.provide(
+        Layer.succeedContext(Context.pick(Agent.Agent, SessionStore.SessionStore, RunRecord.RunRecord)(services))
+      )
+    )
+  )
+  yield* say("ready")
+  yield* asked
+}).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+
+const programs = { cron, rows: rowRunner, runner, sqlite: alone }
+// Other kinds are errors of the test.
+await Effect.runPromise(Effect.asVoid<void, unknown, never>(programs[kind as keyof typeof programs]))
 process.exit(0)

@@ -33,6 +33,11 @@ import * as PostgresFailure from "./PostgresFailure.ts"
 /** A client with transactions that are repeated when their connection is lost. */
 export interface Client extends SqlClient {
   /**
+   * Time after which the other processes replace a process that no longer answers the server, in seconds: the parameter
+   * `takeover` of the address, from 2 to 600. Shards, leases and locks derive their times from it.
+   */
+  readonly takeoverSeconds: number
+  /**
    * Runs an Effect in one transaction. Inside another transaction, the Effect becomes a part of that transaction. The
    * Effect runs again if the server becomes unavailable before the commit.
    */
@@ -130,6 +135,16 @@ export const readSchemaName = (url: Redacted.Redacted): string => {
   const text = Redacted.value(url)
   const named = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null
   return named === null || named === "" ? "hermes" : named
+}
+
+/** Time after which a silent process is replaced, in seconds, if the address does not state one. */
+const defaultTakeoverSeconds = 20
+
+const readTakeoverSeconds = (url: Redacted.Redacted): number => {
+  const text = Redacted.value(url)
+  const named = URL.canParse(text) ? new URL(text).searchParams.get("takeover") : null
+  const seconds = named === null || named === "" ? Number.NaN : Number(named)
+  return Number.isFinite(seconds) ? Math.min(Math.max(Math.round(seconds), 2), 600) : defaultTakeoverSeconds
 }
 
 /** Opens a database, which is closed with the scope. Fails at once if the server does not answer. */
@@ -252,6 +267,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   // The original `listen` is read before the member of this name is replaced.
   const { listen } = sql
   return Object.assign(sql, {
+    takeoverSeconds: readTakeoverSeconds(options.url),
     transaction,
     isWithin,
     waiting,

@@ -5,20 +5,23 @@
  *
  * A lease is a row with its owner and the time when it expires. The time is taken from the clock of the server, because
  * the clocks of the machines differ. Each process holds its own advisory lock on a dedicated connection. The server
- * frees this lock when the process ends, so the lease of a killed process can be taken at once. The lease of a machine
- * that lost power can be taken when the server closes the connection.
+ * frees this lock when the process ends, so the lease of a killed process can be taken at once. The lease of a process
+ * that is frozen, or whose machine lost power, can be taken when the server ends the silent connection: after the
+ * takeover time (`PostgresClient.Client`), as the shards of `effect/cluster`. All times here are multiples
+ * of it.
  *
  * After a restart of the server, all advisory locks are free, and no leases were renewed in the meantime. For
- * {@link graceSeconds} after the start of the server, earlier leases are not taken over, so that their owners can
- * reconnect. After a restart a process renews its lease only while it holds its lock again. If a lease was renewed
- * after the restart and the lock is free, the process has ended. An owner that could not reach the server for longer
- * than {@link goodForSeconds} detects this before it writes protected data, because the write names its owner.
+ * {@link graceFactor} times the takeover time after the start of the server, earlier leases are not taken over, so that
+ * their owners can reconnect. After a restart a process renews its lease only while it holds its lock again. If a lease
+ * was renewed after the restart and the lock is free, the process has ended. An owner that could not reach the server
+ * detects the loss of its lease before it writes protected data, because the write names its owner.
  *
  * If a process could not remove the row of a released lease, the process may take that row again. The row is identified
  * by its owner, because another fiber of the same process may have acquired the lease a moment ago over another
  * connection.
  */
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
@@ -31,11 +34,19 @@ import { type Lease, LeaseTaken, type Service, toSessionName } from "./Leases.ts
 import { getCurrentProcess } from "./ProcessIdentity.ts"
 import type { Client } from "./PostgresClient.ts"
 
-/** Time for which a lease is valid without renewal, in seconds. */
-const goodForSeconds = 60
-/** Time after the start of the server, in seconds, during which earlier leases are not taken over. */
-const graceSeconds = 30
-const renewEvery = "15 seconds"
+/** Time for which a lease is valid without renewal, as a multiple of the takeover time. */
+const validityFactor = 3
+/**
+ * Time after the start of the server during which earlier leases are not taken over, as a multiple of the takeover time.
+ */
+const graceFactor = 1.5
+
+type Timed = Pick<Client, "takeoverSeconds">
+
+const computeValidSeconds = ({ takeoverSeconds }: Timed): number => takeoverSeconds * validityFactor
+const computeGraceSeconds = ({ takeoverSeconds }: Timed): number => takeoverSeconds * graceFactor
+/** Returns the time between two signs of life, in seconds. Three of them fit into the takeover time. */
+const computeSignSeconds = ({ takeoverSeconds }: Timed): number => takeoverSeconds / 4
 
 /** First of the two numbers of the advisory lock of a process: `HeEf` in ASCII. */
 const lockSpace = 0x48654566
@@ -58,18 +69,14 @@ export interface ProcessLock {
   readonly held: Effect.Effect<void>
 }
 
-/** Schedule of the statements that detect a broken connection. */
-const connectionChecks = Schedule.spaced("5 seconds")
 /** Schedule for taking the lock of this process again, for as long as the process has leases. */
 const reacquisitions = Schedule.spaced("500 millis")
-/** Schedule of the renewals of a lease, until its scope closes or the lease is lost. */
-const renewals = Schedule.spaced(renewEvery)
 /** Schedule for taking a lease whose state is changing, until it is taken by this or by another owner. */
 const acquisitions = Schedule.spaced("100 millis")
 
 /**
  * Holds the advisory lock of this process until the scope closes. If the connection breaks, the lock is taken again on
- * a new connection.
+ * a new connection. The server ends the connection of a process that is silent for the takeover time.
  */
 export const holdProcess = Effect.fnUntraced(function* (
   sql: Client
@@ -80,11 +87,28 @@ export const holdProcess = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const connection = yield* sql.reserve
       yield* Effect.addFinalizer(() =>
-        Effect.ignore(connection.executeUnprepared(`SELECT pg_advisory_unlock(${lockSpace}, ${number})`, [], undefined))
+        Effect.ignore(
+          connection.executeUnprepared(
+            `SELECT pg_advisory_unlock(${lockSpace}, ${number}),
+              (SELECT set_config(name, reset_val, false) FROM pg_settings WHERE name = 'idle_session_timeout')`,
+            [],
+            undefined
+          )
+        )
+      )
+      // Servers before version 14 do not have the setting.
+      yield* connection.executeUnprepared(
+        `SELECT set_config(name, '${sql.takeoverSeconds * 1000}', false) FROM pg_settings
+          WHERE name = 'idle_session_timeout'`,
+        [],
+        undefined
       )
       yield* connection.executeUnprepared(`SELECT pg_advisory_lock(${lockSpace}, ${number})`, [], undefined)
       yield* Deferred.succeed(first, undefined)
-      return yield* Effect.schedule(connection.executeUnprepared("SELECT 1", [], undefined), connectionChecks)
+      return yield* Effect.schedule(
+        connection.executeUnprepared("SELECT 1", [], undefined),
+        Schedule.spaced(Duration.seconds(computeSignSeconds(sql)))
+      )
     })
   )
   yield* hold.pipe(
@@ -119,7 +143,8 @@ export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS
  * after its start is over.
  */
 const isSettledIn = (sql: Client, seen: Fragment): Fragment =>
-  sql`pg_postmaster_start_time() < greatest(clock_timestamp() - make_interval(secs => ${graceSeconds}), ${seen})`
+  sql`pg_postmaster_start_time() < greatest(
+    clock_timestamp() - make_interval(secs => ${computeGraceSeconds(sql)}), ${seen})`
 
 /**
  * Returns an SQL condition that tests whether a process, given by number and by the time when it was last seen, is
@@ -130,7 +155,7 @@ export const isProcessAlive = (sql: Client, process: Fragment, seen: Fragment): 
 
 /** Returns an SQL condition that tests whether the owner of a row in `leases` has ended. */
 const isOverIn = (sql: Client): Fragment => sql`(
-  ${isSettledIn(sql, sql`leases.expires_at - make_interval(secs => ${goodForSeconds})`)}
+  ${isSettledIn(sql, sql`leases.expires_at - make_interval(secs => ${computeValidSeconds(sql)})`)}
   AND (leases.expires_at < clock_timestamp() OR NOT ${isHeldIn(sql, sql`leases.process`)})
 )`
 
@@ -159,7 +184,8 @@ export const make = <E>(
   const left = new Map<string, ReadonlyArray<string>>()
   const isOver = isOverIn(sql)
   const hasLock = isHeldIn(sql, sql.literal(String(lock.number)))
-  const until = sql`clock_timestamp() + make_interval(secs => ${goodForSeconds})`
+  const until = sql`clock_timestamp() + make_interval(secs => ${computeValidSeconds(sql)})`
+  const renewEvery = Duration.seconds(computeSignSeconds(sql) * validityFactor)
 
   const acquireLease = (name: string, owner: string) =>
     write(
@@ -224,7 +250,7 @@ export const make = <E>(
     yield* renew.pipe(
       // A failed renewal is retried before the lease expires; until then the lease is valid.
       Effect.catchCause((cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true)),
-      Effect.repeat({ while: (held) => held, schedule: renewals }),
+      Effect.repeat({ while: (held) => held, schedule: Schedule.spaced(renewEvery) }),
       Effect.delay(renewEvery),
       Effect.forkScoped
     )

@@ -40,6 +40,12 @@ export const findRunDirectory = Effect.fnUntraced(function* (reference: string) 
     : makeUnknownNameFailure("batch run", SafeText.toLine(reference), { known, list: "ls data" })
 })
 
+/** Returns the path of the database with the sessions of a run. */
+export const findRunDatabase = Effect.fnUntraced(function* (reference: string) {
+  const paths = yield* Path.Path
+  return paths.join(yield* findRunDirectory(reference), BatchFiles.names.database)
+})
+
 /** Opens a run for reading. */
 const openRun = Effect.fnUntraced(function* (reference: string) {
   const directory = yield* findRunDirectory(reference)
@@ -68,8 +74,9 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
   const known = BatchFiles.collectKnown(manifest)
   yield* Stream.runForEach(results, (row) => Effect.sync(() => BatchFiles.addRow(totals, row, known)))
   const paths = yield* Path.Path
-  const { failures } = yield* BatchFiles.readPrevious(paths.join(directory, BatchFiles.names.statistics))
-  const found = BatchFiles.toStatistics(totals, manifest, { at: manifest.created_at, seconds: 0, failures })
+  const previous = yield* BatchFiles.readPrevious(paths.join(directory, BatchFiles.names.statistics))
+  const { failures } = previous
+  const found = BatchFiles.toStatistics(totals, manifest, { ...previous, at: manifest.created_at, seconds: 0 })
   if (json) {
     const { completed_at: _, duration_seconds: __, ...rest } = found
     return yield* printLine(SafeText.toJson(rest, 2))
@@ -100,6 +107,7 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
         ...Object.entries(found.discards).map(([reason, count]) => ["discarded", `${count}: ${reason}`]),
         ...(rows.with_unknown_tools === 0 ? [] : [["left out", `${rows.with_unknown_tools} rows with unknown tools`]]),
         ...(rows.gone === 0 ? [] : [["gone", `${rows.gone} rows that changed or are no longer in the dataset`]]),
+        ...(rows.suspended === 0 ? [] : [["suspended", `${rows.suspended} rows: answer their questions`]]),
         ...(rows.missing === 0 ? [] : [["missing", `${rows.missing} rows: resume the run`]]),
         ["reasoning", `${reasoning.turns_with_reasoning} of ${reasoning.total_assistant_turns} turns`],
         ["model calls", String(used.api_calls)],

@@ -219,13 +219,15 @@ export const run = Effect.fn("hermes batch run")(
     const address = flags.cluster ? yield* ClusterSettings.requireDatabaseUrl(settings) : undefined
     const display = yield* ProgressDisplay.make()
     const shared = yield* hermes
+    // Runners store the sessions of rows in their shared database.
+    const sessions = address === undefined ? ` --batch ${shownDirectory}` : ""
     const job = { flags, shared, runName, batchSize, limits, dataset, agentFile, settings, directory, address, display }
     return yield* RunnerCommand.superviseWork(runJob(job), {
       display,
       describeInterruption: () => BatchSummary.describeInterruption(runName, display.last()),
       conclude: (report) =>
         Effect.andThen(
-          output.out(`${BatchSummary.formatSummary(runName, shownDirectory, report)}\n`),
+          output.out(`${BatchSummary.formatSummary(runName, shownDirectory, report, sessions)}\n`),
           RunnerCommand.checkOutcome(report)
         )
     })

@@ -10,7 +10,7 @@ import * as SafeText from "./render/SafeText.ts"
 import { renderTable } from "./ProgramOutput.ts"
 import { formatCount } from "./RunnerCommand.ts"
 
-/** Maximum number of failed rows that are listed. */
+/** Maximum number of failed rows, and of rows that wait, that are listed. */
 const shownFailures = 5
 
 const formatResumeHint = (runName: string): string =>
@@ -44,6 +44,7 @@ const listCounts = (report: BatchRun.Report, left: number) => {
     ],
     ...(rows.discarded === 0 ? [] : [["  discarded", `${rows.discarded} (no reasoning in any turn)`]]),
     ...(failed === 0 ? [] : [["  failed", formatFailed(report)]]),
+    ...(report.suspended === 0 ? [] : [["  suspended", `${report.suspended} (waiting for answers)`]]),
     ...(left === 0 ? [] : [["  not begun", String(left)]]),
     ["  tokens", tokens.toLocaleString("en-US")],
     ...(costUsd === undefined || costUsd === 0 ? [] : [["  cost", BatchProgress.formatDollars(costUsd)]])
@@ -59,20 +60,32 @@ const listFailures = (failures: BatchRun.Report["failures"]): ReadonlyArray<stri
     : [])
 ]
 
-/** Formats the summary of a run as lines. */
-export const formatSummary = (runName: string, directory: string, report: BatchRun.Report): string => {
-  const { before, failed, failures, merged, millis, stopped, total } = report
-  const left = total - before - report.finished - report.discarded - failed
+const listWaiting = ({ waiting }: Pick<BatchRun.Report, "waiting">, sessions: string): ReadonlyArray<string> => [
+  ...waiting.slice(0, shownFailures).map(({ id, sessionId }) => `Waiting: row ${id} in session ${sessionId}`),
+  ...(waiting.length > shownFailures ? [`… and ${formatCount(waiting.length - shownFailures, "more row")}`] : []),
+  ...(waiting.length > 0 ? [`Their questions: hermes sessions waiting${sessions}`] : [])
+]
+
+/** Formats the summary of a run as lines. `sessions` are the flags of `hermes sessions` that select its sessions. */
+export const formatSummary = (
+  runName: string,
+  directory: string,
+  report: BatchRun.Report,
+  sessions: string
+): string => {
+  const { before, failed, failures, merged, millis, stopped, suspended, total } = report
+  const left = total - before - report.finished - report.discarded - failed - suspended
   const earlier = before > 0 ? `, ${before} of them before` : ""
   const unknown = merged.withUnknownTools
   return [
-    `${runName}: ${total - failed - left} of ${total} rows done in ${BatchProgress.formatTime(millis)}${earlier}`,
+    `${runName}: ${total - failed - suspended - left} of ${total} rows done in ${BatchProgress.formatTime(millis)}${earlier}`,
     ...renderTable(listCounts(report, left)).split("\n"),
     `  ${directory}/${BatchFiles.names.trajectories}: ${formatCount(merged.written, "row")}` +
       (unknown === 0 ? "" : `; ${formatCount(unknown, "row")} with unknown tools left out`),
     ...listFailures(failures),
+    ...listWaiting(report, sessions),
     ...(stopped === undefined ? [] : [`Stopped: ${stopped}`]),
-    ...(failed > 0 || left > 0 ? [formatResumeHint(runName)] : [])
+    ...(failed > 0 || suspended > 0 || left > 0 ? [formatResumeHint(runName)] : [])
   ]
     .map(SafeText.toPlainText)
     .join("\n")

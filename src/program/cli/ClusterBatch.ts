@@ -21,12 +21,13 @@ import type { AgentFile } from "../../base/config/AgentFile.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import * as Cluster from "../../serve/cluster/Cluster.ts"
 import * as ClusterDatabase from "../../serve/cluster/ClusterDatabase.ts"
+import * as DurableRun from "../../serve/cluster/DurableRun.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 import * as BatchRow from "../../research/batch/BatchRow.ts"
 import type * as BatchRun from "../../research/batch/BatchRun.ts"
-import type * as RowPool from "../../research/batch/RowPool.ts"
+import * as RowPool from "../../research/batch/RowPool.ts"
 import * as ClusterAgents from "./ClusterAgents.ts"
 
 /** Request kind for rows of a batch. */
@@ -70,6 +71,12 @@ const Input = Schema.Struct({
 })
 const decodeInput = Schema.decodeUnknownEffect(Schema.fromJsonString(Input))
 
+/** Number of times that a row whose run broke off is continued in its session. */
+const mostContinuations = 3
+
+/** Returns how often the run with this id was continued: the ids are `a`, `a~2`, `a~3`. */
+const countContinuations = (id: string): number => Number(/~(\d+)$/u.exec(id)?.[1] ?? 1) - 1
+
 const toFailedOutcome = (error: unknown): Cluster.Outcome => ({
   status: "failed",
   message: error instanceof Error ? (error.message.split("\n", 1)[0] ?? error.name) : String(error),
@@ -107,7 +114,7 @@ export const makeRowHandler =
     around: Context.Context<FileSystem.FileSystem | Path.Path>,
     folder: string
   ): Cluster.Handler =>
-  ({ input, starts }) =>
+  ({ id, input, starts }) =>
     Effect.gen(function* () {
       const {
         agent,
@@ -130,7 +137,7 @@ export const makeRowHandler =
       yield* ClusterAgents.refuseUnknown(toolsets, opened)
       const work = BatchRow.run(
         { ...row, file: run, line: 0 },
-        { number: attempt, goesOn: goesOn || starts > 1 },
+        { number: attempt, goesOn: goesOn || starts > 1 || countContinuations(id) > 0 },
         {
           ...rest,
           directory: `${folder}/${run}`,
@@ -151,10 +158,13 @@ export const makeRowHandler =
             orElse: () =>
               Effect.fail(new RowFailed({ message: `the row took longer than its limit of ${timeoutSeconds} s` }))
           })
-      return { status: "finished", output: JSON.stringify(result) } satisfies Cluster.Outcome
+      const { suspendedIn } = result
+      return suspendedIn === undefined
+        ? ({ status: "finished", output: JSON.stringify(result) } satisfies Cluster.Outcome)
+        : yield* DurableRun.readSuspension(suspendedIn).pipe(Effect.provideContext(opened.services))
     }).pipe(
       Effect.catch((error) =>
-        Effect.succeed<Cluster.Outcome>({
+        Effect.succeed<Cluster.Outcome | Cluster.Suspended>({
           ...toFailedOutcome(error),
           ...(BatchRow.decideOnFailure(error) === "retry" ? { isPassing: true } : {})
         })
@@ -180,6 +190,45 @@ const toRowResult = ({
   })
 }
 
+type RowEnd = Cluster.Outcome | Cluster.SuspendedRun
+
+/**
+ * Makes the function that waits until a run is over, or is suspended. A run that is suspended at the start of the wait
+ * is continued first, with the answers that its session has. One reader serves all waits, until the scope closes.
+ */
+const makeEndReader = Effect.fnUntraced(function* (cluster: Cluster.Service) {
+  const waits = new Map<string, { readonly end: Deferred.Deferred<RowEnd>; readonly starts: number }>()
+  const look = Effect.gen(function* () {
+    const ids = Array.from(waits.keys())
+    for (const [id, outcome] of yield* cluster.outcomes(ids)) {
+      const wait = waits.get(id)
+      if (wait !== undefined) yield* Deferred.succeed(wait.end, outcome)
+    }
+    for (const [id, run] of yield* cluster.suspended(ids)) {
+      const wait = waits.get(id)
+      if (wait !== undefined && run.starts > wait.starts) yield* Deferred.succeed(wait.end, run)
+    }
+  })
+  yield* look.pipe(
+    Effect.catch(({ message }) => Effect.logWarning(message)),
+    Effect.repeat(Schedule.spaced("300 millis")),
+    Effect.forkScoped
+  )
+  return (id: string): Effect.Effect<RowEnd, Cluster.ClusterError> =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const starts = (yield* cluster.suspended([id])).get(id)?.starts ?? 0
+        const end = yield* Deferred.make<RowEnd>()
+        yield* Effect.acquireRelease(
+          Effect.sync(() => waits.set(id, { end, starts })),
+          () => Effect.sync(() => waits.delete(id))
+        )
+        if (starts > 0) yield* cluster.resume(id)
+        return yield* Deferred.await(end)
+      })
+    )
+})
+
 /** A batch whose rows are run by a cluster. */
 export interface Submission {
   readonly runName: string
@@ -197,22 +246,23 @@ export const makeRowSubmitter = Effect.fnUntraced(function* (
 ) {
   const { clientOver } = yield* Effect.promise(() => import("../../serve/cluster/ClusterLayers.ts"))
   const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url, 4)))
-  const { outcomes, submit } = Context.get(yield* Layer.build(Layer.provide(clientOver, database)), Cluster.Cluster)
+  const cluster = Context.get(yield* Layer.build(Layer.provide(clientOver, database)), Cluster.Cluster)
   const agent = yield* Effect.provide(ClusterAgents.storeSubmittedAgent(settings, agentFile), database)
   // Runs with the same name in different directories are different runs.
   const prefix = `batch-${runName}-${Digest.toHex(directory, 8)}`
-  const waiting = new Map<string, Deferred.Deferred<Cluster.Outcome>>()
-  const look = Effect.gen(function* () {
-    for (const [id, outcome] of yield* outcomes(Array.from(waiting.keys()))) {
-      const deferred = waiting.get(id)
-      if (deferred !== undefined) yield* Deferred.succeed(deferred, outcome)
-    }
-  })
-  yield* look.pipe(
-    Effect.catch(({ message }) => Effect.logWarning(message)),
-    Effect.repeat(Schedule.spaced("200 millis")),
-    Effect.forkScoped
-  )
+  const waitForEnd = yield* makeEndReader(cluster)
+  /** Continues a row in its session whose run broke off, and waits for its end. */
+  const followRow = (
+    id: string,
+    known: Cluster.Outcome | undefined
+  ): Effect.Effect<RowPool.Result, RowFailed | BatchRow.RowRefused | Cluster.ClusterError> =>
+    Effect.gen(function* () {
+      const end = known ?? (yield* waitForEnd(id))
+      if (!("status" in end)) return RowPool.makeSuspendedResult(end.sessionId)
+      if (end.isBroken !== true || countContinuations(id) >= mostContinuations) return yield* toRowResult(end)
+      const next = (yield* cluster.find(id))?.retriedAs ?? (yield* cluster.retry(id))
+      return yield* followRow(next, (yield* cluster.outcomes([next])).get(next))
+    })
   const submitRow: BatchRun.Options["elsewhere"] = (row, attempt, options) =>
     Effect.gen(function* () {
       const id = `${prefix}/${row.id}/${attempt.number}`
@@ -243,7 +293,7 @@ export const makeRowSubmitter = Effect.fnUntraced(function* (
         withAtif: options.withAtif,
         keepsWorkspaces: options.keepsWorkspaces
       }
-      const known = yield* submit({
+      const known = yield* cluster.submit({
         id,
         batch: `batch ${runName}`,
         kind,
@@ -251,13 +301,7 @@ export const makeRowSubmitter = Effect.fnUntraced(function* (
         retries: 0,
         input: JSON.stringify(input)
       })
-      if (known !== undefined) return yield* toRowResult(known)
-      const ended = yield* Deferred.make<Cluster.Outcome>()
-      yield* Effect.acquireRelease(
-        Effect.sync(() => waiting.set(id, ended)),
-        () => Effect.sync(() => waiting.delete(id))
-      )
-      return yield* Effect.flatMap(Deferred.await(ended), toRowResult)
-    }).pipe(Effect.scoped)
+      return yield* followRow(id, known)
+    })
   return submitRow
 })

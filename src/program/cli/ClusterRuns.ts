@@ -174,11 +174,12 @@ export const showStatus = Effect.fn("hermes cluster status")(
         : renderTable([["RUNNER", "VERSION", "STATE", "RUNS", "SINCE"], ...runners])
     )
     if (counts.length > 0) {
-      const shown = counts.map(({ batch, failed, finished, running, waiting }) => [
+      const shown = counts.map(({ batch, failed, finished, running, suspended, waiting }) => [
         SafeText.toLine(batch),
-        ...[waiting, running, finished, failed].map(String)
+        ...[waiting, suspended, running, finished, failed].map(String)
       ])
-      yield* printLine(`\n${renderTable([["BATCH", "WAITING", "RUNNING", "FINISHED", "FAILED"], ...shown])}`)
+      const titles = ["BATCH", "WAITING", "SUSPENDED", "RUNNING", "FINISHED", "FAILED"]
+      yield* printLine(`\n${renderTable([titles, ...shown])}`)
     }
     if (failures.length > 0) {
       yield* printLine(

@@ -108,12 +108,20 @@ export const printResult = (
   return text === undefined ? Effect.void : printLine(text)
 }
 
-/** Fails if the run stopped before its last row, with a message if one is given, or if a row failed. */
+/**
+ * Fails if the run stopped before its last row, with a message if one is given, or if a row failed or waits for answers.
+ */
 export const checkOutcome = (
-  { failures, stopped }: Pick<RowPool.Summary, "failures" | "stopped">,
+  {
+    failures,
+    stopped,
+    waiting = []
+  }: Pick<RowPool.Summary, "failures" | "stopped"> & Partial<Pick<RowPool.Summary, "waiting">>,
   describeStop?: (reason: string) => string
 ): Effect.Effect<void, Failure> => {
   if (stopped !== undefined && describeStop !== undefined)
     return Effect.fail(makeWorkFailure(describeStop(SafeText.toLine(stopped))))
-  return failures.length > 0 || stopped !== undefined ? Effect.fail(makeSilentFailure(failed)) : Effect.void
+  return failures.length + waiting.length > 0 || stopped !== undefined
+    ? Effect.fail(makeSilentFailure(failed))
+    : Effect.void
 }

@@ -14,33 +14,59 @@ import { Home } from "../../base/config/Environment.ts"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Question from "../../base/domain/Question.ts"
 import * as QuestionAnswer from "../../base/domain/QuestionAnswer.ts"
-import { SessionStore } from "../../store/SessionStore.ts"
+import { layerSqlite, type Session, SessionStore } from "../../store/SessionStore.ts"
 import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { printLine, renderTable } from "./ProgramOutput.ts"
 import * as QuestionText from "./render/QuestionText.ts"
 import * as SafeText from "./render/SafeText.ts"
-import { forReading, withStore, withStoredSession } from "./SessionChoice.ts"
+import { forReading, readFolder, withStore, withStoredSession } from "./SessionChoice.ts"
 
 const session = Argument.String("session").pipe(
   Argument.withDescription("Session id, id prefix, title, or latest (of this folder)")
 )
 
-const findOpen = withStore<ReadonlyArray<Question.Question>, SessionStoreError>(
-  Effect.map(
-    SessionStore.use((store) => store.listQuestions({ limit: Number.MAX_SAFE_INTEGER })),
-    (stored) => stored.map(({ question }) => question)
-  ),
-  Effect.succeed([]),
-  forReading
+const batch = Flags.makeText("batch", "RUN", "Sessions of a batch run: its directory, or its name below data/")
+
+/** Opens the sessions of a batch run. */
+const openBatch = Effect.fnUntraced(function* (run: string, readOnly: boolean) {
+  const { findRunDatabase } = yield* Effect.promise(() => import("./BatchReports.ts"))
+  return layerSqlite({ path: yield* findRunDatabase(run), readOnly })
+})
+
+const listOpen = Effect.map(
+  SessionStore.use((store) => store.listQuestions({ limit: Number.MAX_SAFE_INTEGER })),
+  (stored) => stored.map(({ question }) => question)
 )
+
+const findOpen = (run: string | undefined) =>
+  run === undefined
+    ? withStore<ReadonlyArray<Question.Question>, SessionStoreError>(listOpen, Effect.succeed([]), forReading)
+    : Effect.flatMap(openBatch(run, forReading), (layer) => Effect.provide(listOpen, layer))
+
+/** Runs an effect with the session selected by a reference, of a batch run or of the settings. */
+const withSession = <A, E>(
+  reference: string,
+  run: string | undefined,
+  work: (session: Session) => Effect.Effect<A, E, SessionStore>
+) =>
+  run === undefined
+    ? withStoredSession(reference, work)
+    : Effect.gen(function* () {
+        const folder = yield* readFolder
+        const found = Effect.flatMap(
+          SessionStore.use((store) => store.resolve(reference, folder)),
+          work
+        )
+        return yield* Effect.provide(found, yield* openBatch(run, false))
+      })
 
 /** Lists the questions that sessions wait for. */
 const waiting = Command.make(
   "waiting",
-  { json: Flags.makeSwitch("json", "Print JSON") },
-  Effect.fn("hermes sessions waiting")(function* ({ json }) {
-    const open = yield* findOpen
+  { batch, json: Flags.makeSwitch("json", "Print JSON") },
+  Effect.fn("hermes sessions waiting")(function* ({ batch: run, json }) {
+    const open = yield* findOpen(run)
     if (json) return yield* printLine(SafeText.toJson(open, 2))
     if (open.length === 0) return yield* printLine("No session waits for an answer")
     const now = yield* Clock.currentTimeMillis
@@ -49,7 +75,8 @@ const waiting = Command.make(
       const own = open.filter(({ sessionId }) => sessionId === id)
       return `${id}\n${renderTable(own.map((question) => ["  " + question.id, ...QuestionText.toRow(question, now)]))}`
     })
-    yield* printLine(`${parts.join("\n\n")}\n\nAnswer: hermes sessions answer SESSION QUESTION yes|no|JSON`)
+    const place = run === undefined ? "" : ` --batch ${SafeText.toLine(run)}`
+    yield* printLine(`${parts.join("\n\n")}\n\nAnswer: hermes sessions answer${place} SESSION QUESTION yes|no|JSON`)
   }, Effect.provide(Home.layer))
 ).pipe(Command.withDescription("List the questions that suspended runs wait for"))
 
@@ -69,6 +96,7 @@ const findQuestion = (questions: ReadonlyArray<Question.StoredQuestion>, session
 const answer = Command.make(
   "answer",
   {
+    batch,
     session,
     question: Argument.String("question").pipe(
       Argument.withDescription("Id of the question, or its unique beginning (see `hermes sessions waiting`)")
@@ -78,8 +106,8 @@ const answer = Command.make(
     ),
     by: Flags.takeLast(Flag.String("by").pipe(Flag.withMetavar("NAME")), "Name of the person who answers")
   },
-  Effect.fn("hermes sessions answer")(function* ({ answer: typed, by, question: wanted, session }) {
-    const { id, rest } = yield* withStoredSession(session, ({ id: named }) =>
+  Effect.fn("hermes sessions answer")(function* ({ answer: typed, batch: run, by, question: wanted, session }) {
+    const { id, rest } = yield* withSession(session, run, ({ id: named }) =>
       Effect.gen(function* () {
         const store = yield* SessionStore
         const id = yield* store.newest(named)
@@ -106,7 +134,8 @@ const answer = Command.make(
       )
     )
     const more = rest === 0 ? "" : ` ${rest === 1 ? "1 question is" : `${rest} questions are`} still open.`
-    yield* printLine(`Answered.${more} Continue with: ${QuestionText.formatContinueCommand(id)}`)
+    const next = run === undefined ? QuestionText.formatContinueCommand(id) : "the command of the batch, and --resume"
+    yield* printLine(`Answered.${more} Continue with: ${next}`)
   }, Effect.provide(Home.layer))
 ).pipe(Command.withDescription("Answer a question of a suspended run; the run continues when it is resumed"))
 

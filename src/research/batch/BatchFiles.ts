@@ -255,6 +255,8 @@ export interface StatisticsContext {
   readonly seconds: number
   /** Numbers of rows without a result, by the kind of their last failure. */
   readonly failures: Json.Fields
+  /** Number of rows that wait for answers. */
+  readonly suspended: number
 }
 
 /** Counts the rows without a result by the kind of their last failure. */
@@ -270,11 +272,17 @@ export const countFailures = (
   return Object.fromEntries(counts)
 }
 
+/** Counts the rows that wait for answers. */
+export const countSuspended = (
+  { dataset }: Pick<Manifest, "dataset">,
+  { attempts, entries }: Pick<Journal, "attempts" | "entries">
+): number => dataset.rows.filter(([id]) => !entries.has(id) && attempts.get(id)?.suspendedIn !== undefined).length
+
 /** Returns the content of `statistics.json`. */
 export const toStatistics = (
   totals: Totals,
   { batch_size: batchSize, dataset, distribution, model, run_name: runName }: Manifest,
-  { at, failures, seconds }: StatisticsContext
+  { at, failures, seconds, suspended }: StatisticsContext
 ) => ({
   run_name: runName,
   distribution,
@@ -290,6 +298,7 @@ export const toStatistics = (
     discarded: totals.rows.discarded,
     with_unknown_tools: totals.rows.withUnknownTools,
     missing: dataset.rows.length - (totals.rows.all - totals.rows.gone),
+    suspended,
     gone: totals.rows.gone
   },
   completion_rate: computeRate(totals.rows.completed, dataset.rows.length + totals.rows.gone),
@@ -319,17 +328,18 @@ export const toStatistics = (
   }
 })
 
-/** Reads the duration and the failures from the previous statistics. They are empty if the statistics are missing. */
+/** Reads what the rows do not contain from the previous statistics. It is empty if the statistics are missing. */
 export const readPrevious = (
   path: string
-): Effect.Effect<Pick<StatisticsContext, "failures" | "seconds">, never, FileSystem.FileSystem> =>
+): Effect.Effect<Omit<StatisticsContext, "at">, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
     Effect.map((text) => Json.readFields(Json.parseOrKeep(text))),
     Effect.map((fields) => ({
       seconds: toCount(fields["duration_seconds"]),
-      failures: Json.readFields(fields["failures"])
+      failures: Json.readFields(fields["failures"]),
+      suspended: toCount(Json.readFields(fields["rows"])["suspended"])
     })),
-    Effect.orElseSucceed(() => ({ seconds: 0, failures: {} }))
+    Effect.orElseSucceed(() => ({ seconds: 0, failures: {}, suspended: 0 }))
   )
 
 /** Counts that {@link merge} returns. */

@@ -176,6 +176,8 @@ const readStoredValue = (output: AnswerFormat, text: string): Effect.Effect<unkn
 
 /** Outcome of the run of a row. */
 interface RowOutcome {
+  /** Session that waits for answers, if the run does. */
+  readonly suspendedIn?: string | undefined
   /** True if the session already contained the answer. */
   readonly isAnswered: boolean
   /** Value of the answer of a row with a schema. */
@@ -198,18 +200,26 @@ const runOrResume = Effect.fnUntraced(function* (
   const { output } = input
   if (isAnswered) {
     const value = output === undefined ? undefined : yield* readStoredValue(output, Conversation.readText(last))
-    return { isAnswered, value } satisfies RowOutcome
+    const outcome: RowOutcome = { isAnswered, value }
+    return outcome
   }
   const expectedSession = { sessionId: newest, messages: messages.length }
   // If the session has no messages, it was created but its run has not begun.
-  const { value } = yield* agent.run({
+  const run = agent.run({
     ...input,
     expectedSession,
     goesOn: messages.length > 0,
     openCalls: "run",
     onInterrupt: "leave"
   })
-  return { isAnswered: false, value } satisfies RowOutcome
+  const { exit, sessionId, value } = yield* Effect.catchIf(
+    run,
+    (error) => error._tag === "InvalidOutput" && error.exit === "suspended",
+    // A run that waits has no value of the schema of its row yet.
+    () => Effect.map(store.newest(newest), (id) => ({ exit: "suspended" as const, sessionId: id, value: undefined }))
+  )
+  const outcome: RowOutcome = { isAnswered: false, value }
+  return exit === "suspended" ? { ...outcome, suspendedIn: sessionId } : outcome
 })
 
 /** Reads the record of a row from the sessions of an attempt. */
@@ -286,10 +296,12 @@ export const run = Effect.fnUntraced(function* (
     readsText: false,
     onEvent: told?.onEvent
   }
-  const { isAnswered, value } = yield* waitForSession(() => runOrResume(input)).pipe(
+  const { isAnswered, suspendedIn, value } = yield* waitForSession(() => runOrResume(input)).pipe(
     Effect.onError(() => told?.rest ?? Effect.void),
     Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" }))
   )
+  // The usage so far is reported; the workspace stays for the rest of the run.
+  if (suspendedIn !== undefined) return RowPool.makeSuspendedResult(suspendedIn)
   const {
     costUsd,
     fields: recorded,

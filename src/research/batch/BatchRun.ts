@@ -411,13 +411,12 @@ export const finish = Effect.fnUntraced(function* (
   const path = paths.join(directory, BatchFiles.names.statistics)
   const previous = yield* BatchFiles.readPrevious(path)
   const { attempts, entries } = journal
+  const known = attempts === undefined || entries === undefined ? undefined : { attempts, entries }
   const statistics = BatchFiles.toStatistics(totals, manifest, {
     at: new Date(yield* Clock.currentTimeMillis).toISOString(),
     seconds: seconds ?? previous.seconds,
-    failures:
-      attempts === undefined || entries === undefined
-        ? previous.failures
-        : BatchFiles.countFailures(manifest, { attempts, entries })
+    failures: known === undefined ? previous.failures : BatchFiles.countFailures(manifest, known),
+    suspended: known === undefined ? previous.suspended : BatchFiles.countSuspended(manifest, known)
   })
   yield* BatchFiles.replaceJson(path, statistics)
   return { merged, statistics }

@@ -25,7 +25,9 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Json from "../../base/domain/Json.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
-import * as Outcome from "./Outcome.ts"
+import { type AttemptFailure, type Attempts, readAttempts } from "./RowAttempts.ts"
+
+export type { AttemptFailure, Attempts } from "./RowAttempts.ts"
 
 /** Error raised when the results cannot be read or written. `message` states the cause and the remedy. */
 export class JournalError extends Schema.TaggedError<JournalError>("hermes-effect/JournalError")("JournalError", {
@@ -49,24 +51,6 @@ export interface Entry {
   readonly discarded: string | undefined
 }
 
-/** Attempts at a row that has no result yet. */
-export interface Attempts {
-  /** Number of the last attempt, counted from 1. */
-  readonly number: number
-  /** True if the last attempt neither failed nor finished, because its process ended. */
-  readonly isOpen: boolean
-  readonly digest: string | undefined
-  /** Failure of the last attempt, or `undefined` if it did not fail. */
-  readonly failure?: AttemptFailure | undefined
-}
-
-/** Failure of an attempt. */
-export interface AttemptFailure {
-  readonly message: string
-  /** Kind of the outcome. Journals of earlier versions have none, and their failures count as `failed`. */
-  readonly kind: Outcome.Kind
-}
-
 /** A line of the results. */
 export interface ResultLine {
   readonly id: string
@@ -85,6 +69,8 @@ export interface Journal {
   readonly problems: ReadonlyArray<string>
   readonly begin: (row: RowKey, attempt: number) => Effect.Effect<void, JournalError>
   readonly fail: (row: RowKey, attempt: number, failure: AttemptFailure) => Effect.Effect<void, JournalError>
+  /** Records that an attempt waits for answers in a session. It remains open. */
+  readonly suspend: (row: RowKey, attempt: number, sessionId: string) => Effect.Effect<void, JournalError>
   readonly finish: (row: RowKey, fields: Json.Fields) => Effect.Effect<void, JournalError>
   readonly discard: (row: RowKey, reason: string, fields?: Json.Fields) => Effect.Effect<void, JournalError>
   /** The last result line of every row, in the order of the files. The files are read again. */
@@ -334,20 +320,6 @@ const dropBrokenEnd = Effect.fnUntraced(function* ({ found, isForeign, path, res
   return found
 })
 
-/** Returns the last attempt of each row. */
-const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, Attempts> => {
-  const attempts = new Map<string, Attempts>()
-  for (const { attempt, error, event, kind, row_digest: digest, row_id: id } of events) {
-    if (typeof id !== "string" || typeof attempt !== "number") continue
-    const failure =
-      event === "fail"
-        ? { message: Json.readString(error) ?? "", kind: Outcome.parseKind(kind) ?? "failed" }
-        : undefined
-    attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest), failure })
-  }
-  return attempts
-}
-
 /** Opens the journal of a directory and reads its entries and attempts. */
 export const open = Effect.fn("RowJournal.open")(function* ({
   attemptsFile = defaultAttemptsFile,
@@ -385,15 +357,20 @@ export const open = Effect.fn("RowJournal.open")(function* ({
   }
   const attempts = readAttempts(yield* loadFile(attemptsFile))
 
-  const recordAttempt = (row: RowKey, attempt: number, failure?: AttemptFailure) =>
+  const recordAttempt = (
+    row: RowKey,
+    attempt: number,
+    { failure, suspendedIn }: Pick<Attempts, "failure" | "suspendedIn"> = {}
+  ) =>
     Effect.andThen(
       append(
         paths.join(directory, attemptsFile),
         {
           row_id: row.id,
           row_digest: row.digest,
-          event: failure === undefined ? "begin" : "fail",
+          event: failure !== undefined ? "fail" : suspendedIn === undefined ? "begin" : "suspend",
           attempt,
+          session_id: suspendedIn,
           error: failure?.message,
           kind: failure?.kind
         },
@@ -401,7 +378,14 @@ export const open = Effect.fn("RowJournal.open")(function* ({
         false
       ),
       Effect.sync(
-        () => void attempts.set(row.id, { number: attempt, isOpen: failure === undefined, digest: row.digest, failure })
+        () =>
+          void attempts.set(row.id, {
+            number: attempt,
+            isOpen: failure === undefined,
+            digest: row.digest,
+            failure,
+            suspendedIn
+          })
       )
     )
 
@@ -424,7 +408,8 @@ export const open = Effect.fn("RowJournal.open")(function* ({
         incrementLines(lines, row.id)
         addEntry(file, { id: row.id, digest: row.digest, discarded, fields })
         const last = attempts.get(row.id)
-        if (last !== undefined) attempts.set(row.id, { ...last, isOpen: false, failure: undefined })
+        if (last !== undefined)
+          attempts.set(row.id, { ...last, isOpen: false, failure: undefined, suspendedIn: undefined })
       })
     )
   }
@@ -434,7 +419,8 @@ export const open = Effect.fn("RowJournal.open")(function* ({
     attempts,
     problems,
     begin: (row, attempt) => recordAttempt(row, attempt),
-    fail: recordAttempt,
+    fail: (row, attempt, failure) => recordAttempt(row, attempt, { failure }),
+    suspend: (row, attempt, suspendedIn) => recordAttempt(row, attempt, { suspendedIn }),
     finish: (row, fields) => writeResult(row, undefined, fields),
     discard: (row, reason, fields = {}) => writeResult(row, reason, fields),
     results

@@ -12,6 +12,8 @@
  * {@link Limits} on cost, tokens and time are checked while rows run. They include the usage that active rows have
  * reported so far, and the usage of failed attempts.
  *
+ * A row whose run waits for answers has no result and is not retried. The next run continues the same attempt.
+ *
  * A failed row is retried with increasing delays and then recorded as failed. A defect counts as a failure. The other
  * rows continue, and the next run tries the failed row again.
  *
@@ -52,7 +54,8 @@ import * as Semaphore from "effect/Semaphore"
 import type * as Json from "../../base/domain/Json.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as Outcome from "./Outcome.ts"
-import type { AttemptFailure, Journal, JournalError, RowKey } from "./RowJournal.ts"
+import type { AttemptFailure } from "./RowAttempts.ts"
+import type { Journal, JournalError, RowKey } from "./RowJournal.ts"
 
 /** Error raised when a row exceeds its time limit. */
 export class RowTimeout extends Schema.TaggedError<RowTimeout>("hermes-effect/RowTimeout")("RowTimeout", {
@@ -85,6 +88,8 @@ export type Result = RowUsage & {
   readonly fields: Json.Fields
   /** Reason why the row counts as done without a result. */
   readonly discarded?: string | undefined
+  /** Session that waits for answers. The row has no result yet, and the next run continues it. */
+  readonly suspendedIn?: string | undefined
 }
 
 /** Makes the result of a finished row. */
@@ -97,6 +102,13 @@ export const makeDiscardedResult = (reason: string, fields: Json.Fields = {}, us
   discarded: reason
 })
 
+/** Makes the result of a row whose run waits for answers in a session. */
+export const makeSuspendedResult = (sessionId: string, used: RowUsage = {}): Result => ({
+  ...used,
+  fields: {},
+  suspendedIn: sessionId
+})
+
 /** Counts of a run, during the run and at its end. */
 export interface Progress {
   readonly total: number
@@ -105,6 +117,8 @@ export interface Progress {
   readonly finished: number
   readonly discarded: number
   readonly failed: number
+  /** Number of rows that wait for answers. */
+  readonly suspended: number
   readonly running: number
   readonly retried: number
   readonly millis: number
@@ -127,9 +141,16 @@ export interface FailedRow {
   readonly kind: Outcome.Kind
 }
 
+/** A row that waits for answers to the questions of a session. */
+export interface SuspendedRow {
+  readonly id: string
+  readonly sessionId: string
+}
+
 /** Final counts of a run. */
 export interface Summary extends Progress {
   readonly failures: ReadonlyArray<FailedRow>
+  readonly waiting: ReadonlyArray<SuspendedRow>
   /** Reason why the run stopped before all rows were started, or `undefined`. */
   readonly stopped: string | undefined
 }
@@ -179,7 +200,7 @@ export interface Options<Row extends RowKey, E, R> {
 }
 
 /** Final state of a row. */
-export type RowEnd = "finished" | "discarded" | "failed"
+export type RowEnd = "finished" | "discarded" | "failed" | "suspended"
 
 /**
  * Returns the failure of an attempt. If the pool is interrupted, this function is not called, and the attempt remains
@@ -233,6 +254,7 @@ interface RowCounts {
   readonly finished: number
   readonly discarded: number
   readonly failed: number
+  readonly suspended: number
   readonly running: number
   readonly retried: number
 }
@@ -259,6 +281,7 @@ const subtractReported = ({ costUsd, tokens = 0 }: RowUsage, told: RowUsage): Ro
 interface PoolState {
   readonly usage: UsageSums
   readonly failures: Array<FailedRow>
+  readonly waiting: Array<SuspendedRow>
   counts: RowCounts
   /** Reason why no more rows are started, or `undefined`. */
   stopped: string | undefined
@@ -290,9 +313,9 @@ const readProgress = <Row extends RowKey, E, R>({
   Effect.map(Clock.currentTimeMillis, (now) => {
     const millis = now - began
     const total = rows.length
-    const { discarded, failed, finished } = counts
+    const { discarded, failed, finished, suspended } = counts
     const { costUsd } = usage
-    const done = finished + discarded + failed
+    const done = finished + discarded + failed + suspended
     const left = total - before - done
     return {
       ...counts,
@@ -363,12 +386,16 @@ const runAttempt = <Row extends RowKey, E, R>(
 const storeResult = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   pool: Pool<Row, E, R>,
   row: Row,
-  { discarded, fields, ...used }: Result,
+  attempt: Attempt,
+  { discarded, fields, suspendedIn, ...used }: Result,
   told: RowUsage
 ): Effect.fn.Return<void, JournalError, R> {
   const { journal, onRow } = pool.options
-  yield* discarded === undefined ? journal.finish(row, fields) : journal.discard(row, discarded, fields)
-  const end = discarded === undefined ? "finished" : "discarded"
+  const end = suspendedIn !== undefined ? "suspended" : discarded === undefined ? "finished" : "discarded"
+  if (suspendedIn !== undefined) {
+    yield* journal.suspend(row, attempt.number, suspendedIn)
+    pool.waiting.push({ id: row.id, sessionId: suspendedIn })
+  } else yield* discarded === undefined ? journal.finish(row, fields) : journal.discard(row, discarded, fields)
   changeCount(pool, end, 1)
   yield* countUsage(pool, subtractReported(used, told))
   yield* onRow?.(row, end) ?? Effect.void
@@ -412,7 +439,7 @@ const attemptRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   yield* journal.begin(row, attempt.number)
   const told: UsageSums = { tokens: 0, costUsd: undefined }
   const exit = yield* Effect.exit(runAttempt(pool, row, attempt, told))
-  if (Exit.isSuccess(exit)) return yield* Effect.uninterruptible(storeResult(pool, row, exit.value, told))
+  if (Exit.isSuccess(exit)) return yield* Effect.uninterruptible(storeResult(pool, row, attempt, exit.value, told))
   const error = toFailure(exit.cause)
   const failure = { message: describeError(error), kind: Outcome.classifyFailure(error) }
   yield* journal.fail(row, attempt.number, failure)
@@ -479,7 +506,8 @@ export const run = Effect.fn("RowPool.run")(function* <Row extends RowKey, E, R>
     halted: yield* Deferred.make<void>(),
     usage: { tokens: 0, costUsd: undefined },
     failures: [],
-    counts: { finished: 0, discarded: 0, failed: 0, running: 0, retried: 0 },
+    waiting: [],
+    counts: { finished: 0, discarded: 0, failed: 0, suspended: 0, running: 0, retried: 0 },
     stopped: undefined
   }
   yield* reportProgress(pool)
@@ -493,5 +521,5 @@ export const run = Effect.fn("RowPool.run")(function* <Row extends RowKey, E, R>
     (group) => Effect.forEach(group, (row) => runRow(pool, row), { discard: true }),
     { concurrency, discard: true }
   ).pipe(Effect.raceFirst(Deferred.await(pool.halted)), Effect.raceFirst(late))
-  return { ...(yield* readProgress(pool)), failures: pool.failures, stopped: pool.stopped }
+  return { ...(yield* readProgress(pool)), failures: pool.failures, waiting: pool.waiting, stopped: pool.stopped }
 })

@@ -46,6 +46,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
@@ -57,12 +58,13 @@ import type { Answer, Question, QuestionError } from "../../base/domain/Question
 import { SessionId } from "../../base/domain/Ids.ts"
 import type { RunRecord } from "../../store/RunRecord.ts"
 import { type NumberedEntry, SessionActivity } from "../../store/SessionActivity.ts"
+import * as SessionChain from "../../store/SessionChain.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { QuestionPolicy } from "../../tools/CallQuestions.ts"
-import type { Counts, Failure, Outcome, Request, StoredRun } from "./Runs.ts"
+import type { Counts, Failure, Outcome, Request, StoredRun, SuspendedRun } from "./RunForms.ts"
 import type { Handler } from "./RunWorkflow.ts"
 
-export type { Counts, Failure, Outcome, Request, StoredRun, Suspended } from "./Runs.ts"
+export type { Counts, Failure, Outcome, Request, StoredRun, Suspended, SuspendedRun } from "./RunForms.ts"
 export type { Handler, Work } from "./RunWorkflow.ts"
 
 /**
@@ -83,6 +85,8 @@ export interface Service {
   readonly submit: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
   /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
+  /** Returns the given runs that wait for answers, each with its session and its number of starts. */
+  readonly suspended: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, SuspendedRun>, ClusterError>
   /**
    * Cancels a run, on whichever runner it is. A run that has not begun is over at once; a running one is stopped by its
    * runner, and the next turn of its session starts. Returns false if the run is over.
@@ -234,8 +238,11 @@ const cancelRun = (id: string): Effect.Effect<boolean, ClusterError, Cluster> =>
 const retryRun = (id: string): Effect.Effect<string, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.retry(id))
 
-/** Schedule for reading the outcomes of runs, without a time limit. */
-const looks = Schedule.spaced("200 millis")
+/** Schedule for reading the outcomes of runs, without a time limit: at growing intervals of up to a second. */
+const looks = Schedule.min([Schedule.exponential("100 millis", 1.2), Schedule.spaced("1 second")])
+
+/** Pauses between two looks for new entries of a run, in milliseconds: the longest while a run waits. */
+const pauses = { shortest: 100, growth: 1.5, longest: 2_000 }
 
 /** Waits until the given runs are over, and returns their outcomes. `told` is called with each set of new outcomes. */
 export const waitForOutcomes = Effect.fnUntraced(function* (
@@ -255,6 +262,16 @@ export const waitForOutcomes = Effect.fnUntraced(function* (
   return found
 })
 
+/** Returns the session of a run and the sessions that continue it after compactions, the oldest first. */
+const readRunSessions = Effect.fnUntraced(function* (sessionId: SessionId) {
+  const store = yield* SessionStore
+  const newest = yield* store.newest(sessionId)
+  const session = newest === sessionId ? undefined : Option.getOrUndefined(yield* store.get(newest))
+  if (session === undefined) return [sessionId]
+  const ids = (yield* SessionChain.readChain(session)).map(({ id }) => id)
+  return ids.slice(Math.max(0, ids.indexOf(sessionId)))
+})
+
 const watchRun = (
   id: string,
   { after = 0 }: { readonly after?: number | undefined } = {}
@@ -263,29 +280,37 @@ const watchRun = (
     Effect.gen(function* () {
       const { find } = yield* Cluster
       const { since } = yield* SessionActivity
-      const store = yield* SessionStore
-      let cursor = after
+      /** Number of the last entry that was read of each session. */
+      const cursors = new Map<string, number>()
       let isOver = false
-      const readNew = Effect.gen(function* () {
+      let pause = 0
+      /** Reads the entries that were written since the last look. */
+      const look = Effect.gen(function* () {
         const run = yield* find(id)
         if (run === undefined) return yield* new ClusterError({ message: `there is no run ${id}: check its id` })
         const { endedAt = Number.MAX_SAFE_INTEGER, sessionId, startedAt, state } = run
         // The record of a run is complete when its end is stored.
         isOver = state === "done"
-        if (startedAt === undefined) return []
-        const sessions = new Set([sessionId, yield* store.newest(SessionId.make(sessionId))])
-        const found = yield* Effect.forEach(sessions, (session) =>
-          Stream.runCollect(since(cursor, { sessionId: session }))
+        pause = Math.min(Math.max(pause * pauses.growth, pauses.shortest), pauses.longest)
+        if (startedAt === undefined) return Stream.empty
+        // A session is complete when its continuation is stored, so the entries are in order.
+        const sessions = yield* readRunSessions(SessionId.make(sessionId))
+        return Stream.fromIterable(sessions).pipe(
+          Stream.flatMap((session) =>
+            Stream.tap(since(cursors.get(session) ?? after, { sessionId: session }), ({ sequence }) =>
+              Effect.sync(() => {
+                cursors.set(session, sequence)
+                pause = pauses.shortest
+              })
+            )
+          ),
+          Stream.filter(({ entry }) => entry.at >= startedAt && entry.at <= endedAt)
         )
-        const entries = found.flat().toSorted((one, other) => one.sequence - other.sequence)
-        cursor = entries.at(-1)?.sequence ?? cursor
-        return entries.filter(({ entry }) => entry.at >= startedAt && entry.at <= endedAt)
       })
-      const next = Effect.suspend(
-        (): Effect.Effect<ReadonlyArray<NumberedEntry>, Cause.Done | ClusterError | SessionStoreError> =>
-          isOver ? Cause.done() : readNew
-      ).pipe(Effect.tap((found) => (found.length === 0 && !isOver ? Effect.sleep("200 millis") : Effect.void)))
-      return Stream.flatMap(Stream.fromEffectRepeat(next), (entries) => Stream.fromIterable(entries))
+      const nextLook = Effect.suspend((): Effect.Effect<void, Cause.Done> =>
+        isOver ? Cause.done() : Effect.sleep(pause)
+      )
+      return Stream.flatten(Stream.fromEffectRepeat(Effect.andThen(nextLook, look)))
     })
   )
 

@@ -113,7 +113,7 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
  * with the same protocol version work together, whatever their program versions are. The protocol version increases
  * when an older program would misread the data of a newer program.
  */
-export const protocol = 2
+export const protocol = 3
 
 const migrating = 0x48654568
 
@@ -210,20 +210,22 @@ export const layer = (
 /** Schedule for listening again after the connection of the listener broke. */
 const listenAgain = Schedule.spaced("1 second")
 
-/** Runs `then` whenever a channel is notified, and after each time that the connection was lost. */
+/**
+ * Runs `then` whenever a channel is notified, and as soon as the process listens: at the start, and after each time
+ * that the connection was lost. A notification that was sent before is not delivered.
+ */
 export const listenOn = (
-  sql: PostgresClient.Client,
+  sql: Pick<PostgresClient.Client, "listen">,
   channel: string,
   then: Effect.Effect<void>
-): Effect.Effect<never> => {
-  const listened = Effect.scoped(
+): Effect.Effect<never> =>
+  Effect.scoped(
     Effect.flatMap(sql.listen(channel), (news) =>
       // All notifications that arrived meanwhile are handled together.
-      Effect.forever(Effect.andThen(Queue.takeAll(news), then))
+      Effect.andThen(then, Effect.forever(Effect.andThen(Queue.takeAll(news), then)))
     )
-  ).pipe(Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)))
-  return listened.pipe(
-    Effect.andThen(Effect.schedule(Effect.andThen(then, listened), listenAgain)),
+  ).pipe(
+    Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)),
+    Effect.repeat(listenAgain),
     Effect.andThen(Effect.never)
   )
-}

@@ -18,24 +18,32 @@ import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as SqlMessageStorage from "effect/cluster/SqlMessageStorage"
 import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as Cluster from "./Cluster.ts"
-import { layer as databaseLayer } from "./ClusterDatabase.ts"
+import { ClusterDatabase, layer as databaseLayer } from "./ClusterDatabase.ts"
 import * as ClusterService from "./ClusterService.ts"
 import * as ClusterRetention from "./ClusterRetention.ts"
 import * as Members from "./Members.ts"
 import * as Inbox from "./Inbox.ts"
 import * as DurableRun from "./DurableRun.ts"
 import * as Runs from "./Runs.ts"
+import * as RunResumption from "./RunResumption.ts"
 import * as RunWorkflow from "./RunWorkflow.ts"
 
 const defaultConcurrency = 8
 
-/** Builds the sharding settings. Their intervals are so short that a dead runner is noticed within seconds. */
+/** Takeover time of a single process, in seconds. No other process takes its shards. */
+const singleProcess = { takeoverSeconds: 20 }
+
+/**
+ * Builds the sharding settings. Their intervals are so short that a dead runner is noticed within seconds. Shards move
+ * after the same time as leases.
+ */
 const buildShardingConfig = (
-  address: Option.Option<RunnerAddress.RunnerAddress>
+  address: Option.Option<RunnerAddress.RunnerAddress>,
+  { takeoverSeconds }: { readonly takeoverSeconds: number }
 ): Partial<ShardingConfig.ShardingConfig["Service"]> => ({
   runnerAddress: address,
-  shardLockRefreshInterval: Duration.seconds(5),
-  shardLockExpiration: Duration.seconds(20),
+  shardLockRefreshInterval: Duration.seconds(takeoverSeconds / 4),
+  shardLockExpiration: Duration.seconds(takeoverSeconds),
   refreshAssignmentsInterval: Duration.seconds(1),
   entityMessagePollInterval: Duration.seconds(2),
   entityReplyPollInterval: Duration.millis(500),
@@ -59,7 +67,7 @@ const makeWorkerLayer = (
 ) =>
   Layer.unwrap(
     Effect.map(DurableRun.turns, (turns) =>
-      Layer.merge(RunWorkflow.layer, RunWorkflow.resumption).pipe(
+      Layer.merge(RunWorkflow.layer, RunResumption.layer).pipe(
         Layer.provideMerge(
           RunWorkflow.layerWorker({
             runner,
@@ -103,7 +111,10 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   ).pipe(
     Layer.provide(makeWorkerLayer(address.host, options, () => {})),
     Layer.provide(getEngine),
-    Layer.provide([RunnerStorage.layerMemory, ShardingConfig.layer(buildShardingConfig(Option.some(address)))]),
+    Layer.provide([
+      RunnerStorage.layerMemory,
+      ShardingConfig.layer(buildShardingConfig(Option.some(address), singleProcess))
+    ]),
     Layer.provide(Inbox.layerSqlite(options.path)),
     Layer.provide(Runs.layerSqlite(options.path))
   )
@@ -120,8 +131,10 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
     })
   )
   const sharded = Layer.unwrap(
-    Effect.map(Members.Membership, ({ address, report }) =>
-      Layer.mergeAll(
+    Effect.gen(function* () {
+      const { address, report } = yield* Members.Membership
+      const { sql } = yield* ClusterDatabase
+      return Layer.mergeAll(
         ClusterService.layer,
         runner,
         woken,
@@ -131,9 +144,9 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
         Layer.provide(makeWorkerLayer(address.host, options, report)),
         Layer.provide(getEngine),
         Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
-        Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.some(address))))
+        Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.some(address), sql)))
       )
-    )
+    })
   )
   return sharded.pipe(
     Layer.provide(Members.layer(options.concurrency ?? defaultConcurrency)),
@@ -149,7 +162,11 @@ export const makeRunnerLayer = (options: Cluster.ServerOptions & Cluster.RunnerO
 export const clientOver = ClusterService.layer.pipe(
   Layer.provide(getEngine),
   Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
-  Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.none()))),
+  Layer.provide(
+    Layer.unwrap(
+      Effect.map(ClusterDatabase, ({ sql }) => ShardingConfig.layer(buildShardingConfig(Option.none(), sql)))
+    )
+  ),
   Layer.provide([Runs.layerPostgres, Inbox.layerPostgres]),
   Layer.provide(Members.sameProtocol)
 )

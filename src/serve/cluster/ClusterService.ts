@@ -9,10 +9,12 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import { Cluster, ClusterError } from "./Cluster.ts"
 import { Inbox } from "./Inbox.ts"
+import * as RunForms from "./RunForms.ts"
 import * as Runs from "./Runs.ts"
+import { repeatAfterLoss } from "./StorageLoss.ts"
 import { cancelledOutcome, computeExecutionId, RunWorkflow, wakeAnswered, wakeTurn } from "./RunWorkflow.ts"
 
-const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(Runs.Request))
+const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(RunForms.Request))
 
 /** Reads the request of a run from its workflow. */
 const readRequest = Effect.fnUntraced(function* (id: string) {
@@ -37,14 +39,21 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
       const runs = yield* Runs.Runs
       const inbox = yield* Inbox
       const services = yield* Effect.context<Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
-      const startWorkflow = (request: Runs.Request) =>
-        Effect.andThen(Effect.provideContext(RunWorkflow.execute(request, { discard: true }), services), runs.announce)
+      const startWorkflow = (request: RunForms.Request) =>
+        RunWorkflow.execute(request, { discard: true }).pipe(
+          Effect.provideContext(services),
+          repeatAfterLoss,
+          Effect.andThen(runs.announce)
+        )
       /** Ends a run that has no attempt. Returns false if it is running or over. */
       const endWaiting = Effect.fnUntraced(function* (id: string) {
         if (!(yield* runs.finishWaiting(id, cancelledOutcome))) return false
         const { starts = 0 } = (yield* runs.find(id)) ?? {}
         // Its workflow ends, instead of waiting for a turn that it does not take, or for answers.
-        yield* Effect.provideContext(Effect.andThen(wakeTurn(id), wakeAnswered(id, starts)), services)
+        yield* repeatAfterLoss(Effect.provideContext(Effect.andThen(wakeTurn(id), wakeAnswered(id, starts)), services))
+        // A workflow that pauses between two attempts ends later; the next turn does not wait for that.
+        const next = yield* runs.findNextTurn(id)
+        if (next !== undefined) yield* repeatAfterLoss(Effect.provideContext(wakeTurn(next), services))
         return true
       })
       return {
@@ -67,7 +76,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
         }),
         resume: Effect.fnUntraced(function* (id) {
           const run = yield* runs.find(id)
-          if (run !== undefined) yield* Effect.provideContext(wakeAnswered(id, run.starts), services)
+          if (run !== undefined) yield* repeatAfterLoss(Effect.provideContext(wakeAnswered(id, run.starts), services))
         }),
         retry: Effect.fnUntraced(function* (id) {
           const run = yield* runs.find(id)
@@ -90,6 +99,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
         }),
         find: runs.find,
         outcomes: runs.outcomes,
+        suspended: runs.suspended,
         counts: runs.counts,
         failures: runs.failures
       }

@@ -30,7 +30,7 @@ import { waitForSession } from "../../agent/BusySession.ts"
 import type { RunOptions, StartOptions } from "../../agent/RunInput.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
-import type { Outcome, Suspended } from "./Runs.ts"
+import type { Outcome, Suspended } from "./RunForms.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
 
 /** Input of a run that may have been started before. */
@@ -164,7 +164,7 @@ const toFailedOutcome = (error: { readonly _tag: string; readonly message: strin
 })
 
 /** Returns the end of a run that waits: the time at which it needs no answer, if its questions have one. */
-const readSuspension = Effect.fnUntraced(function* (sessionId: string) {
+export const readSuspension = Effect.fnUntraced(function* (sessionId: string) {
   const stored = yield* (yield* SessionStore).listQuestions({
     sessionId: SessionId.make(sessionId),
     limit: Number.MAX_SAFE_INTEGER

@@ -56,15 +56,22 @@ export class Inbox extends Context.Service<Inbox, Service>()("hermes-effect/clus
 
 interface InboxPlace extends Pick<RunsPlace, "listed" | "listen" | "run" | "sql"> {
   readonly transaction: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
-  readonly notify: Effect.Effect<void>
+  /** Notifies the readers of the inbox. Part of the transaction that adds the message, so that none is lost. */
+  readonly notify: Effect.Effect<unknown, SqlError>
 }
 
 const makeInbox = ({ listed, listen, notify, run, sql, transaction }: InboxPlace): Service => ({
   send: ({ body, kind, sessionId }) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.andThen(
-        run(sql`INSERT INTO inbox (session_id, kind, body, sent_at) VALUES (${sessionId}, ${kind}, ${body}, ${now})`),
-        notify
+      Effect.asVoid(
+        run(
+          transaction(
+            Effect.andThen(
+              sql`INSERT INTO inbox (session_id, kind, body, sent_at) VALUES (${sessionId}, ${kind}, ${body}, ${now})`,
+              notify
+            )
+          )
+        )
       )
     ),
   take: (sessionId, kind, mark) =>
@@ -102,7 +109,7 @@ export const layerPostgres: Layer.Layer<Inbox, never, ClusterDatabase> = Layer.e
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
       transaction: sql.transaction,
-      notify: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
+      notify: sql`SELECT pg_notify(${formatChannelName(schema)}, '')`,
       listen: (then) => listenOn(sql, formatChannelName(schema), then)
     })
   })

@@ -24,13 +24,11 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as ClusterSchema from "effect/cluster/ClusterSchema"
-import * as EntityId from "effect/cluster/EntityId"
 import { Sharding } from "effect/cluster/Sharding"
 import * as Activity from "effect/workflow/Activity"
 import * as DurableClock from "effect/workflow/DurableClock"
@@ -39,7 +37,9 @@ import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { Inbox } from "./Inbox.ts"
-import { type Outcome, Outcome as OutcomeSchema, Request, Runs, Suspended } from "./Runs.ts"
+import { type Outcome, Outcome as OutcomeSchema, Request, Suspended } from "./RunForms.ts"
+import { Runs } from "./Runs.ts"
+import { repeatAfterLoss } from "./StorageLoss.ts"
 
 /** The workflow of a run. Each id has one execution. */
 export const RunWorkflow = Workflow.make("hermes/Run", {
@@ -108,7 +108,7 @@ export interface WorkerOptions {
  */
 const mostStalls = 10
 
-const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
+export const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
   status: "failed",
   message: Redaction.redactText(message),
   isPassing
@@ -144,12 +144,13 @@ const runAttempt = Effect.fnUntraced(function* (
     handler({ ...request, ...started, cancelled }),
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
-  if (outcome.status === "suspended") {
-    yield* runs.pause(id)
-    return { ...outcome, starts: started.starts }
+  if (outcome.status === "finished") return outcome
+  if (!(yield* runs.pause(id, started.starts, outcome.status === "suspended" ? "suspended" : "waiting"))) {
+    const run = yield* runs.find(id)
+    // A frozen runner may continue after another one began the run again. Its failure is not an end of the run.
+    if (run !== undefined && run.state !== "done" && run.starts !== started.starts) return yield* Effect.never
   }
-  if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
-  return outcome
+  return outcome.status === "suspended" ? { ...outcome, starts: started.starts } : outcome
 })
 
 /** Waits until this runner no longer owns any shards. The next owner of the shard then continues the run. */
@@ -174,7 +175,10 @@ const toAttemptOutcome = (exit: Exit.Exit<AttemptEnd, unknown>): Effect.Effect<A
   if (Cause.hasInterrupts(exit.cause))
     return Effect.failCause(Cause.fromReasons<never>(exit.cause.reasons.filter(Cause.isInterruptReason)))
   const error = Cause.squash(exit.cause)
-  return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
+  return Effect.succeed({
+    ...makeFailedOutcome(error instanceof Error ? error.message : String(error), true),
+    isBroken: true
+  })
 }
 
 /** Schedule for checking if the attempts of a worker that closes have ended. Its scope bounds the wait. */
@@ -262,12 +266,10 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
 const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
 
 /** Makes the outcome of a run whose workflow failed unexpectedly because of a program defect or a database failure. */
-const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
+export const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
   const error = Cause.squash(cause)
-  return makeFailedOutcome(
-    `the run broke off: ${(error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ")}`,
-    true
-  )
+  const reason = (error instanceof Error ? error.message || error.name : String(error)).replaceAll(/\s+/g, " ")
+  return { ...makeFailedOutcome(`the run broke off: ${reason}`, true), isBroken: true }
 }
 
 /** Completed when no earlier run of the session is left. */
@@ -328,7 +330,7 @@ const waitForAnswers = Effect.fnUntraced(function* ({ id, sessionId }: Request, 
  * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn
  * that was submitted meanwhile either sees the end or is found.
  */
-const endRun = Effect.fnUntraced(function* (id: string, outcome: Outcome) {
+export const endRun = Effect.fnUntraced(function* (id: string, outcome: Outcome) {
   const runs = yield* Runs
   yield* runs.finish(id, outcome)
   const next = yield* runs.findNextTurn(id)
@@ -359,6 +361,8 @@ export const layer = RunWorkflow.toLayer(
     yield* waitForTurn(request).pipe(
       Effect.andThen(attempts),
       Effect.flatMap((outcome) => endRun(request.id, outcome)),
+      // The attempts that are stored are not made again.
+      repeatAfterLoss,
       // The engine reports a suspension, and the move to another runner, as interrupts.
       Effect.catchCause((cause) =>
         Cause.hasInterrupts(cause)
@@ -366,83 +370,6 @@ export const layer = RunWorkflow.toLayer(
           : Effect.catch(endRun(request.id, makeBrokenOutcome(cause)), () => Effect.failCause(cause))
       ),
       Effect.orDie
-    )
-  })
-)
-
-/** Schedule of the checks for stalled runs. */
-const looks = Schedule.spaced("3 seconds")
-/** Maximum number of runs examined together. A stalled run becomes one of the oldest after some time. */
-const mostRuns = 200
-
-interface IdleRun {
-  readonly execution: string
-  /** Number of checks since the last attempt of the run on this runner. */
-  readonly looks: number
-}
-
-/**
- * Continues runs in this runner's shards whose workflow ended or was suspended too early. Works until the scope closes.
- *
- * **Details**
- *
- * The workflow waits only for its attempts and for short pauses, which need no wake-up. The engine may nevertheless
- * answer the workflow with `Suspended`, and then nothing would wake it. The cause is that the engine registers an
- * attempt only by the name of the run. A runner that loses a shard and gets it back has two executions of the run until
- * the earlier one has ended. The later execution finds the registration of the earlier one and does not add its own.
- * When the earlier execution ends, it removes the registration. An attempt without a registration is answered with
- * `Suspended` (`ClusterWorkflowEngine`, `activityExecute` and `activity`; `test/serve/cluster/Suspension.test.ts` shows
- * it).
- *
- * Only the first unfinished run of each session is examined; the others wait for their turn.
- *
- * If such a run has no attempt here for two checks, the state of its workflow is read, and again at the fourth
- * check, the eighth, and so on. A suspended workflow is resumed. If the workflow is complete, it could not write the
- * outcome of the run. The run then fails with the reason, so that the next turn of its session can begin. A workflow
- * without a reply is left unchanged.
- */
-export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | WorkflowEngine> = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const worker = yield* Worker
-    const runs = yield* Runs
-    const sharding = yield* Sharding
-    const engine = yield* WorkflowEngine
-    let idle: ReadonlyMap<string, IdleRun> = new Map()
-    const resumeRun = Effect.fnUntraced(
-      function* (id: string, execution: string) {
-        const answered = Option.getOrUndefined(yield* RunWorkflow.poll(execution))
-        if (answered === undefined) return
-        if (answered._tag === "Suspended") return yield* RunWorkflow.resume(execution)
-        const { exit } = answered
-        yield* endRun(
-          id,
-          Exit.isFailure(exit)
-            ? makeBrokenOutcome(exit.cause)
-            : makeFailedOutcome("the run ended, but its outcome was lost", true)
-        )
-      },
-      Effect.provideService(WorkflowEngine, engine),
-      Effect.provideService(Runs, runs)
-    )
-    const look = Effect.gen(function* () {
-      const found = new Map<string, IdleRun>()
-      for (const id of yield* runs.open(mostRuns)) {
-        if (worker.has(id)) continue
-        const before = idle.get(id)
-        const execution = before?.execution ?? (yield* computeExecutionId(id))
-        const isOwn = sharding.hasShardId(sharding.getShardId(EntityId.make(execution), "default"))
-        found.set(id, { execution, looks: isOwn ? (before?.looks ?? 0) + 1 : 0 })
-      }
-      idle = found
-      for (const [id, { execution, looks }] of found) {
-        if (looks < 2 || (looks & (looks - 1)) !== 0 || worker.has(id)) continue
-        yield* resumeRun(id, execution)
-      }
-    })
-    yield* look.pipe(
-      Effect.catchCause((cause) => Effect.logDebug("runs that stand still could not be looked for", cause)),
-      Effect.repeat(looks),
-      Effect.forkScoped
     )
   })
 )

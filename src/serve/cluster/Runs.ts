@@ -29,94 +29,17 @@ import {
   stallColumns
 } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
-
-/** A submitted run. */
-export const Request = Schema.Struct({
-  /** Unique id of the run. A run is executed only once, even if its id is submitted several times. */
-  id: Schema.String,
-  /** Name of the batch or conversation that the run belongs to. */
-  batch: Schema.String,
-  /** Name of the handler that executes the run. */
-  kind: Schema.String,
-  sessionId: Schema.String,
-  /** Input of the handler, as JSON. */
-  input: Schema.String,
-  /** Number of attempts after a failure. */
-  retries: Schema.Int
-})
-/** One {@link Request}. */
-export type Request = typeof Request.Type
-
-/** Outcome of a run. */
-export const Outcome = Schema.Struct({
-  status: Schema.Literals(["finished", "failed"]),
-  /** Output of the handler, as JSON. */
-  output: Schema.optionalKey(Schema.String),
-  /** Reason for the failure. `isPassing` states if another attempt may help. */
-  message: Schema.optionalKey(Schema.String),
-  isPassing: Schema.optionalKey(Schema.Boolean)
-})
-/** One {@link Outcome}. */
-export type Outcome = typeof Outcome.Type
-
-/** End of an attempt whose run waits for answers to questions of its session. */
-export const Suspended = Schema.Struct({
-  status: Schema.Literal("suspended"),
-  /** Time at which the run continues without an answer, in epoch milliseconds. */
-  wakeAt: Schema.optionalKey(Schema.Finite),
-  /** Number of starts of the run, which the next answers refer to. */
-  starts: Schema.optionalKey(Schema.Int)
-})
-/** One {@link Suspended}. */
-export type Suspended = typeof Suspended.Type
+import {
+  type Counts,
+  type Failure,
+  Outcome,
+  type Request,
+  type StartedRun,
+  type StoredRun,
+  type SuspendedRun
+} from "./RunForms.ts"
 
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
-
-/** Number of runs in a batch, by state. */
-export interface Counts {
-  readonly batch: string
-  readonly waiting: number
-  readonly running: number
-  readonly finished: number
-  readonly failed: number
-}
-
-/** A run that failed. */
-export interface Failure {
-  readonly id: string
-  readonly batch: string
-  readonly sessionId: string
-  readonly message: string
-}
-
-/** A stored run. */
-export interface StoredRun {
-  readonly id: string
-  readonly batch: string
-  readonly sessionId: string
-  readonly state: "done" | "running" | "waiting"
-  readonly outcome: Outcome | undefined
-  /** Times of the first start and of the end, in epoch milliseconds. */
-  readonly startedAt: number | undefined
-  readonly endedAt: number | undefined
-  /** Id of the run that does its work again, if it failed and was started again. */
-  readonly retriedAs: string | undefined
-  /** Number of times that the run was started. */
-  readonly starts: number
-}
-
-/** A run that has just been started. */
-export interface StartedRun {
-  /** Number of messages in its session before its first start. */
-  readonly firstPosition: number
-  /** Number of times that the run was started, including this start. */
-  readonly starts: number
-  /**
-   * Number of consecutive starts, including this one, that followed the death of a runner and found no new message in
-   * the session.
-   */
-  readonly stalls: number
-}
 
 /** Service that stores the submitted runs and their outcomes. */
 export interface Service {
@@ -129,8 +52,11 @@ export interface Service {
    * start is retained. Returns `undefined` if the run is over.
    */
   readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
-  /** Marks a run as waiting for its next attempt. Called if an attempt failed although the runner did not die. */
-  readonly pause: (id: string) => Effect.Effect<void, ClusterError>
+  /**
+   * Marks a run as waiting for its next attempt, or as suspended until it has answers, at the end of the attempt that
+   * began with the given start. Returns false if the run is over, or if another runner began it again meanwhile.
+   */
+  readonly pause: (id: string, starts: number, state?: "suspended" | "waiting") => Effect.Effect<boolean, ClusterError>
   /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Ends a run that is not started. Returns false if it is running or over. */
@@ -144,6 +70,8 @@ export interface Service {
   readonly addRetry: (id: string, retry: Request) => Effect.Effect<boolean, ClusterError>
   /** Returns the outcomes of the given runs that are over. */
   readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
+  /** Returns the given runs that wait for answers, each with its session and its number of starts. */
+  readonly suspended: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, SuspendedRun>, ClusterError>
   /** Returns true if an earlier run of the session is not over. */
   readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
   /** Returns the id of the first unfinished run in the session of a run, if any. */
@@ -213,13 +141,18 @@ const makeCourse = ({
           : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
       })
     ),
-  pause: (id) => Effect.asVoid(run(sql`UPDATE runs SET state = 'waiting' WHERE id = ${id} AND state = 'running'`)),
+  pause: (id, starts, state = "waiting") =>
+    Effect.map(
+      run(sql`
+        UPDATE runs SET state = ${state} WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
+      (rows) => rows.length > 0
+    ),
   finishWaiting: (id, outcome) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       Effect.map(
         run(
           sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
-            WHERE id = ${id} AND state = 'waiting' RETURNING id`
+            WHERE id = ${id} AND state IN ('waiting', 'suspended') RETURNING id`
         ),
         (rows) => rows.length > 0
       )
@@ -285,6 +218,19 @@ const makeFind =
             }
     )
 
+const makeFindSuspended =
+  ({ listed, run, sql }: RunsPlace): Service["suspended"] =>
+  (ids) =>
+    ids.length === 0
+      ? Effect.succeed(new Map())
+      : Effect.map(
+          run(
+            sql<SuspendedRun & { readonly id: string }>`
+              SELECT id, session_id AS "sessionId", starts FROM runs WHERE state = 'suspended' AND id IN (${listed(ids)})`
+          ),
+          (rows) => new Map(rows.map(({ id, sessionId, starts }) => [id, { sessionId, starts }]))
+        )
+
 /** Makes the queries over runs. */
 const makeQueries = ({
   listed,
@@ -340,10 +286,9 @@ const makeQueries = ({
     (rows) => {
       const batches = new Map<string, { -readonly [K in keyof Counts]: Counts[K] }>()
       for (const { batch, count, is_failed, state } of rows) {
-        const counts = batches.get(batch) ?? { batch, waiting: 0, running: 0, finished: 0, failed: 0 }
-        counts[
-          state === "waiting" ? "waiting" : state === "running" ? "running" : is_failed === 1 ? "failed" : "finished"
-        ] += count
+        const counts = batches.get(batch) ?? { batch, waiting: 0, suspended: 0, running: 0, finished: 0, failed: 0 }
+        const isOpen = state === "waiting" || state === "suspended" || state === "running"
+        counts[isOpen ? state : is_failed === 1 ? "failed" : "finished"] += count
         batches.set(batch, counts)
       }
       return Array.from(batches.values())
@@ -364,6 +309,7 @@ const make = (place: RunsPlace): Service => ({
   ...makeCourse(place),
   ...makeQueries(place),
   find: makeFind(place),
+  suspended: makeFindSuspended(place),
   announce: place.announce,
   listen: place.listen
 })

@@ -11,6 +11,7 @@ const progress = {
   discarded: 3,
   failed: 2,
   running: 4,
+  suspended: 0,
   retried: 6,
   millis: 120_000,
   ratePerMinute: 30,
@@ -39,6 +40,7 @@ describe("BatchProgress", () => {
         ratePerMinute: 0,
         costUsd: undefined,
         discarded: 0,
+        suspended: 0,
         retried: 0,
         failed: 0
       }),

@@ -388,7 +388,14 @@ describe.skipIf(missing !== undefined)(
             local: true
           })
           assert.deepStrictEqual(counts, [
-            { batch: "test", waiting: 0, running: 0, finished: (kills + 1) * perKill + kills * 3, failed: 0 }
+            {
+              batch: "test",
+              waiting: 0,
+              suspended: 0,
+              running: 0,
+              finished: (kills + 1) * perKill + kills * 3,
+              failed: 0
+            }
           ])
           const unknown = yield* Effect.provide(
             Effect.andThen(talkedOn(talks, tracesIn(traces)), isTrue(rows, tracesIn(traces))),

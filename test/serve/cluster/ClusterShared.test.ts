@@ -267,8 +267,8 @@ describe.skipIf(missing !== undefined)(
                 yield* Cluster.Cluster.use(({ counts, failures }) => Effect.all([counts, failures(1)])),
                 [
                   [
-                    { batch: "odd", waiting: 0, running: 0, finished: 0, failed: 2 },
-                    { batch: "turns", waiting: 0, running: 0, finished: 2, failed: 0 }
+                    { batch: "odd", waiting: 0, suspended: 0, running: 0, finished: 0, failed: 2 },
+                    { batch: "turns", waiting: 0, suspended: 0, running: 0, finished: 2, failed: 0 }
                   ],
                   [{ id: "second", batch: "odd", sessionId: "second", message: later.get("second")?.message ?? "" }]
                 ]

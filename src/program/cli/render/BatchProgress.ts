@@ -17,7 +17,8 @@ export const formatTime = (millis: number): string => {
 /** Formats dollars, with more digits for small amounts. */
 export const formatDollars = (usd: number): string => `$${usd.toFixed(usd !== 0 && usd < 0.1 ? 4 : 2)}`
 
-const countDone = ({ before, discarded, failed, finished }: Progress): number => before + discarded + failed + finished
+const countDone = ({ before, discarded, failed, finished, suspended }: Progress): number =>
+  before + discarded + failed + finished + suspended
 
 const formatCost = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<string> =>
   costUsd === undefined || costUsd === 0
@@ -30,13 +31,14 @@ const formatCost = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<strin
 
 /** Lists the facts, most important first. `rows` is the noun for rows. */
 export const listFacts = (progress: Progress, rows = "rows"): ReadonlyArray<string> => {
-  const { discarded, failed, ratePerMinute, remainingMillis, retried, total } = progress
+  const { discarded, failed, ratePerMinute, remainingMillis, retried, suspended, total } = progress
   return [
     `${countDone(progress)} of ${total} ${rows}`,
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(remainingMillis === undefined || countDone(progress) === total ? [] : [`${formatTime(remainingMillis)} left`]),
     ...(ratePerMinute > 0 ? [`${ratePerMinute.toFixed(1)} a minute`] : []),
     ...formatCost(progress),
+    ...(suspended > 0 ? [`${suspended} waiting`] : []),
     ...(discarded > 0 ? [`${discarded} discarded`] : []),
     ...(retried > 0 ? [`${retried} retried`] : [])
   ]
