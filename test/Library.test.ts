@@ -6,6 +6,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { type OutputChunk, rolldown } from "rolldown"
 import { toAscii } from "./support/asciiText.ts"
+import { readFacade } from "./support/facades.ts"
 import { filesWith, loopModules, outputOptions, packageOptions } from "./support/library.ts"
 import { writeNodeParts } from "./support/nodeParts.ts"
 import { root, src } from "./support/sources.ts"
@@ -163,6 +164,20 @@ describe("the package", () => {
   it("has files in ASCII, which V8 stores and compiles in half of the space", async () => {
     for (const { code, fileName } of (await makeBundle()).values())
       assert.notMatch(toAscii(code), /\P{ASCII}/u, fileName)
+  })
+})
+
+describe("readFacade", () => {
+  it("knows files that only name exports of another file", () => {
+    assert.deepStrictEqual(readFacade('export{n as layer,$}from"./Own-1.js";\n'), {
+      from: "./Own-1.js",
+      names: [
+        ["n", "layer"],
+        ["$", "$"]
+      ]
+    })
+    for (const code of ['import{a}from"./b.js";export{a};', 'export{a}from"./b.js";run();', 'export*from"./b.js"'])
+      assert.isUndefined(readFacade(code))
   })
 })
 
