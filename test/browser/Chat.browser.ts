@@ -130,7 +130,7 @@ let url = ""
 
 beforeAll(async () => {
   const bundle = await rolldown({
-    input: join(import.meta.dirname, "chatPage.js"),
+    input: join(import.meta.dirname, "chat/chatPage.js"),
     platform: "browser",
     tsconfig: false,
     logLevel: "silent",
