@@ -331,7 +331,17 @@ const addRunEvent = (
   entry: Record.Entry,
   event: Exclude<
     Record.RecordEvent,
-    TaggedEvent<"RunStarted" | "SessionEnded" | "ReplayBegun" | "Scored" | "Noted" | "FilesReverted">
+    TaggedEvent<
+      | "RunStarted"
+      | "SessionEnded"
+      | "ReplayBegun"
+      | "Scored"
+      | "Noted"
+      | "FilesReverted"
+      | "WorkflowStarted"
+      | "StepChanged"
+      | "WorkflowEnded"
+    >
   >
 ): void => {
   const { at } = entry
@@ -408,10 +418,13 @@ export const addEntry = (tree: TreeState, entry: Record.Entry): ReadonlyArray<Ch
     case "ReplayBegun":
       tree.beginnings.set(sessionId, { at, turnId, link: event, rewritten: undefined, messages: [] })
       break
-    // A score, a note and an undo concern a session and are not part of its runs.
+    // A score, a note, an undo and the steps of a workflow concern a session and are not part of its runs.
     case "Scored":
     case "Noted":
     case "FilesReverted":
+    case "WorkflowStarted":
+    case "StepChanged":
+    case "WorkflowEnded":
       break
     default:
       if (!addToBeginning(tree, entry)) addRunEvent(tree, entry, event)
