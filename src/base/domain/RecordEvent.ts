@@ -38,6 +38,7 @@ import { Parts as CostParts, PromptRates, Spent } from "./Cost.ts"
 import { SessionId, TurnId } from "./Ids.ts"
 import * as RunEvent from "./RunEvent.ts"
 import { Usage } from "./Usage.ts"
+import * as WorkflowEvents from "./WorkflowEvents.ts"
 
 /** The version of the events that are written. */
 export const version = 1
@@ -396,44 +397,6 @@ export const Noted = Schema.TaggedStruct("Noted", {
   position: Schema.optionalKey(Schema.Int)
 })
 
-/** A step in the definition of a workflow, with the step and the branch that contain it. */
-export const WorkflowStep = Schema.Struct({
-  name: Schema.String,
-  /** Kind of the step: `step`, `agent`, `question`, `branch`, `all`, `loop`, … */
-  kind: Schema.String,
-  detail: Schema.optionalKey(Schema.String),
-  within: Schema.optionalKey(Schema.Struct({ step: Schema.String, branch: Schema.String }))
-})
-/** Type of {@link WorkflowStep}. */
-export type WorkflowStep = typeof WorkflowStep.Type
-
-/** An execution of a workflow starts. Its entries are in a session of the source `workflow`. */
-export const WorkflowStarted = Schema.TaggedStruct("WorkflowStarted", {
-  workflow: Schema.String,
-  version: Schema.Int,
-  /** Steps of the definition, in order. */
-  steps: Schema.Array(WorkflowStep)
-})
-
-/** A step of an execution of a workflow begins, waits for an answer or a time, or ends. */
-export const StepChanged = Schema.TaggedStruct("StepChanged", {
-  /** Place of the step: its name, after the steps that contain it, with the round or the index of each. */
-  path: Schema.String,
-  name: Schema.String,
-  kind: Schema.String,
-  state: Schema.Literals(["running", "waiting", "done", "failed"]),
-  attempts: Schema.Int,
-  /** Reason for a failure, or the chosen branch. */
-  message: Schema.optionalKey(Schema.String),
-  /** Session of a step that is an agent. */
-  stepSession: Schema.optionalKey(Schema.String)
-})
-
-/** An execution of a workflow ends. */
-export const WorkflowEnded = Schema.TaggedStruct("WorkflowEnded", {
-  state: Schema.Literals(["finished", "failed", "cancelled"])
-})
-
 /** Schema of every event of the record. */
 export const RecordEvent = Schema.Union([
   RunStarted,
@@ -460,9 +423,7 @@ export const RecordEvent = Schema.Union([
   ReplayBegun,
   Scored,
   Noted,
-  WorkflowStarted,
-  StepChanged,
-  WorkflowEnded
+  ...WorkflowEvents.all
 ])
 /** Any event of the record. */
 export type RecordEvent = typeof RecordEvent.Type

@@ -18,7 +18,7 @@
  * | `GET /api/sessions/ID` | {@link SessionDetail} |
  * | `GET /api/sessions/ID/images/N` | the bytes of an image, with its type; {@link ImagePart.url} names it |
  * | `GET /api/compare?left=ID&right=ID&leftRun=TURN&rightRun=TURN` | {@link Comparison}; the runs are optional |
- * | `GET /api/sessions/ID/workflow` | {@link WorkflowExecutionView}, of a session of the source `workflow` |
+ * | `GET /api/sessions/ID/workflow` | `WorkflowExecutionView`, of a session of the source `workflow` |
  * | `GET /api/events` | server-sent events `sessions`: {@link SessionsEvent} |
  * | `GET /api/events?session=ID` | server-sent events `session`: {@link SessionEvent} |
  * | `GET /api/export?format=…&…` | a file: {@link ExportFormat}; the query is a {@link SessionQuery}, or `id=ID` once per session. `archive=true`: a `.tar.gz` with a file for each session |
@@ -282,41 +282,6 @@ export interface ModelTotals {
   readonly tokens: Tokens
   readonly cost?: number | undefined
   readonly latency?: Percentiles | undefined
-}
-
-/** A step of a workflow, with its state in an execution. */
-export interface WorkflowStepView {
-  readonly name: string
-  readonly kind: string
-  readonly detail?: string
-  /** The step and the branch that contain it. */
-  readonly within?: { readonly step: string; readonly branch: string }
-  /** State over all places of the step. Absent if it was not reached. */
-  readonly state?: "running" | "waiting" | "done" | "failed"
-  /** Places at which the step ran: one for each round and each element of the steps that contain it. */
-  readonly places: ReadonlyArray<{
-    readonly path: string
-    readonly state: "running" | "waiting" | "done" | "failed"
-    readonly attempts: number
-    /** Epoch milliseconds. */
-    readonly startedAt: number
-    readonly endedAt?: number
-    /** Reason for a failure, or the chosen branch. */
-    readonly message?: string
-    /** Session of a step that is an agent. */
-    readonly session?: string
-  }>
-}
-
-/** An execution of a workflow. */
-export interface WorkflowExecutionView {
-  readonly workflow: string
-  readonly version: number
-  readonly state: "running" | "waiting" | "finished" | "failed" | "cancelled"
-  readonly startedAt: number
-  readonly endedAt?: number
-  /** Steps of the definition, in order. */
-  readonly steps: ReadonlyArray<WorkflowStepView>
 }
 
 /** Full view of a session. */

@@ -2,7 +2,7 @@
  * An execution of a workflow as its graph with the state of each step, from the run record. Pure.
  */
 import type { Entry, RecordEvent } from "../../base/domain/RecordEvent.ts"
-import type { WorkflowExecutionView, WorkflowStepView } from "./StudioApi.ts"
+import type { WorkflowExecutionView, WorkflowStepView } from "./WorkflowApi.ts"
 
 /** Kinds of the entries of workflows. */
 export const kinds = ["WorkflowStarted", "StepChanged", "WorkflowEnded"] as const satisfies ReadonlyArray<

@@ -12,10 +12,10 @@ import type {
   SessionDetail,
   SessionEvent,
   SessionList,
-  SessionsEvent,
-  WorkflowExecutionView
+  SessionsEvent
 } from "../StudioApi.ts"
 import type { Aggregates } from "../StudioSums.ts"
+import type { WorkflowExecutionView } from "../WorkflowApi.ts"
 
 /** A failed request. The message is for the user. */
 export class RequestFailed extends Error {}

@@ -1,10 +1,10 @@
 /**
- * The page of a workflow execution: the graph of its steps from top to bottom, with the branches of a step side by side,
- * and what ran, waits and failed.
+ * The page of a workflow execution: the graph of its steps from top to bottom, with the branches of a step side by
+ * side and the state of each step.
  */
 import { el, make } from "../../trace/page/Elements.ts"
 import { duration } from "../../trace/page/Figures.ts"
-import type { WorkflowExecutionView, WorkflowStepView } from "../StudioApi.ts"
+import type { WorkflowExecutionView, WorkflowStepView } from "../WorkflowApi.ts"
 import { address, link, toSession } from "./Router.ts"
 import * as StudioClient from "./StudioClient.ts"
 import { describeFailure, notice } from "./Widgets.ts"
