@@ -160,7 +160,7 @@ interface StoredResults {
   readonly scorers: string
 }
 
-/** Reads the results of `hermes swe run` at a path. Returns `undefined` if there are none. */
+/** Reads the results of `hermes swe run` at a path. Returns `undefined` if the file has no list of tasks. */
 const readSweResults = Effect.fnUntraced(function* (path: string) {
   const files = SwePool.nameFiles(path)
   const list = yield* SweAttempts.readTasks(files)

@@ -7,7 +7,10 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { AgentFile } from "../../base/config/AgentFile.ts"
 import type { Values } from "../../base/config/Settings.ts"
+import * as Cost from "../../base/domain/Cost.ts"
 import type * as Json from "../../base/domain/Json.ts"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
+import * as Usage from "../../base/domain/Usage.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import * as Offline from "../../models/provider/Offline.ts"
 import { CommandEnvironment } from "../../places/CommandEnvironment.ts"
@@ -213,26 +216,48 @@ const makeAttemptRunner = Effect.fnUntraced(function* (job: EvalJob, runtime: Ru
       const cwd = yield* Effect.orDie(
         Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "hermes-eval-" }), fs.realPath)
       )
-      const { cost, exit, model, sessionId, text, usage } = yield* Effect.provideService(
-        runtime.agent
-          .run({
-            prompt,
-            source: "eval",
-            platform: "eval",
-            cwd,
-            tools,
-            maxIterations: settings.agent.maxTurns,
-            budget: job.limits.budget,
-            seed: seedOfAttempt,
-            streaming: false,
-            readsText: false,
-            onEvent: usageReporter.onEvent
-          })
-          .pipe(Effect.onError(() => usageReporter.rest)),
-        InteractiveMode,
-        makeUnattended("eval run", settings.approvals.unattendedMode)
-      )
-      return { text, model, exit, sessionId, usage, cost, seed: seedOfAttempt }
+      const runTurn = (prompt: string, sessionId: string | undefined) =>
+        Effect.provideService(
+          runtime.agent
+            .run({
+              prompt,
+              ...(sessionId === undefined ? {} : { sessionId }),
+              source: "eval",
+              platform: "eval",
+              cwd,
+              tools,
+              maxIterations: settings.agent.maxTurns,
+              budget: job.limits.budget,
+              seed: seedOfAttempt,
+              streaming: false,
+              readsText: false,
+              onEvent: usageReporter.onEvent
+            })
+            .pipe(Effect.onError(() => usageReporter.rest)),
+          InteractiveMode,
+          makeUnattended("eval run", settings.approvals.unattendedMode)
+        )
+      const first = yield* runTurn(prompt, undefined)
+      const results = [first]
+      let last = first
+      // A turn that did not end with an answer ends the conversation.
+      for (const turn of attempt.turns) {
+        if (!isCompletedExit(last.exit)) break
+        last = yield* runTurn(turn, last.sessionId)
+        results.push(last)
+      }
+      const cost = results.reduce((sum, result) => Cost.addCall(sum, Cost.fromSpent(result.cost)), Cost.nothing)
+      return {
+        text: last.text,
+        // A turn without an answer is scored as an empty answer.
+        turns: Array.from({ length: 1 + attempt.turns.length }, (_, index) => results[index]?.text ?? ""),
+        model: last.model,
+        exit: last.exit,
+        sessionId: last.sessionId,
+        usage: results.reduce((sum, result) => Usage.add(sum, result.usage), Usage.zero),
+        cost: results.length === 1 ? first.cost : Cost.toSpent(cost),
+        seed: seedOfAttempt
+      }
     }).pipe(Effect.scoped)
   return runAttempt
 })

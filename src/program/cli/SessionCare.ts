@@ -23,7 +23,7 @@ import * as SessionImport from "../../store/SessionImport.ts"
 import * as SessionMaintenance from "../../store/SessionMaintenance.ts"
 import { defaultLimit as defaultHits, hiddenSources, type Hit, SessionSearch } from "../../store/SessionSearch.ts"
 import { type Session, SessionStore } from "../../store/SessionStore.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as MessageText from "../../store/MessageText.ts"
 import * as Title from "../../store/Title.ts"
 import * as StoredSessions from "../runtime/StoredSessions.ts"
 import * as Confirm from "./Confirm.ts"
@@ -67,7 +67,7 @@ const makeExcerpts = Effect.fnUntraced(function* (query: string, hits: ReadonlyA
       (): ReadonlyArray<Prompt.Message> => []
     )
     const { content, toolCalls, toolNames } =
-      message === undefined ? { content: "", toolCalls: "", toolNames: "" } : StoredForm.extractSearchText(message)
+      message === undefined ? { content: "", toolCalls: "", toolNames: "" } : MessageText.extractSearchText(message)
     const text = { content: Redaction.redactText(content), toolNames, toolCalls: Redaction.redactText(toolCalls) }
     const [first = ""] = text.content.split("\n")
     const excerpt = SearchScan.find(parsed, text) ?? Array.from(first).slice(0, 200).join("")

@@ -244,6 +244,7 @@ const tables = (sums: Aggregates): ReadonlyArray<HTMLElement> => [
     sums.sources.every(({ name }) => name === "cli") ? [] : sums.sources,
     shareColumns("Platform")
   ),
+  ...renderTableUnlessEmpty("Tenants", sums.tenants, shareColumns("Tenant")),
   ...renderTableUnlessEmpty("Cost", costRows(sums), costColumns),
   ...renderTableUnlessEmpty("Failures", sums.failures, failureColumns),
   ...renderTableUnlessEmpty("Cache misses", sums.misses, missColumns),
