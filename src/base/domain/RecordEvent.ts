@@ -78,6 +78,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   model: Schema.String,
   cwd: Schema.String,
   resumed: Schema.Boolean,
+  /** Tenant for which the run works; absent without a tenant. */
+  tenant: Schema.optionalKey(Schema.String),
   /** Span in which the run was started, in the format of W3C Trace Context; absent if tracing is off. */
   traceparent: Schema.optionalKey(Schema.String),
   tracestate: Schema.optionalKey(Schema.String),

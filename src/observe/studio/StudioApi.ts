@@ -68,6 +68,7 @@ export interface SessionQuery {
   /** Words to find in titles, ids and messages. */
   readonly q?: string | undefined
   readonly source?: ReadonlyArray<string> | undefined
+  readonly tenant?: ReadonlyArray<string> | undefined
   readonly model?: ReadonlyArray<string> | undefined
   readonly status?: ReadonlyArray<Status> | undefined
   /** Only sessions with activity at or after this time. `until` selects activity before a time. */
@@ -120,6 +121,8 @@ export interface SessionSummary extends Totals {
   /** Beginning of the first prompt, as a single line. */
   readonly prompt?: string | undefined
   readonly source: string
+  /** Tenant of the session, if it has one. */
+  readonly tenant?: string | undefined
   readonly models: ReadonlyArray<string>
   readonly tools: ReadonlyArray<string>
   readonly cwd?: string | undefined
