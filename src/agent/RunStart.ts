@@ -36,6 +36,7 @@ import * as RunCut from "./RunCut.ts"
 import * as StopTools from "./StopTools.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as PromptCaching from "./PromptCaching.ts"
+import { defaultMaxIterations } from "./RunConditions.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunSuspension from "./RunSuspension.ts"
 import { keepContext, makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
@@ -45,9 +46,6 @@ import { makeQuestions, makeSteps, makeTokens } from "./RunUsage.ts"
 import type { AgentSettings, RunOptions, StartOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import { checkEnd, getPlatform, makeFirstMessages, type OpenedSession, openSession } from "./SessionOpening.ts"
-
-/** Default limit of model calls with tools in one run. */
-const defaultMaxIterations = 90
 
 /** Data that a run starts from. */
 export interface OpenedRun {

@@ -27,7 +27,7 @@ import { SessionActivity } from "../../store/SessionActivity.ts"
 import { SessionSearch } from "../../store/SessionSearch.ts"
 import { type Session, SessionStore } from "../../store/SessionStore.ts"
 import * as SessionExport from "../../store/SessionExport.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as StoredMask from "../../store/StoredMask.ts"
 import * as Unread from "../../store/Unread.ts"
 import * as StoredRuns from "../StoredRuns.ts"
 import * as Aggregation from "./Aggregation.ts"
@@ -78,7 +78,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     const search = yield* SessionSearch
     const activity = yield* SessionActivity
     const record = yield* RunRecord
-    const clean = yield* StoredForm.textForExport
+    const clean = yield* StoredMask.textForExport
     const context = yield* Effect.context<Needs>()
     const index = yield* SessionIndex.make(options.exists)
     const news = yield* StudioEvents.watch(index)
