@@ -106,7 +106,13 @@ const retry = Command.make("retry", { run }, (flags) =>
   Effect.flatMap(loadWatch, ({ retryRun }) => retryRun(flags))
 ).pipe(Command.withDescription("Start a failed run again, and print the id of the new one"))
 
+const failed = Command.make(
+  "failed",
+  { limit: Flags.takeLast(Flag.Int("limit").pipe(Flag.withMetavar("N")), "Number of runs to list; default: 50"), json },
+  (flags) => Effect.flatMap(loadRuns, ({ listFailed }) => listFailed(flags))
+).pipe(Command.withDescription("List the runs that failed for good, with their reasons, the most recent first"))
+
 /** The command `hermes cluster`. */
 export const command = Command.make("cluster").pipe(
-  Command.withSubcommands([runner, status, drain, submit, watch, cancel, answer, retry])
+  Command.withSubcommands([runner, status, drain, submit, watch, cancel, answer, failed, retry])
 )
