@@ -316,6 +316,8 @@ describe.skipIf(missing !== undefined)(
               for (const [args, message] of [
                 [["watch", "none"], "there is no run none: check its id"],
                 [["cancel", "none"], "there is no run none: check its id"],
+                [["steer", "none", "text"], "session none has no running turn: submit the text as a turn of it"],
+                [["steer", "none", " "], "the text is empty: say what the model should know"],
                 [["retry", "early~2"], "run early~2 is finished: only a failed run starts again"],
                 [["answer", "none"], "there is no run none: check its id"],
                 [["answer", "early~2", "q", "1"], "run early~2 is over: it takes no answers"],
