@@ -1,6 +1,6 @@
 /**
- * Actions of `hermes cluster` on one run: `watch`, `cancel`, `steer`, `answer` and `retry`, from any machine that reaches the
- * database.
+ * Actions of `hermes cluster` on one run: `watch`, `cancel`, `steer`, `answer` and `retry`, from any machine that
+ * reaches the database.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

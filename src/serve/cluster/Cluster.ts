@@ -93,8 +93,9 @@ export interface Service {
    */
   readonly cancel: (id: string) => Effect.Effect<boolean, ClusterError>
   /**
-   * Sends a message to the running turn of a session: the model gets it with the next result of a tool. If the turn ends
-   * before, the message is a turn after it. Returns the id of the turn. Fails if no turn of the session is running.
+   * Sends a message to the running turn of a session: the model gets it with the next result of a tool. If the turn
+   * ends before, the message is a turn after it. Returns the id of the turn. Fails if no turn of the session is
+   * running.
    */
   readonly steer: (sessionId: string, text: string) => Effect.Effect<string, ClusterError>
   /** Continues a run that waits for answers, with the answers that its session has. */

@@ -38,6 +38,26 @@ const makeRetryId = (id: string): string => {
   return `${base}~${Number(number) + 1}`
 }
 
+/** Sends a message to the running turn of a session. */
+const steerTurn = Effect.fnUntraced(function* (sessionId: string, text: string) {
+  const runs = yield* Runs.Runs
+  const inbox = yield* Inbox
+  const running = yield* runs.findRunning(sessionId, turnKind)
+  if (running === undefined)
+    return yield* new ClusterError({
+      message: `session ${sessionId} has no running turn: submit the text as a turn of it`
+    })
+  yield* inbox.send({ sessionId, kind: "steer", body: text })
+  if ((yield* runs.find(running))?.state !== "done") return running
+  // The turn ended meanwhile, and its runner may not have seen the message.
+  const request = yield* readRequest(running)
+  if (request !== undefined) {
+    const left = yield* inbox.read(sessionId, "steer")
+    yield* repeatAfterLoss(submitUndelivered(request, left))
+  }
+  return running
+})
+
 /** Provides the `Cluster` service. */
 export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.SqlClient | WorkflowEngine> =
   Layer.effect(
@@ -81,22 +101,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
           yield* endWaiting(id)
           return true
         }),
-        steer: Effect.fnUntraced(function* (sessionId, text) {
-          const running = yield* runs.findRunning(sessionId, turnKind)
-          if (running === undefined)
-            return yield* new ClusterError({
-              message: `session ${sessionId} has no running turn: submit the text as a turn of it`
-            })
-          yield* inbox.send({ sessionId, kind: "steer", body: text })
-          if ((yield* runs.find(running))?.state !== "done") return running
-          // The turn ended meanwhile, and its runner may not have seen the message.
-          const request = yield* Effect.provideContext(readRequest(running), services)
-          if (request !== undefined) {
-            const left = yield* inbox.read(sessionId, "steer")
-            yield* repeatAfterLoss(Effect.provideContext(submitUndelivered(request, left), services))
-          }
-          return running
-        }),
+        steer: (sessionId, text) => Effect.provideContext(steerTurn(sessionId, text), services),
         resume: Effect.fnUntraced(function* (id) {
           const run = yield* runs.find(id)
           if (run !== undefined) yield* repeatAfterLoss(Effect.provideContext(wakeAnswered(id, run.starts), services))

@@ -228,7 +228,8 @@ const makeFindSuspended =
       : Effect.map(
           run(
             sql<SuspendedRun & { readonly id: string }>`
-              SELECT id, session_id AS "sessionId", starts FROM runs WHERE state = 'suspended' AND id IN (${listed(ids)})`
+              SELECT id, session_id AS "sessionId", starts FROM runs
+              WHERE state = 'suspended' AND id IN (${listed(ids)})`
           ),
           (rows) => new Map(rows.map(({ id, sessionId, starts }) => [id, { sessionId, starts }]))
         )

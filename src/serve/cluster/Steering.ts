@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A message stays in the inbox until its turn is over. Its text in the session carries its number, so that a runner that
- * continues the turn of a dead one finds out which messages the model has. Messages that no tool result carried are
- * turns of the session after the running one. The same holds if another hook replaces tool results.
+ * A message stays in the inbox until its turn is over. Its text in the session carries its number, so that a runner
+ * that continues the turn of a dead one finds out which messages the model has. Messages that no tool result carried
+ * are turns of the session after the running one. The same holds if another hook replaces tool results.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -46,8 +46,8 @@ const isPossible = (hooks: Hooks.Hooks["Service"]): boolean =>
   hooks.list().every(({ events, label: other }) => other.startsWith(label) || !events.includes("transform_tool_result"))
 
 /**
- * Delivers the messages of a run's session, from the first one on, until the scope closes. Then removes the messages that
- * the session has.
+ * Delivers the messages of a run's session, from the first one on, until the scope closes. Then removes the messages
+ * that the session has.
  */
 export const deliverSteering = Effect.fnUntraced(function* (
   hooks: Hooks.Hooks["Service"],
