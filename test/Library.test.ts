@@ -6,6 +6,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { type OutputChunk, rolldown } from "rolldown"
 import { toAscii } from "./support/asciiText.ts"
+import { readFacade } from "./support/facades.ts"
 import { filesWith, loopModules, outputOptions, packageOptions } from "./support/library.ts"
 import { writeNodeParts } from "./support/nodeParts.ts"
 import { root, src } from "./support/sources.ts"
@@ -108,14 +109,15 @@ describe("the package", () => {
         .join(" ")
     assert.strictEqual(files("kit/entry/agent"), "loop rolldown-runtime")
     assert.strictEqual(files("kit/entry/providers/openai"), "client loop rolldown-runtime")
-    assert.strictEqual(files("kit/entry/tools/files"), "common late loop providers rolldown-runtime tools")
+    assert.strictEqual(files("kit/entry/promise"), "loop plain promise rolldown-runtime")
+    assert.strictEqual(files("kit/entry/tools/files"), "common late loop plain providers rolldown-runtime tools")
     assert.strictEqual(
       files("kit/entry/observability"),
-      "common loop observability providers rolldown-runtime telemetry"
+      "common loop observability plain providers rolldown-runtime telemetry"
     )
     assert.strictEqual(
       files("index"),
-      "client common late loop providers rolldown-runtime root routing telemetry tools"
+      "client common late loop plain providers rolldown-runtime root routing telemetry tools"
     )
 
     const modulesOf = (entry: string): ReadonlyArray<string> =>
@@ -142,7 +144,7 @@ describe("the package", () => {
         .filter((name) => !isOfNode(name))
         .map((name) => name.slice("effect/".length))
         .join(" "),
-      "Array Bytes Config Equal Glob Hash JsonSchema Logger Metric Order Pull RcRef SchemaAST SchemaGetter SchemaIssue SchemaRepresentation process/ChildProcess"
+      "Array Bytes Config Equal Glob Hash Logger Metric Order Pull RcRef SchemaAST SchemaGetter SchemaIssue process/ChildProcess"
     )
   })
 
@@ -155,7 +157,7 @@ describe("the package", () => {
       const agent = count("hermes-effect/agent", "hermes-effect/providers/openai")
       assert.deepStrictEqual(
         { agent, promise: count("hermes-effect/promise"), root: count("hermes-effect") },
-        { agent: 181, promise: 273, root: 225 }
+        { agent: 181, promise: 231, root: 222 }
       )
     })
   )
@@ -163,6 +165,20 @@ describe("the package", () => {
   it("has files in ASCII, which V8 stores and compiles in half of the space", async () => {
     for (const { code, fileName } of (await makeBundle()).values())
       assert.notMatch(toAscii(code), /\P{ASCII}/u, fileName)
+  })
+})
+
+describe("readFacade", () => {
+  it("knows files that only name exports of another file", () => {
+    assert.deepStrictEqual(readFacade('export{n as layer,$}from"./Own-1.js";\n'), {
+      from: "./Own-1.js",
+      names: [
+        ["n", "layer"],
+        ["$", "$"]
+      ]
+    })
+    for (const code of ['import{a}from"./b.js";export{a};', 'export{a}from"./b.js";run();', 'export*from"./b.js"'])
+      assert.isUndefined(readFacade(code))
   })
 })
 

@@ -8,6 +8,7 @@ import { join, relative } from "node:path"
 import { type InputOptions, type OutputChunk, rolldown } from "rolldown"
 import { writeAscii } from "./support/asciiText.ts"
 import { entries } from "./support/entries.ts"
+import { removeFacades } from "./support/facades.ts"
 import { closureOf, importsOfModules } from "./support/moduleGraph.ts"
 import { root } from "./support/sources.ts"
 
@@ -63,6 +64,12 @@ const queryModules = [
   "program/cli/ChatCommand",
   "program/cli/SingleQuery",
   "program/Runtime",
+  "models/provider/ChatCompletions",
+  "models/provider/chat/ChatProvider",
+  "base/platform/HttpTransport",
+  "agent/ReviewRun",
+  "places/TreeSnapshot",
+  "tools/prompt/ContextFiles",
   "models/routing/RoutedModelRouter",
   "models/routing/PoolStore",
   "models/routing/RateGuard",
@@ -166,7 +173,10 @@ const { output } = await bundle.write({
   }
 })
 await bundle.close()
-const chunks = output.filter((part) => part.type === "chunk")
+const chunks = removeFacades(
+  output.filter((part) => part.type === "chunk"),
+  unfinished
+)
 writeAscii(chunks, unfinished)
 writeFileSync(join(unfinished, "LICENSES.txt"), `Packages in the files of this folder.\n\n${notices(chunks)}\n`)
 /** What `main.js` prints for `--help` without loading the commands. */

@@ -56,6 +56,7 @@ import * as MemoryTurns from "./MemoryTurns.ts"
 import { addRunDetails, emit, type Lineage, noteEnd } from "./RunState.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as Resumption from "./Resumption.ts"
+import * as RunConditions from "./RunConditions.ts"
 import * as RunConduct from "./RunConduct.ts"
 import * as RunStart from "./RunStart.ts"
 import type {
@@ -274,10 +275,16 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         const conducted = Effect.scoped(
           Effect.gen(function* () {
             const { id, stopped } = yield* sessions.acquireSession(given.sessionId)
-            const input =
+            const asked =
               resumed === undefined
                 ? given
                 : { ...given, prompt: yield* Resumption.takeAnswers(services.store, id, resumed) }
+            const isContinued = lineage === undefined && asked.goesOn === true && asked.openCalls === "run"
+            const conditions = isContinued ? yield* RunConditions.readConditions(services.store, id) : []
+            const input = conditions.reduceRight(
+              (options, one) => RunConditions.narrowOptions(options, services.settings, one),
+              asked
+            )
             const prepared = yield* RunStart.prepare(id, input, lineage)
             const conductRun = (opened: RunStart.OpenedRun) =>
               // A child's session is closed when the child ends.
@@ -286,7 +293,10 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
                 memories.listening(
                   opened.run,
                   input,
-                  RunConduct.conduct(opened, input, stopped, { run: startRun, stop: sessions.stop })
+                  RunConditions.limitMode(
+                    RunConduct.conduct(opened, input, stopped, { run: startRun, stop: sessions.stop }),
+                    conditions
+                  )
                 )
               )
             const { run } = prepared.opened

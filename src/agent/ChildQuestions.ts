@@ -22,7 +22,9 @@ import * as TextCut from "../base/domain/TextCut.ts"
 import type { Service as StoreService } from "../store/SessionStorePort.ts"
 import type { AskingCall, QuestionPolicy } from "../tools/CallQuestions.ts"
 
-/** A question of a child, with the position of the answer whose call asked. The model may use the id of a call again. */
+/**
+ * A question of a child, with the position of the answer whose call asked: the model may use the id of a call again.
+ */
 export interface ChildQuestion {
   readonly position: number
   readonly stored: StoredQuestion

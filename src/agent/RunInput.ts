@@ -25,7 +25,11 @@ export type RunInput<R = never> = RunOptions & RunContext.ContextInput<R>
 /** Input of a run that continues a suspended session. */
 export type ResumeInput<R = never> = ResumeOptions & RunContext.ContextInput<R>
 
-/** {@link ResumeInput} without the application's `context`. Options of the suspended run are not stored. */
+/**
+ * {@link ResumeInput} without the application's `context`. The tools, the permission mode, the budget that is left and
+ * the working directory of the suspended run are stored: these options can narrow them, and only the directory can be
+ * replaced. All other options come from here.
+ */
 export interface ResumeOptions extends Omit<
   RunOptions,
   "expectedSession" | "goesOn" | "history" | "openCalls" | "prompt" | "sessionId" | "source" | "systemPrompt"

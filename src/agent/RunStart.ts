@@ -20,6 +20,7 @@ import * as RunRecorder from "../base/domain/RunRecorder.ts"
 import * as TextHygiene from "../base/domain/TextHygiene.ts"
 import * as TurnContext from "../base/domain/TurnContext.ts"
 import * as Version from "../base/domain/Version.ts"
+import { CurrentTenant } from "../store/TenantScope.ts"
 import * as TraceContext from "../hooks/TraceContext.ts"
 import * as Digest from "../base/platform/Digest.ts"
 import * as Catalogue from "../models/routing/CataloguePort.ts"
@@ -35,6 +36,7 @@ import * as RunCut from "./RunCut.ts"
 import * as StopTools from "./StopTools.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as PromptCaching from "./PromptCaching.ts"
+import { defaultMaxIterations } from "./RunConditions.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunSuspension from "./RunSuspension.ts"
 import { keepContext, makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
@@ -44,9 +46,6 @@ import { makeQuestions, makeSteps, makeTokens } from "./RunUsage.ts"
 import type { AgentSettings, RunOptions, StartOptions } from "./RunInput.ts"
 import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import { checkEnd, getPlatform, makeFirstMessages, type OpenedSession, openSession } from "./SessionOpening.ts"
-
-/** Default limit of model calls with tools in one run. */
-const defaultMaxIterations = 90
 
 /** Data that a run starts from. */
 export interface OpenedRun {
@@ -277,7 +276,7 @@ const makeRunState = (
 const makeStartRecord = (
   settings: AgentSettings,
   input: RunOptions,
-  trace: Effect.Success<typeof TraceContext.current>,
+  surroundings: Partial<Pick<typeof RecordEvent.RunStarted.Type, "tenant" | "traceparent" | "tracestate">>,
   { cwd, lineage, route, session }: RunParts
 ): RecordEvent.RecordEvent => ({
   _tag: "RunStarted",
@@ -289,7 +288,7 @@ const makeStartRecord = (
   model: route.model,
   cwd,
   resumed: session.history.length > 0,
-  ...trace,
+  ...surroundings,
   ...(lineage === undefined ? {} : { parent: toParentRecord(lineage) })
 })
 
@@ -369,7 +368,8 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const ids = { taskId, turnId }
   const facts = { session, restored, route, cwd, startedAt, ids }
   const parts: RunParts = { ...facts, recorder, lineage, output, prompt, reports, added }
-  const started = makeStartRecord(settings, input, trace, parts)
+  const tenant = yield* CurrentTenant
+  const started = makeStartRecord(settings, input, { ...trace, ...(tenant === undefined ? {} : { tenant }) }, parts)
   const run = makeRunState({ settings, store }, input, parts)
   if (lineage !== undefined) yield* RunCut.cutWithParent(run)
   const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }

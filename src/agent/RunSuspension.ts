@@ -17,6 +17,7 @@ import type { Service as StoreService, StepResult } from "../store/SessionStoreP
 import type { EditedCall, QuestionBook, QuestionPolicy } from "../tools/CallQuestions.ts"
 import type { SuspendedOutcome } from "./AnswerOutcome.ts"
 import * as ChildQuestions from "./ChildQuestions.ts"
+import * as RunConditions from "./RunConditions.ts"
 import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
@@ -161,8 +162,14 @@ export const suspendRun = Effect.fnUntraced(function* (
   if (lineage?.asking !== undefined)
     return { _tag: "Suspended", text, questions: yield* suspendChild(run, lineage.asking, callIds) }
   const added = book.listNew(callIds)
-  const suspended = store.suspend(sessionId, { questions: added, callIds, reason: "suspended" })
-  yield* Effect.uninterruptible(recorder === undefined ? suspended : recorder.storing(suspended, () => {}))
+  const conditions = yield* RunConditions.collectConditions(run, callIds)
+  const suspended = Effect.andThen(
+    Effect.forEach(conditions, (step) => store.storeStep(sessionId, step), { discard: true }),
+    store.suspend(sessionId, { questions: added, callIds, reason: "suspended" })
+  )
+  yield* Effect.uninterruptible(
+    recorder === undefined ? (store.together?.(suspended) ?? suspended) : recorder.storing(suspended, () => {})
+  )
   const asked = selectOpen(added).map((question): RunEvent => ({ _tag: "QuestionAsked", question }))
   if (asked.length > 0) yield* emit(run, ...asked)
   // Another process may have answered a question during this run.

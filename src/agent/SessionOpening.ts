@@ -20,6 +20,7 @@ import { everything } from "../tools/ToolRegistry.ts"
 import * as ChildQuestions from "./ChildQuestions.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
+import * as RunConditions from "./RunConditions.ts"
 import * as RunSuspension from "./RunSuspension.ts"
 import { Services } from "./Services.ts"
 
@@ -66,8 +67,8 @@ const nothingOpen = { closing: [], closed: [], unfinished: [], waiting: RunSuspe
 /** Returns the result of an open call that does not run. */
 const describeEnd = (callId: string, hasBegun: boolean, { questions, steps }: RunSuspension.WaitingCalls): string => {
   const asked = questions.filter(({ question }) => question.callId === callId)
-  if (hasBegun || (asked.length === 0 && !steps.some((step) => step.callId === callId)))
-    return Conversation.describeUnknownResult(hasBegun)
+  const hasSteps = steps.some((step) => step.callId === callId && !RunConditions.isConditionsStep(step.name))
+  if (hasBegun || (asked.length === 0 && !hasSteps)) return Conversation.describeUnknownResult(hasBegun)
   return asked.every(({ question: { kind, origin } }) => kind === "approval" && origin === undefined)
     ? Conversation.withdrawnResult
     : Conversation.stoppedAtQuestionResult

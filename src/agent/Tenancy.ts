@@ -9,7 +9,7 @@ import { ConfigError, type SessionStoreError, TenantRefused } from "../base/doma
 import { formatTenant } from "../base/domain/Tenant.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import { CurrentSpending } from "../models/routing/SpendingPort.ts"
-import { CurrentTenant } from "../store/TenantScope.ts"
+import * as TenantScope from "../store/TenantScope.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedgerPort.ts"
 import type { RunOptions } from "./RunInput.ts"
 import { makeResult, type RunState } from "./RunState.ts"
@@ -40,7 +40,11 @@ export interface Service {
 /** Service of the tenants of a runtime. */
 export class Tenants extends Context.Service<Tenants, Service>()("hermes-effect/agent/Tenants") {}
 
-export { CurrentTenant }
+/**
+ * Tenant of the runs and operations of the current fiber that name none. A server sets it for its clients. The runs
+ * within a run belong to the tenant of that run.
+ */
+export const CurrentTenant = TenantScope.CurrentTenant
 
 const makeMissingError = (tenant: string): ConfigError =>
   new ConfigError({

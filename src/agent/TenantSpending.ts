@@ -70,7 +70,9 @@ export const checkLimits = (tenant: Tenant): Effect.Effect<Tenant, TenantRefused
         new TenantRefused({
           tenant: tenant.id,
           reason: "limits",
-          message: `the limit ${invalid} of tenant ${tenant.id} is not a valid number: correct it where tenants are stored`
+          message:
+            `the limit ${invalid} of tenant ${tenant.id} is not a valid number: ` +
+            "correct it where tenants are stored"
         })
       )
 }

@@ -12,7 +12,8 @@
  * **Gotchas**
  *
  * The code after a question without an answer does not run, and its finalizers do. A call that a script or another
- * program makes cannot be suspended: there, an approval is denied, and other questions fail.
+ * program makes cannot be suspended: there, only a client that is present answers (`CallQuestions.LiveAnswers`, the
+ * client of an MCP server); otherwise an approval is denied, and other questions fail.
  *
  * **Example** (A payment that needs a person)
  *
@@ -149,15 +150,26 @@ const askAs = Effect.fnUntraced(function* (
   return yield* CallSuspension.suspendCall(suspension)
 })
 
+/** Asks a client that is present about a call that cannot wait, because it is not a call of the model. */
+const askWithoutCall = Effect.fnUntraced(function* (
+  makeDraft: (now: number) => QuestionDraft
+): Effect.fn.Return<Outcome> {
+  const live = yield* LiveAnswers
+  const draft = makeDraft(yield* Clock.currentTimeMillis)
+  if (live === undefined || draft.kind === "event" || draft.kind === "time") return withoutCall
+  const answer = yield* live.answer({ ...draft, tool: "" })
+  if (answer !== undefined) return { _tag: "Answered", answer }
+  return live.withoutAnswer === undefined ? withoutCall : { _tag: "Unavailable", reason: live.withoutAnswer }
+})
+
 /** Asks a question in the call of the fiber. */
 const askQuestion = (
   draft: Pick<QuestionDraft, "event" | "kind" | "schema" | "wakeAt"> & QuestionOptions
 ): Effect.Effect<Outcome> =>
   Effect.flatMap(CurrentCall, (call) => {
-    if (call === undefined) return Effect.succeed(withoutCall)
     const { audience, details, expiresAfter, prompt, title, ...rest } = draft
-    const { policy } = call.book
-    return askAs(call, (now) => ({
+    const policy = call?.book.policy ?? {}
+    const makeDraft = (now: number): QuestionDraft => ({
       ...rest,
       title: redactText(title),
       ...(prompt === undefined ? {} : { prompt: redactText(prompt) }),
@@ -165,7 +177,8 @@ const askQuestion = (
       // A time comes without an answer, so the policy does not limit it.
       expiresAt: computeExpiry(expiresAfter !== undefined || rest.kind === "time" ? { expiresAfter } : policy, now),
       audience: audience ?? policy.audience
-    }))
+    })
+    return call === undefined ? askWithoutCall(makeDraft) : askAs(call, makeDraft)
   })
 
 /** Returns the JSON of an answer, or the error of a question without one. */

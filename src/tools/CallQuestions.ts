@@ -112,6 +112,8 @@ export const CurrentCall = Context.Reference<AskingCall | undefined>("hermes-eff
 export interface LiveAnswers {
   /** Answers a question with JSON. `undefined` is no answer. */
   readonly answer: (question: QuestionDraft & { readonly tool: string }) => Effect.Effect<unknown>
+  /** Reason for the tool if a question has no answer and the call cannot wait. */
+  readonly withoutAnswer?: string | undefined
 }
 
 /** The client that is present; `undefined` by default. */

@@ -355,6 +355,7 @@ const aggregates = (all: ReadonlyArray<SessionSummary>): Aggregates => ({
     unknown: { calls: 2, cost: 0 }
   },
   sources: [share("cli", 280, 6)],
+  tenants: [],
   hours: Array.from({ length: 24 }, (_, hour) => Math.round(wave(hour))),
   modelLatency: { p50: 900, p90: 4200, p99: 21_000 },
   firstPart: { p50: 300, p90: 800, p99: 2000 },

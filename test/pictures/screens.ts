@@ -58,7 +58,7 @@ const playTour = async ({ name, play, words = "" }: Tour, columns: number): Prom
   const program = `${process.execPath} ${join(root, "src/bin.js")} ${words}`
   // A shell remains after the program, so that its last lines can be looked at.
   const command = `env HOME=${home} HERMES_TRUST_FOLDER=${project} COLORTERM=truecolor PS1='$ ' sh -c '${program}; exec sh'`
-  const pane = openPane(`screens-${columns}`, command, { columns, rows, folder: project })
+  const pane = openPane(`screens-${columns}-${name}`, command, { columns, rows, folder: project })
   let count = 0
   const show = async (title: string): Promise<void> => {
     await waitUntilStill(pane)

@@ -8,13 +8,15 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import type { Entry } from "../../src/base/domain/RecordEvent.ts"
 import * as Cost from "../../src/base/domain/Cost.ts"
 import * as Ids from "../../src/base/domain/Ids.ts"
 import * as Usage from "../../src/base/domain/Usage.ts"
 import * as BackupFile from "../../src/store/BackupFile.ts"
 import { RunRecord } from "../../src/store/RunRecord.ts"
-import { SessionBackup, type TableRows } from "../../src/store/SessionBackup.ts"
+import { SessionBackup, type TableName, tableNames, type TableRows } from "../../src/store/SessionBackup.ts"
+import * as BackupTables from "../../src/store/sql/BackupTables.ts"
 import { SessionSearch } from "../../src/store/SessionSearch.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
@@ -39,6 +41,7 @@ const fill = Effect.fnUntraced(function* (count: number) {
       makeNewSession(id, {
         title: `Talk ${index}`,
         cwd: "/somewhere",
+        branch: "main",
         systemPrompt: `prompt \0 ${index} \u0001`,
         ...(index === 0 ? {} : { parentId: Ids.SessionId.make(`s${index - 1}`), hasOwnPrompt: true })
       })
@@ -256,6 +259,33 @@ describe("SessionBackup", () => {
     60_000
   )
 
+  it.live("the columns of a backup are the columns of the tables", () =>
+    Effect.gen(function* () {
+      const path = join(yield* temporaryDirectory, "state.db")
+      yield* Effect.provide(fill(1), SessionStore.layerSqlite({ path }), { local: true })
+      // Numbers of rows, words for search, and names of the restoring database.
+      const own = new Set(["made", "words", "folded"])
+      const listColumns = (table: TableName) => {
+        const rows = new DatabaseSync(path, { readOnly: true })
+        try {
+          return rows
+            .prepare("SELECT name FROM pragma_table_info(?)")
+            .all(table)
+            .map(({ name }) => String(name))
+            .filter((name) => !own.has(name) && (name !== "id" || table === "sessions" || table === "questions"))
+        } finally {
+          rows.close()
+        }
+      }
+      for (const table of tableNames)
+        assert.sameMembers(
+          BackupTables.columns[table].map(({ name }) => name),
+          listColumns(table),
+          table
+        )
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("lines of other programs and other forms are refused by name", () =>
     Effect.gen(function* () {
       const { gzipBytes } = yield* Effect.promise(() => import("../../src/base/platform/Compression.ts"))
@@ -269,6 +299,7 @@ describe("SessionBackup", () => {
         [[start, '{"table":"leases","row":{}}', end], "unknown table"],
         [[start, '{"table":"call_steps","row":{"session_id":"s","call_id":"c","name":"n"}}', end], "call_steps.value"],
         [[start, '{"table":"messages","row":{"session_id":"s","position":1.5}}', end], "messages.position is not"],
+        [[start, '{"table":"begun_calls","row":{"later":1}}', end], "begun_calls.later is of a later version"],
         [[start, '{"file":"a","base64":"§"}', end], "not base64"],
         [[start, '{"file":"a","base64":"YQ=="}', end], "differ from its last line"],
         [[start, end, end], "after its end"]

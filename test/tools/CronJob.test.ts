@@ -5,6 +5,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as CronJobTool from "../../src/tools/builtin/CronJobTool.ts"
 import { CronDefaults, InsideJob } from "../../src/tools/cron/CronContext.ts"
 import * as CronJobs from "../../src/tools/cron/CronJobs.ts"
+import { CurrentTenant } from "../../src/store/TenantScope.ts"
 import * as Toolsets from "../../src/tools/Toolsets.ts"
 import { callTool } from "../support/callTool.ts"
 
@@ -62,6 +63,24 @@ describe("cronjob", () => {
       assert.include((yield* cronjob({ action: "list", job_id: "report" })).text, '"repeat":"0/3"')
       assert.include((yield* cronjob({ action: "remove", job_id: "report" })).text, "removed report")
       assert.strictEqual((yield* cronjob({ action: "list" })).body["message"], "0 jobs")
+    }).pipe(Effect.provide(CronJobs.layerMemory))
+  )
+
+  it.effect("makes jobs of the tenant of its run, and reaches no others", () =>
+    Effect.gen(function* () {
+      const as = (tenant: string) => Effect.provideService(CurrentTenant, tenant)
+      const { job_id } = (yield* cronjob(daily).pipe(as("acme"))).body
+      const jobs = yield* CronJobs.CronJobs
+      assert.strictEqual((yield* jobs.find(String(job_id))).tenant, "acme")
+      assert.strictEqual((yield* cronjob({ action: "list" }).pipe(as("zeta"))).body["message"], "0 jobs")
+      assert.strictEqual((yield* cronjob({ action: "list" }).pipe(as("acme"))).body["message"], "1 job")
+      for (const action of ["list", "update", "pause", "resume", "run", "remove"]) {
+        const foreign = yield* cronjob({ action, job_id, prompt: "x" }).pipe(as("zeta"))
+        const missing = yield* cronjob({ action, job_id: "none", prompt: "x" }).pipe(as("zeta"))
+        assert.isTrue(foreign.isFailure, action)
+        assert.strictEqual(foreign.text.replaceAll(String(job_id), "ID"), missing.text.replaceAll("none", "ID"))
+      }
+      assert.include((yield* cronjob({ action: "remove", job_id }).pipe(as("acme"))).text, "removed report")
     }).pipe(Effect.provide(CronJobs.layerMemory))
   )
 

@@ -38,6 +38,7 @@ import { Parts as CostParts, PromptRates, Spent } from "./Cost.ts"
 import { SessionId, TurnId } from "./Ids.ts"
 import * as RunEvent from "./RunEvent.ts"
 import { Usage } from "./Usage.ts"
+import * as WorkflowEvents from "./WorkflowEvents.ts"
 
 /** The version of the events that are written. */
 export const version = 1
@@ -78,6 +79,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   model: Schema.String,
   cwd: Schema.String,
   resumed: Schema.Boolean,
+  /** Tenant for which the run works; absent without a tenant. */
+  tenant: Schema.optionalKey(Schema.String),
   /** Span in which the run was started, in the format of W3C Trace Context; absent if tracing is off. */
   traceparent: Schema.optionalKey(Schema.String),
   tracestate: Schema.optionalKey(Schema.String),
@@ -419,7 +422,8 @@ export const RecordEvent = Schema.Union([
   SessionEnded,
   ReplayBegun,
   Scored,
-  Noted
+  Noted,
+  ...WorkflowEvents.all
 ])
 /** Any event of the record. */
 export type RecordEvent = typeof RecordEvent.Type

@@ -50,6 +50,7 @@ const mostRows = 5
 const mostColumns = 5
 const mostCell = 60
 const mostLine = 400
+const mostMatch = 200
 const mostDiff = 100_000
 const mostItems = 100
 
@@ -67,7 +68,7 @@ const readMatchList = (matches: ReadonlyArray<unknown>, total: number): Matches 
   const lines = found
     .slice(0, mostMatches)
     .map(({ content, line, path }) =>
-      toLine(`${Json.toText(path)}:${Json.toText(line)}: ${Json.toText(content)}`, mostLine)
+      toLine(`${Json.toText(path)}:${Json.toText(line)}: ${Json.toText(content)}`, mostMatch)
     )
   return { note: describeMatches(total, files), lines, omitted: Math.max(0, total - lines.length) }
 }
@@ -80,7 +81,7 @@ const readMatchText = (text: string, total: number): Matches => {
   let files = 0
   for (const line of all) {
     if (/^\s/u.test(line)) {
-      if (hits.length < mostMatches) hits.push(toLine(`${file}:${line.trim()}`, mostLine))
+      if (hits.length < mostMatches) hits.push(toLine(`${file}:${line.trim()}`, mostMatch))
     } else {
       file = line
       files++
@@ -101,7 +102,7 @@ export const readMatches = (value: unknown): Matches | undefined => {
       ? Object.entries(counts).map(([name, number]) => `${name}: ${Json.toText(number)}`)
       : undefined
   if (names === undefined) return count === 0 ? { note: "no match", lines: [], omitted: 0 } : undefined
-  const lines = names.slice(0, mostMatches).map((name) => toLine(name, mostLine))
+  const lines = names.slice(0, mostMatches).map((name) => toLine(name, mostMatch))
   const note = names.length === 0 ? "no match" : countFiles(Math.max(count, names.length))
   return { note, lines, omitted: Math.max(0, names.length - lines.length) }
 }

@@ -8,6 +8,9 @@ import { FolderBranch } from "../domain/FolderBranch.ts"
 /** Maximum number of parent folders that are searched for a repository. */
 const maxLevels = 64
 
+/** Maximum size of a file of the repository that is read, in bytes. */
+const mostBytes = 65_536
+
 /** Maximum length of a branch in characters. Git refuses longer names, because a branch is a file. */
 const maxLength = 255
 
@@ -20,7 +23,14 @@ export const readBranch = Effect.fnUntraced(function* (
 ): Effect.fn.Return<string | undefined, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const readFile = (name: string) => Effect.orElseSucceed(files.readFileString(name), () => "")
+  // A pipe or a huge file in an unknown folder must not hold the session up.
+  const readFile = (name: string) =>
+    files.stat(name).pipe(
+      Effect.flatMap(({ size, type }) =>
+        type === "File" && Number(size) <= mostBytes ? files.readFileString(name) : Effect.succeed("")
+      ),
+      Effect.orElseSucceed(() => "")
+    )
   let at = path.resolve(folder)
   for (let level = 0; level < maxLevels; level++) {
     const mark = path.join(at, ".git")

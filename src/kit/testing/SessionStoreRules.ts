@@ -57,7 +57,7 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
       const store = yield* SessionStore
       yield* TestClock.setTime(1_700_000_000_000)
       const made = yield* store.create(
-        makeNewSession(a, { parentId: b, title: "First", cwd: "/tmp/x", branch: "main" })
+        makeNewSession(a, { parentId: b, title: "First", cwd: "/tmp/x", branch: "main", tenant: "shop" })
       )
       Check.equals(made, {
         id: a,
@@ -71,6 +71,7 @@ const sessionRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
         title: "First",
         cwd: "/tmp/x",
         branch: "main",
+        tenant: "shop",
         startedAt: 1_700_000_000_000,
         endedAt: undefined,
         endReason: undefined,

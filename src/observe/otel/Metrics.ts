@@ -8,7 +8,7 @@ import type * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
 import * as Usage from "../../base/domain/Usage.ts"
 import type { Instrument, Labels } from "../otlp/MetricPoints.ts"
-import type { Span } from "../RunSpans.ts"
+import { findRun, type Span } from "../RunSpans.ts"
 import type { Attempt, Node } from "../RunTree.ts"
 import { toProviderName } from "../../base/domain/OperationSpans.ts"
 import * as Conventions from "./Conventions.ts"
@@ -79,6 +79,21 @@ const errors: Instrument = {
 }
 /** Cost in US dollars, calculated from the price list. */
 const cost: Instrument = { name: "hermes.cost", description: "Estimated cost", unit: "USD" }
+
+/** Maximum number of tenants with labels of their own. Further tenants share the label `other`. */
+const mostTenants = 100
+
+/** Tenants with labels of their own. */
+const labelledTenants = new Set<string>()
+
+/** Returns the label of the tenant of a span's run, if it has one. */
+const getTenantLabel = (node: Node): string | undefined => {
+  const { tenant } = findRun(node).start ?? {}
+  if (tenant === undefined || labelledTenants.has(tenant)) return tenant
+  if (labelledTenants.size >= mostTenants) return "other"
+  labelledTenants.add(tenant)
+  return tenant
+}
 
 /** Removes empty labels. */
 const dropEmptyLabels = (labels: Readonly<Record<string, unknown>>): Labels =>
@@ -175,14 +190,16 @@ export const recordSpan = (
   conventions: Conventions.Table = Conventions.standard
 ): void => {
   if (node.kind === "step" || node.kind === "approval") return
-  const key = listLabelFacts(node, agentName).join("\n")
+  const tenant = getTenantLabel(node)
+  const ofTenant: Labels = tenant === undefined ? {} : { "hermes.tenant.id": tenant }
+  const key = [...listLabelFacts(node, agentName), tenant].join("\n")
   const failure = outcome._tag === "Failed" ? outcome.failure.type : undefined
   const recordValue = (instrument: Instrument, value: number | undefined, more: Labels = {}): void => {
     if (value === undefined) return
     record(
       toConventions(conventions, instrument),
       getLabels([conventions.version, key, ...Object.values(more)].join("\n"), () =>
-        renameLabels(conventions, node, { ...makeOwnLabels(node, agentName), ...more })
+        renameLabels(conventions, node, { ...makeOwnLabels(node, agentName), ...ofTenant, ...more })
       ),
       value
     )

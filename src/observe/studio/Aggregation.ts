@@ -315,6 +315,9 @@ export const aggregate = (
     userMessages: said.reduce((sum, { userMessages }) => sum + userMessages, 0),
     costs: sumCostBuckets(modelCalls),
     sources: computeShares(modelCalls, ({ session }) => world.sessions.get(session)?.source ?? "", utcOffset),
+    tenants: computeShares(modelCalls, ({ session }) => world.sessions.get(session)?.tenant ?? "", utcOffset).filter(
+      ({ name }) => name !== ""
+    ),
     hours: countByHour(modelCalls, utcOffset),
     modelLatency: computeLatency(modelCalls),
     firstPart: computePercentiles(modelCalls.flatMap(({ firstPart }) => firstPart ?? [])),

@@ -218,6 +218,7 @@ export const summarize = (world: World, session: Session): SessionSummary => {
     title: session.title,
     prompt: world.prompts.get(id),
     source: session.source,
+    tenant: session.tenant,
     models: models.length > 0 ? models : listDistinct([session.model]),
     tools: listTools(all),
     cwd: session.cwd,
@@ -273,6 +274,7 @@ const makeMatcher = (query: SessionQuery, hits: ReadonlySet<string>) => {
   return (one: SessionSummary): boolean =>
     (query.children === true || one.parent === undefined) &&
     isIn(query.source, [one.source]) &&
+    isIn(query.tenant, one.tenant === undefined ? [] : [one.tenant]) &&
     isIn(query.status, [one.status]) &&
     isIn(query.model, one.models) &&
     isIn(query.tool, one.tools) &&

@@ -18,6 +18,7 @@
  * | `GET /api/sessions/ID` | {@link SessionDetail} |
  * | `GET /api/sessions/ID/images/N` | the bytes of an image, with its type; {@link ImagePart.url} names it |
  * | `GET /api/compare?left=ID&right=ID&leftRun=TURN&rightRun=TURN` | {@link Comparison}; the runs are optional |
+ * | `GET /api/sessions/ID/workflow` | `WorkflowExecutionView`, of a session of the source `workflow` |
  * | `GET /api/events` | server-sent events `sessions`: {@link SessionsEvent} |
  * | `GET /api/events?session=ID` | server-sent events `session`: {@link SessionEvent} |
  * | `GET /api/export?format=…&…` | a file: {@link ExportFormat}; the query is a {@link SessionQuery}, or `id=ID` once per session. `archive=true`: a `.tar.gz` with a file for each session |
@@ -68,6 +69,7 @@ export interface SessionQuery {
   /** Words to find in titles, ids and messages. */
   readonly q?: string | undefined
   readonly source?: ReadonlyArray<string> | undefined
+  readonly tenant?: ReadonlyArray<string> | undefined
   readonly model?: ReadonlyArray<string> | undefined
   readonly status?: ReadonlyArray<Status> | undefined
   /** Only sessions with activity at or after this time. `until` selects activity before a time. */
@@ -120,6 +122,8 @@ export interface SessionSummary extends Totals {
   /** Beginning of the first prompt, as a single line. */
   readonly prompt?: string | undefined
   readonly source: string
+  /** Tenant of the session, if it has one. */
+  readonly tenant?: string | undefined
   readonly models: ReadonlyArray<string>
   readonly tools: ReadonlyArray<string>
   readonly cwd?: string | undefined

@@ -74,6 +74,8 @@ export interface Aggregates extends Totals {
   readonly costs: CostBuckets
   /** Model calls by the label of their session, most calls first. */
   readonly sources: ReadonlyArray<Share>
+  /** Model calls by the tenant of their session, most calls first. Sessions without a tenant are excluded. */
+  readonly tenants: ReadonlyArray<Share>
   /** Number of model calls by hour of the day, from 0 to 23. */
   readonly hours: ReadonlyArray<number>
   /**

@@ -47,6 +47,7 @@ const draft = {
     "Number of runs after which the job is complete"
   ),
   contextFrom: Flags.makeTexts("context-from", "JOB", "Job whose latest output is added to the prompt; repeatable"),
+  tenant: Flags.makeText("tenant", "NAME", "Tenant (tenants.NAME) whose limits bound the job"),
   timezone: Flags.makeText(
     "timezone",
     "ZONE",
@@ -104,6 +105,7 @@ const readDraft = Effect.fnUntraced(function* (given: Flags.Parsed<typeof draft>
     workdir: given.workdir === undefined ? undefined : paths.resolve(getWorkingDirectory(), given.workdir),
     times: given.repeat,
     contextFrom: given.contextFrom.length === 0 ? undefined : given.contextFrom,
+    tenant: given.tenant,
     timezone: given.timezone,
     toolsets: toolsets === undefined ? undefined : Flags.splitNames(toolsets)
   } satisfies Draft

@@ -70,7 +70,13 @@ const makeJobAgents = (options: Config.Options, own: RunSources) =>
           maySchedule: settings.cron.jobsMaySchedule
         })
         return ((asked) =>
-          agent.run({ ...asked, cwd: job.workdir, tools, maxIterations: settings.agent.maxTurns })) satisfies Ask as Ask
+          agent.run({
+            ...asked,
+            cwd: job.workdir,
+            tools,
+            tenant: job.tenant,
+            maxIterations: settings.agent.maxTurns
+          })) satisfies Ask as Ask
       })
       return {
         open: (job) =>

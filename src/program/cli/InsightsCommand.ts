@@ -165,6 +165,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
     runs,
     sessions,
     sources,
+    tenants,
     tokens,
     toolCalls,
     tools,
@@ -243,6 +244,21 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
           )
     ),
     ...renderSection(
+      "Tenants",
+      TextCharts.renderBars(
+        tenants
+          .slice(0, most.tools)
+          .map((one) => ({
+            name: SafeText.toLine(one.name),
+            value: one.calls,
+            note:
+              `${formatQuantity(one.calls, "call")} · ${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ` +
+              formatCost(one.cost)
+          })),
+        room
+      )
+    ),
+    ...renderSection(
       "Tools",
       TextCharts.renderBars(
         tools
@@ -298,7 +314,7 @@ const narrowest = 40
 const widest = 140
 
 /** Gathers the figures of the last days, including today, from the store of the home directory. */
-const gatherInsights = Effect.fnUntraced(function* (days: number, source: string | undefined) {
+const gatherInsights = Effect.fnUntraced(function* (days: number, source?: string, tenant?: string) {
   const now = yield* Clock.currentTimeMillis
   const period = toPeriod(days, now)
   const { spoken, world } = yield* withStore<GatheredSessions, SessionStoreError>(
@@ -308,7 +324,11 @@ const gatherInsights = Effect.fnUntraced(function* (days: number, source: string
   )
   const found = SessionQueries.find(
     world,
-    { ...period, ...(source === undefined ? {} : { source: [source] }) },
+    {
+      ...period,
+      ...(source === undefined ? {} : { source: [source] }),
+      ...(tenant === undefined ? {} : { tenant: [tenant] })
+    },
     new Set()
   )
   const insights: Insights = { days, ...period, figures: Aggregation.aggregate(world, found, period, spoken) }
@@ -319,7 +339,7 @@ const describeEmpty = (days: number): string => `There are no sessions in the la
 
 /** Renders the insights of the last days as lines, for `/insights`. */
 export const renderLines = Effect.fnUntraced(function* (days: number, room: TextCharts.Room) {
-  const found = yield* gatherInsights(days, undefined)
+  const found = yield* gatherInsights(days)
   return found.figures.sessions === 0
     ? [describeEmpty(days)]
     : render(found, { ...room, columns: Math.max(narrowest, Math.min(widest, room.columns)) })
@@ -343,11 +363,12 @@ export const command = Command.make(
       `Number of days up to today; default: ${defaultDays}`
     ),
     source: Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
+    tenant: Flags.makeText("tenant", "NAME", "Only sessions of this tenant"),
     json: Flags.makeSwitch("json", "Print JSON")
   },
-  Effect.fn("hermes insights")(function* ({ days = defaultDays, json, source }) {
+  Effect.fn("hermes insights")(function* ({ days = defaultDays, json, source, tenant }) {
     if (!isPeriod(days)) return yield* makeUsageFailure(`--days must be a number from 1 to ${mostDays}`)
-    const found = yield* gatherInsights(days, source)
+    const found = yield* gatherInsights(days, source, tenant)
     if (json) {
       const { figures, ...period } = found
       return yield* printLine(

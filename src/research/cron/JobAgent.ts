@@ -95,7 +95,7 @@ export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, A
             selectTools(job, registry, options),
             (tools): Ask =>
               ({ prompt, source }) =>
-                agent.run({ prompt, source, platform: source, cwd: job.workdir, tools })
+                agent.run({ prompt, source, platform: source, cwd: job.workdir, tools, tenant: job.tenant })
           )
       }
     })

@@ -188,6 +188,8 @@ export interface Turn {
    * turns of its session.
    */
   readonly batch?: string | undefined
+  /** Tenant for which the turn works, on whichever runner. The runner's agent needs `Tenants`. */
+  readonly tenant?: string | undefined
   /** Source tag of a new session. Defaults to `cluster`. */
   readonly source?: string | undefined
   /** Digest of the submitted agent that executes the turn (`SubmittedAgent`). Defaults to the runner's own agent. */
@@ -221,14 +223,15 @@ export const makeTurnRequest = ({
   retries = 3,
   sessionId,
   source = "cluster",
-  systemPrompt
+  systemPrompt,
+  tenant
 }: Turn): Request => ({
   id,
   batch: batch ?? `session ${sessionId}`,
   kind: turnKind,
   sessionId,
   retries,
-  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, questions })
+  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, questions, tenant })
 })
 
 /**

@@ -145,6 +145,7 @@ const TurnInput = Schema.Struct({
   source: Schema.String,
   systemPrompt: Schema.optionalKey(Schema.String),
   cwd: Schema.optionalKey(Schema.String),
+  tenant: Schema.optionalKey(Schema.String),
   maxIterations: Schema.optionalKey(Schema.Int),
   questions: Schema.optionalKey(
     Schema.Struct({

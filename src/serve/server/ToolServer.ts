@@ -9,7 +9,11 @@
  * client cancels by closing its request.
  *
  * Each call passes the hooks, middleware, guards and approvals of the runtime, as a call of a model does. No user can
- * be asked: calls that need an approval are denied, unless `unattended` says otherwise.
+ * be asked about it: calls that need an approval are denied, unless `unattended` says otherwise.
+ *
+ * A tool that asks (`Ask.approval`, `Ask.form`, `Ask.text`) asks the user of the client, if the client takes questions
+ * (elicitation). A form has flat fields: texts, numbers, booleans and choices. With any other client, and for any other
+ * form, the question fails with `QuestionUnanswered`, whose message says what to do.
  *
  * **Example** (A program that is an MCP server)
  *
@@ -54,6 +58,8 @@ import * as Json from "../../base/domain/Json.ts"
 import { version } from "../../base/domain/Version.ts"
 import * as CurrentProcess from "../../base/platform/CurrentProcess.ts"
 import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
+import { LiveAnswers } from "../../tools/CallQuestions.ts"
+import * as ClientQuestions from "../../tools/mcp/ClientQuestions.ts"
 import * as McpHost from "../../tools/mcp/McpHost.ts"
 import { everything, type Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type { BoundTool } from "../../tools/Toolset.ts"
@@ -117,8 +123,9 @@ const offerTool = (agent: AgentService, { cwd, unattended }: Options, bound: Bou
     readOnly: bound.facts.readonly === true,
     annotations: toAnnotations(bound),
     outputSchema,
-    run: (args) =>
+    run: (args, askClient) =>
       agent.callTool({ name, args, cwd }).pipe(
+        Effect.provideService(LiveAnswers, ClientQuestions.makeLiveAnswers(askClient)),
         Effect.provideService(InteractiveMode, makeUnattended("mcp server", unattended)),
         Effect.map(({ isFailure, modelOutput, output }): McpHost.OfferedResult => {
           const text = Json.toText(output)

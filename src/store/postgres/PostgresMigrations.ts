@@ -29,7 +29,7 @@ const counters = `input_tokens BIGINT NOT NULL DEFAULT 0,
   cost_source TEXT NOT NULL DEFAULT 'none'`
 
 /** Every migration, oldest first. */
-const migrations: ReadonlyArray<Migration> = [
+export const migrations: ReadonlyArray<Migration> = [
   {
     version: 1,
     name: "sessions, messages, usage, calls that began, leases, run record",

@@ -37,7 +37,7 @@ const usage = [
 export const columns: Readonly<Record<TableName, ReadonlyArray<Column>>> = {
   sessions: [
     ...["id", "source", "provider", "model"].map(textColumn),
-    ...["parent_session_id", "title", "cwd"].map(optionalTextColumn),
+    ...["parent_session_id", "title", "cwd", "branch", "tenant"].map(optionalTextColumn),
     ...["started_at", "updated_at"].map(integerColumn),
     optionalIntegerColumn("ended_at"),
     optionalTextColumn("end_reason"),
@@ -86,9 +86,11 @@ const isValue = ({ isOptional, kind }: Column, value: unknown): value is string 
   return kind === "real" ? Number.isFinite(value) : Number.isSafeInteger(value)
 }
 
-/** Checks a row from a file, and leaves out columns that the table does not have. Fails with the reason. */
+/** Checks a row from a file. Fails with the reason, also for a column of a later version. */
 export const checkRow = (table: TableName, fields: Readonly<Record<string, unknown>>): Result.Result<Row, string> => {
   const row: Record<string, string | number | null> = {}
+  const foreign = Object.keys(fields).find((name) => columns[table].every((column) => column.name !== name))
+  if (foreign !== undefined) return Result.fail(`${table}.${foreign} is of a later version: update hermes`)
   for (const column of columns[table]) {
     const value = fields[column.name] ?? null
     if (!isValue(column, value))

@@ -122,6 +122,10 @@ export const parse = (given: string, list: List): Result.Result<Rule, string> =>
   const [, tool = "", inside] = /^([^()\s]+)(?:\((.*)\))?$/s.exec(text) ?? []
   const meant = Object.hasOwn(foreign, tool) ? foreign[tool] : undefined
   if (meant !== undefined) return failRule(`${tool} is called ${meant} here`)
+  const [begun = ""] = /^[^()\s]+(?=\()/.exec(text) ?? []
+  if (tool === "" && toolName.test(begun))
+    return failRule(text.includes(")") ? "it has text behind its brackets" : "its bracket is not closed")
+  if (/^[\w.-]+\s+\(/.test(text)) return failRule("it has a space before its bracket")
   if (!toolName.test(tool) && !serverTools.test(tool)) return failRule("it does not begin with the name of a tool")
   if (inside === undefined) return Result.succeed({ text, tool, pattern: { _tag: "Any" } })
   if (inside.trim() === "") return failRule("nothing stands between its brackets")

@@ -33,7 +33,8 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { OwnApproval, Timeout } from "../Annotations.ts"
 import { CronDefaults, InsideJob } from "../cron/CronContext.ts"
-import { CronJobs } from "../cron/CronJobs.ts"
+import { CronJobs, type Service } from "../cron/CronJobs.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import type { CronError, Job } from "../cron/Job.ts"
 import * as JobView from "../cron/Job.ts"
 import * as JobSchedule from "../cron/JobSchedule.ts"
@@ -145,6 +146,21 @@ const toDraft = ({
   timezone
 })
 
+/** Lists the jobs of the tenant for which the fiber works, or all jobs without a tenant. */
+const listJobs = Effect.fnUntraced(function* ({ list }: Service) {
+  const tenant = yield* CurrentTenant
+  const { jobs, problems } = yield* list
+  return tenant === undefined ? { jobs, problems } : { jobs: jobs.filter((job) => job.tenant === tenant), problems: [] }
+})
+
+/** Fails for a job of another tenant as for a missing one. A tenant names its jobs by their ids. */
+const requireOwnJob = Effect.fnUntraced(function* (jobs: Service, reference: string) {
+  if ((yield* CurrentTenant) === undefined) return undefined
+  const { jobs: own } = yield* listJobs(jobs)
+  if (!own.some(({ id }) => id === reference.trim())) return yield* Problem.fail(`no job "${reference.trim()}"`)
+  return undefined
+})
+
 const runAction = Effect.fnUntraced(function* (
   params: Parameters
 ): Effect.fn.Return<Result, CronError | Problem.Problem, CronJobs> {
@@ -153,16 +169,18 @@ const runAction = Effect.fnUntraced(function* (
   if (action === "create") {
     const { model, timezone } = yield* CronDefaults
     const draft = toDraft(params)
-    const job = yield* jobs.create({ ...draft, timezone: draft.timezone ?? timezone, model })
+    const tenant = yield* CurrentTenant
+    const job = yield* jobs.create({ ...draft, tenant, timezone: draft.timezone ?? timezone, model })
     return toResult(job, `created ${job.name}: ${describeNextRun(job)}`)
   }
   if (action === "list" && reference === undefined) {
-    const { jobs: all, problems } = yield* jobs.list
+    const { jobs: all, problems } = yield* listJobs(jobs)
     const message = [all.length === 1 ? "1 job" : `${all.length} jobs`, ...problems].join("; ")
     return { success: true, jobs: all.map(JobView.toRecord), message }
   }
   if (reference === undefined)
     return yield* Problem.fail(`${action} needs job_id`, { hint: "call cronjob with action list to see the jobs" })
+  yield* requireOwnJob(jobs, reference)
   switch (action) {
     case "list":
       return toResult(yield* jobs.find(reference), "1 job")

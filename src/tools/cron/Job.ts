@@ -53,6 +53,8 @@ const work = {
   /** Jobs whose latest output is inserted before the prompt. */
   context_from: Schema.Array(Schema.String),
   toolsets: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Tenant for which the job works. */
+  tenant: Schema.optionalKey(Schema.String),
   model: Model
 } as const
 
@@ -143,6 +145,7 @@ export const toRecord = (job: Job) => ({
   ...(job.workdir === undefined ? {} : { workdir: job.workdir }),
   ...(job.context_from.length === 0 ? {} : { context_from: job.context_from }),
   ...(job.toolsets === undefined ? {} : { toolsets: job.toolsets }),
+  ...(job.tenant === undefined ? {} : { tenant: job.tenant }),
   ...job.model,
   last_run_at: job.last_run_at,
   last_status: job.last_status,

@@ -31,6 +31,8 @@ export interface Draft {
   readonly workdir?: string | undefined
   readonly contextFrom?: ReadonlyArray<string> | undefined
   readonly toolsets?: ReadonlyArray<string> | undefined
+  /** Tenant for which the job works. */
+  readonly tenant?: string | undefined
   readonly timezone?: string | undefined
   readonly model?: Model | undefined
 }
@@ -132,6 +134,7 @@ const toWork = (draft: Draft): Work => ({
   ...(draft.workdir === undefined ? {} : { workdir: draft.workdir }),
   context_from: draft.contextFrom ?? [],
   ...(draft.toolsets === undefined ? {} : { toolsets: draft.toolsets }),
+  ...(draft.tenant === undefined ? {} : { tenant: draft.tenant }),
   model: draft.model ?? {}
 })
 
@@ -190,6 +193,7 @@ const drafted: Readonly<Record<string, keyof Draft>> = {
   workdir: "workdir",
   context_from: "contextFrom",
   toolsets: "toolsets",
+  tenant: "tenant",
   model: "model"
 }
 

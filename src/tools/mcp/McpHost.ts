@@ -16,6 +16,7 @@ import { Secrets } from "../../base/domain/Secrets.ts"
 import { version } from "../../base/domain/Version.ts"
 import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
 import * as Framing from "./Framing.ts"
+import * as McpCalls from "./McpCalls.ts"
 
 /** Result of an offered tool, in the form of the protocol. */
 export type OfferedResult = Pick<CallToolResult, "content" | "isError" | "structuredContent">
@@ -30,8 +31,14 @@ export interface OfferedTool {
   readonly annotations?: ListToolsResult["tools"][number]["annotations"]
   /** JSON Schema of the object that the tool returns, if it always returns one. */
   readonly outputSchema?: Readonly<Record<string, unknown>> | undefined
-  /** Runs the tool and returns the text of the result or of the failure, or a result in the form of the protocol. */
-  readonly run: (args: Readonly<Record<string, unknown>>) => Effect.Effect<string | OfferedResult, string>
+  /**
+   * Runs the tool and returns the text of the result or of the failure, or a result in the form of the protocol.
+   * `askClient` asks the user of the client; `undefined` for a client that takes no questions.
+   */
+  readonly run: (
+    args: Readonly<Record<string, unknown>>,
+    askClient?: McpCalls.AskClient
+  ) => Effect.Effect<string | OfferedResult, string>
 }
 
 /** Name and version that a server states. */
@@ -88,8 +95,10 @@ const makeServers = Effect.fnUntraced(function* (
   ending: AbortSignal,
   serverName: ServerName
 ) {
-  const { ProtocolError, ProtocolErrorCode, Server } = yield* sdk
+  const { inputRequired, ProtocolError, ProtocolErrorCode, Server } = yield* sdk
   const services = yield* Effect.context<never>()
+  const calls = McpCalls.makeCalls<string | OfferedResult, string>(services, inputRequired)
+  yield* Effect.addFinalizer(() => calls.close)
   const secrets = yield* Secrets
   // Texts of failures and defects may contain secrets, so they are masked before they leave the program.
   const hide: Hide = (text) => redactKeys(text, secrets)
@@ -103,10 +112,19 @@ const makeServers = Effect.fnUntraced(function* (
           ProtocolErrorCode.InvalidParams,
           hide(`There is no tool "${params.name}". List them with tools/list.`)
         )
-      const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
-        signal: AbortSignal.any([mcpReq.signal, ending])
-      })
-      return toCallResult(exit, hide)
+      // The client's own revision says in each request, or once for its connection, that it takes questions.
+      const canAsk = server.getClientCapabilities()?.elicitation !== undefined
+      const round = await calls.answerRequest(mcpReq, ending, (askClient) =>
+        tool.run(params.arguments ?? {}, canAsk ? askClient : undefined)
+      )
+      switch (round._tag) {
+        case "Asks":
+          return round.result
+        case "Ended":
+          return toCallResult(round.exit, hide)
+        case "Over":
+          return toCallResult(Exit.fail(`The call of "${params.name}" is over. Call the tool again.`), hide)
+      }
     })
     return server
   }

@@ -3,8 +3,10 @@
  *
  * **Details**
  *
- * The question names the server, and the user can decline before answering any field. If no user can be asked, the
- * request is declined; if the user does not answer, it is cancelled. After an invalid answer, the question is repeated,
+ * The question names the server, and the user can decline before answering any field. If no user is present, the request
+ * becomes a question of the call (`Ask`), which suspends the run if its policy permits; after the answer, the call is
+ * made again from its beginning. A call that cannot wait declines. If the user does not answer, the request is
+ * cancelled. After an invalid answer, the question is repeated,
  * at most {@link maxTries} times in total. An optional field, or a field with a default, offers a choice for leaving it
  * unchanged.
  *
@@ -19,7 +21,9 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Json from "../../base/domain/Json.ts"
 import * as VisibleText from "../../base/domain/VisibleText.ts"
+import { decodeAnswer } from "../../base/domain/QuestionAnswer.ts"
 import { mostOfCommand } from "../approval/ShownText.ts"
+import * as AskUser from "../Ask.ts"
 import { type Ask, Clarifier } from "../builtin/Clarifier.ts"
 import { SideModel } from "../builtin/SideModel.ts"
 import { ToolContext } from "../ToolContext.ts"
@@ -39,12 +43,12 @@ export interface Questions {
 
 /** Creates the request handler of one connection. */
 export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
-  const calls: Array<Context.Context<never>> = []
+  const calls: Array<{ readonly services: Context.Context<never>; readonly ending: AbortController }> = []
   const runForCall = <A, E>(signal: AbortSignal, work: Effect.Effect<A, E>): Promise<A> => {
-    const services = calls.at(-1)
-    return services === undefined
+    const call = calls.at(-1)
+    return call === undefined
       ? Promise.reject(new Error("nothing was called, so nothing can be asked"))
-      : Effect.runPromiseWith(services)(work, { signal })
+      : Effect.runPromiseWith(call.services)(work, { signal: AbortSignal.any([signal, call.ending.signal]) })
   }
   return {
     elicit: (request, signal) => runForCall(signal, answerElicitation(name, request)),
@@ -52,10 +56,15 @@ export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
     during: (call) =>
       Effect.flatMap(Effect.context<never>(), (services) =>
         Effect.suspend(() => {
-          calls.push(services)
+          const entry = { services, ending: new AbortController() }
+          calls.push(entry)
           return Effect.ensuring(
             call,
-            Effect.sync(() => calls.splice(calls.indexOf(services), 1))
+            Effect.sync(() => {
+              calls.splice(calls.indexOf(entry), 1)
+              // A request whose call waits for an answer in another run is not answered in this one.
+              entry.ending.abort()
+            })
           )
         })
       )
@@ -247,6 +256,59 @@ const promptForValue = Effect.fnUntraced(function* (ask: Ask, { asIs, choices, m
   return undefined
 })
 
+/** Longest JSON Schema of a form that becomes a question, in characters. */
+const longestSchema = 20_000
+
+/** Returns the schema of a form with marks for hidden characters in its texts. Names and values stay as they are. */
+const showSchema = (schema: Fields): Fields => ({
+  ...schema,
+  properties: Object.fromEntries(
+    Object.entries(Json.readFields(schema["properties"])).map(([name, field]) => {
+      const { description, title, ...rest } = Json.readFields(field)
+      return [
+        name,
+        {
+          ...rest,
+          ...(title === undefined ? {} : { title: readProse(title) }),
+          ...(description === undefined ? {} : { description: readProse(description) })
+        }
+      ]
+    })
+  )
+})
+
+/** Value of a field of the protocol. */
+const isValue = (value: unknown): value is Value =>
+  ["boolean", "number", "string"].includes(typeof value) ||
+  (Array.isArray(value) && value.every((item) => typeof item === "string"))
+
+const decodeContent =
+  (schema: Fields) =>
+  (json: unknown): Effect.Effect<Record<string, Value>, string> =>
+    Effect.map(decodeAnswer(schema, json), () =>
+      Object.fromEntries(
+        Object.entries(Json.readFields(json)).flatMap(([name, value]) => (isValue(value) ? [[name, value]] : []))
+      )
+    )
+
+/** Asks a question of the call, which may suspend the run. */
+const askLater = (server: string, { message, requestedSchema, url }: Request): Effect.Effect<Answer> => {
+  if (url !== undefined) {
+    const prompt = `${showProse(message)}\n${VisibleText.showLine(url)}`
+    return Effect.map(
+      AskUser.approval({ title: `The MCP server "${server}" asks you to open an address`, prompt }),
+      ({ isApproved }) => (isApproved ? { action: "accept" } : declined)
+    )
+  }
+  const schema = showSchema(Json.readFields(requestedSchema))
+  if (JSON.stringify(schema).length > longestSchema) return Effect.succeed(declined)
+  const title = `The MCP server "${server}" asks: ${showProse(message)}`
+  return AskUser.form({ schema, decode: decodeContent(schema) }, { title }).pipe(
+    Effect.map((content): Answer => ({ action: "accept", content })),
+    Effect.catch(({ reason }) => Effect.succeed(reason === "unavailable" ? declined : cancelled))
+  )
+}
+
 /** Asks the user; declines if no user can be asked. */
 const answerElicitation = Effect.fnUntraced(function* (
   server: string,
@@ -254,7 +316,8 @@ const answerElicitation = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Answer> {
   const ask = yield* Clarifier
   // An address that cannot be shown completely must not be opened.
-  if (ask === undefined || (url !== undefined && url.length > mostOfCommand)) return declined
+  if (url !== undefined && url.length > mostOfCommand) return declined
+  if (ask === undefined) return yield* askLater(server, { message, requestedSchema, url })
   const open = url === undefined ? "Answer" : "I have been there"
   const where = url === undefined ? "" : ` It wants you to open ${VisibleText.showLine(url)}`
   const first = yield* ask({

@@ -2,6 +2,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { execFileSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as GitBranch from "../../../src/base/platform/GitBranch.ts"
@@ -27,7 +28,8 @@ const cases: ReadonlyArray<
   ["a detached commit", { ".git/HEAD": `${"0123456789".repeat(4)}\n` }, ".", "01234567"],
   ["no repository", { "a.txt": "" }, ".", undefined],
   ["an unreadable HEAD", { ".git/HEAD": "\u0000\u0001nonsense" }, ".", undefined],
-  ["a branch with a hostile length", { ".git/HEAD": `ref: refs/heads/${"x".repeat(100_000)}\n` }, ".", "x".repeat(255)]
+  ["a branch with a hostile length", { ".git/HEAD": `ref: refs/heads/${"x".repeat(50_000)}\n` }, ".", "x".repeat(255)],
+  ["a huge HEAD", { ".git/HEAD": `ref: refs/heads/${"x".repeat(100_000)}\n` }, ".", undefined]
 ]
 
 describe("GitBranch", () => {
@@ -36,6 +38,15 @@ describe("GitBranch", () => {
       const directory = yield* temporaryDirectory
       for (const [name, text] of Object.entries(files)) put(join(directory, name), text)
       assert.strictEqual(yield* GitBranch.readBranch(join(directory, folder)), branch)
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("a pipe in the place of a file is not read", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      mkdirSync(join(directory, ".git"))
+      execFileSync("mkfifo", [join(directory, ".git/HEAD")])
+      assert.strictEqual(yield* GitBranch.readBranch(directory), undefined)
     }).pipe(Effect.provide(NodeServices.layer))
   )
 })

@@ -102,6 +102,39 @@ describe("EventPrinter", () => {
     })
   )
 
+  it.effect("a plan has its items, a search its matches, and a list its rows", () =>
+    Effect.gen(function* () {
+      const todos = [
+        { id: "1", content: "Read", status: "completed" },
+        { id: "2", content: "Write", status: "pending" }
+      ]
+      const matches = [{ path: "a.ts", line: 7, content: "  total" }]
+      const rows = [
+        { name: "漢字", size: 1 },
+        { name: "x", size: 12 }
+      ]
+      const lines = yield* shown([
+        started("1", { todos }, "todo"),
+        finished("1", JSON.stringify({ todos }), "ok", "todo"),
+        started("2", { pattern: "total" }, "search_files"),
+        finished("2", JSON.stringify({ total_count: 1, matches }), "ok", "search_files"),
+        started("3", {}, "list"),
+        finished("3", JSON.stringify(rows), "ok", "list")
+      ])
+      assert.deepStrictEqual(lines, [
+        "┊ ✓ todo · 1.2 s",
+        "┊   ☑ Read",
+        "┊   ☐ Write",
+        "┊ ✓ search_files total · 1.2 s · 1 match in 1 file",
+        "┊   a.ts:7: total",
+        "┊ ✓ list · 1.2 s · 2 rows",
+        "┊   name  size",
+        "┊   漢字  1",
+        "┊   x     12"
+      ])
+    })
+  )
+
   it.effect("sets the answer and the tools apart by one blank line", () =>
     Effect.gen(function* () {
       const lines = yield* shown([

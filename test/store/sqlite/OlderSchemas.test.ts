@@ -7,6 +7,8 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Migrations from "../../../src/store/sqlite/Migrations.ts"
 import { applicationId } from "../../../src/base/platform/LeaseFile.ts"
+import { SessionId } from "../../../src/base/domain/Ids.ts"
+import * as SessionStore from "../../../src/store/SessionStore.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 
 const { migrations } = Migrations
@@ -41,6 +43,15 @@ const makeAt = (path: string, version: number): void => {
   if (version >= 4) {
     rows.exec(`INSERT INTO run_record (session_id, turn_id, at, version, kind, body)
       VALUES ('20250101_000000_abcdef', 't', 1, 1, 'SessionEnded', '{"_tag":"SessionEnded","reason":"shutdown"}')`)
+  }
+  if (version >= 9) {
+    const [sessionId, callId] = ["20250101_000000_abcdef", "call-1"]
+    const question = { id: "q", sessionId, runId: "t", callId, kind: "text", title: "Go on?", schema: {}, createdAt: 1 }
+    rows
+      .prepare(`INSERT INTO questions (id, session_id, call_id, place, kind, state, created_at, body)
+        VALUES ('q', '20250101_000000_abcdef', 'call-1', '', 'text', 'open', 1, ?)`)
+      .run(JSON.stringify(question))
+    rows.exec(`INSERT INTO call_steps VALUES ('20250101_000000_abcdef', 'call-1', 'paid', '{"amount":3}')`)
   }
   rows.close()
 }
@@ -88,6 +99,13 @@ describe("a database of an earlier schema", () => {
           system_prompt: "Be kind."
         })
         assert.deepInclude(yield* hermes(["sessions", "repair"]), { code: 0, stdout: "The database is sound\n" })
+        const waiting = yield* SessionStore.SessionStore.use((store) =>
+          Effect.all([store.listQuestions(), store.listSteps(SessionId.make("20250101_000000_abcdef"))])
+        ).pipe(Effect.provide(SessionStore.layerSqlite({ path: database }), { local: true }))
+        assert.deepStrictEqual(
+          waiting.map(({ length }) => length),
+          version < 9 ? [0, 0] : [1, 1]
+        )
 
         const fresh = yield* machine
         fresh.put("turns.yaml", "turns: [{ text: hello }]")

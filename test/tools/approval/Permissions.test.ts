@@ -436,8 +436,19 @@ describe("PermissionRule", () => {
         const { of } = yield* Permissions.fromSettings({ allow: ["x("], ask: [], deny: [] })
         const { problems } = yield* of(undefined)
         assert.deepStrictEqual(problems, [
-          `permissions: permissions.allow[0]: "x(" is not a rule: it does not begin with the name of a tool; expected ${PermissionRule.forms}. It allows nothing.`
+          `permissions: permissions.allow[0]: "x(" is not a rule: its bracket is not closed; expected ${PermissionRule.forms}. It allows nothing.`
         ])
+        const reasons: ReadonlyArray<readonly [rule: string, reason: string]> = [
+          ["terminal(git status", "its bracket is not closed"],
+          ["terminal(git) now", "it has text behind its brackets"],
+          ["terminal (git)", "it has a space before its bracket"],
+          ["(git)", "it does not begin with the name of a tool"]
+        ]
+        for (const [rule, reason] of reasons)
+          assert.deepStrictEqual(
+            PermissionRule.parse(rule, "allow"),
+            Result.fail(`${reason}; expected ${PermissionRule.forms}`)
+          )
       })
   )
 })

@@ -17,6 +17,8 @@ export interface Chart {
   readonly days: ReadonlyArray<string>
   readonly series: ReadonlyArray<Series>
   readonly value: (value: number) => string
+  /** Upper end of the axis. The default is a little above the highest value. */
+  readonly top?: number | undefined
   /** Kind of chart. Bars are stacked on each other; lines are not. */
   readonly kind: "bars" | "lines"
 }
@@ -61,7 +63,11 @@ const summariseSeries = (
   return last === undefined || last === null ? "" : `${format(last)} latest`
 }
 
-const options = ({ days, kind, series, value }: Chart, width: number, order: ReadonlyArray<number>): uPlot.Options => {
+const options = (
+  { days, kind, series, top, value }: Chart,
+  width: number,
+  order: ReadonlyArray<number>
+): uPlot.Options => {
   const dim = readColour("dim")
   const line = { stroke: readColour("line"), width: 1 }
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], align: 0 })
@@ -73,7 +79,7 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
     legend: { show: true, live: true },
     scales: {
       x: { time: true, range: () => limits(days) },
-      y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] }
+      y: { range: (_, __, max) => [0, top ?? (max > 0 ? max * 1.08 : 1)] }
     },
     axes: [
       {

@@ -8,7 +8,7 @@ import { duration, exact } from "../../trace/page/Figures.ts"
 import { isFailed } from "../../trace/Row.ts"
 import type { CallPart, Message, Part, ResultPart, Tail } from "../StudioApi.ts"
 import { diffLines, markdown } from "./MarkdownView.ts"
-import { describeView, renderFile, renderImage, renderView } from "./ResultView.ts"
+import { renderFile, renderImage, renderView } from "./ResultView.ts"
 import { link, toSession } from "./Router.ts"
 import { button, time } from "./Widgets.ts"
 
@@ -161,7 +161,7 @@ export const conversation = (actions: Actions): ConversationView => {
     if (state instanceof HTMLElement) {
       state.hidden = false
       state.className = isFine ? "status" : "status bad"
-      const note = describeView(part.view)
+      const { note = "" } = part.view
       const shownNote = part.status.startsWith(note) ? "" : note
       state.textContent = [part.status, shownNote, duration(part.duration ?? 0)].filter(Boolean).join(" · ")
       state.title = shownNote

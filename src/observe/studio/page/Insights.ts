@@ -54,7 +54,7 @@ const buildCharts = ({ days, models, tools }: Aggregates): ReadonlyArray<Chart> 
   const base = { days: days.map(({ day }) => day) }
   const values = (read: (day: Day) => number | null) => days.map(read)
   const count = (value: number): string => (Number.isInteger(value) ? short(value) : "")
-  const hasCost = days.some(({ cost }) => cost !== undefined)
+  const hasCost = days.some(({ cost = 0 }) => cost > 0)
   const all: ReadonlyArray<Chart> = [
     {
       ...base,
@@ -95,12 +95,13 @@ const buildCharts = ({ days, models, tools }: Aggregates): ReadonlyArray<Chart> 
     },
     {
       ...base,
-      title: "Cache hits",
+      title: "Prompt read from the cache",
       kind: "lines",
+      top: 100,
       value: (value) => `${Math.round(value)} %`,
       series: [
         {
-          label: "part of the prompt read from the cache",
+          label: "of the prompt",
           colour: "user",
           values: values(({ tokens }) => {
             const prompt = tokens.input + tokens.cacheRead + tokens.cacheWrite
@@ -243,6 +244,7 @@ const tables = (sums: Aggregates): ReadonlyArray<HTMLElement> => [
     sums.sources.every(({ name }) => name === "cli") ? [] : sums.sources,
     shareColumns("Platform")
   ),
+  ...renderTableUnlessEmpty("Tenants", sums.tenants, shareColumns("Tenant")),
   ...renderTableUnlessEmpty("Cost", costRows(sums), costColumns),
   ...renderTableUnlessEmpty("Failures", sums.failures, failureColumns),
   ...renderTableUnlessEmpty("Cache misses", sums.misses, missColumns),
@@ -283,7 +285,7 @@ export const insights = (filters: SessionFilters): { readonly element: HTMLEleme
       ),
       ...figure(exact(sums.modelCalls), "model calls"),
       ...figure(exact(sums.toolCalls), "tool calls"),
-      ...figure(exact(sums.errors), "errors", sums.errors > 0),
+      ...figure(exact(sums.errors), sums.errors === 1 ? "error" : "errors", sums.errors > 0),
       ...figure(allTokens(sums.tokens) === 0 ? "" : tokenFlow(sums.tokens), "tokens"),
       ...figure(sums.cacheHit === undefined ? "" : `${Math.round(sums.cacheHit * 100)} %`, "cached"),
       ...figure(formatCost(sums), "cost"),

@@ -90,7 +90,7 @@ const renderList = ({ items, ordered, start }: Tokens.List, depth: number): HTML
     ...(ordered && typeof start === "number" && start !== 1 ? { start: String(start) } : {})
   })
   for (const item of items) {
-    list.append(make("li", item.task ? { class: "task", dir: "auto" } : { dir: "auto" }, ...inside(item.tokens, depth)))
+    list.append(make("li", item.task ? { class: "task" } : {}, ...inside(item.tokens, depth)))
   }
   return list
 }

@@ -46,10 +46,6 @@ export const renderView = (view: WireView, hasDiffs: boolean): HTMLElement | und
   return (view.lines ?? []).length === 0 ? undefined : renderLines(view)
 }
 
-/** Describes the end of a call in a few words: its note or its outcome; empty for a plain success. */
-export const describeView = ({ note = "", outcome }: WireView): string =>
-  note !== "" ? note : outcome === "done" ? "" : outcome
-
 /** Creates the view of an image. */
 export const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
   // Images on other servers are not loaded, because a request would reveal that this page was read.

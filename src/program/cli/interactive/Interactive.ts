@@ -51,13 +51,13 @@ import {
   type TypedLine
 } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
-import * as Overview from "./Overview.ts"
 import * as Notifications from "./Notifications.ts"
 import * as Picker from "./Picker.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
 import * as ShellLine from "./ShellLine.ts"
 import * as SlashCommands from "./SlashCommands.ts"
+import { abbreviateHome } from "./StatusLine.ts"
 import * as ThemeCommand from "./ThemeCommand.ts"
 import type { Next } from "./SlashCommands.ts"
 import { makeKeyboard } from "./TerminalDevice.ts"
@@ -240,7 +240,10 @@ const storeNote = (
     onSuccess: (where) =>
       void printLines(
         dialog,
-        dialog.screen.asidePaint.text(`Saved in ${SafeText.toLine(where)}. New sessions use it.`, "muted"),
+        dialog.screen.asidePaint.text(
+          `Saved in ${SafeText.toLine(abbreviateHome(where, dialog.options.about.userHome))}. New sessions use it.`,
+          "muted"
+        ),
         ""
       )
   })
@@ -405,11 +408,8 @@ const awaitReview = Effect.fnUntraced(function* (dialog: Dialog) {
 })
 
 const openDialog = Effect.fnUntraced(function* (dialog: Dialog) {
-  const { options, screen } = dialog
-  const { session } = options
-  const latest = session.known === undefined ? yield* SessionSwitch.describeLatest(dialog) : []
-  const banner = Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint })
-  printLines(dialog, ...banner, ...latest.map((line) => screen.asidePaint.text(line, "dim")), "")
+  const { session } = dialog.options
+  yield* SessionSwitch.printBanner(dialog)
   if (session.known === undefined) return
   yield* Effect.catch(SessionSwitch.openSession(dialog, session.known.id), (error) =>
     Effect.sync(() => printError(dialog, error))

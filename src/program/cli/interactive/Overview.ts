@@ -60,7 +60,7 @@ export const renderStatus = (
     ["Title", SafeText.toLine(known?.title ?? current.title ?? "none: /title NAME")],
     ["Model", SafeText.toLine(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
     ...(routes.length < 2 && routes.every(({ keys }) => keys.length < 2) ? [] : routes.map(toRouteRow)),
-    ["Directory", SafeText.toLine(current.cwd)],
+    ["Directory", SafeText.toLine(abbreviateHome(current.cwd, about.userHome))],
     [
       "Messages",
       `${formatQuantity(known?.messageCount ?? 0, "message")}, ${current.prompts} by you, ${formatQuantity(

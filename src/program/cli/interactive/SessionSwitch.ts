@@ -33,7 +33,7 @@ const confirmFolder = Effect.fnUntraced(function* (dialog: Dialog, session: Sess
 })
 
 /** Describes the newest session of this folder and the way to it; empty if there is no such session. */
-export const describeLatest = Effect.fnUntraced(
+const describeLatest = Effect.fnUntraced(
   function* (dialog: Dialog) {
     const { folder } = dialog.options
     if (folder === undefined) return []
@@ -47,6 +47,17 @@ export const describeLatest = Effect.fnUntraced(
   // Without a session, or without a readable store, a new conversation begins as usual.
   Effect.orElseSucceed((): ReadonlyArray<string> => [])
 )
+
+/** Prints the first lines of a conversation. A new one names the last session of its folder. */
+export const printBanner = Effect.fnUntraced(function* (dialog: Dialog) {
+  const {
+    options: { about, session },
+    screen: { asidePaint }
+  } = dialog
+  const latest = session.known === undefined ? yield* describeLatest(dialog) : []
+  const banner = Overview.renderBanner(about, session.id, { paint: asidePaint })
+  Dialogs.printLines(dialog, ...banner, ...latest.map((line) => asidePaint.text(line, "dim")), "")
+})
 
 /** Opens the referenced session and shows its conversation. */
 export const openSession = Effect.fnUntraced(function* (

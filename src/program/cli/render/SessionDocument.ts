@@ -138,6 +138,7 @@ const listFacts = (session: Session): ReadonlyArray<readonly [string, string]> =
     ["Model", `${session.model} (${session.provider})`],
     ["Source", session.source],
     ["Directory", session.cwd ?? "unknown"],
+    ...(session.branch === undefined ? [] : [["Branch", session.branch]]),
     ["Ended", session.endReason ?? "not ended"],
     ["Tokens", `${Usage.countTotalTokens(session.usage)}`]
   ].map(([name = "", value = ""]) => [name, cleanText(toLine(value))] as const)
@@ -189,7 +190,11 @@ const renderHtmlDiff = (diff: string): string =>
   `<pre class="shown">${diff
     .trimEnd()
     .split("\n")
-    .map((line) => `<span class="${diffClasses[line.slice(0, 1)] ?? "same"}">${escapeHtml(line)}</span>`)
+    .filter((line) => !/^(?:---|\+\+\+) (?:[ab]\/|\/dev\/null)/u.test(line) || line.startsWith("+++ b/"))
+    .map((line) => {
+      const look = line.startsWith("+++ ") ? "hunk" : (diffClasses[line.slice(0, 1)] ?? "same")
+      return `<span class="${look}">${escapeHtml(line)}</span>`
+    })
     .join("\n")}</pre>`
 
 /** Renders the part of a result that is shown without opening it, in its own form. */

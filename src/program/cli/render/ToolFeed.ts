@@ -211,9 +211,11 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
     if (shown === "off" || (shown === "new" && !isNew && view.outcome === "done")) return []
     const params = readParams(call)
     const room = { columns, paint, previewLength }
-    const first = renderLine(event, view, call?.preview || ToolText.summariseParams(params), room)
+    const isPlan = view.kind === "plan"
+    const preview = isPlan ? "" : call?.preview || ToolText.summariseParams(params)
+    const first = renderLine(event, view, preview, room)
     if (shown === "verbose") return [first, ...renderDetails(event, params, room)]
-    return ToolText.hasShownLines(event.name, view) ? [first, ...renderViewLines(view, room)] : [first]
+    return isPlan || ToolText.hasShownLines(event.name, view) ? [first, ...renderViewLines(view, room)] : [first]
   }
 
   return {

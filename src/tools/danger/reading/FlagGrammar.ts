@@ -78,10 +78,19 @@ const readFlags = (text: string, hasClusters: boolean): ReadonlyMap<string, Valu
   return flags
 }
 
-/** Creates a grammar of flags and operands. */
+/** Creates a grammar of flags and operands. Its flags are read when a command needs them. */
 export const makeGrammar = (flags: string, options: Partial<Omit<Grammar, "flags">> = {}): Grammar => {
   const { check, hasClusters = true, open = "closed", operands = "any" } = options
-  return { flags: readFlags(flags, hasClusters), operands, open, hasClusters, check }
+  let read: Grammar["flags"] | undefined
+  return {
+    get flags() {
+      return (read ??= readFlags(flags, hasClusters))
+    },
+    operands,
+    open,
+    hasClusters,
+    check
+  }
 }
 
 const number = /^[-+]?\d[\d.]{0,30}[a-zA-Z]{0,3}$/
