@@ -35,6 +35,8 @@ export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedge
   const scope = yield* Effect.scope
   const pending = new Map<string, Array<TenantLedger.Settlement>>()
   const inFlight = new Set<string>()
+  /** Tenants whose ends are written in a moment. */
+  const waitingToFlush = new Set<string>()
   const lines = new Map<string, WaitingLine>()
   let renewing: Fiber.Fiber<void> | undefined
 
@@ -55,6 +57,11 @@ export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedge
         putBack(tenant, settled)
         return Effect.logWarning(`The usage of tenant ${tenant} is not written yet: ${error.message}`)
       })
+    })
+  const flushLater = (tenant: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      waitingToFlush.delete(tenant)
+      return flush(tenant)
     })
   const renewAll = Effect.suspend(() =>
     inFlight.size === 0
@@ -104,7 +111,9 @@ export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedge
           return Effect.void
         }
         pending.set(tenant, [settlement])
-        return Effect.asVoid(Effect.forkIn(Effect.delay(flush(tenant), settleDelay), scope))
+        if (waitingToFlush.has(tenant)) return Effect.void
+        waitingToFlush.add(tenant)
+        return Effect.asVoid(Effect.forkIn(Effect.delay(flushLater(tenant), settleDelay), scope))
       })
   }
 })

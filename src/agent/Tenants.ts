@@ -101,8 +101,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
       Effect.provideService(Spending.CurrentSpending, TenantSpending.makeSpending(tenant, ledger, writer)),
       Effect.provideService(AllowedTools, tenant.tools),
       Effect.provideService(PermissionMode.LoosestMode, tenant.maxMode),
-      Effect.provideService(CurrentTenant, tenant.id),
-      Effect.ensuring(writer.flush(tenant.id))
+      Effect.provideService(CurrentTenant, tenant.id)
     )
 
   return {

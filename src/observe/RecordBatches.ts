@@ -21,7 +21,7 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import { type Listener, RunRecord, type Service } from "../store/RunRecord.ts"
-import * as StoredForm from "../store/StoredForm.ts"
+import * as StoredMask from "../store/StoredMask.ts"
 import * as EntryOrder from "./EntryOrder.ts"
 
 /** Time between two batches. */
@@ -39,7 +39,7 @@ interface Batches {
 export const make = Effect.fnUntraced(function* (
   source: Service["listen"]
 ): Effect.fn.Return<Batches, never, Scope.Scope> {
-  const safe = yield* StoredForm.forExport
+  const safe = yield* StoredMask.forExport
   const listeners = new Set<Listener>()
   const pending = EntryOrder.makeOrder()
   const clock = yield* Clock.Clock

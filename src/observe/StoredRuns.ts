@@ -10,7 +10,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import { SessionId, TurnId } from "../base/domain/Ids.ts"
 import * as RecordEvent from "../base/domain/RecordEvent.ts"
-import * as StoredForm from "../store/StoredForm.ts"
+import * as StoredMask from "../store/StoredMask.ts"
 import { RunRecord } from "../store/RunRecord.ts"
 import { type Session, SessionStore } from "../store/SessionStore.ts"
 import * as Unread from "../store/Unread.ts"
@@ -148,7 +148,7 @@ const readEntries = (
 
 /** Reads the runs of a session and of its children, without secrets. */
 export const read = (session: Session): Effect.Effect<RunTree.Tree, SessionStoreError, SessionStore | RunRecord> =>
-  Effect.zipWith(readEntries(session, undefined), StoredForm.forExport, (entries, safe) =>
+  Effect.zipWith(readEntries(session, undefined), StoredMask.forExport, (entries, safe) =>
     RunTree.fromEntries(safe(entries))
   )
 
@@ -182,5 +182,5 @@ export const readEarlier = (
   Effect.gen(function* () {
     const store = yield* SessionStore
     const session = yield* store.get(SessionId.make(sessionId))
-    return session._tag === "None" ? [] : (yield* StoredForm.forExport)(yield* readEntries(session.value, turnId))
+    return session._tag === "None" ? [] : (yield* StoredMask.forExport)(yield* readEntries(session.value, turnId))
   })

@@ -1,6 +1,6 @@
 /**
- * The form of a backup file: JSON Lines, compressed with gzip. The first line names the format, each following line is a
- * row of a table or a file, and the last line counts them.
+ * The form of a backup file: JSON Lines, compressed with gzip. The first line names the format, each following line
+ * is a row of a table or a file, and the last line counts them.
  *
  * **Details**
  *

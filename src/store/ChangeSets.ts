@@ -34,7 +34,7 @@ import * as FileChange from "../base/domain/FileChange.ts"
 import type { SessionId, TurnId } from "../base/domain/Ids.ts"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import { RunRecord } from "./RunRecord.ts"
-import * as StoredForm from "./StoredForm.ts"
+import * as MessageText from "./MessageText.ts"
 
 /** Changes of one run. */
 export interface ChangeSet {
@@ -113,7 +113,7 @@ const readSessionRuns = (sessionId: string): Effect.Effect<SessionRuns, SessionS
             const run = told.runs.get(entry.turnId)
             if (run === undefined || event.position === undefined || run.position !== undefined) return
             run.position = event.position
-            run.prompt = event.message === undefined ? "" : StoredForm.extractSearchText(event.message).content
+            run.prompt = event.message === undefined ? "" : MessageText.extractSearchText(event.message).content
             return
           }
           case "FileChanged":

@@ -7,7 +7,7 @@ import * as SearchScan from "./SearchScan.ts"
 import * as SearchWords from "./SearchWords.ts"
 import * as SessionSearch from "./SessionSearch.ts"
 import type { NewSession } from "./SessionStorePort.ts"
-import * as StoredForm from "./StoredForm.ts"
+import * as MessageText from "./MessageText.ts"
 
 /** Data of a session that the search reads. */
 export interface SearchedSession {
@@ -24,7 +24,7 @@ const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbo
     ? undefined
     : {
         role: message.role,
-        text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
+        text: SearchWords.truncateText(MessageText.extractSearchText(message).content, SessionSearch.neighbourLength)
       }
 
 /**
@@ -42,7 +42,7 @@ export const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSe
         if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
         messages.forEach((message, messageId) => {
           if (options.roles?.includes(message.role) === false) return
-          const snippet = SearchScan.find(query, StoredForm.extractSearchText(message))
+          const snippet = SearchScan.find(query, MessageText.extractSearchText(message))
           if (snippet === undefined) return
           hits.push({
             order: order[messageId] ?? 0,

@@ -7,10 +7,10 @@
  * secret (see `StoredForm`), so the cost does not depend on the length of the session. Counts, lists of sessions and
  * search hits are computed on request.
  *
- * The store is bounded (`MemoryBounds`): when it is full, the least recently used conversations are dropped, but never
- * a conversation with an active run. One warning is logged when conversations are first dropped. Conversations that
- * were idle for too long are dropped without a warning. The bound `unnamed` limits the sessions that no caller named, and
- * {@link layerNone} drops every session at the end of its run.
+ * The store is bounded (`MemoryBounds`): when it is full, the least recently used conversations are dropped, but
+ * never a conversation with an active run. One warning is logged when conversations are first dropped. Conversations
+ * that were idle for too long are dropped without a warning. The bound `unnamed` limits the sessions that no caller
+ * named, and {@link layerNone} drops every session at the end of its run.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -26,7 +26,7 @@ import * as Usage from "../base/domain/Usage.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
 import * as MemoryQuestions from "./MemoryQuestions.ts"
 import { makeSearch, type SearchedSession } from "./MemorySearch.ts"
-import * as StoredForm from "./StoredForm.ts"
+import * as StoredMask from "./StoredMask.ts"
 import * as QuestionForm from "./QuestionForm.ts"
 import * as Reference from "./Reference.ts"
 import * as SessionSearch from "./SessionSearch.ts"
@@ -163,7 +163,7 @@ const make = (
 
   const store = SessionStore.SessionStore.of({
     create: Effect.fnUntraced(function* (session) {
-      const mask = yield* StoredForm.heldMask
+      const mask = yield* StoredMask.heldMask
       const title = session.title === undefined ? undefined : yield* Title.clean("create", mask(session.title))
       const startedAt = yield* Clock.currentTimeMillis
       if (entries.has(session.id)) return yield* StoreFailure.makeExistingSessionError(session.id)
@@ -207,7 +207,7 @@ const make = (
       }),
     begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
     append: (id, given) =>
-      Effect.flatMap(StoredForm.maskMessages(given), (messages) => {
+      Effect.flatMap(StoredMask.maskMessages(given), (messages) => {
         const entry = entries.get(id)
         if (entry === undefined) return Effect.fail(StoreFailure.makeUnknownSessionError("append", id))
         entry.activity = ++activity
@@ -279,7 +279,7 @@ const make = (
         return last
       }),
     rename: Effect.fnUntraced(function* (id, wanted) {
-      const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
+      const title = yield* Title.clean("rename", (yield* StoredMask.heldMask)(wanted))
       const entry = yield* requireEntry("rename", id)
       const owner = findTitleOwner(title)
       if (owner !== undefined && owner !== entry)

@@ -8,7 +8,7 @@ import * as Json from "../base/domain/Json.ts"
 import type { SessionId } from "../base/domain/Ids.ts"
 import * as Question from "../base/domain/Question.ts"
 import type { QuestionFilter, StepResult, Suspension } from "./SessionStorePort.ts"
-import { heldMask } from "./StoredForm.ts"
+import { heldMask } from "./StoredMask.ts"
 
 /** Masks the secrets that the runtime holds in a JSON value. */
 export const maskJson: Effect.Effect<(value: unknown) => unknown> = Effect.map(

@@ -45,7 +45,7 @@ import type { Entry, Kind, Origin, RecordEvent } from "../base/domain/RecordEven
 import type { Together } from "../base/domain/RunRecorder.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
 import { SessionStore } from "./SessionStorePort.ts"
-import * as StoredForm from "./StoredForm.ts"
+import * as StoredMask from "./StoredMask.ts"
 import * as TenantScope from "./TenantScope.ts"
 import * as Unread from "./Unread.ts"
 
@@ -171,11 +171,11 @@ export const makeMaskedWriter = (
     })
   return {
     append: (entries) =>
-      Effect.flatMap(StoredForm.maskEntries(entries), (masked) =>
+      Effect.flatMap(StoredMask.maskEntries(entries), (masked) =>
         listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))
       ),
     announce: (entries) =>
-      listeners.size === 0 ? Effect.void : Effect.flatMap(StoredForm.maskEntries(entries), notifyListeners),
+      listeners.size === 0 ? Effect.void : Effect.flatMap(StoredMask.maskEntries(entries), notifyListeners),
     isHeard: () => listeners.size > 0,
     listen: (listener) =>
       Effect.acquireRelease(

@@ -1,6 +1,6 @@
 /** Search without an index: tests whether a message matches a query, and finds the location of the match. */
 import type { Alternative, SearchQuery, Term } from "./SearchQuery.ts"
-import type { SearchText } from "./StoredForm.ts"
+import type { SearchText } from "./MessageText.ts"
 import * as SearchWords from "./SearchWords.ts"
 
 /** Number of words before the first match in an excerpt, and maximum number of words in total. */

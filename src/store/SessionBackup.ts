@@ -1,12 +1,12 @@
 /**
- * The port that copies all sessions of a store to a backup and back: sessions, messages, usage, starts of calls, the run
- * record, and the questions of suspended runs with the results of their steps.
+ * The port that copies all sessions of a store to a backup and back: sessions, messages, usage, starts of calls, the
+ * run record, and the questions of suspended runs with the results of their steps.
  *
  * **Details**
  *
- * Rows are copied as they are stored, so that a restored session is the same in every view. The search index, leases and
- * bookkeeping are left out: each store has its own. Rows have the same form for SQLite and Postgres, and move between
- * them.
+ * Rows are copied as they are stored, so that a restored session is the same in every view. The search index, leases
+ * and bookkeeping are left out: each store has its own. Rows have the same form for SQLite and Postgres, and move
+ * between them.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -46,9 +46,9 @@ export interface Service {
     onRows: (part: TableRows) => Effect.Effect<void, E, R>
   ) => Effect.Effect<void, E | SessionStoreError, R>
   /**
-   * Adds rows in one transaction: all of them or none. With `replace`, the sessions of the store are removed in the same
-   * transaction; otherwise it fails if there are sessions. Fails with `SessionBusy` while a process uses a session. If
-   * the connection to a server is lost, the stream is read again.
+   * Adds rows in one transaction: all of them or none. With `replace`, the sessions of the store are removed in the
+   * same transaction; otherwise it fails if there are sessions. Fails with `SessionBusy` while a process uses a
+   * session. If the connection to a server is lost, the stream is read again.
    */
   readonly write: <E, R>(
     parts: Stream.Stream<TableRows, E, R>,

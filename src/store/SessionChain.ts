@@ -34,7 +34,7 @@ import { type Session, SessionStore, type UsageRecord } from "./SessionStorePort
 import * as ContextCopy from "./ContextCopy.ts"
 import type { SessionMaintenance } from "./SessionMaintenance.ts"
 import { RunRecord } from "./RunRecord.ts"
-import * as StoredForm from "./StoredForm.ts"
+import * as MessageText from "./MessageText.ts"
 
 /** Maximum number of sessions in a chain. The limit ends cycles in a damaged database. */
 const maxSessions = 10_000
@@ -168,7 +168,7 @@ const readRecordedPositions = Effect.fnUntraced(function* (
 
 /** Identifies a message by its role and text. */
 const identifyMessage = (message: Prompt.Message): string =>
-  JSON.stringify([message.role, StoredForm.extractSearchText(message)])
+  JSON.stringify([message.role, MessageText.extractSearchText(message)])
 
 /**
  * Returns the messages that compaction left out of a conversation, oldest first, according to the record. A session

@@ -58,7 +58,10 @@ const warnAboutFaults = (faults: ReadonlyArray<string>): Effect.Effect<void> => 
     ? Effect.void
     : Effect.logWarning(
         "A message is left out: " +
-          `${first}${more.length === 0 ? "" : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`}`
+          first +
+          (more.length === 0
+            ? ""
+            : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`)
       )
 }
 

@@ -180,7 +180,10 @@ export const addSessions = Effect.fnUntraced(function* (
   // Read once: the import is the only writer of most stores. A title that another program takes refuses its line.
   const titles = new Set((yield* store.list({ limit: Number.MAX_SAFE_INTEGER })).flatMap(({ title }) => title ?? []))
   const renamed = new Map<string, Ids.SessionId>()
-  for (const [index, line] of text.split("\n").entries()) {
+  for (const [index, line] of text
+    .replace(/^\uFEFF/u, "")
+    .split("\n")
+    .entries()) {
     if (line.trim() === "") continue
     const name = `line ${index + 1}`
     const found = readLine(line)

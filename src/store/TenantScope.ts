@@ -194,6 +194,18 @@ export const scopeStore = (store: Store): Store => {
   }
 }
 
+/** Makes every operation of a store one of a tenant, for users of the store that work for that tenant only. */
+export const bindStore = (store: Store, tenant: string): Store => {
+  const bindEffect = (value: unknown): unknown =>
+    Effect.isEffect(value) ? Effect.provideService(value, CurrentTenant, tenant) : value
+  const bound = Object.entries(store).map(([name, member]: readonly [string, unknown]) => [
+    name,
+    typeof member === "function" ? (...given: ReadonlyArray<unknown>) => bindEffect(member(...given)) : member
+  ])
+  // Each member keeps its arguments and its result.
+  return Object.fromEntries(bound) as Store
+}
+
 /** Limits a search to the sessions of the tenant for which a fiber works. */
 export const scopeSearch = (search: Search): Search => ({
   search: (query, options) =>

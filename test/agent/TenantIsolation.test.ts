@@ -11,6 +11,7 @@ import type { Tenant } from "../../src/base/domain/Tenant.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
 import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
+import * as LiveSession from "../../src/serve/host/LiveSession.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { CurrentTenant } from "../../src/store/TenantScope.ts"
 import * as MemoryTool from "../../src/tools/builtin/MemoryTool.ts"
@@ -59,6 +60,25 @@ describe("a run of a tenant", () => {
           listed.map(({ tenant }) => tenant),
           ["zeta"]
         )
+      }).pipe(Effect.provide(runtimeWith(fake, yield* temporaryDirectory)))
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("opens no session of another tenant as a live session", () =>
+    Effect.gen(function* () {
+      const fake = Fake.make(Fake.text("The harbour is blue."))
+      yield* Effect.gen(function* () {
+        const { sessionId } = yield* Agent.run({ prompt: "Tell me about the harbour", tenant: "acme" })
+        const readAs = (tenant: string | undefined) =>
+          Effect.gen(function* () {
+            const live = yield* LiveSession.make({ session: { id: sessionId }, input: { tenant } })
+            // The title of a session that is not stored yet is set when it begins.
+            if (tenant === "zeta") yield* live.rename("Mine")
+            return [(yield* live.messages).length, (yield* live.known)?.id, (yield* live.known)?.title]
+          }).pipe(Effect.scoped)
+        assert.deepStrictEqual(yield* readAs("zeta"), [0, undefined, undefined])
+        assert.deepStrictEqual(yield* readAs("acme"), [2, sessionId, undefined])
+        assert.deepStrictEqual(yield* readAs(undefined), [2, sessionId, undefined])
       }).pipe(Effect.provide(runtimeWith(fake, yield* temporaryDirectory)))
     }).pipe(Effect.provide(NodeServices.layer))
   )

@@ -7,6 +7,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Redaction from "../../src/base/domain/Redaction.ts"
 import * as Secrets from "../../src/base/domain/Secrets.ts"
 import * as StoredForm from "../../src/store/StoredForm.ts"
+import * as StoredMask from "../../src/store/StoredMask.ts"
 import * as PromptMessages from "../support/promptMessages.ts"
 import { prop } from "../support/property.ts"
 
@@ -72,7 +73,7 @@ describe("masked messages", () => {
     Effect.gen(function* () {
       const registry = Secrets.make()
       const message = result("the value is correct-horse-battery-7 and hunter-two-is-long-9")
-      const masked = Effect.provideService(StoredForm.maskMessages([message]), Secrets.Secrets, registry)
+      const masked = Effect.provideService(StoredMask.maskMessages([message]), Secrets.Secrets, registry)
       assert.strictEqual((yield* masked)[0], message)
       registry.add("correct-horse-battery-7")
       const [first] = yield* masked
@@ -88,7 +89,7 @@ describe("masked messages", () => {
   it.effect("what one runtime masks is not masked in another", () =>
     Effect.gen(function* () {
       const message = result("AKIAIOSFODNN7EXAMPLE and ghp_0123456789abcdefghijABCDEFGHIJ456789")
-      const masked = StoredForm.maskMessages([message])
+      const masked = StoredMask.maskMessages([message])
       const [hidden] = yield* masked
       assert.notStrictEqual(hidden, message)
       assert.strictEqual((yield* Effect.provideService(masked, Redaction.RedactSecrets, false))[0], message)

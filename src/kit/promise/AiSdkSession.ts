@@ -33,7 +33,7 @@ import * as ConversationTexts from "../../store/ConversationTexts.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import * as SessionFork from "../../store/SessionFork.ts"
 import { type Service as Store, type Session, SessionStore } from "../../store/SessionStore.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as StoredMask from "../../store/StoredMask.ts"
 import type { HermesInput } from "./HermesOptions.ts"
 
 /** A call that names a session. */
@@ -151,7 +151,7 @@ export const placeCall = Effect.fnUntraced(function* (
   const isNext = history.length === 0 && !isOnlyMessage(prompt, first)
   if (isNext) return named
   // Secrets are masked before the messages are stored.
-  const kept = yield* StoredForm.maskMessages(history)
+  const kept = yield* StoredMask.maskMessages(history)
   const others = yield* Effect.forEach((branches.get(sessionId) ?? []).toReversed(), (id) => readStored(store, id))
   const found = [first, ...others.flatMap((one) => one ?? [])].map((conversation) => ({
     conversation,

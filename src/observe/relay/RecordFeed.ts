@@ -22,7 +22,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { Entry } from "../../base/domain/RecordEvent.ts"
 import { RunRecorder } from "../../base/domain/RunRecorder.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as StoredMask from "../../store/StoredMask.ts"
 import { type Listener, RunRecord } from "../../store/RunRecord.ts"
 import type { Event } from "../Atof.ts"
 import type { Agent } from "../atof/AgentScopes.ts"
@@ -58,7 +58,7 @@ export const open = Effect.fnUntraced(function* ({
   tell
 }: Options): Effect.fn.Return<Feed, never, RunRecord | Scope.Scope> {
   const record = yield* RunRecord
-  const safe = yield* StoredForm.forExport
+  const safe = yield* StoredMask.forExport
   const FromRuns = yield* Effect.promise(() => import("../atof/FromRuns.ts"))
   const stream = FromRuns.make(agent)
   const events = TracePlugin.makeEventConverter(stream, yield* TracePlugin.earlierRuns)

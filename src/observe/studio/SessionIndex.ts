@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as StoredMask from "../../store/StoredMask.ts"
 import { SessionActivity } from "../../store/SessionActivity.ts"
 import { type Session, SessionStore } from "../../store/SessionStore.ts"
 import { toOneLine } from "../trace/Row.ts"
@@ -58,7 +58,7 @@ export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never
   Effect.gen(function* () {
     const activity = yield* SessionActivity
     const store = yield* SessionStore
-    const clean = yield* StoredForm.textForExport
+    const clean = yield* StoredMask.textForExport
     const lock = yield* Semaphore.make(1)
     let facts = new Map<string, SessionFacts.SessionFacts>()
     const prompts = new Map<string, string>()

@@ -27,7 +27,7 @@ import { SessionActivity } from "../../store/SessionActivity.ts"
 import { SessionSearch } from "../../store/SessionSearch.ts"
 import { type Session, SessionStore } from "../../store/SessionStore.ts"
 import * as SessionExport from "../../store/SessionExport.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as StoredMask from "../../store/StoredMask.ts"
 import * as Unread from "../../store/Unread.ts"
 import * as StoredRuns from "../StoredRuns.ts"
 import * as Aggregation from "./Aggregation.ts"
@@ -41,6 +41,7 @@ import * as StudioEvents from "./StudioEvents.ts"
 import * as StudioRequests from "./StudioRequests.ts"
 import * as StudioResponses from "./StudioResponses.ts"
 import * as StudioWrites from "./StudioWrites.ts"
+import * as WorkflowView from "./WorkflowView.ts"
 
 /** Services that the studio reads. */
 export type Needs = SessionStore | SessionSearch | SessionActivity | RunRecord
@@ -77,7 +78,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
     const search = yield* SessionSearch
     const activity = yield* SessionActivity
     const record = yield* RunRecord
-    const clean = yield* StoredForm.textForExport
+    const clean = yield* StoredMask.textForExport
     const context = yield* Effect.context<Needs>()
     const index = yield* SessionIndex.make(options.exists)
     const news = yield* StudioEvents.watch(index)
@@ -308,6 +309,15 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         : HttpServerResponse.uint8Array(shown.bytes, { contentType: shown.mediaType })
     })
 
+    const serveWorkflow = Effect.fnUntraced(function* (id: string) {
+      const session = yield* getSession(yield* index.current, id)
+      const entries = yield* Stream.runCollect(record.read({ sessionId: session.id, kinds: WorkflowView.kinds }))
+      const view = WorkflowView.makeWorkflowView(entries)
+      return view === undefined
+        ? yield* makeNotFound("This session is not an execution of a workflow.")
+        : StudioResponses.makeJsonResponse(view)
+    })
+
     const streamEvents = Effect.fnUntraced(function* (parameters: URLSearchParams, request: HttpServerRequest) {
       const after = yield* StudioRequests.readSequence(request.headers["last-event-id"] ?? parameters.get("after"))
       const id = parameters.get("session")
@@ -368,6 +378,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       }
       if (id !== "" && action === "")
         return StudioResponses.makeJsonResponse(yield* readDetail(yield* index.current, id))
+      if (id !== "" && action === "workflow" && name === "") return yield* serveWorkflow(id)
       if (id !== "" && action === "images" && name !== "") return yield* serveImage(id, name)
       return yield* makeNotFound("There is nothing at this address.")
     })

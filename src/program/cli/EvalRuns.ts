@@ -7,7 +7,10 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { AgentFile } from "../../base/config/AgentFile.ts"
 import type { Values } from "../../base/config/Settings.ts"
+import * as Cost from "../../base/domain/Cost.ts"
 import type * as Json from "../../base/domain/Json.ts"
+import { isCompletedExit } from "../../base/domain/RunEvent.ts"
+import * as Usage from "../../base/domain/Usage.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import * as Offline from "../../models/provider/Offline.ts"
 import { CommandEnvironment } from "../../places/CommandEnvironment.ts"
@@ -170,7 +173,6 @@ const writeEvaluation = Effect.fnUntraced(function* (
   before: EvalResults.Evaluation | undefined,
   journal: RowJournal.Journal
 ) {
-  const paths = yield* Path.Path
   const attempts = EvalRun.listAttempts(dataset.rows, rules)
   if (before !== undefined && before.digest !== dataset.digest) {
     const missing = RowPool.selectRemaining(attempts, journal).length
@@ -184,12 +186,10 @@ const writeEvaluation = Effect.fnUntraced(function* (
     dataset: flags.dataset,
     digest: dataset.digest,
     configuration,
-    attempts: attempts.map(({ digest, id }) => ({ id, digest }))
+    attempts: attempts.map(({ digest, id }) => ({ id, digest })),
+    unanswered: []
   }
-  yield* OutputFile.write(
-    paths.join(directory, EvalResults.files.evaluation),
-    `${JSON.stringify(evaluation, null, 2)}\n`
-  )
+  yield* EvalResults.writeEvaluation(directory, evaluation)
   return evaluation
 })
 
@@ -213,26 +213,48 @@ const makeAttemptRunner = Effect.fnUntraced(function* (job: EvalJob, runtime: Ru
       const cwd = yield* Effect.orDie(
         Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "hermes-eval-" }), fs.realPath)
       )
-      const { cost, exit, model, sessionId, text, usage } = yield* Effect.provideService(
-        runtime.agent
-          .run({
-            prompt,
-            source: "eval",
-            platform: "eval",
-            cwd,
-            tools,
-            maxIterations: settings.agent.maxTurns,
-            budget: job.limits.budget,
-            seed: seedOfAttempt,
-            streaming: false,
-            readsText: false,
-            onEvent: usageReporter.onEvent
-          })
-          .pipe(Effect.onError(() => usageReporter.rest)),
-        InteractiveMode,
-        makeUnattended("eval run", settings.approvals.unattendedMode)
-      )
-      return { text, model, exit, sessionId, usage, cost, seed: seedOfAttempt }
+      const runTurn = (prompt: string, sessionId: string | undefined) =>
+        Effect.provideService(
+          runtime.agent
+            .run({
+              prompt,
+              ...(sessionId === undefined ? {} : { sessionId }),
+              source: "eval",
+              platform: "eval",
+              cwd,
+              tools,
+              maxIterations: settings.agent.maxTurns,
+              budget: job.limits.budget,
+              seed: seedOfAttempt,
+              streaming: false,
+              readsText: false,
+              onEvent: usageReporter.onEvent
+            })
+            .pipe(Effect.onError(() => usageReporter.rest)),
+          InteractiveMode,
+          makeUnattended("eval run", settings.approvals.unattendedMode)
+        )
+      const first = yield* runTurn(prompt, undefined)
+      const results = [first]
+      let last = first
+      // A turn that did not end with an answer ends the conversation.
+      for (const turn of attempt.turns) {
+        if (!isCompletedExit(last.exit)) break
+        last = yield* runTurn(turn, last.sessionId)
+        results.push(last)
+      }
+      const cost = results.reduce((sum, result) => Cost.addCall(sum, Cost.fromSpent(result.cost)), Cost.nothing)
+      return {
+        text: last.text,
+        // A turn without an answer is scored as an empty answer.
+        turns: Array.from({ length: 1 + attempt.turns.length }, (_, index) => results[index]?.text ?? ""),
+        model: last.model,
+        exit: last.exit,
+        sessionId: last.sessionId,
+        usage: results.reduce((sum, result) => Usage.add(sum, result.usage), Usage.zero),
+        cost: results.length === 1 ? first.cost : Cost.toSpent(cost),
+        seed: seedOfAttempt
+      }
     }).pipe(Effect.scoped)
   return runAttempt
 })
@@ -252,13 +274,30 @@ const checkThreshold = (
         makeWorkFailure(`the pass rate ${passRate.value.toFixed(3)} is below the threshold ${threshold} (--threshold)`)
       )
 
+/** Adds prompts and expected answers of rows with an attempt without a result to the evaluation. */
+const addUnanswered = Effect.fnUntraced(function* (
+  { dataset, directory, rules }: EvalJob,
+  evaluation: EvalResults.Evaluation,
+  journal: RowJournal.Journal
+) {
+  const left = new Set(
+    evaluation.attempts.flatMap(({ id }) => (journal.entries.has(id) ? [] : [id.slice(0, id.lastIndexOf("#"))]))
+  )
+  if (left.size === 0) return evaluation
+  const unanswered = dataset.rows.filter(({ id }) => left.has(id)).map((row) => EvalRun.describeRow(row, rules))
+  const complete: EvalResults.Evaluation = { ...evaluation, unanswered }
+  yield* EvalResults.writeEvaluation(directory, complete)
+  return complete
+})
+
 /** Reports failed attempts, and writes the report and its HTML page. */
 const reportSummary = Effect.fnUntraced(function* (
-  { directory, flags, name, passCounts }: EvalJob,
+  job: EvalJob,
   evaluation: EvalResults.Evaluation,
   journal: RowJournal.Journal,
   { failures, stopped }: RowPool.Summary
 ) {
+  const { directory, flags, name, passCounts } = job
   const paths = yield* Path.Path
   const { files } = EvalResults
   yield* RunnerCommand.printFirstWarnings(
@@ -266,7 +305,11 @@ const reportSummary = Effect.fnUntraced(function* (
     shownFailures,
     (count) => `${count} more attempts failed`
   )
-  const { all: attempts } = yield* EvalResults.readAttempts(journal, evaluation, failures)
+  const { all: attempts } = yield* EvalResults.readAttempts(
+    journal,
+    yield* addUnanswered(job, evaluation, journal),
+    failures
+  )
   const report = EvalReport.make(name, attempts, passCounts)
   yield* EvalResults.warnAboutPassCounts(passCounts, report)
   const wire = EvalReport.toWire(report)

@@ -1,6 +1,6 @@
 /**
- * Files of the home directory in a backup: settings, memory, skills, scripts, scheduled jobs with their outputs, plugins,
- * agent files and the history of prompts.
+ * Files of the home directory in a backup: settings, memory, skills, scripts, scheduled jobs with their outputs,
+ * plugins, agent files and the history of prompts.
  *
  * Keys and logins are left out, and so are caches, packages of plugins, and decisions about trust: those belong to one
  * machine. A link is not followed.

@@ -1,6 +1,6 @@
 /**
- * `hermes restore`: adds the sessions and files of a backup. The file is read whole before the first change. Sessions are
- * added in one transaction, to the store that the settings select, which may differ from the store of the backup.
+ * `hermes restore`: adds the sessions and files of a backup. The file is read whole before the first change. Sessions
+ * are added in one transaction, to the store that the settings select, which may differ from the store of the backup.
  *
  * Source: `hermes-product.md` §1.7.
  */

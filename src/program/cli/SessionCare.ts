@@ -23,7 +23,7 @@ import * as SessionImport from "../../store/SessionImport.ts"
 import * as SessionMaintenance from "../../store/SessionMaintenance.ts"
 import { defaultLimit as defaultHits, hiddenSources, type Hit, SessionSearch } from "../../store/SessionSearch.ts"
 import { type Session, SessionStore } from "../../store/SessionStore.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as MessageText from "../../store/MessageText.ts"
 import * as Title from "../../store/Title.ts"
 import * as StoredSessions from "../runtime/StoredSessions.ts"
 import * as Confirm from "./Confirm.ts"
@@ -67,7 +67,7 @@ const makeExcerpts = Effect.fnUntraced(function* (query: string, hits: ReadonlyA
       (): ReadonlyArray<Prompt.Message> => []
     )
     const { content, toolCalls, toolNames } =
-      message === undefined ? { content: "", toolCalls: "", toolNames: "" } : StoredForm.extractSearchText(message)
+      message === undefined ? { content: "", toolCalls: "", toolNames: "" } : MessageText.extractSearchText(message)
     const text = { content: Redaction.redactText(content), toolNames, toolCalls: Redaction.redactText(toolCalls) }
     const [first = ""] = text.content.split("\n")
     const excerpt = SearchScan.find(parsed, text) ?? Array.from(first).slice(0, 200).join("")
@@ -355,6 +355,11 @@ const repair = Command.make(
   "repair",
   { check: Flags.makeSwitch("check", "Only report damage; exit code 1 if there is any") },
   Effect.fn("hermes sessions repair")(function* ({ check }) {
+    const { url } = yield* StoredSessions.findConfigured()
+    if (url !== undefined)
+      return yield* makeUsageFailure(
+        "the sessions are in the database of store.url, which its server checks: this command repairs a file"
+      )
     const { database } = yield* Home
     const fs = yield* FileSystem.FileSystem
     if (!(yield* Effect.orElseSucceed(fs.exists(database), () => true)))

@@ -100,7 +100,7 @@ export interface Options {
   readonly split?: string | undefined
 }
 
-const idFields = ["id", "row_id", "task_id", "instance_id"]
+const idFields = ["id", "row_id", "task_id", "instance_id", "question_id"]
 
 /** Maximum decompressed size of a file, in bytes. */
 const maxDecompressed = 4 * 1024 ** 3

@@ -9,6 +9,10 @@
  * agent and this response is scored. This makes it possible to compare judges with labels and to score answers from
  * other sources. An attempt passes when all its scorers pass.
  *
+ * The prompt of a row may be a list of turns (also in its field `turns`), which are sent one after another in one
+ * session. A scorer then judges the answer to each turn, with the reference of the same position if there are as many
+ * references as turns. It passes if every turn passes, and its score is the mean over turns.
+ *
  * **Example** (Listing the attempts at each row)
  *
  * ```ts
@@ -40,6 +44,7 @@ import type { AgentError, ConfigError } from "../../base/domain/AgentError.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
+import * as TextCut from "../../base/domain/TextCut.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import type { CommandEnvironment } from "../../places/CommandEnvironment.ts"
 import * as Digest from "../../base/platform/Digest.ts"
@@ -49,12 +54,17 @@ import * as BatchRow from "../batch/BatchRow.ts"
 import type { Journal, JournalError } from "../batch/RowJournal.ts"
 import * as RowPool from "../batch/RowPool.ts"
 import * as BoundedCommand from "../swe/BoundedCommand.ts"
+import type * as EvalReport from "./EvalReport.ts"
+import * as EvalTurns from "./EvalTurns.ts"
 import * as JudgeScorer from "./JudgeScorer.ts"
 import * as Scorer from "./Scorer.ts"
 
 /** A configuration's answer to an attempt. */
 export interface Answer {
+  /** Answer to the last turn. */
   readonly text: string
+  /** Answers to all turns of a row with several. */
+  readonly turns?: ReadonlyArray<string> | undefined
   readonly model: string
   /** Exit of the run, or `recorded` for a response from the dataset. */
   readonly exit: string
@@ -67,7 +77,10 @@ export interface Answer {
 
 /** A configuration to evaluate. */
 export interface Subject {
-  /** Answers the prompt of an attempt. `tell` receives usage during the run. */
+  /**
+   * Answers the prompt of an attempt, and the later turns of {@link Attempt.turns} in the same session. `tell` receives
+   * usage during the run.
+   */
   readonly ask: (prompt: string, attempt: Attempt, tell: RowPool.UsageReporter) => Effect.Effect<Answer, AgentError>
   /** Service that runs the side tasks of judges. */
   readonly auxiliary: Auxiliary.Service
@@ -105,6 +118,8 @@ export interface Attempt {
   readonly digest: string
   readonly row: Row
   readonly number: number
+  /** Prompts after the first one. */
+  readonly turns: ReadonlyArray<string>
 }
 
 /** Lists the attempts in the order in which they run: one attempt at every row, then the second attempts, and so on. */
@@ -121,7 +136,13 @@ export const listAttempts = (rows: ReadonlyArray<Row>, rules: Rules): ReadonlyAr
     8
   )
   return Array.from({ length: rules.runs }, (_, index) => index + 1).flatMap((number) =>
-    rows.map((row) => ({ id: `${row.id}#${number}`, digest: `${row.digest}${digest}`, row, number }))
+    rows.map((row) => ({
+      id: `${row.id}#${number}`,
+      digest: `${row.digest}${digest}`,
+      row,
+      number,
+      turns: EvalTurns.readTurns(row.fields, rules.promptField).slice(1)
+    }))
   )
 }
 
@@ -131,8 +152,7 @@ const findProblem = (
   { promptField, referenceField, scorers }: Rules
 ): string | undefined => {
   const where = `${file} line ${line} (row ${id})`
-  const prompt = Json.readString(fields[promptField])
-  if ((prompt === undefined || prompt.trim() === "") && Json.readString(fields["response"]) === undefined)
+  if (EvalTurns.readTurns(fields, promptField).length === 0 && EvalTurns.readResponses(fields) === undefined)
     return `${where} has no "${promptField}": name the field by --prompt-field`
   const reference = Scorer.readReference(fields, referenceField)
   const lacking = scorers.find((spec) => Scorer.isMissingReference(spec, reference))
@@ -193,54 +213,70 @@ const scoreByCommand = Effect.fnUntraced(function* (
   }
 }, Effect.scoped)
 
-const scoreAnswer = Effect.fnUntraced(function* (
+const scoreTurn = Effect.fnUntraced(function* (
   spec: Scorer.Spec,
   { auxiliary }: Subject,
   attempt: Attempt,
-  answer: Answer,
-  rules: Rules
+  { answer, question, reference }: EvalTurns.AnsweredTurn,
+  {
+    criteria,
+    commandSeconds,
+    judges,
+    sessionId
+  }: Pick<Rules, "criteria" | "commandSeconds" | "judges"> & Pick<Answer, "sessionId">
 ) {
-  const reference = Scorer.readReference(attempt.row.fields, rules.referenceField)
   const name = Scorer.formatName(spec)
   switch (spec.kind) {
     case "command": {
       const verdict = yield* Effect.catchTag(
-        scoreByCommand(spec.option ?? "", { answer: answer.text, reference, row: attempt.row }, rules.commandSeconds),
+        scoreByCommand(spec.option ?? "", { answer, reference, row: attempt.row }, commandSeconds),
         ["PlatformError", "CommandNotRun"],
         ({ message }) => Effect.fail(new ScoreFailed({ message: `command: ${message}` }))
       )
       return { name, verdict } satisfies NamedVerdict as NamedVerdict
     }
     case "judge": {
-      const sessionId = Ids.SessionId.make(answer.sessionId)
-      const taskId = Ids.TaskId.make(answer.sessionId)
+      const id = Ids.SessionId.make(sessionId)
+      const taskId = Ids.TaskId.make(sessionId)
       const judged = yield* JudgeScorer.judge(
         auxiliary,
-        rules.judges,
-        {
-          question: Json.readString(attempt.row.fields[rules.promptField]) ?? "",
-          answer: answer.text,
-          reference,
-          criteria: rules.criteria
-        },
-        { sessionId, taskId, turnId: yield* Ids.makeTurnId(sessionId, taskId) }
+        judges,
+        { question, answer, reference, criteria },
+        { sessionId: id, taskId, turnId: yield* Ids.makeTurnId(id, taskId) }
       )
       return { name, verdict: judged.verdict, judged } satisfies NamedVerdict as NamedVerdict
     }
     default:
       return {
         name,
-        verdict: Scorer.compare({ kind: spec.kind, option: spec.option }, answer.text, reference)
+        verdict: Scorer.compare({ kind: spec.kind, option: spec.option }, answer, reference)
       } satisfies NamedVerdict as NamedVerdict
+  }
+})
+
+/** Scores all turns of an attempt by one scorer. */
+const scoreAnswer = Effect.fnUntraced(function* (
+  spec: Scorer.Spec,
+  subject: Subject,
+  attempt: Attempt,
+  turns: ReadonlyArray<EvalTurns.AnsweredTurn>,
+  rules: Parameters<typeof scoreTurn>[4]
+) {
+  const scored = yield* Effect.forEach(turns, (turn) => scoreTurn(spec, subject, attempt, turn, rules))
+  return {
+    name: Scorer.formatName(spec),
+    verdict: EvalTurns.combineTurns(scored.map(({ verdict }) => verdict)),
+    judged: scored.flatMap(({ judged }) => judged ?? [])
   }
 })
 
 const toRecordedAnswer = Effect.fnUntraced(function* (
   { row: { fields } }: Attempt,
-  text: string
+  turns: ReadonlyArray<string>
 ): Effect.fn.Return<Answer> {
   return {
-    text,
+    text: turns.at(-1) ?? "",
+    turns,
     model: Json.readString(fields["model"]) ?? "recorded",
     exit: "recorded",
     sessionId: yield* Ids.makeSessionId,
@@ -267,17 +303,23 @@ const runAttempt = Effect.fn("EvalRun.attempt")(function* (
 > {
   const began = yield* Clock.currentTimeMillis
   const { fields } = attempt.row
-  const response = Json.readString(fields["response"])
+  const prompts = EvalTurns.readTurns(fields, rules.promptField)
+  const reference = Scorer.readReference(fields, rules.referenceField)
+  const responses = EvalTurns.readResponses(fields)
   const answer =
-    response === undefined
-      ? yield* subject.ask(Json.readString(fields[rules.promptField]) ?? "", attempt, tell)
-      : yield* toRecordedAnswer(attempt, response)
+    responses === undefined
+      ? yield* subject.ask(prompts[0] ?? "", attempt, tell)
+      : yield* toRecordedAnswer(attempt, responses)
+  const answers = answer.turns ?? [answer.text]
   const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
-  const scores = yield* Effect.forEach(rules.scorers, (spec) => scoreAnswer(spec, subject, attempt, answer, rules))
+  const turns = EvalTurns.listTurns(prompts, answers, reference)
+  const scores = yield* Effect.forEach(rules.scorers, (spec) =>
+    scoreAnswer(spec, subject, attempt, turns, { ...rules, sessionId: answer.sessionId })
+  )
   const undecided = scores.find(({ verdict }) => verdict.isUndecided === true)
   if (undecided !== undefined)
     return yield* new RowNotScored({ message: `${undecided.name}: ${undecided.verdict.detail}` })
-  const judged = scores.flatMap(({ judged }) => judged ?? [])
+  const judged = scores.flatMap(({ judged }) => judged)
   const judgeCost = judged.reduce(
     (sum, { cost }) => Cost.addCall(sum, Cost.fromSpent(Cost.toSpent(cost))),
     Cost.nothing
@@ -295,14 +337,14 @@ const runAttempt = Effect.fn("EvalRun.attempt")(function* (
         ? {}
         : { opinions: judged.flatMap(({ opinions }) => opinions), judge_cost_usd: judgeUsd ?? null }),
       ...(label === undefined ? {} : { label }),
-      prompt: Json.readString(fields[rules.promptField]) ?? "",
-      expected: Scorer.formatExpected(Scorer.readReference(fields, rules.referenceField)),
-      answer: answer.text,
+      prompt: EvalTurns.joinTurns(prompts),
+      expected: Scorer.formatExpected(reference),
+      answer: EvalTurns.joinTurns(answers),
       exit: answer.exit,
       model: answer.model,
       session_id: answer.sessionId,
       ...(answer.seed === undefined ? {} : { seed: answer.seed }),
-      seconds: response === undefined ? seconds : null,
+      seconds: responses === undefined ? seconds : null,
       usage: Usage.toWire(answer.usage),
       cost_usd: costUsd ?? null
     },
@@ -312,6 +354,16 @@ const runAttempt = Effect.fn("EvalRun.attempt")(function* (
     }
   )
 })
+
+/** Returns the prompt and the expected answer of a row, cut to the length that a page shows without opening it. */
+export const describeRow = ({ fields, id }: Row, { promptField, referenceField }: Rules): EvalReport.RowText => ({
+  item: id,
+  prompt: TextCut.shorten(EvalTurns.joinTurns(EvalTurns.readTurns(fields, promptField)), shownChars),
+  expected: TextCut.shorten(Scorer.formatExpected(Scorer.readReference(fields, referenceField)), shownChars)
+})
+
+/** Maximum number of characters of {@link describeRow}. */
+const shownChars = 300
 
 /** Options of a run. */
 export interface Options extends Pick<RowPool.Options<Attempt, never, never>, "limits" | "timeout"> {

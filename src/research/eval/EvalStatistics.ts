@@ -263,7 +263,7 @@ const samplePermutations = (differences: ReadonlyArray<number>): PairedTest => {
   return { p: (extreme + 1) / (sampledPermutations + 1), method: "sampled" }
 }
 
-/** Counts the permutations of differences that are multiples of a fraction. Returns `undefined` if that takes too long. */
+/** Counts the permutations of whole differences. Returns `undefined` if that takes too long. */
 const countWholeFlips = (whole: ReadonlyArray<number>): number | undefined => {
   const sizes = whole.map(Math.abs)
   if (sumValues(sizes) * sizes.length <= maxSteps) return countIntegerFlips(sizes, sumValues(whole))

@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * Each run of tasks writes the list of its tasks beside its results, so that every task counts later: a task that failed
- * or was not started is an attempt without a result. Only tasks with an evaluation are attempts. The score of an attempt
- * is the share of its tests that passed, or 0 or 1 if the tests have no names; an attempt passes if its task is resolved.
+ * Each run of tasks writes the list of its tasks beside its results, so that every task counts later: a task that
+ * failed or was not started is an attempt without a result. Only tasks with an evaluation are attempts. The score of
+ * an attempt is the share of its tests that passed, or 0 or 1 if the tests have no names; an attempt passes if its
+ * task is resolved.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -117,7 +118,7 @@ export const toAttempts = (
   return tasks.map((task) => toAttempt(task, found.get(task.id) ?? SwePool.makeEmptyRow(task.id, "not_run", "")))
 }
 
-/** Reads the list of tasks beside a results file. Returns `undefined` if there is none. */
+/** Reads the list of tasks beside a results file. Returns `undefined` for a file without a list. */
 export const readTasks = Effect.fnUntraced(function* ({ tasks }: SwePool.Files) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.option(fs.readFileString(tasks))

@@ -163,10 +163,9 @@ const findWorkspace = Effect.fnUntraced(function* (
   const named =
     repo === undefined ? paths.resolve(base, directory ?? cwd ?? ".") : yield* findRepository(repo, base, repositories)
   if (named === undefined) {
-    return (
-      `repository "${repo}" not found: clone it to ` +
-      `${paths.join(repositories ?? "DIR", (repo ?? "").replace("/", "__"))}${repositories === undefined ? " and pass --repos DIR" : ""}`
-    )
+    const place = paths.join(repositories ?? "DIR", (repo ?? "").replace("/", "__"))
+    const flag = repositories === undefined ? " and pass --repos DIR" : ""
+    return `repository "${repo}" not found: clone it to ${place}${flag}`
   }
   return commit === undefined
     ? yield* resolveSource(named, repo === undefined ? workspace : "clone")

@@ -80,6 +80,7 @@ import {
   type SessionIdentity,
   type State
 } from "./HostEvent.ts"
+import { bindStore } from "../../store/TenantScope.ts"
 import * as LiveQuestions from "./LiveQuestions.ts"
 import * as LiveTurns from "./LiveTurns.ts"
 import * as SessionMoves from "./SessionMoves.ts"
@@ -360,9 +361,20 @@ const makeCompaction =
     )
   }
 
-/** Makes a live session over the agent in the context. */
-export const make = Effect.fnUntraced(function* (
+/** Makes a live session over the agent in the context. With a tenant, it reaches only the sessions of that tenant. */
+export const make = (
   options: Options = {}
+): Effect.Effect<LiveSession, never, Agent | BackgroundWork | Hooks | Scope.Scope | SessionStore> => {
+  const tenant = options.input?.tenant
+  return tenant === undefined
+    ? makeSession(options)
+    : Effect.flatMap(SessionStore, (store) =>
+        Effect.provideService(makeSession(options), SessionStore, bindStore(store, tenant))
+      )
+}
+
+const makeSession = Effect.fnUntraced(function* (
+  options: Options
 ): Effect.fn.Return<LiveSession, never, Agent | BackgroundWork | Hooks | Scope.Scope | SessionStore> {
   const { cwd, newSession = Ids.makeSessionId } = options
   const agent = yield* Agent

@@ -21,7 +21,7 @@ import * as SearchQuery from "../../store/SearchQuery.ts"
 import * as SearchScan from "../../store/SearchScan.ts"
 import * as SessionChain from "../../store/SessionChain.ts"
 import type { Session, SessionStore } from "../../store/SessionStore.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as MessageText from "../../store/MessageText.ts"
 import type { Selection } from "../../tools/ToolRegistry.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type { SessionIdentity } from "./HostEvent.ts"
@@ -150,7 +150,7 @@ export const findRemovedMessages = Effect.fnUntraced(function* (
       : (yield* SessionChain.readRemoved(session)).filter((message) => !SummaryText.isStandIn(message))
   const query = SearchQuery.parse(words)
   const isMatch = (message: Prompt.Message): boolean =>
-    query.length === 0 || SearchScan.find(query, StoredForm.extractSearchText(message)) !== undefined
+    query.length === 0 || SearchScan.find(query, MessageText.extractSearchText(message)) !== undefined
   return {
     total: all.length,
     isFiltered: query.length > 0,

@@ -33,7 +33,7 @@ import type { Row } from "../SessionBackup.ts"
 import * as SqlBackup from "../sql/SqlBackup.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
-import * as StoredForm from "../StoredForm.ts"
+import * as MessageText from "../MessageText.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as PostgresMaintenance from "./PostgresMaintenance.ts"
 import * as PostgresMigrations from "./PostgresMigrations.ts"
@@ -107,7 +107,7 @@ const makeActivity = (
           spoken.set(id, counts)
         }
         for (const { at, body, id, text } of chosen) {
-          const name = StoredForm.findChosenSkill(text)
+          const name = MessageText.findChosenSkill(text)
           if (name !== undefined && (body === null || !readOrigin(body).isCopy))
             spoken.get(id)?.skills.push({ name, at })
         }

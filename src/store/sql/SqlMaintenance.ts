@@ -1,6 +1,6 @@
 /**
- * Maintenance and retention of sessions in a database, for SQLite and Postgres. Each database implements its differences
- * as a {@link MaintenancePlace}.
+ * Maintenance and retention of sessions in a database, for SQLite and Postgres. Each database implements its
+ * differences as a {@link MaintenancePlace}.
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"

@@ -7,7 +7,7 @@ import type { SessionId } from "../../base/domain/Ids.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import type { Role } from "../SessionSearch.ts"
 import type { NewSession, Session } from "../SessionStorePort.ts"
-import type { SearchText } from "../StoredForm.ts"
+import type { SearchText } from "../MessageText.ts"
 
 // `sql.insert` requires records. Types are assignable to records, interfaces are not.
 

@@ -4,7 +4,6 @@
  *
  * Source: `ARCHITECTURE.md` §8.
  */
-import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -16,13 +15,15 @@ import { SessionBusy, SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { SessionId } from "../../base/domain/Ids.ts"
 import * as Conversation from "../../base/domain/Conversation.ts"
 import * as Leases from "../../base/platform/Leases.ts"
-import * as Reference from "../Reference.ts"
-import { hiddenSources } from "../SessionSearch.ts"
 import * as SessionStore from "../SessionStorePort.ts"
 import * as StoredForm from "../StoredForm.ts"
+import * as StoredMask from "../StoredMask.ts"
+import * as MessageText from "../MessageText.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as Title from "../Title.ts"
+import * as SqlMessages from "./SqlMessages.ts"
 import * as SqlQuestions from "./SqlQuestions.ts"
+import * as SqlReference from "./SqlReference.ts"
 import * as SqlRows from "./SqlRows.ts"
 
 /** Runs statements for an operation of the store. Its failures contain the operation's name. */
@@ -73,32 +74,12 @@ export interface SqlPlace {
 const encodeMessage = (message: Prompt.Message): Result.Result<SqlRows.NewMessage, SessionStoreError> =>
   Result.mapBoth(StoredForm.encode(message), {
     onSuccess: (envelope) => {
-      const { content, toolCalls, toolNames } = StoredForm.extractSearchText(message)
+      const { content, toolCalls, toolNames } = MessageText.extractSearchText(message)
       return { role: message.role, envelope, content, toolNames, toolCalls }
     },
     onFailure: ({ cause, message: problem }) =>
       new SessionStoreError({ operation: "append", message: `a message of role ${message.role} ${problem}`, cause })
   })
-
-/** A session with the messages that were last read. */
-interface ReadSession {
-  readonly row: number
-  readonly startedAt: number
-  readonly messages: ReadonlyArray<Prompt.Message>
-  /** Position after the last message. */
-  readonly next: number
-}
-
-interface StoredMessage {
-  readonly envelope: string
-  readonly position: number
-}
-
-/**
- * Maximum number of sessions whose decoded messages are cached. With the cache, a turn of a long session reads only new
- * messages.
- */
-const maxSessionsRead = 4
 
 /** Maximum number of continuations that are followed. The limit ends cycles in a damaged database. */
 const maxContinuations = 10_000
@@ -147,7 +128,7 @@ export const make = ({
     id: SessionId,
     messages: ReadonlyArray<Prompt.Message>
   ): Effect.Effect<number, SessionStoreError> =>
-    Effect.flatMap(StoredForm.maskMessages(messages), (masked) => {
+    Effect.flatMap(StoredMask.maskMessages(messages), (masked) => {
       const rows = Result.all(masked.map(encodeMessage))
       if (Result.isFailure(rows)) return Effect.fail(rows.failure)
       const answered = messages.flatMap(Conversation.listResultIds)
@@ -183,71 +164,7 @@ export const make = ({
         owner === undefined ? Effect.void : Effect.fail(StoreFailure.makeTakenTitleError(operation, title, owner.id))
     )
 
-  const readStored = (id: SessionId, from: number, to: number) =>
-    read(
-      "messages",
-      sql<StoredMessage>`
-      SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to}
-      ORDER BY position`
-    )
-  const readMessage = (
-    id: SessionId,
-    { envelope, position }: StoredMessage
-  ): Result.Result<Prompt.Message, SessionStoreError> =>
-    Result.mapError(
-      StoredForm.decode(envelope),
-      ({ cause, message }) =>
-        new SessionStoreError({
-          operation: "messages",
-          message: `message ${position} of session ${id} ${message}`,
-          cause
-        })
-    )
-
-  const readRange = Effect.fnUntraced(function* (
-    id: SessionId,
-    from: number,
-    to: number
-  ): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
-    const rows = yield* readStored(id, from, to)
-    const messages = yield* Effect.forEach(rows, (row) => Effect.fromResult(readMessage(id, row)))
-    // Positions in a repaired session may have gaps.
-    return { messages, next: (rows.at(-1)?.position ?? from - 1) + 1 }
-  })
-
-  const sessionsRead = new Map<SessionId, ReadSession>()
-
-  /**
-   * Returns all messages of a session. Messages that were read before are not read again, because messages are never
-   * rewritten.
-   */
-  const readAllMessages = Effect.fnUntraced(function* (
-    id: SessionId
-  ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError> {
-    const [row] = yield* read(
-      "messages",
-      sql<Pick<ReadSession, "row" | "startedAt"> & { readonly count: number }>`
-      SELECT ${sql.literal(made)} AS row, started_at AS "startedAt", message_count AS count FROM sessions
-      WHERE id = ${id}`
-    )
-    if (row === undefined) return []
-    const before = sessionsRead.get(id)
-    // The id of a removed session may have been reused by another session.
-    const isSame =
-      before !== undefined &&
-      before.row === row.row &&
-      before.startedAt === row.startedAt &&
-      before.messages.length <= row.count
-    const known = isSame ? before : { messages: [], next: 0 }
-    const added = yield* readRange(id, known.next, Number.MAX_SAFE_INTEGER)
-    const messages = [...known.messages, ...added.messages]
-    sessionsRead.delete(id)
-    sessionsRead.set(id, { row: row.row, startedAt: row.startedAt, messages, next: added.next })
-    const [oldest] = sessionsRead.keys()
-    if (sessionsRead.size > maxSessionsRead && oldest !== undefined) sessionsRead.delete(oldest)
-    return messages.slice()
-  })
-
+  const { forgetSession, messages, readable } = SqlMessages.makeMessages({ made, read, sql })
   const { moveQuestions, ...questions } = SqlQuestions.makeQuestions({ exact, read, sql, write })
 
   const store = SessionStore.SessionStore.of({
@@ -255,7 +172,7 @@ export const make = ({
     ...questions,
 
     create: Effect.fnUntraced(function* (session) {
-      const mask = yield* StoredForm.heldMask
+      const mask = yield* StoredMask.heldMask
       const title = session.title === undefined ? null : yield* Title.clean("create", mask(session.title))
       const now = yield* Clock.currentTimeMillis
       const row: SqlRows.SessionRow = SqlRows.makeSessionRow(
@@ -383,7 +300,7 @@ export const make = ({
       ),
 
     rename: Effect.fnUntraced(function* (id, wanted) {
-      const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
+      const title = yield* Title.clean("rename", (yield* StoredMask.heldMask)(wanted))
       yield* write(
         "rename",
         Effect.gen(function* () {
@@ -401,7 +318,7 @@ export const make = ({
       write(
         "remove",
         Effect.gen(function* () {
-          sessionsRead.delete(id)
+          forgetSession(id)
           // Messages are deleted before their session, so that triggers update the full-text index for each message.
           yield* sql`DELETE FROM messages WHERE session_id = ${id}`
           yield* requireRow("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
@@ -410,18 +327,8 @@ export const make = ({
 
     get: findById,
 
-    messages: (id, range) =>
-      range === undefined
-        ? readAllMessages(id)
-        : Effect.map(readRange(id, range.from, range.to), ({ messages }) => messages),
-
-    readable: (id) =>
-      Effect.map(readStored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
-        const [messages, faults] = Arr.partition(rows, (row) =>
-          Result.map(readMessage(id, row), (message) => ({ position: row.position, message }))
-        )
-        return { messages, faults: faults.map(({ message }) => message) }
-      }),
+    messages,
+    readable,
 
     list: (options) =>
       readMany(
@@ -434,52 +341,7 @@ export const make = ({
           ])} ${newestFirst} LIMIT ${Math.max(0, options?.limit ?? SessionStore.defaultLimit)}`
       ),
 
-    resolve: Reference.makeResolver({
-      byId: findById,
-      byIdPrefix: (prefix) =>
-        readMany(
-          "resolve",
-          sql<SqlRows.SessionRow>`
-            SELECT * FROM sessions WHERE substr(id, 1, length(${prefix})) = ${prefix}
-            ${newestFirst} LIMIT ${Reference.maxCandidates}`
-        ),
-      byTitle: (title) => readOne("resolve", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
-      byTitlePrefix: (prefix) =>
-        readMany(
-          "resolve",
-          sql<SqlRows.SessionRow>`
-          SELECT * FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`
-        ),
-      names: read(
-        "resolve",
-        Effect.map(
-          sql<{ readonly id: string; readonly title: string | null }>`
-          SELECT id, title FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst}`,
-          (rows) => rows.flatMap(({ id, title }) => (title === null ? [id] : [id, title]))
-        )
-      ),
-      latest: readOne(
-        "resolve",
-        sql<SqlRows.SessionRow>`
-          SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst} LIMIT 1`
-      ),
-      directories: read(
-        "resolve",
-        Effect.map(
-          sql<{ readonly cwd: string }>`
-          SELECT cwd FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd IS NOT NULL
-          GROUP BY cwd ORDER BY MAX(updated_at) DESC, MAX(${sql.literal(made)}) DESC`,
-          (rows) => rows.map(({ cwd }) => cwd)
-        )
-      ),
-      latestIn: (directory) =>
-        readOne(
-          "resolve",
-          sql<SqlRows.SessionRow>`
-            SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd = ${directory} ${newestFirst}
-            LIMIT 1`
-        )
-    }),
+    resolve: SqlReference.makeResolver({ made, newestFirst, read, readMany, readOne, sql }),
 
     usageByModel: (id) =>
       read(

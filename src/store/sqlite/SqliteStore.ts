@@ -16,7 +16,7 @@ import * as SqlBackup from "../sql/SqlBackup.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlRows from "../sql/SqlRows.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
-import * as StoredForm from "../StoredForm.ts"
+import * as MessageText from "../MessageText.ts"
 import * as Database from "./Database.ts"
 import * as SqliteMaintenance from "./SqliteMaintenance.ts"
 import * as SqliteRetention from "./SqliteRetention.ts"
@@ -202,7 +202,7 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
             AND json_valid(r.body) AND r.body ->> '$.copyOf' IS NOT NULL)`
         const skills = Map.groupBy(
           chosen.flatMap(({ at, id, text }) => {
-            const name = StoredForm.findChosenSkill(text)
+            const name = MessageText.findChosenSkill(text)
             return name === undefined ? [] : [{ id, at, name }]
           }),
           ({ id }) => id

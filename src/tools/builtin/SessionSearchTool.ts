@@ -39,7 +39,7 @@ import { SessionNotFound, type SessionStoreError } from "../../base/domain/Agent
 import { SessionId } from "../../base/domain/Ids.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as SessionAudience from "../../store/SessionAudience.ts"
-import * as StoredForm from "../../store/StoredForm.ts"
+import * as MessageText from "../../store/MessageText.ts"
 import * as SearchWords from "../../store/SearchWords.ts"
 import { type Hit, hiddenSources, type SearchOptions, SessionSearch } from "../../store/SessionSearch.ts"
 import { type Session, SessionStore } from "../../store/SessionStore.ts"
@@ -126,7 +126,7 @@ const renderMessage = (roles: ReadonlyArray<string>) => (message: Prompt.Message
         {
           message_id: messageId,
           role: message.role,
-          content: SearchWords.truncateText(StoredForm.extractSearchText(message).content, messageChars)
+          content: SearchWords.truncateText(MessageText.extractSearchText(message).content, messageChars)
         }
       ]
     : []
@@ -174,7 +174,7 @@ const removeCompactedCopies = Effect.fnUntraced(function* (hits: ReadonlyArray<H
   const store = yield* SessionStore
   const readTexts = (id: SessionId) =>
     Effect.map(store.messages(id), (messages) =>
-      messages.map((message) => StoredForm.extractSearchText(message).content)
+      messages.map((message) => MessageText.extractSearchText(message).content)
     )
   const kept = new Set(yield* readTexts(current))
   const texts = new Map<SessionId, ReadonlyArray<string>>()
@@ -212,7 +212,7 @@ const collectNearbyText = (messages: ReadonlyArray<Prompt.Message>, at: number):
     for (const index of distance === 0 ? [at] : [at - distance, at + distance]) {
       const message = messages[index]
       const text =
-        message === undefined || message.role === "system" ? "" : StoredForm.extractSearchText(message).content
+        message === undefined || message.role === "system" ? "" : MessageText.extractSearchText(message).content
       if (message === undefined || text === "" || left <= 0) continue
       const shown = `${message.role.toUpperCase()}: ${SearchWords.truncateText(text, messageChars)}`
       left -= shown.length

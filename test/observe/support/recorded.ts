@@ -20,7 +20,7 @@ import * as Message from "../../../src/observe/atif/Message.ts"
 import * as Atof from "../../../src/observe/Atof.ts"
 import * as AtofRuns from "../../../src/observe/atof/FromRuns.ts"
 import * as RunTree from "../../../src/observe/RunTree.ts"
-import * as StoredForm from "../../../src/store/StoredForm.ts"
+import * as StoredMask from "../../../src/store/StoredMask.ts"
 import type * as Vision from "../../../src/tools/builtin/Vision.ts"
 import { NestedCalls, ToolContext } from "../../../src/tools/ToolContext.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
@@ -182,7 +182,7 @@ export const views = <E>(
     const events: Array<Atof.Event> = []
     const sessionId = yield* Effect.gen(function* () {
       const record = yield* RunRecord.RunRecord
-      const safe = yield* StoredForm.forExport
+      const safe = yield* StoredMask.forExport
       yield* record.listen((entries) => {
         for (const entry of safe(entries)) {
           tree.add(entry)
@@ -203,7 +203,7 @@ export const views = <E>(
     )
     // The runtime is closed: its sessions were given up.
     const stored = yield* Effect.gen(function* () {
-      const safe = yield* StoredForm.forExport
+      const safe = yield* StoredMask.forExport
       return safe(yield* RunRecord.RunRecord.use((record) => Stream.runCollect(record.read())))
     }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
     events.push(...live.close())

@@ -14,7 +14,7 @@ import * as FromRuns from "../../../src/observe/atof/FromRuns.ts"
 import * as Plugin from "../../../src/agent/plugin/Plugin.ts"
 import * as Scripted from "../../../src/models/provider/Scripted.ts"
 import type * as SessionStore from "../../../src/store/SessionStore.ts"
-import * as StoredForm from "../../../src/store/StoredForm.ts"
+import * as StoredMask from "../../../src/store/StoredMask.ts"
 import { RunRecord } from "../../../src/store/RunRecord.ts"
 import * as Runtime from "../../../src/program/Runtime.ts"
 import * as Toolset from "../../../src/tools/Toolset.ts"
@@ -76,7 +76,7 @@ export const collector = () => {
     build: Effect.gen(function* () {
       const stream = FromRuns.make(agent)
       const record = yield* RunRecord
-      const safe = yield* StoredForm.forExport
+      const safe = yield* StoredMask.forExport
       yield* Effect.addFinalizer(() => Effect.sync(() => void events.push(...stream.close())))
       yield* record.listen((entries) => void events.push(...safe(entries).flatMap(stream.add)))
       return {}

@@ -16,7 +16,11 @@ const plays = { "Say hello": [{ text: "Hello." }], wait: [{ text: "I wait ", han
   typeof world
 >[0]
 
-const served = Effect.fnUntraced(function* (tenants: ReadonlyArray<Tenant>, options: Partial<Options> = {}) {
+const served = Effect.fnUntraced(function* (
+  tenants: ReadonlyArray<Tenant>,
+  options: Partial<Options> = {},
+  isStored = false
+) {
   const ledger = yield* Layer.build(TenantLedger.layerMemory)
   const own = Layer.succeedContext(ledger)
   const made = yield* world(
@@ -29,7 +33,8 @@ const served = Effect.fnUntraced(function* (tenants: ReadonlyArray<Tenant>, opti
       })),
       ...options
     },
-    (runtime) => Layer.provideMerge(runtime, Tenants.layerFrom(tenants, own))
+    (runtime) => Layer.provideMerge(runtime, Tenants.layerFrom(tenants, own)),
+    isStored
   )
   const ask = (name: Name, path: string, json: unknown) =>
     made.fetched(path, { json, headers: { authorization: `Bearer ${keyOf[name]}` } })
@@ -116,6 +121,84 @@ describe("a tenant of a server's key", () => {
         )
         ending.abort()
         await first
+      })
+    })
+  )
+})
+
+/** Requests about the data of one session, response or conversation. */
+const surfaces: ReadonlyArray<readonly [method: string, path: string, body?: unknown]> = [
+  ["GET", "/v1/sessions/ID"],
+  ["PATCH", "/v1/sessions/ID", { title: "Mine" }],
+  ["GET", "/v1/sessions/ID/messages"],
+  ["POST", "/v1/sessions/ID/messages", { content: "Say hello" }],
+  ["GET", "/v1/sessions/ID/events"],
+  ["GET", "/v1/sessions/ID/questions"],
+  ["POST", "/v1/sessions/ID/questions/q1", { answer: "yes" }],
+  ["POST", "/v1/sessions/ID/answers", { answers: [] }],
+  ["POST", "/v1/sessions/ID/stop"],
+  ["DELETE", "/v1/sessions/ID"],
+  ["GET", "/v1/responses/ID"],
+  ["GET", "/v1/responses/ID/input_items"],
+  ["POST", "/v1/responses", { input: "Say hello", previous_response_id: "ID" }],
+  ["DELETE", "/v1/responses/ID"],
+  ["GET", "/v1/conversations/ID"],
+  ["POST", "/v1/conversations/ID", { metadata: {} }],
+  ["GET", "/v1/conversations/ID/items"],
+  ["POST", "/v1/conversations/ID/items", { items: [] }],
+  ["POST", "/v1/responses", { input: "Say hello", conversation: "ID" }],
+  ["DELETE", "/v1/conversations/ID"]
+]
+
+describe("the data of a tenant on a server", () => {
+  it.live("is for the key of another tenant, and for a key without one, like data that does not exist", () =>
+    Effect.gen(function* () {
+      const { ask, fetched } = yield* served([{ id: "acme" }, { id: "zeta" }], {}, true)
+      yield* Effect.promise(async () => {
+        const session = await ask("acme", "/v1/sessions", {})
+        const sessionId = String(session.body.session?.id ?? session.body.id)
+        await ask("acme", `/v1/sessions/${sessionId}/messages`, { content: "Say hello" })
+        const response = await ask("acme", "/v1/responses", { input: "Say hello" })
+        const conversation = await ask("acme", "/v1/conversations", {})
+        const request = async (name: Name, [method, path, body]: (typeof surfaces)[number], id: string) => {
+          const ending = AbortSignal.timeout(5_000)
+          const answer = await fetched(path.replace("ID", id), {
+            method,
+            signal: ending,
+            headers: { authorization: `Bearer ${keyOf[name]}` },
+            ...(body === undefined ? {} : { json: JSON.parse(JSON.stringify(body).replace("ID", id)) })
+          })
+          // An error may name the session of a response.
+          const text = JSON.stringify(answer.body ?? null)
+            .replaceAll(id, "ID")
+            .replace(/\d{8}_\d{6}_[\da-f]{6}/gu, "ID")
+          return { status: answer.status, body: text }
+        }
+        for (const surface of surfaces) {
+          const [method, path, body] = surface
+          const isAbout = (kind: string) => path.includes(kind) || JSON.stringify(body ?? "").includes(kind)
+          const id = path.includes("/sessions/")
+            ? sessionId
+            : isAbout("conversation")
+              ? String(conversation.body.id)
+              : String(response.body.id)
+          const absent = id.replace(/[0-9a-f](?=[0-9a-f]*$)/u, (digit) => (digit === "0" ? "1" : "0"))
+          assert.notStrictEqual(absent, id)
+          for (const name of ["zeta", "free"] as const) {
+            const foreign = await request(name, surface, id)
+            assert.deepStrictEqual(foreign, await request(name, surface, absent), `${method} ${path} of ${name}`)
+            assert.isAtLeast(foreign.status, 400, `${method} ${path} of ${name}`)
+          }
+        }
+        // Everything is still there for its tenant.
+        for (const [path, id] of [
+          ["/v1/sessions/ID/messages", sessionId],
+          ["/v1/responses/ID", String(response.body.id)],
+          ["/v1/conversations/ID", String(conversation.body.id)]
+        ] as const)
+          assert.strictEqual((await request("acme", ["GET", path], id)).status, 200, path)
+        const list = await fetched("/v1/sessions", { headers: { authorization: `Bearer ${keyOf.zeta}` } })
+        assert.notInclude(JSON.stringify(list.body), sessionId)
       })
     })
   )

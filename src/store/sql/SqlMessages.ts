@@ -1,0 +1,113 @@
+/** Reads the messages of sessions from a database. Messages of a long session that were read before are cached. */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Prompt from "effect/ai/Prompt"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
+import type { SessionId } from "../../base/domain/Ids.ts"
+import type { Service } from "../SessionStorePort.ts"
+import * as StoredForm from "../StoredForm.ts"
+import type { SqlPlace } from "./SqlStore.ts"
+
+/** A session with the messages that were last read. */
+interface ReadSession {
+  readonly row: number
+  readonly startedAt: number
+  readonly messages: ReadonlyArray<Prompt.Message>
+  /** Position after the last message. */
+  readonly next: number
+}
+
+interface StoredMessage {
+  readonly envelope: string
+  readonly position: number
+}
+
+/**
+ * Maximum number of sessions whose decoded messages are cached. With the cache, a turn of a long session reads only new
+ * messages.
+ */
+const maxSessionsRead = 4
+
+/** Creates the operations that read messages. `forgetSession` drops the cached messages of a removed session. */
+export const makeMessages = ({ made, read, sql }: Pick<SqlPlace, "made" | "read" | "sql">) => {
+  const readStored = (id: SessionId, from: number, to: number) =>
+    read(
+      "messages",
+      sql<StoredMessage>`
+      SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to}
+      ORDER BY position`
+    )
+  const readMessage = (
+    id: SessionId,
+    { envelope, position }: StoredMessage
+  ): Result.Result<Prompt.Message, SessionStoreError> =>
+    Result.mapError(
+      StoredForm.decode(envelope),
+      ({ cause, message }) =>
+        new SessionStoreError({
+          operation: "messages",
+          message: `message ${position} of session ${id} ${message}`,
+          cause
+        })
+    )
+
+  const readRange = Effect.fnUntraced(function* (
+    id: SessionId,
+    from: number,
+    to: number
+  ): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
+    const rows = yield* readStored(id, from, to)
+    const messages = yield* Effect.forEach(rows, (row) => Effect.fromResult(readMessage(id, row)))
+    // Positions in a repaired session may have gaps.
+    return { messages, next: (rows.at(-1)?.position ?? from - 1) + 1 }
+  })
+
+  const sessionsRead = new Map<SessionId, ReadSession>()
+
+  /**
+   * Returns all messages of a session. Messages that were read before are not read again, because messages are never
+   * rewritten.
+   */
+  const readAllMessages = Effect.fnUntraced(function* (
+    id: SessionId
+  ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError> {
+    const [row] = yield* read(
+      "messages",
+      sql<Pick<ReadSession, "row" | "startedAt"> & { readonly count: number }>`
+      SELECT ${sql.literal(made)} AS row, started_at AS "startedAt", message_count AS count FROM sessions
+      WHERE id = ${id}`
+    )
+    if (row === undefined) return []
+    const before = sessionsRead.get(id)
+    // The id of a removed session may have been reused by another session.
+    const isSame =
+      before !== undefined &&
+      before.row === row.row &&
+      before.startedAt === row.startedAt &&
+      before.messages.length <= row.count
+    const known = isSame ? before : { messages: [], next: 0 }
+    const added = yield* readRange(id, known.next, Number.MAX_SAFE_INTEGER)
+    const messages = [...known.messages, ...added.messages]
+    sessionsRead.delete(id)
+    sessionsRead.set(id, { row: row.row, startedAt: row.startedAt, messages, next: added.next })
+    const [oldest] = sessionsRead.keys()
+    if (sessionsRead.size > maxSessionsRead && oldest !== undefined) sessionsRead.delete(oldest)
+    return messages.slice()
+  })
+
+  const messages: Service["messages"] = (id, range) =>
+    range === undefined
+      ? readAllMessages(id)
+      : Effect.map(readRange(id, range.from, range.to), ({ messages }) => messages)
+
+  const readable: Service["readable"] = (id) =>
+    Effect.map(readStored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
+      const [messages, faults] = Arr.partition(rows, (row) =>
+        Result.map(readMessage(id, row), (message) => ({ position: row.position, message }))
+      )
+      return { messages, faults: faults.map(({ message }) => message) }
+    })
+
+  return { messages, readable, forgetSession: (id: SessionId): void => void sessionsRead.delete(id) }
+}

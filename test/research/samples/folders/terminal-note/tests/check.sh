@@ -1,0 +1,1 @@
+test "$(tr -d ' \n' < /app/count.txt)" = 3
