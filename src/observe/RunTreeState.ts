@@ -10,6 +10,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
+import { isWorkflowEvent, type WorkflowEvent } from "../base/domain/WorkflowEvents.ts"
 import type * as Record from "../base/domain/RecordEvent.ts"
 import * as RunContents from "./RunContents.ts"
 import type { Approval, Attempt, Beginning, Call, Child, Node, Run, Step } from "./RunNodes.ts"
@@ -325,14 +326,14 @@ const endRun = (tree: TreeState, within: OpenRun, at: number, event: TaggedEvent
   recordClosing(tree, run, at)
 }
 
+/** Events that are not part of a run that is in the tree. */
+type OtherEvent = TaggedEvent<"RunStarted" | "SessionEnded" | "ReplayBegun" | "Scored" | "Noted" | "FilesReverted">
+
 /** Adds an event of a run that is in the tree. */
 const addRunEvent = (
   tree: TreeState,
   entry: Record.Entry,
-  event: Exclude<
-    Record.RecordEvent,
-    TaggedEvent<"RunStarted" | "SessionEnded" | "ReplayBegun" | "Scored" | "Noted" | "FilesReverted">
-  >
+  event: Exclude<Record.RecordEvent, OtherEvent | WorkflowEvent>
 ): void => {
   const { at } = entry
   const within = getOpenRun(tree, entry)
@@ -398,6 +399,7 @@ const addToBeginning = (tree: TreeState, entry: Record.Entry): boolean => {
 export const addEntry = (tree: TreeState, entry: Record.Entry): ReadonlyArray<Change> => {
   const { at, event, sessionId, turnId } = entry
   tree.changes = []
+  if (isWorkflowEvent(event)) return tree.changes
   switch (event._tag) {
     case "RunStarted":
       beginRun(tree, entry, event)

@@ -67,7 +67,7 @@ import type { Plugin } from "../agent/plugin/Plugin.ts"
 import type { Plugins } from "../agent/plugin/Plugins.ts"
 import * as Offline from "../models/provider/Offline.ts"
 import type { Provider } from "../models/provider/Provider.ts"
-import type { ModelRoute, OneModel, RoutesError } from "../models/routing/EmbeddedRoutes.ts"
+import type { ModelRoute, OneModel, RoutesError } from "../models/routing/RouteChain.ts"
 import * as ModelRouter from "../models/routing/ModelRouter.ts"
 import * as RunRecord from "../store/RunRecord.ts"
 import type { SessionSearch } from "../store/SessionSearch.ts"
@@ -84,7 +84,7 @@ import type { Any as AnyToolset } from "../tools/Toolset.ts"
 
 export type { Services } from "./runtime/AgentLayer.ts"
 export type { Start } from "./runtime/ProgramStart.ts"
-export type { ModelRoute } from "../models/routing/EmbeddedRoutes.ts"
+export type { ModelRoute } from "../models/routing/RouteChain.ts"
 
 export type { Defaults, Options, Parts } from "./runtime/RuntimeOptions.ts"
 

@@ -13,6 +13,7 @@ import type { Answer, Question } from "../../src/base/domain/Question.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { runScript } from "../support/runScript.ts"
+import { checkCalls, isAbout, listSessionCalls } from "../support/suspendedChecks.ts"
 import { type Action, perform, planCalls, random, sessionId, type Store } from "../support/suspendedWorld.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -36,66 +37,17 @@ const decide = (next: () => number, question: Question): unknown =>
 
 const isYes = (answer: unknown): boolean => JSON.stringify(answer).includes("once")
 
-/** Whether a person approved the effect of a call. */
-const isApproved = (decisions: Decisions, key: string): boolean => {
-  const named = new RegExp(`(?<![\\d.-])${key.replaceAll(".", "\\.")}(?![\\d.-])`, "u")
-  return Array.from(decisions.values()).some(
-    ({ answer, question: { kind, prompt, title } }) =>
-      kind === "approval" && named.test(`${title} ${prompt}`) && isYes(answer)
-  )
-}
-
-/** The sessions of the run and of its children. */
-const listSessions = SessionStore.SessionStore.use((store) =>
-  Effect.map(store.list({ limit: 1000 }), (all) => all.map(({ id }) => id))
-)
-
-/** Calls of a session with their results, in order. */
-const readCalls = (id: SessionId) =>
-  SessionStore.SessionStore.use((store) =>
-    Effect.map(store.messages(id), (messages) => {
-      const closed = Conversation.closeOpenCalls(messages)
-      const results = closed.flatMap((message) =>
-        message.role === "tool"
-          ? message.content.flatMap((part) => (part.type === "tool-result" ? [String(part.result)] : []))
-          : []
-      )
-      return { calls: closed.flatMap(Conversation.listToolCalls), results, open: Conversation.listOpenCalls(messages) }
-    })
-  )
-
 const checkEffects = Effect.fnUntraced(function* ({ effects, store }: Place, own: number, decisions: Decisions) {
-  const count = (line: string): number => effects().filter((one) => one === line).length
-  const sessions = yield* Effect.provide(
-    Effect.flatMap(listSessions, (ids) =>
-      Effect.forEach(ids, (id) => Effect.map(readCalls(id), (one) => ({ id, ...one })))
-    ),
-    store,
-    { local: true }
-  )
+  const sessions = yield* Effect.provide(listSessionCalls, store, { local: true })
   const root = sessions.find(({ id }) => id === sessionId)
   assert.deepStrictEqual(root?.open, [])
   assert.strictEqual(root?.results.length, planCalls(own).flat().length)
-  const seen = new Set<string>()
-  for (const { calls, results } of sessions)
-    calls.forEach(({ name, params }, index) => {
-      const result = results[index] ?? ""
-      if (name === "delegate_task") {
-        if (!result.startsWith("Interrupted")) assert.notMatch(result, /suspended|"failed"|"error"/u)
-        return
-      }
-      const { key } = params as { readonly key: string }
-      assert.isFalse(seen.has(key), `${name} ${key} was called twice`)
-      seen.add(key)
-      const [done, invoices] = [count(`${name} ${key}`), count(`invoice ${key}`)]
-      assert.isAtMost(done, 1, `${name} ${key} happened twice`)
-      assert.isAtMost(invoices, 1, `invoice ${key} happened twice`)
-      if (/^(?:deleted|noted|paid)/u.test(result)) assert.strictEqual(done, 1, result)
-      else if (!result.startsWith("Interrupted while")) assert.strictEqual(done, 0, result)
-      if (/paid/u.test(result)) assert.strictEqual(invoices, 1, result)
-      if (done === 1 && (name === "delete" || name === "pay"))
-        assert.isTrue(isApproved(decisions, key), `${name} ${key} without an approval`)
-    })
+  checkCalls(sessions, effects(), (key) =>
+    Array.from(decisions.values()).some(
+      ({ answer, question: { kind, prompt, title } }) =>
+        kind === "approval" && isAbout(`${title} ${prompt}`, key) && isYes(answer)
+    )
+  )
 })
 
 /** Whether the last answer is stored: a process may have been killed before it stored the end of its run. */

@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     root: new URL("../..", import.meta.url).pathname,
     include: ["test/browser/**/*.browser.ts"],
-    globalSetup: ["test/support/pages.ts"],
+    globalSetup: ["test/support/pages.ts", "test/browser/install.ts"],
     setupFiles: ["test/support/setup.ts"],
     reporters: [["default", { summary: false }], "./test/support/reporter.ts"],
     pool: "forks",

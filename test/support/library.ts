@@ -57,15 +57,16 @@ export const loopModules = async (): Promise<ReadonlySet<string>> => {
   )
 }
 
+const toolModules = ["files", "terminal", "web", "code", "mcp", "planning", "vision"].map(
+  (name) => `kit/entry/tools/${name}`
+)
+
 /**
  * Parts of the package that several entries load, the leanest first. Each is one file with all that it imports and no
  * file before it has. Of a part with `sharedOnly`, a module that one entry alone loads is in the file of that entry.
  */
 const parts = [
-  {
-    name: "tools",
-    modules: ["files", "terminal", "web", "code", "mcp", "planning", "vision"].map((name) => `kit/entry/tools/${name}`)
-  },
+  { name: "tools", modules: toolModules },
   { name: "telemetry", modules: ["observe/RunTelemetry"] },
   { name: "root", modules: ["index"] },
   { name: "host", modules: ["kit/entry/host"] },
@@ -107,12 +108,17 @@ export const outputOptions = async (): Promise<OutputOptions> => {
   const ofRouting = closure(["models/routing/RoutedModelRouter"])
   const lateOfAgent = closureOf([join(src, "kit/entry/agent.ts")], withLate)
   const ofClient = closure(["kit/entry/providers/openai"])
+  const ofPromise = closure(["kit/entry/promise"])
+  const ofRootFiles = closure(["index", ...toolModules])
   const isProtocol = (id: string): boolean => id.startsWith(join(src, "models/provider/")) && ofRoot.has(id)
   const groups = [
     { name: "loop", test: (id: string) => ofLoop.has(id) },
     // A bundler takes a file whole where a part of it is loaded late: what the smallest application starts with stands
     // apart, and what it may load is in no file with what it cannot.
     { name: "client", test: (id: string) => ofClient.has(id) },
+    // The runtime without Effect loads the rest for its first run.
+    { name: "plain", test: (id: string) => ofPromise.has(id) && ofRootFiles.has(id) },
+    { name: "promise", test: (id: string) => ofPromise.has(id) },
     { name: "providers", test: isProtocol },
     { name: "common", minShareCount: 8 },
     { name: "routing", test: (id: string) => ofRouting.has(id) && ofRoot.has(id) },

@@ -14,6 +14,8 @@ interface Part {
   readonly web?: string
   /** Names in `web`, by the name of the export; every name that the file exports if absent. */
   readonly names?: Readonly<Record<string, string>>
+  /** Names that are used of a CommonJS package: bundlers do not know its names when it is imported as a whole. */
+  readonly only?: ReadonlyArray<string>
 }
 
 const effectPackage = "@effect/platform-node-shared/"
@@ -31,7 +33,7 @@ const packaged: Readonly<Record<string, Part>> = {
   NodeStdio: { module: `${effectPackage}NodeStdio` },
   NodeStream: { module: `${effectPackage}NodeStream` },
   NodeTerminal: { module: `${effectPackage}NodeTerminal` },
-  undici: { module: "undici" }
+  undici: { module: "undici", only: ["Dispatcher1Wrapper", "EnvHttpProxyAgent", "Pool"] }
 }
 
 /** Files of `src/base/platform/web`, by the module of Node. */
@@ -149,8 +151,9 @@ export const writeNodeParts = async (chunks: ReadonlyArray<OutputChunk>, directo
   const used = listUsedNames(chunks)
   mkdirSync(join(directory, "node"), { recursive: true })
   const sources = new Map<string, string>([[refusing, refuseSource]])
-  for (const [name, bindings] of used) {
+  for (const [name, found] of used) {
     const part = partOf(name)
+    const bindings = part.only === undefined ? found : new Set(part.only)
     writeFileSync(join(directory, "node", `${name}.js`), await writeNodeSource(part.module, bindings))
     sources.set(`\0${name}`, await writeWebSource(part, bindings))
   }

@@ -123,6 +123,14 @@ export interface Action {
 
 export type Store = Layer.Layer<SessionStore.SessionStore | SessionSearch>
 
+/** Model, tools and limits of the agent of a world. */
+export const makeAgentParts = (seed: number, trace: Trace, version: number) => ({
+  provider: makeModel(seed, trace),
+  tools: [makeTools(trace, version), Delegate.toolset],
+  delegation: { maxSpawnDepth: depth + 1, maxCallsPerStep: 3 },
+  questions: { unanswered: "suspend" } as const
+})
+
 /** Performs an action in a fresh runtime over a store. Returns the exit of the run, or the tag of its error. */
 export const perform = (
   store: Store,
@@ -130,7 +138,6 @@ export const perform = (
   { answers, seed, streamed, version }: Action
 ): Effect.Effect<string> =>
   Effect.gen(function* () {
-    const model = makeModel(seed, trace)
     const options = { sessionId, onInterrupt: "leave", questions: { unanswered: "suspend" } } as const
     const isBegun = Option.isSome(
       yield* SessionStore.SessionStore.use((service) => service.get(SessionId.make(sessionId)))
@@ -148,15 +155,7 @@ export const perform = (
       Effect.andThen(SessionStore.SessionStore.use((service) => service.get(SessionId.make(sessionId)))),
       Effect.map((session) => Option.getOrThrow(session).endReason ?? "open"),
       Effect.catch((error) => Effect.succeed(error._tag)),
-      Effect.provide(
-        Runtime.layer({
-          provider: model,
-          tools: [makeTools(trace, version), Delegate.toolset],
-          delegation: { maxSpawnDepth: depth + 1, maxCallsPerStep: 3 },
-          store
-        }),
-        { local: true }
-      )
+      Effect.provide(Runtime.layer({ ...makeAgentParts(seed, trace, version), store }), { local: true })
     )
   }).pipe(
     Effect.catch((error) => Effect.succeed(error._tag)),

@@ -139,6 +139,8 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
           column = 0
         } else if (char === "\r") {
           column = 0
+        } else if (char === "\b") {
+          column = Math.max(0, column - 1)
         } else if (char === "\t") {
           column = Math.min(terminal.columns - 1, (Math.floor(column / 8) + 1) * 8)
         } else {

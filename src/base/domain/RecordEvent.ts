@@ -38,6 +38,7 @@ import { Parts as CostParts, PromptRates, Spent } from "./Cost.ts"
 import { SessionId, TurnId } from "./Ids.ts"
 import * as RunEvent from "./RunEvent.ts"
 import { Usage } from "./Usage.ts"
+import * as WorkflowEvents from "./WorkflowEvents.ts"
 
 /** The version of the events that are written. */
 export const version = 1
@@ -421,7 +422,8 @@ export const RecordEvent = Schema.Union([
   SessionEnded,
   ReplayBegun,
   Scored,
-  Noted
+  Noted,
+  ...WorkflowEvents.all
 ])
 /** Any event of the record. */
 export type RecordEvent = typeof RecordEvent.Type

@@ -55,7 +55,8 @@ interface Connections {
   readonly destroy: () => void
 }
 
-type Undici = typeof import("undici")
+/** The parts of undici that the transport uses. */
+type Undici = Pick<typeof import("undici"), "Dispatcher1Wrapper" | "EnvHttpProxyAgent" | "Pool">
 
 /** Name under which Node's `fetch` stores the dispatcher of the process. */
 const fetchDispatcher = Symbol.for("undici.globalDispatcher.1")

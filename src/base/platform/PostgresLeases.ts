@@ -37,7 +37,8 @@ import type { Client } from "./PostgresClient.ts"
 /** Time for which a lease is valid without renewal, as a multiple of the takeover time. */
 const validityFactor = 3
 /**
- * Time after the start of the server during which earlier leases are not taken over, as a multiple of the takeover time.
+ * Time after the start of the server during which earlier leases are not taken over, as a multiple of the takeover
+ * time.
  */
 const graceFactor = 1.5
 

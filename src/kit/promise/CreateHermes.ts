@@ -46,7 +46,7 @@ import type { Question } from "../../base/domain/Question.ts"
 import type { RunCall } from "../../base/domain/RunDetails.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import { layerFetch } from "../../base/platform/ModelTransport.ts"
-import * as Runtime from "../../program/Runtime.ts"
+import type * as Runtime from "../../program/Runtime.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import * as Approvals from "../../tools/Approvals.ts"
 import type { Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
@@ -384,6 +384,15 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
   return typed
 }
 
+/** Creates a runtime from the module of runtimes, which is loaded for the first run: most of the package is behind it. */
+export const whenLoaded = <A, E, R>(make: (runtime: typeof Runtime) => Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("../../program/Runtime.ts")),
+      make
+    )
+  )
+
 /** Connects the MCP servers of a runtime. Their code is not loaded without servers. */
 const withServers = <E>(
   servers: HermesMcp["mcp"],
@@ -485,9 +494,21 @@ const makeFromOptions = <Context>(options: HermesOptions<Context>): Hermes => {
     tools.flatMap((one) => (isServer(one) ? [] : [toToolset(one)]))
   )
   const makeRuntime = (): Layer.Layer<Agent.Agent, unknown> => {
-    if (model === "offline") return withServers(servers, Runtime.layer(parts))
-    if (isProvider(model)) return withServers(servers, Runtime.layer({ ...parts, provider: model }))
-    const routed = withServers(servers, Runtime.layer({ ...parts, routes: toRoutes(model) }))
+    if (model === "offline")
+      return withServers(
+        servers,
+        whenLoaded(({ layer }) => layer(parts))
+      )
+    if (isProvider(model))
+      return withServers(
+        servers,
+        whenLoaded(({ layer }) => layer({ ...parts, provider: model }))
+      )
+    const routes = toRoutes(model)
+    const routed = withServers(
+      servers,
+      whenLoaded(({ layer }) => layer({ ...parts, routes }))
+    )
     return Layer.catchTag(routed, "ConfigError", (error) =>
       Layer.effect(Agent.Agent, Effect.fail(nameModelOptions(error, model)))
     )

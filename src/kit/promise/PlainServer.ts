@@ -26,10 +26,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import * as Runtime from "../../program/Runtime.ts"
 import * as ToolServer from "../../serve/server/ToolServer.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
-import { quiet, toToolset } from "./CreateHermes.ts"
+import { quiet, toToolset, whenLoaded } from "./CreateHermes.ts"
 import { fromCause, HermesError } from "./HermesError.ts"
 import { type BuiltinNeeds, checkToolList, isServer } from "./HermesOptions.ts"
 import * as Options from "./PlainOptions.ts"
@@ -67,7 +66,10 @@ const checkOptions = (options: McpServerOptions): void =>
   })
 
 const makeRuntime = ({ tools }: McpServerOptions) =>
-  Layer.provideMerge(Runtime.layer({ tools: tools.map(toToolset) }), quiet)
+  Layer.provideMerge(
+    whenLoaded(({ layer }) => layer({ tools: tools.map(toToolset) })),
+    quiet
+  )
 
 const runToEnd = async <A>(effect: Effect.Effect<A, unknown>, signal?: AbortSignal): Promise<A> => {
   const exit = await Effect.runPromiseExit(effect, signal === undefined ? {} : { signal })

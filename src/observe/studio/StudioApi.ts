@@ -18,6 +18,7 @@
  * | `GET /api/sessions/ID` | {@link SessionDetail} |
  * | `GET /api/sessions/ID/images/N` | the bytes of an image, with its type; {@link ImagePart.url} names it |
  * | `GET /api/compare?left=ID&right=ID&leftRun=TURN&rightRun=TURN` | {@link Comparison}; the runs are optional |
+ * | `GET /api/sessions/ID/workflow` | `WorkflowExecutionView`, of a session of the source `workflow` |
  * | `GET /api/events` | server-sent events `sessions`: {@link SessionsEvent} |
  * | `GET /api/events?session=ID` | server-sent events `session`: {@link SessionEvent} |
  * | `GET /api/export?format=…&…` | a file: {@link ExportFormat}; the query is a {@link SessionQuery}, or `id=ID` once per session. `archive=true`: a `.tar.gz` with a file for each session |

@@ -41,6 +41,7 @@ import * as StudioEvents from "./StudioEvents.ts"
 import * as StudioRequests from "./StudioRequests.ts"
 import * as StudioResponses from "./StudioResponses.ts"
 import * as StudioWrites from "./StudioWrites.ts"
+import * as WorkflowView from "./WorkflowView.ts"
 
 /** Services that the studio reads. */
 export type Needs = SessionStore | SessionSearch | SessionActivity | RunRecord
@@ -308,6 +309,15 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         : HttpServerResponse.uint8Array(shown.bytes, { contentType: shown.mediaType })
     })
 
+    const serveWorkflow = Effect.fnUntraced(function* (id: string) {
+      const session = yield* getSession(yield* index.current, id)
+      const entries = yield* Stream.runCollect(record.read({ sessionId: session.id, kinds: WorkflowView.kinds }))
+      const view = WorkflowView.makeWorkflowView(entries)
+      return view === undefined
+        ? yield* makeNotFound("This session is not an execution of a workflow.")
+        : StudioResponses.makeJsonResponse(view)
+    })
+
     const streamEvents = Effect.fnUntraced(function* (parameters: URLSearchParams, request: HttpServerRequest) {
       const after = yield* StudioRequests.readSequence(request.headers["last-event-id"] ?? parameters.get("after"))
       const id = parameters.get("session")
@@ -368,6 +378,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       }
       if (id !== "" && action === "")
         return StudioResponses.makeJsonResponse(yield* readDetail(yield* index.current, id))
+      if (id !== "" && action === "workflow" && name === "") return yield* serveWorkflow(id)
       if (id !== "" && action === "images" && name !== "") return yield* serveImage(id, name)
       return yield* makeNotFound("There is nothing at this address.")
     })

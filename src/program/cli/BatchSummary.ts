@@ -78,7 +78,8 @@ export const formatSummary = (
   const earlier = before > 0 ? `, ${before} of them before` : ""
   const unknown = merged.withUnknownTools
   return [
-    `${runName}: ${total - failed - suspended - left} of ${total} rows done in ${BatchProgress.formatTime(millis)}${earlier}`,
+    `${runName}: ${total - failed - suspended - left} of ${total} rows done in ` +
+      `${BatchProgress.formatTime(millis)}${earlier}`,
     ...renderTable(listCounts(report, left)).split("\n"),
     `  ${directory}/${BatchFiles.names.trajectories}: ${formatCount(merged.written, "row")}` +
       (unknown === 0 ? "" : `; ${formatCount(unknown, "row")} with unknown tools left out`),

@@ -85,6 +85,18 @@ const cancel = Command.make("cancel", { run }, (flags) =>
   Effect.flatMap(loadWatch, ({ cancelRun }) => cancelRun(flags))
 ).pipe(Command.withDescription("Cancel a run, waiting or running on any runner"))
 
+const steer = Command.make(
+  "steer",
+  {
+    session: Argument.String("session").pipe(Argument.withDescription("Session whose turn is running")),
+    text: Argument.String("text").pipe(Argument.withDescription("Message for the model"))
+  },
+  (flags) => Effect.flatMap(loadWatch, ({ steerRun }) => steerRun(flags))
+).pipe(
+  Command.withDescription("Send a message to the running turn of a session, on any runner"),
+  Command.withExamples([{ command: "hermes cluster steer SESSION 'Use Postgres'", description: "Correct a turn" }])
+)
+
 const answer = Command.make(
   "answer",
   {
@@ -106,7 +118,13 @@ const retry = Command.make("retry", { run }, (flags) =>
   Effect.flatMap(loadWatch, ({ retryRun }) => retryRun(flags))
 ).pipe(Command.withDescription("Start a failed run again, and print the id of the new one"))
 
+const failed = Command.make(
+  "failed",
+  { limit: Flags.takeLast(Flag.Int("limit").pipe(Flag.withMetavar("N")), "Number of runs to list; default: 50"), json },
+  (flags) => Effect.flatMap(loadRuns, ({ listFailed }) => listFailed(flags))
+).pipe(Command.withDescription("List the runs that failed for good, with their reasons, the most recent first"))
+
 /** The command `hermes cluster`. */
 export const command = Command.make("cluster").pipe(
-  Command.withSubcommands([runner, status, drain, submit, watch, cancel, answer, retry])
+  Command.withSubcommands([runner, status, drain, submit, watch, cancel, steer, answer, failed, retry])
 )

@@ -197,6 +197,31 @@ export const showStatus = Effect.fn("hermes cluster status")(
   Effect.provide(CommandSettings.surroundings)
 )
 
+/** Number of failed runs that are listed by default. */
+const listedFailures = 50
+
+/** Lists the runs that failed and were not started again. */
+export const listFailed = Effect.fn("hermes cluster failed")(function* ({
+  json,
+  limit = listedFailures
+}: {
+  readonly json: boolean
+  readonly limit: number | undefined
+}) {
+  if (limit < 1) return yield* makeUsageFailure(`--limit ${limit} is too small: pass 1 or more`)
+  const { url } = yield* loaded
+  const found = yield* Cluster.Cluster.use(({ failures }) => failures(limit)).pipe(
+    Effect.provide(Cluster.layerClient({ url })),
+    Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.toClusterFailure(error)))
+  )
+  if (json) return yield* printLine(SafeText.toJson(found, 2))
+  if (found.length === 0) return yield* printNote("No run has failed.")
+  const rows = found.map(({ batch, id, message, sessionId }) => [id, batch, sessionId, message].map(SafeText.toLine))
+  yield* printLine(
+    `${renderTable([["RUN", "BATCH", "SESSION", "REASON"], ...rows])}\n\nStart one again: hermes cluster retry RUN`
+  )
+}, Effect.provide(CommandSettings.surroundings))
+
 /** Asks runners to end. */
 export const drain = Effect.fn("hermes cluster drain")(function* ({
   all,

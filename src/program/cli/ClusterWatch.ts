@@ -1,6 +1,6 @@
 /**
- * Actions of `hermes cluster` on one run: `watch`, `cancel`, `answer` and `retry`, from any machine that reaches the
- * database.
+ * Actions of `hermes cluster` on one run: `watch`, `cancel`, `steer`, `answer` and `retry`, from any machine that
+ * reaches the database.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -26,7 +26,7 @@ const loadUrl = Effect.gen(function* () {
 
 /** Reports a run that is unknown, or in a state that the command does not accept, as bad input. */
 const toRunFailure = (error: Cluster.ClusterError) =>
-  /^(?:there is no run|run |the content of run)/u.test(error.message)
+  /^(?:there is no run|run |session |the content of run)/u.test(error.message)
     ? makeUsageFailure(error.message)
     : ClusterSettings.toClusterFailure(error)
 
@@ -38,6 +38,18 @@ export const cancelRun = Effect.fn("hermes cluster cancel")(
     yield* isCancelled
       ? printLine(`Run ${SafeText.toLine(run)} is cancelled.`)
       : printNote(`Run ${SafeText.toLine(run)} was over already.`)
+  },
+  Effect.catchTag("ClusterError", (error) => Effect.fail(toRunFailure(error))),
+  Effect.provide(CommandSettings.surroundings)
+)
+
+/** Sends a message to the running turn of a session. */
+export const steerRun = Effect.fn("hermes cluster steer")(
+  function* ({ session, text }: { readonly session: string; readonly text: string }) {
+    if (text.trim() === "") return yield* makeUsageFailure("the text is empty: say what the model should know")
+    const url = yield* loadUrl
+    const run = yield* Effect.provide(Cluster.steer(session, text), Cluster.layerClient({ url }))
+    yield* printLine(`Sent to run ${SafeText.toLine(run)}.`)
   },
   Effect.catchTag("ClusterError", (error) => Effect.fail(toRunFailure(error))),
   Effect.provide(CommandSettings.surroundings)

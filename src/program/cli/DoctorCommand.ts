@@ -27,6 +27,7 @@ import { noKey } from "../../models/routing/RouteKeys.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 import * as ConfiguredEnvironment from "../../tools/ConfiguredEnvironment.ts"
 import * as Permissions from "../../tools/approval/Permissions.ts"
+import * as StoredSessions from "../runtime/StoredSessions.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -247,8 +248,19 @@ const settings = Effect.gen(function* () {
   }
 })
 
-/** Opens the session store, or a new store in a temporary directory, so that SQLite is always tested. */
+const findLatest = Effect.map(
+  SessionStore.SessionStore.use((store) => store.list({ limit: 1 })),
+  ([latest]) => (latest === undefined ? "none yet" : `the latest is ${latest.id}`)
+)
+
+/**
+ * Opens the session store that the settings select. If it is a file that does not exist, opens a new store in a
+ * temporary directory, so that SQLite is tested.
+ */
 const sessions = Effect.gen(function* () {
+  const { layer, url } = yield* StoredSessions.findConfigured()
+  if (url !== undefined)
+    return ok("sessions", `in the database of store.url, ${yield* Effect.provide(findLatest, layer)}`)
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const { database } = yield* Home
@@ -256,14 +268,8 @@ const sessions = Effect.gen(function* () {
   const path = isThere
     ? database
     : paths.join(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-doctor-" }), "state.db")
-  const [latest] = yield* Effect.provide(
-    SessionStore.SessionStore.use((store) => store.list({ limit: 1 })),
-    SessionStore.layerSqlite({ path })
-  )
-  return ok(
-    "sessions",
-    isThere ? `${database}${latest === undefined ? ", none yet" : `, the latest is ${latest.id}`}` : "none yet"
-  )
+  const latest = yield* Effect.provide(findLatest, SessionStore.layerSqlite({ path }))
+  return ok("sessions", isThere ? `${database}, ${latest}` : latest)
 }).pipe(
   Effect.scoped,
   Effect.catch((error) => Effect.succeed(problem("sessions", error.message)))

@@ -44,6 +44,8 @@ export interface Evaluation {
   /** Model, agent file and rules. Attempts with different values belong to different configurations. */
   readonly configuration: Json.Fields
   readonly attempts: ReadonlyArray<RowJournal.RowKey>
+  /** Prompts and expected answers of rows with an attempt without a result, for pages. */
+  readonly unanswered: ReadonlyArray<EvalReport.RowText>
 }
 
 /** Parses the values of `--k`, for which pass@k is computed. */
@@ -99,16 +101,29 @@ export const readEvaluation = Effect.fnUntraced(function* (directory: string) {
     dataset,
     digest,
     configuration: Json.readFields(fields["configuration"]),
-    attempts: Json.readItems(fields["attempts"]).map(toAttemptKey)
+    attempts: Json.readItems(fields["attempts"]).map(toAttemptKey),
+    unanswered: Json.readItems(fields["unanswered"])
+      .map(Json.readFields)
+      .map(({ expected, item, prompt }) => ({
+        item: Json.readWord(item),
+        prompt: Json.readString(prompt) ?? "",
+        expected: Json.readString(expected) ?? ""
+      }))
   }
   return evaluation
+})
+
+/** Writes the evaluation of a directory. */
+export const writeEvaluation = Effect.fnUntraced(function* (directory: string, evaluation: Evaluation) {
+  const paths = yield* Path.Path
+  yield* OutputFile.write(paths.join(directory, files.evaluation), `${JSON.stringify(evaluation, null, 2)}\n`)
 })
 
 /** Reads the attempts of the last run in a directory: the attempts with a result, and all attempts. */
 export const readAttempts = Effect.fnUntraced(
   function* (
     journal: RowJournal.Journal,
-    { attempts }: Pick<Evaluation, "attempts">,
+    { attempts, unanswered }: Pick<Evaluation, "attempts" | "unanswered">,
     failures: ReadonlyArray<RowPool.FailedRow> = []
   ) {
     const lines = new Map((yield* Stream.runCollect(journal.results)).map((found) => [found.id, found]))
@@ -129,7 +144,8 @@ export const readAttempts = Effect.fnUntraced(
       all: EvalReport.addMissing(
         finished,
         attempts.map(({ id }) => id),
-        causes
+        causes,
+        new Map(unanswered.map((row) => [row.item, row]))
       )
     }
   },

@@ -173,7 +173,6 @@ const writeEvaluation = Effect.fnUntraced(function* (
   before: EvalResults.Evaluation | undefined,
   journal: RowJournal.Journal
 ) {
-  const paths = yield* Path.Path
   const attempts = EvalRun.listAttempts(dataset.rows, rules)
   if (before !== undefined && before.digest !== dataset.digest) {
     const missing = RowPool.selectRemaining(attempts, journal).length
@@ -187,12 +186,10 @@ const writeEvaluation = Effect.fnUntraced(function* (
     dataset: flags.dataset,
     digest: dataset.digest,
     configuration,
-    attempts: attempts.map(({ digest, id }) => ({ id, digest }))
+    attempts: attempts.map(({ digest, id }) => ({ id, digest })),
+    unanswered: []
   }
-  yield* OutputFile.write(
-    paths.join(directory, EvalResults.files.evaluation),
-    `${JSON.stringify(evaluation, null, 2)}\n`
-  )
+  yield* EvalResults.writeEvaluation(directory, evaluation)
   return evaluation
 })
 
@@ -277,13 +274,30 @@ const checkThreshold = (
         makeWorkFailure(`the pass rate ${passRate.value.toFixed(3)} is below the threshold ${threshold} (--threshold)`)
       )
 
+/** Adds prompts and expected answers of rows with an attempt without a result to the evaluation. */
+const addUnanswered = Effect.fnUntraced(function* (
+  { dataset, directory, rules }: EvalJob,
+  evaluation: EvalResults.Evaluation,
+  journal: RowJournal.Journal
+) {
+  const left = new Set(
+    evaluation.attempts.flatMap(({ id }) => (journal.entries.has(id) ? [] : [id.slice(0, id.lastIndexOf("#"))]))
+  )
+  if (left.size === 0) return evaluation
+  const unanswered = dataset.rows.filter(({ id }) => left.has(id)).map((row) => EvalRun.describeRow(row, rules))
+  const complete: EvalResults.Evaluation = { ...evaluation, unanswered }
+  yield* EvalResults.writeEvaluation(directory, complete)
+  return complete
+})
+
 /** Reports failed attempts, and writes the report and its HTML page. */
 const reportSummary = Effect.fnUntraced(function* (
-  { directory, flags, name, passCounts }: EvalJob,
+  job: EvalJob,
   evaluation: EvalResults.Evaluation,
   journal: RowJournal.Journal,
   { failures, stopped }: RowPool.Summary
 ) {
+  const { directory, flags, name, passCounts } = job
   const paths = yield* Path.Path
   const { files } = EvalResults
   yield* RunnerCommand.printFirstWarnings(
@@ -291,7 +305,11 @@ const reportSummary = Effect.fnUntraced(function* (
     shownFailures,
     (count) => `${count} more attempts failed`
   )
-  const { all: attempts } = yield* EvalResults.readAttempts(journal, evaluation, failures)
+  const { all: attempts } = yield* EvalResults.readAttempts(
+    journal,
+    yield* addUnanswered(job, evaluation, journal),
+    failures
+  )
   const report = EvalReport.make(name, attempts, passCounts)
   yield* EvalResults.warnAboutPassCounts(passCounts, report)
   const wire = EvalReport.toWire(report)

@@ -109,7 +109,8 @@ export const printResult = (
 }
 
 /**
- * Fails if the run stopped before its last row, with a message if one is given, or if a row failed or waits for answers.
+ * Fails if the run stopped before its last row, with a message if one is given, or if a row failed or waits for
+ * answers.
  */
 export const checkOutcome = (
   {

@@ -355,6 +355,11 @@ const repair = Command.make(
   "repair",
   { check: Flags.makeSwitch("check", "Only report damage; exit code 1 if there is any") },
   Effect.fn("hermes sessions repair")(function* ({ check }) {
+    const { url } = yield* StoredSessions.findConfigured()
+    if (url !== undefined)
+      return yield* makeUsageFailure(
+        "the sessions are in the database of store.url, which its server checks: this command repairs a file"
+      )
     const { database } = yield* Home
     const fs = yield* FileSystem.FileSystem
     if (!(yield* Effect.orElseSucceed(fs.exists(database), () => true)))

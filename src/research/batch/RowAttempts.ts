@@ -10,6 +10,8 @@ export interface Attempts {
   readonly number: number
   /** True if the last attempt neither failed nor finished, because its process ended or it waits for answers. */
   readonly isOpen: boolean
+  /** Number of processes that began the last attempt and ended without a word, one after another. */
+  readonly deaths: number
   /** Session in which the last attempt waits for answers, if it does. */
   readonly suspendedIn?: string | undefined
   readonly digest: string | undefined
@@ -34,8 +36,10 @@ export const readAttempts = (events: ReadonlyArray<Json.Fields>): Map<string, At
         ? { message: Json.readString(error) ?? "", kind: Outcome.parseKind(kind) ?? "failed" }
         : undefined
     const suspendedIn = event === "suspend" ? (Json.readString(session) ?? "") : undefined
-    const isOpen = event === "begin" || suspendedIn !== undefined
-    attempts.set(id, { number: attempt, isOpen, digest: Json.readString(digest), failure, suspendedIn })
+    const isOpen = event === "begin" || event === "leave" || suspendedIn !== undefined
+    const before = attempts.get(id)
+    const deaths = event !== "begin" ? 0 : before?.number === attempt && before.isOpen ? before.deaths + 1 : 1
+    attempts.set(id, { number: attempt, isOpen, deaths, digest: Json.readString(digest), failure, suspendedIn })
   }
   return attempts
 }

@@ -68,6 +68,8 @@ export interface Journal {
   /** Problems of unreadable lines, one message each. */
   readonly problems: ReadonlyArray<string>
   readonly begin: (row: RowKey, attempt: number) => Effect.Effect<void, JournalError>
+  /** Records that an attempt is interrupted. It remains open, and the next run continues it. */
+  readonly leave: (row: RowKey, attempt: number) => Effect.Effect<void, JournalError>
   readonly fail: (row: RowKey, attempt: number, failure: AttemptFailure) => Effect.Effect<void, JournalError>
   /** Records that an attempt waits for answers in a session. It remains open. */
   readonly suspend: (row: RowKey, attempt: number, sessionId: string) => Effect.Effect<void, JournalError>
@@ -360,6 +362,7 @@ export const open = Effect.fn("RowJournal.open")(function* ({
   const recordAttempt = (
     row: RowKey,
     attempt: number,
+    event: "begin" | "fail" | "leave" | "suspend",
     { failure, suspendedIn }: Pick<Attempts, "failure" | "suspendedIn"> = {}
   ) =>
     Effect.andThen(
@@ -368,7 +371,7 @@ export const open = Effect.fn("RowJournal.open")(function* ({
         {
           row_id: row.id,
           row_digest: row.digest,
-          event: failure !== undefined ? "fail" : suspendedIn === undefined ? "begin" : "suspend",
+          event,
           attempt,
           session_id: suspendedIn,
           error: failure?.message,
@@ -377,16 +380,10 @@ export const open = Effect.fn("RowJournal.open")(function* ({
         Effect.void,
         false
       ),
-      Effect.sync(
-        () =>
-          void attempts.set(row.id, {
-            number: attempt,
-            isOpen: failure === undefined,
-            digest: row.digest,
-            failure,
-            suspendedIn
-          })
-      )
+      Effect.sync(() => {
+        const isOpen = failure === undefined
+        attempts.set(row.id, { number: attempt, isOpen, deaths: 0, digest: row.digest, failure, suspendedIn })
+      })
     )
 
   /** Chooses the file for the result of a row. The file must not precede the file with the row's previous line. */
@@ -418,9 +415,10 @@ export const open = Effect.fn("RowJournal.open")(function* ({
     entries,
     attempts,
     problems,
-    begin: (row, attempt) => recordAttempt(row, attempt),
-    fail: (row, attempt, failure) => recordAttempt(row, attempt, { failure }),
-    suspend: (row, attempt, suspendedIn) => recordAttempt(row, attempt, { suspendedIn }),
+    begin: (row, attempt) => recordAttempt(row, attempt, "begin"),
+    leave: (row, attempt) => recordAttempt(row, attempt, "leave"),
+    fail: (row, attempt, failure) => recordAttempt(row, attempt, "fail", { failure }),
+    suspend: (row, attempt, suspendedIn) => recordAttempt(row, attempt, "suspend", { suspendedIn }),
     finish: (row, fields) => writeResult(row, undefined, fields),
     discard: (row, reason, fields = {}) => writeResult(row, reason, fields),
     results

@@ -14,6 +14,8 @@
  *
  * A row whose run waits for answers has no result and is not retried. The next run continues the same attempt.
  *
+ * If {@link mostDeaths} processes die during one attempt, the row is recorded as failed.
+ *
  * A failed row is retried with increasing delays and then recorded as failed. A defect counts as a failure. The other
  * rows continue, and the next run tries the failed row again.
  *
@@ -427,6 +429,20 @@ class FailedAttempt {
   }
 }
 
+/** Number of processes that may die during one attempt at a row, before the row itself is considered the cause. */
+const mostDeaths = 5
+
+/** Gives up a row whose attempt ended process after process. The next run begins another attempt. */
+const abandonRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
+  pool: Pool<Row, E, R>,
+  row: Row,
+  attempt: number
+): Effect.fn.Return<void, JournalError, R> {
+  const message = `the process ended ${mostDeaths} times during this attempt; it is not continued`
+  yield* pool.options.journal.fail(row, attempt, { message, kind: "infrastructure" })
+  yield* giveUp(pool, row, new FailedAttempt(1, { message, kind: "infrastructure" }, true))
+})
+
 /** Makes one attempt at a row. The number of the attempts before it is the attempt of the schedule. */
 const attemptRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   pool: Pool<Row, E, R>,
@@ -438,7 +454,11 @@ const attemptRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
   yield* journal.begin(row, attempt.number)
   const told: UsageSums = { tokens: 0, costUsd: undefined }
-  const exit = yield* Effect.exit(runAttempt(pool, row, attempt, told))
+  const exit = yield* runAttempt(pool, row, attempt, told).pipe(
+    // The process does not die during this attempt.
+    Effect.onInterrupt(() => Effect.ignore(journal.leave(row, attempt.number))),
+    Effect.exit
+  )
   if (Exit.isSuccess(exit)) return yield* Effect.uninterruptible(storeResult(pool, row, attempt, exit.value, told))
   const error = toFailure(exit.cause)
   const failure = { message: describeError(error), kind: Outcome.classifyFailure(error) }
@@ -484,8 +504,12 @@ const runRow = Effect.fnUntraced(function* <Row extends RowKey, E, R>(
   if (pool.stopped !== undefined) return
   changeCount(pool, "running", 1)
   yield* reportProgress(pool)
+  const { attempts } = pool.options.journal
+  const last = attempts.get(row.id)
   yield* Effect.ensuring(
-    runWithRetries(pool, row),
+    last !== undefined && last.isOpen && last.deaths >= mostDeaths
+      ? abandonRow(pool, row, last.number)
+      : runWithRetries(pool, row),
     Effect.sync(() => changeCount(pool, "running", -1))
   )
   yield* reportProgress(pool)

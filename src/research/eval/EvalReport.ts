@@ -152,19 +152,28 @@ export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptRes
 /** Value of `exit` for an attempt without a result, which failed or was not started. */
 export const noResult = "no_result"
 
+/** Prompt and expected answer of a row. */
+export type RowText = Pick<AttemptResult, "expected" | "item" | "prompt">
+
 /** Makes the entry for an attempt without a result, given its id (`<row>#<number>`). */
-const makeMissingAttempt = (id: string, cause: AttemptFailure | undefined): AttemptResult => {
+const makeMissingAttempt = (
+  id: string,
+  cause: AttemptFailure | undefined,
+  texts: ReadonlyMap<string, RowText>
+): AttemptResult => {
   const place = id.lastIndexOf("#")
+  const item = place === -1 ? id : id.slice(0, place)
+  const { expected = "", prompt = "" } = texts.get(item) ?? {}
   return {
-    item: place === -1 ? id : id.slice(0, place),
+    item,
     run: place === -1 ? 1 : Number(id.slice(place + 1)),
     passed: false,
     kind: cause?.kind ?? "not_run",
     scores: new Map(),
     opinions: [],
     label: undefined,
-    prompt: "",
-    expected: "",
+    prompt,
+    expected,
     answer: cause?.message ?? "",
     exit: noResult,
     model: "",
@@ -178,15 +187,16 @@ const makeMissingAttempt = (id: string, cause: AttemptFailure | undefined): Atte
 
 /**
  * Adds an entry, which counts as not passed, for each id (`<row>#<number>`) without a result. `causes` contains the
- * known failures by id.
+ * known failures by id, and `texts` prompts and expected answers by row.
  */
 export const addMissing = (
   attempts: ReadonlyArray<AttemptResult>,
   ids: ReadonlyArray<string>,
-  causes: ReadonlyMap<string, AttemptFailure> = new Map()
+  causes: ReadonlyMap<string, AttemptFailure> = new Map(),
+  texts: ReadonlyMap<string, RowText> = new Map()
 ): ReadonlyArray<AttemptResult> => {
   const found = new Set(attempts.map(({ item, run }) => `${item}#${run}`))
-  return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => makeMissingAttempt(id, causes.get(id)))]
+  return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => makeMissingAttempt(id, causes.get(id), texts))]
 }
 
 /** Groups attempts by row. */

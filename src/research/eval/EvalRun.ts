@@ -44,6 +44,7 @@ import type { AgentError, ConfigError } from "../../base/domain/AgentError.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
+import * as TextCut from "../../base/domain/TextCut.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import type { CommandEnvironment } from "../../places/CommandEnvironment.ts"
 import * as Digest from "../../base/platform/Digest.ts"
@@ -53,6 +54,7 @@ import * as BatchRow from "../batch/BatchRow.ts"
 import type { Journal, JournalError } from "../batch/RowJournal.ts"
 import * as RowPool from "../batch/RowPool.ts"
 import * as BoundedCommand from "../swe/BoundedCommand.ts"
+import type * as EvalReport from "./EvalReport.ts"
 import * as EvalTurns from "./EvalTurns.ts"
 import * as JudgeScorer from "./JudgeScorer.ts"
 import * as Scorer from "./Scorer.ts"
@@ -352,6 +354,16 @@ const runAttempt = Effect.fn("EvalRun.attempt")(function* (
     }
   )
 })
+
+/** Returns the prompt and the expected answer of a row, cut to the length that a page shows without opening it. */
+export const describeRow = ({ fields, id }: Row, { promptField, referenceField }: Rules): EvalReport.RowText => ({
+  item: id,
+  prompt: TextCut.shorten(EvalTurns.joinTurns(EvalTurns.readTurns(fields, promptField)), shownChars),
+  expected: TextCut.shorten(Scorer.formatExpected(Scorer.readReference(fields, referenceField)), shownChars)
+})
+
+/** Maximum number of characters of {@link describeRow}. */
+const shownChars = 300
 
 /** Options of a run. */
 export interface Options extends Pick<RowPool.Options<Attempt, never, never>, "limits" | "timeout"> {

@@ -8,7 +8,7 @@ import type * as Scorer from "./Scorer.ts"
 const isTexts = (value: unknown): value is ReadonlyArray<string> =>
   Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === "string" && one.trim() !== "")
 
-/** Returns the prompts of a row: the named field, or the field `turns`. Returns an empty list for a row without a prompt. */
+/** Returns the prompts of a row: the named field, or the field `turns`. A row without a prompt has an empty list. */
 export const readTurns = (fields: Json.Fields, promptField: string): ReadonlyArray<string> => {
   const value = fields[promptField] ?? fields["turns"]
   if (typeof value === "string") return value.trim() === "" ? [] : [value]

@@ -92,6 +92,12 @@ export interface Service {
    * runner, and the next turn of its session starts. Returns false if the run is over.
    */
   readonly cancel: (id: string) => Effect.Effect<boolean, ClusterError>
+  /**
+   * Sends a message to the running turn of a session: the model gets it with the next result of a tool. If the turn
+   * ends before, the message is a turn after it. Returns the id of the turn. Fails if no turn of the session is
+   * running.
+   */
+  readonly steer: (sessionId: string, text: string) => Effect.Effect<string, ClusterError>
   /** Continues a run that waits for answers, with the answers that its session has. */
   readonly resume: (id: string) => Effect.Effect<void, ClusterError>
   /**
@@ -238,6 +244,9 @@ export const submit = (request: Request): Effect.Effect<Outcome | undefined, Clu
 const cancelRun = (id: string): Effect.Effect<boolean, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.cancel(id))
 
+const steerRun = (sessionId: string, text: string): Effect.Effect<string, ClusterError, Cluster> =>
+  Cluster.use((cluster) => cluster.steer(sessionId, text))
+
 const retryRun = (id: string): Effect.Effect<string, ClusterError, Cluster> =>
   Cluster.use((cluster) => cluster.retry(id))
 
@@ -371,6 +380,9 @@ export const questions = listQuestions
 
 /** Cancels a run. Returns false if the run is over. See {@link Service.cancel}. */
 export const cancel = cancelRun
+
+/** Sends a message to the running turn of a session, once. See {@link Service.steer}. */
+export const steer = steerRun
 
 /** Starts a failed run again, and returns the id of the new run. See {@link Service.retry}. */
 export const retry = retryRun

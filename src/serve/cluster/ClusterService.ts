@@ -7,12 +7,19 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SqlClient from "effect/sql/SqlClient"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
-import { Cluster, ClusterError } from "./Cluster.ts"
+import { Cluster, ClusterError, turnKind } from "./Cluster.ts"
 import { Inbox } from "./Inbox.ts"
 import * as RunForms from "./RunForms.ts"
 import * as Runs from "./Runs.ts"
 import { repeatAfterLoss } from "./StorageLoss.ts"
-import { cancelledOutcome, computeExecutionId, RunWorkflow, wakeAnswered, wakeTurn } from "./RunWorkflow.ts"
+import {
+  submitUndelivered,
+  cancelledOutcome,
+  computeExecutionId,
+  RunWorkflow,
+  wakeAnswered,
+  wakeTurn
+} from "./RunWorkflow.ts"
 
 const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(RunForms.Request))
 
@@ -31,6 +38,26 @@ const makeRetryId = (id: string): string => {
   return `${base}~${Number(number) + 1}`
 }
 
+/** Sends a message to the running turn of a session. */
+const steerTurn = Effect.fnUntraced(function* (sessionId: string, text: string) {
+  const runs = yield* Runs.Runs
+  const inbox = yield* Inbox
+  const running = yield* runs.findRunning(sessionId, turnKind)
+  if (running === undefined)
+    return yield* new ClusterError({
+      message: `session ${sessionId} has no running turn: submit the text as a turn of it`
+    })
+  yield* inbox.send({ sessionId, kind: "steer", body: text })
+  if ((yield* runs.find(running))?.state !== "done") return running
+  // The turn ended meanwhile, and its runner may not have seen the message.
+  const request = yield* readRequest(running)
+  if (request !== undefined) {
+    const left = yield* inbox.read(sessionId, "steer")
+    yield* repeatAfterLoss(submitUndelivered(request, left))
+  }
+  return running
+})
+
 /** Provides the `Cluster` service. */
 export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.SqlClient | WorkflowEngine> =
   Layer.effect(
@@ -38,7 +65,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
     Effect.gen(function* () {
       const runs = yield* Runs.Runs
       const inbox = yield* Inbox
-      const services = yield* Effect.context<Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
+      const services = yield* Effect.context<Inbox | Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
       const startWorkflow = (request: RunForms.Request) =>
         RunWorkflow.execute(request, { discard: true }).pipe(
           Effect.provideContext(services),
@@ -74,6 +101,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
           yield* endWaiting(id)
           return true
         }),
+        steer: (sessionId, text) => Effect.provideContext(steerTurn(sessionId, text), services),
         resume: Effect.fnUntraced(function* (id) {
           const run = yield* runs.find(id)
           if (run !== undefined) yield* repeatAfterLoss(Effect.provideContext(wakeAnswered(id, run.starts), services))

@@ -28,10 +28,12 @@ import type { RunResult } from "../../base/domain/RunEvent.ts"
 import { Agent } from "../../agent/Agent.ts"
 import { waitForSession } from "../../agent/BusySession.ts"
 import type { RunOptions, StartOptions } from "../../agent/RunInput.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { Outcome, Suspended } from "./RunForms.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
+import { deliverSteering, type SteeringSource } from "./Steering.ts"
 
 /** Input of a run that may have been started before. */
 export interface Input extends Omit<StartOptions, "sessionId" | "goesOn" | "openCalls" | "onInterrupt"> {
@@ -200,14 +202,27 @@ const stopRun = (sessionId: string): Effect.Effect<never, never, Agent | Session
     return yield* Effect.never
   })
 
+/** Delivers the messages for a turn, if its agent has hooks. */
+const startSteering = (
+  services: Context.Context<never>,
+  steering: SteeringSource | undefined,
+  sessionId: string
+): Effect.Effect<void, never, Scope.Scope | SessionStore> => {
+  const hooks = Context.getOption(services, Hooks.Hooks)
+  return steering === undefined || Option.isNone(hooks)
+    ? Effect.void
+    : deliverSteering(hooks.value, steering, sessionId)
+}
+
 /** Makes the handler that executes turns. `open` opens the agent of a turn. */
 export const makeTurnHandler =
   (open: AgentOpener): Handler =>
-  ({ cancelled = Effect.never, firstPosition, input, sessionId, starts }: Work) =>
+  ({ cancelled = Effect.never, firstPosition, input, sessionId, starts, steering }: Work) =>
     decodeTurn(input).pipe(
       Effect.flatMap(({ agent, ...options }) =>
         Effect.flatMap(open(agent), ({ services, tools }) =>
-          run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }).pipe(
+          startSteering(services, steering, sessionId).pipe(
+            Effect.andThen(run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 })),
             Effect.raceFirst(Effect.andThen(cancelled, stopRun(sessionId))),
             Effect.flatMap((finished): Effect.Effect<Outcome | Suspended, AgentError, SessionStore> =>
               finished.exit === "suspended"

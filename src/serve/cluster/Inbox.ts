@@ -1,5 +1,5 @@
 /**
- * Messages to the runner that owns a session: cancellations today; steering messages and answers have the same road.
+ * Messages to the runner that owns a session: cancellations and steering.
  *
  * **Details**
  *
@@ -20,15 +20,23 @@ import { listenOn } from "./ClusterDatabase.ts"
 import { type RunsPlace, runSqlite } from "./Runs.ts"
 
 /** Kinds of messages. */
-export type Kind = "answer" | "cancel" | "steer"
+export type Kind = "cancel" | "steer"
 
 /** A message for the owner of a session. */
 export interface Message {
   readonly sessionId: string
   readonly kind: Kind
-  /** Content, as JSON. */
+  /** Id of the run to cancel, or text for the model. */
   readonly body: string
 }
+
+/** A message with its number in the inbox. */
+export interface ReceivedMessage extends Message {
+  readonly seq: number
+}
+
+/** A session with messages of a kind. */
+export type PendingMessages = Pick<Message, "kind" | "sessionId">
 
 /** Service that carries messages to the owners of sessions. */
 export interface Service {
@@ -42,11 +50,14 @@ export interface Service {
     kind: Kind,
     mark: (messages: ReadonlyArray<Message>) => Effect.Effect<A, E>
   ) => Effect.Effect<A | undefined, ClusterError | E>
-  /** Returns the sessions that have messages of a kind, among the given ones. */
+  /** Reads the messages of one kind for a session, in order, and leaves them in the inbox. */
+  readonly read: (sessionId: string, kind: Kind) => Effect.Effect<ReadonlyArray<ReceivedMessage>, ClusterError>
+  /** Removes messages by their numbers. */
+  readonly remove: (numbers: ReadonlyArray<number>) => Effect.Effect<void, ClusterError>
+  /** Returns the kinds of messages that the given sessions have. */
   readonly listPending: (
-    sessionIds: ReadonlyArray<string>,
-    kind: Kind
-  ) => Effect.Effect<ReadonlyArray<string>, ClusterError>
+    sessionIds: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyArray<PendingMessages>, ClusterError>
   /** Runs `then` whenever a message may have arrived. */
   readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
 }
@@ -78,22 +89,24 @@ const makeInbox = ({ listed, listen, notify, run, sql, transaction }: InboxPlace
     run(
       transaction(
         Effect.gen(function* () {
-          const rows = yield* sql<Message & { readonly seq: number }>`
+          const rows = yield* sql<ReceivedMessage>`
             DELETE FROM inbox WHERE session_id = ${sessionId} AND kind = ${kind}
             RETURNING seq, session_id AS "sessionId", kind, body`
           return rows.length === 0 ? undefined : yield* mark(rows.toSorted((one, other) => one.seq - other.seq))
         })
       )
     ),
-  listPending: (sessionIds, kind) =>
+  read: (sessionId, kind) =>
+    run(sql<ReceivedMessage>`
+      SELECT seq, session_id AS "sessionId", kind, body FROM inbox
+      WHERE session_id = ${sessionId} AND kind = ${kind} ORDER BY seq`),
+  remove: (numbers) =>
+    numbers.length === 0 ? Effect.void : Effect.asVoid(run(sql`DELETE FROM inbox WHERE ${sql.in("seq", numbers)}`)),
+  listPending: (sessionIds) =>
     sessionIds.length === 0
       ? Effect.succeed([])
-      : Effect.map(
-          run(sql<{ readonly id: string }>`
-            SELECT DISTINCT session_id AS id FROM inbox
-            WHERE kind = ${kind} AND session_id IN (${listed(sessionIds)})`),
-          (rows) => rows.map(({ id }) => id)
-        ),
+      : run(sql<PendingMessages>`
+          SELECT DISTINCT session_id AS "sessionId", kind FROM inbox WHERE session_id IN (${listed(sessionIds)})`),
   listen
 })
 

@@ -36,9 +36,11 @@ import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
-import { Inbox } from "./Inbox.ts"
+import { turnKind } from "./Cluster.ts"
+import { Inbox, type ReceivedMessage } from "./Inbox.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Suspended } from "./RunForms.ts"
 import { Runs } from "./Runs.ts"
+import { type SteeringSource, toTurnRequest } from "./Steering.ts"
 import { repeatAfterLoss } from "./StorageLoss.ts"
 
 /** The workflow of a run. Each id has one execution. */
@@ -59,6 +61,8 @@ export interface Work extends Request {
   readonly starts: number
   /** Completes when the run is cancelled. The handler then has ten seconds to end. */
   readonly cancelled?: Effect.Effect<void> | undefined
+  /** Messages for the session, which a handler may deliver to the model. */
+  readonly steering?: SteeringSource | undefined
 }
 
 /** Executes the requests of one kind. Failures are returned as outcomes. A run may wait for answers instead. */
@@ -125,7 +129,7 @@ const runAttempt = Effect.fnUntraced(function* (
   { admit, handlers, messages, runner }: WorkerOptions,
   runs: Runs["Service"],
   request: Request,
-  cancelled: Effect.Effect<void>
+  { cancelled, steering }: Pick<Work, "steering"> & { readonly cancelled: Effect.Effect<void> }
 ): Effect.fn.Return<AttemptEnd, { readonly message: string }> {
   const { id, kind, sessionId } = request
   const handler = handlers[kind]
@@ -141,7 +145,7 @@ const runAttempt = Effect.fnUntraced(function* (
     )
   }
   const outcome = yield* Effect.raceFirst(
-    handler({ ...request, ...started, cancelled }),
+    handler({ ...request, ...started, cancelled, steering }),
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
   if (outcome.status === "finished") return outcome
@@ -195,7 +199,7 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
       const permits = yield* Semaphore.make(options.concurrency)
       const inbox = yield* Inbox
       /** Runs with an attempt that is active or waits for its start, each with its cancellation. */
-      const attempts = new Map<string, { readonly sessionId: string; readonly cancelled: Deferred.Deferred<void> }>()
+      const attempts = new Map<string, ActiveAttempt>()
       /** Takes the cancellations of a session: the ends are stored, then running attempts are stopped. */
       const takeCancellations = Effect.fnUntraced(function* (sessionId: string) {
         const ids = yield* inbox.take(sessionId, "cancel", (messages) =>
@@ -206,32 +210,56 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
           if (active !== undefined) yield* Deferred.succeed(active.cancelled, undefined)
         }
       })
-      const readInbox = Effect.gen(function* () {
-        const sessions = new Set(Array.from(attempts.values(), ({ sessionId }) => sessionId))
-        for (const sessionId of yield* inbox.listPending(Array.from(sessions), "cancel"))
-          yield* takeCancellations(sessionId)
-      }).pipe(Effect.catch(({ message }) => Effect.logWarning(message)))
+      /** Handles the messages of sessions, of which attempts are active. */
+      const handleMessages = Effect.fnUntraced(function* (sessionIds: Iterable<string>) {
+        for (const { kind, sessionId } of yield* inbox.listPending(Array.from(new Set(sessionIds)))) {
+          if (kind === "cancel") yield* takeCancellations(sessionId)
+          else
+            for (const active of attempts.values())
+              if (active.sessionId === sessionId && active.isBegun) yield* Deferred.succeed(active.steered, undefined)
+        }
+      })
+      const readInbox = Effect.suspend(() =>
+        handleMessages(Array.from(attempts.values(), ({ sessionId }) => sessionId))
+      ).pipe(Effect.catch(({ message }) => Effect.logWarning(message)))
       yield* Effect.forkScoped(inbox.listen(readInbox))
+      const makeSource = (sessionId: string, arrived: Deferred.Deferred<void>): SteeringSource => ({
+        hasArrived: () => Deferred.isDoneUnsafe(arrived),
+        arrived: Deferred.await(arrived),
+        read: inbox.read(sessionId, "steer"),
+        remove: inbox.remove
+      })
       let running = 0
       let isClosed = false
       const changeRunningCount = (change: number) => Effect.sync(() => options.report((running += change)))
 
       const attempt: WorkerService["attempt"] = (request) =>
         Effect.gen(function* () {
-          const cancelled = yield* Deferred.make<void>()
-          attempts.set(request.id, { sessionId: request.sessionId, cancelled })
+          const { id, sessionId } = request
+          const active: ActiveAttempt = {
+            sessionId,
+            cancelled: yield* Deferred.make<void>(),
+            steered: yield* Deferred.make<void>(),
+            isBegun: false
+          }
+          const signals = {
+            cancelled: Deferred.await(active.cancelled),
+            steering: makeSource(sessionId, active.steered)
+          }
+          attempts.set(id, active)
           return yield* permits.withPermit(
             Effect.suspend(() =>
               isClosed
                 ? leaveToNextOwner(sharding)
                 : Effect.ensuring(
                     changeRunningCount(1).pipe(
-                      // A cancellation may have been sent to a runner that died.
-                      Effect.andThen(takeCancellations(request.sessionId)),
-                      Effect.andThen(runAttempt(options, runs, request, Deferred.await(cancelled))),
+                      Effect.andThen(Effect.sync(() => void (active.isBegun = true))),
+                      // Messages may have been sent to a runner that died.
+                      Effect.andThen(handleMessages([sessionId])),
+                      Effect.andThen(runAttempt(options, runs, request, signals)),
                       Effect.tap(({ status }) =>
                         // A cancellation that was sent to the attempt ends the run that waits.
-                        status === "suspended" ? takeCancellations(request.sessionId) : Effect.void
+                        status === "suspended" ? takeCancellations(sessionId) : Effect.void
                       )
                     ),
                     changeRunningCount(-1)
@@ -262,6 +290,16 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
       }
     })
   )
+
+/** An attempt of this process. */
+interface ActiveAttempt {
+  readonly sessionId: string
+  readonly cancelled: Deferred.Deferred<void>
+  /** Completed when messages for the model are there. */
+  readonly steered: Deferred.Deferred<void>
+  /** False while it waits for a place. */
+  isBegun: boolean
+}
 
 const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
 
@@ -328,14 +366,47 @@ const waitForAnswers = Effect.fnUntraced(function* ({ id, sessionId }: Request, 
 
 /**
  * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn
- * that was submitted meanwhile either sees the end or is found.
+ * that was submitted meanwhile either sees the end or is found. `afterEnd` runs between the two.
  */
-export const endRun = Effect.fnUntraced(function* (id: string, outcome: Outcome) {
+export const endRun = Effect.fnUntraced(function* <E = never, R = never>(
+  id: string,
+  outcome: Outcome,
+  afterEnd: Effect.Effect<void, E, R> = Effect.void
+) {
   const runs = yield* Runs
   yield* runs.finish(id, outcome)
+  yield* afterEnd
   const next = yield* runs.findNextTurn(id)
   if (next !== undefined) yield* wakeTurn(next)
 })
+
+/** Submits a turn, by a name that it has once, for each message that the model of a run does not have. */
+export const submitUndelivered = Effect.fnUntraced(function* (
+  request: Request,
+  messages: ReadonlyArray<ReceivedMessage>
+) {
+  const runs = yield* Runs
+  const inbox = yield* Inbox
+  for (const message of messages) {
+    const next = toTurnRequest(request, message)
+    yield* runs.add(next)
+    // The run that ends does not wait for the turn, which waits for its end.
+    yield* RunWorkflow.execute(next, { discard: true, detached: true })
+    yield* inbox.remove([message.seq])
+  }
+})
+
+/**
+ * Submits the messages to a turn that its model does not have. Reads them after the end of the turn: a message that is
+ * sent later is submitted by its sender, which sees the end.
+ */
+const submitLeft = (request: Request) =>
+  request.kind === turnKind
+    ? Effect.flatMap(
+        Effect.flatMap(Inbox, ({ read }) => read(request.sessionId, "steer")),
+        (messages) => submitUndelivered(request, messages)
+      )
+    : Effect.void
 
 /** Executes the workflow on this runner. */
 export const layer = RunWorkflow.toLayer(
@@ -360,7 +431,7 @@ export const layer = RunWorkflow.toLayer(
     // A run that is already over retains its outcome.
     yield* waitForTurn(request).pipe(
       Effect.andThen(attempts),
-      Effect.flatMap((outcome) => endRun(request.id, outcome)),
+      Effect.flatMap((outcome) => endRun(request.id, outcome, submitLeft(request))),
       // The attempts that are stored are not made again.
       repeatAfterLoss,
       // The engine reports a suspension, and the move to another runner, as interrupts.

@@ -61,6 +61,8 @@ export interface Service {
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Ends a run that is not started. Returns false if it is running or over. */
   readonly finishWaiting: (id: string, outcome: Outcome) => Effect.Effect<boolean, ClusterError>
+  /** Returns the id of the turn of a session that is running, if any. `kind` is the kind of turns. */
+  readonly findRunning: (sessionId: string, kind: string) => Effect.Effect<string | undefined, ClusterError>
   /** Returns the run with this id, if it is stored. */
   readonly find: (id: string) => Effect.Effect<StoredRun | undefined, ClusterError>
   /**
@@ -226,7 +228,8 @@ const makeFindSuspended =
       : Effect.map(
           run(
             sql<SuspendedRun & { readonly id: string }>`
-              SELECT id, session_id AS "sessionId", starts FROM runs WHERE state = 'suspended' AND id IN (${listed(ids)})`
+              SELECT id, session_id AS "sessionId", starts FROM runs
+              WHERE state = 'suspended' AND id IN (${listed(ids)})`
           ),
           (rows) => new Map(rows.map(({ id, sessionId, starts }) => [id, { sessionId, starts }]))
         )
@@ -309,6 +312,12 @@ const make = (place: RunsPlace): Service => ({
   ...makeCourse(place),
   ...makeQueries(place),
   find: makeFind(place),
+  findRunning: (sessionId, kind) =>
+    Effect.map(
+      place.run(place.sql<{ readonly id: string }>`
+        SELECT id FROM runs WHERE session_id = ${sessionId} AND kind = ${kind} AND state = 'running' LIMIT 1`),
+      ([row]) => row?.id
+    ),
   suspended: makeFindSuspended(place),
   announce: place.announce,
   listen: place.listen

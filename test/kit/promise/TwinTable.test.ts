@@ -5,7 +5,7 @@ import type * as Agent from "../../../src/agent/Agent.ts"
 import type { OutputInput } from "../../../src/agent/RunInput.ts"
 import { createHermes, type Hermes, type HermesInput, type HermesOptions } from "../../../src/kit/entry/promise.ts"
 import type * as Middleware from "../../../src/middleware/Middleware.ts"
-import type { ModelRoute } from "../../../src/models/routing/EmbeddedRoutes.ts"
+import type { ModelRoute } from "../../../src/models/routing/RouteChain.ts"
 import type * as Runtime from "../../../src/program/Runtime.ts"
 
 /** Name of the twin, or the reason for which there is none. */

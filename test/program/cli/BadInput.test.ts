@@ -167,6 +167,14 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "cluster cancel", line: "<run> is missing: run `hermes cluster cancel --help`" },
     { args: "cluster cancel x", line: noCluster }
   ],
+  "cluster steer": [
+    { args: "cluster steer", line: "<session> is missing: run `hermes cluster steer --help`" },
+    { args: "cluster steer x y", line: noCluster }
+  ],
+  "cluster failed": [
+    { args: "cluster failed --limit 0", line: "--limit 0 is too small: pass 1 or more" },
+    { args: "cluster failed", line: noCluster }
+  ],
   "cluster retry": [
     { args: "cluster retry", line: "<run> is missing: run `hermes cluster retry --help`" },
     { args: "cluster retry x", line: noCluster }

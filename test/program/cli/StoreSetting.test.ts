@@ -41,6 +41,11 @@ describe.skipIf(missing !== undefined)(`store.url${missing === undefined ? "" : 
         assert.include(yield* run("trace", "stats", session.id), "offline")
         yield* run("sessions", "rename", session.id, "breakfast")
         yield* run("sessions", "optimize")
+        const health = yield* hermes(["doctor"])
+        assert.match(health.stdout, new RegExp(`sessions +in the database of store.url, the latest is ${session.id}`))
+        const repaired = yield* hermes(["sessions", "repair"])
+        assert.deepInclude(repaired, { code: 2, stdout: "" })
+        assert.include(repaired.stderr, "the sessions are in the database of store.url")
 
         // An export of the database is imported into it under new ids, and into a file without the setting.
         yield* run("sessions", "export", "--output", at("all.jsonl"))

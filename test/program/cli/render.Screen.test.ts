@@ -67,13 +67,23 @@ describe("Screen", () => {
     screen.print("text\n")
     for (let round = 0; round < 400; round++) {
       const next = makeLines()
-      const cursor = { row: take(next.length), column: take(5) }
+      const cursor = take(2) === 0 ? undefined : { row: take(next.length), column: take(5) }
       screen.live(() => ({ lines: next, cursor }))
       const fresh = onTerminal(60)
       fresh.screen.print("text\n")
       fresh.screen.live(() => ({ lines: next, cursor }))
       assert.deepStrictEqual(terminal.lines(), fresh.terminal.lines(), `round ${round}`)
-      assert.deepStrictEqual(terminal.cursor(), fresh.terminal.cursor(), `round ${round}`)
+      // A hidden cursor may be anywhere.
+      if (cursor === undefined) assert.isFalse(terminal.cursor().visible)
+      else assert.deepStrictEqual(terminal.cursor(), fresh.terminal.cursor(), `round ${round}`)
+      if (take(4) === 0) {
+        screen.print("more\n")
+        fresh.screen.print("more\n")
+        assert.deepStrictEqual(terminal.lines(), fresh.terminal.lines(), `round ${round}`)
+        screen.live(Screen.renderNothing)
+        screen.clear()
+        screen.print("text\n")
+      }
     }
   })
 
@@ -89,6 +99,8 @@ describe("Screen", () => {
     draw("lorem ipsum dolor sit amet", "⠋")
     assert.isAtMost(draw("lorem ipsum dolor sit amet consectetur", "⠋"), 40)
     assert.isAtMost(draw("lorem ipsum dolor sit amet consectetur", "⠙"), 40)
+    // The cursor remains behind the spinner.
+    assert.isAtMost(draw("lorem ipsum dolor sit amet consectetur", "⠹"), 12)
   })
 
   it("writes nothing when nothing changed", () => {

@@ -193,6 +193,62 @@ describe("RowPool", () => {
     )
   )
 
+  it.effect("a row during whose attempt five processes died is failed; an interrupted process does not count", () =>
+    test(
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const record = (id: string, event: string) =>
+          appendFileSync(
+            join(directory, "attempts.jsonl"),
+            `${JSON.stringify({ row_id: id, row_digest: id.replace("r", "d"), event, attempt: 1 })}\n`
+          )
+        for (let time = 0; time < 5; time++) {
+          record("r0", "begin")
+          record("r1", "begin")
+          if (time === 3) record("r1", "leave")
+        }
+        const begun: Array<string> = []
+        const run = ({ id }: RowJournal.RowKey, { goesOn, number }: RowPool.Attempt) => {
+          begun.push(`${id} ${number} ${goesOn}`)
+          return done()
+        }
+        const runAgain = Effect.flatMap(RowJournal.open({ directory }), (journal) =>
+          RowPool.run({ rows: rows(2), journal, run })
+        )
+        const { failures, finished } = yield* runAgain
+        assert.deepStrictEqual(
+          failures.map(({ id, message }) => `${id}: ${message}`),
+          ["r0: the process ended 5 times during this attempt; it is not continued"]
+        )
+        assert.deepStrictEqual([finished, begun], [1, ["r1 1 true"]])
+        // The next run begins a new attempt, as at any failed row.
+        assert.strictEqual((yield* runAgain).finished, 1)
+        assert.deepStrictEqual(begun, ["r1 1 true", "r0 2 false"])
+      })
+    )
+  )
+
+  it.effect("an interrupted row is left open, and continues", () =>
+    test(
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const journal = yield* RowJournal.open({ directory })
+        const begun = yield* Deferred.make<void>()
+        const fiber = yield* Effect.forkChild(
+          RowPool.run({
+            rows: rows(1),
+            journal,
+            run: () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
+          })
+        )
+        yield* Deferred.await(begun)
+        yield* Fiber.interrupt(fiber)
+        const [attempt] = (yield* RowJournal.open({ directory })).attempts.values()
+        assert.deepStrictEqual([attempt?.isOpen, attempt?.deaths], [true, 0])
+      })
+    )
+  )
+
   it.effect("half a line of a crash is cut off; damage in the middle is told, and its row runs again", () =>
     test(
       Effect.gen(function* () {

@@ -390,6 +390,13 @@ describe("hermes eval", () => {
         const shown = yield* evaluate("show", "half", "--json")
         assert.approximately(JSON.parse(shown.stdout).pass_rate, 1 / 3, 1e-9)
         assert.match(shown.stderr, /2 of 3 attempts have no result yet and count as failed/)
+        // Pages of the run and of later comparisons show what the failed attempts were asked.
+        yield* evaluate("compare", "half", "eval-results/half", "--page", "both.html")
+        for (const page of ["eval-results/half/report.html", "both.html"]) {
+          const summaries = readFileSync(at(page), "utf8").match(/<summary>.*?<\/summary>/gs) ?? []
+          const failed = summaries.find((summary) => summary.includes("q2 #1")) ?? ""
+          for (const text of ["model failure", "What is 10*12?", "120"]) assert.include(failed, text)
+        }
       }),
     60_000
   )

@@ -33,6 +33,11 @@ describe("hermes cluster without its database", () => {
           /^Error: Postgres at 127\.0\.0\.1:1\/c does not answer \(ECONNREFUSED\)\n$/
         ],
         [
+          ["cluster", "failed", "--limit", "0"],
+          "postgres://a:secret@127.0.0.1:1/c",
+          /^Error: --limit 0 is too small: pass 1 or more\n$/
+        ],
+        [
           ["cluster", "drain"],
           "postgres://a:secret@127.0.0.1:1/c",
           /^Error: pass a runner listed by `hermes cluster status`, or --all\n$/
@@ -287,6 +292,8 @@ describe.skipIf(missing !== undefined)(
                 (yield* hermes(["cluster", "cancel", "early"], { env })).stderr,
                 "Run early was over already.\n"
               )
+              const failed = yield* hermes(["cluster", "failed"], { env })
+              assert.match(failed.stdout, /^RUN +BATCH +SESSION +REASON\nearly .* the run was cancelled\n/)
               const child: Array<ChildProcess> = []
               const runner = yield* Effect.forkScoped(
                 start(["cluster", "runner"], {
@@ -296,6 +303,7 @@ describe.skipIf(missing !== undefined)(
               )
               const again = yield* hermes(["cluster", "retry", "early"], { env })
               assert.deepStrictEqual([again.code, again.stdout], [0, "early~2\n"], again.stderr)
+              assert.strictEqual((yield* hermes(["cluster", "failed"], { env })).stderr, "No run has failed.\n")
               const watched = yield* hermes(["cluster", "watch", "early~2"], { env })
               assert.deepStrictEqual([watched.code, watched.stderr], [0, ""])
               assert.match(watched.stdout, /^started with .*\nearly\nended: text_response\n$/s)
@@ -308,6 +316,8 @@ describe.skipIf(missing !== undefined)(
               for (const [args, message] of [
                 [["watch", "none"], "there is no run none: check its id"],
                 [["cancel", "none"], "there is no run none: check its id"],
+                [["steer", "none", "text"], "session none has no running turn: submit the text as a turn of it"],
+                [["steer", "none", " "], "the text is empty: say what the model should know"],
                 [["retry", "early~2"], "run early~2 is finished: only a failed run starts again"],
                 [["answer", "none"], "there is no run none: check its id"],
                 [["answer", "early~2", "q", "1"], "run early~2 is over: it takes no answers"],

@@ -214,7 +214,7 @@ describe.skipIf(missing !== undefined)(
             taken.filter((one) => one !== undefined),
             [["0", "1", "2", "3", "4"]]
           )
-          assert.deepStrictEqual(yield* inbox.listPending(["s"], "steer"), [])
+          assert.deepStrictEqual(yield* inbox.listPending(["s"]), [])
         }).pipe(
           Effect.provide(Inbox.layerPostgres.pipe(Layer.provide(ClusterDatabase.layer(Redacted.make(url), 4)))),
           Effect.scoped

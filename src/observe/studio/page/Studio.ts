@@ -19,6 +19,7 @@ import { sessionPage } from "./SessionPage.ts"
 import { sessionTable } from "./SessionTable.ts"
 import * as StudioClient from "./StudioClient.ts"
 import { describeFailure, notice } from "./Widgets.ts"
+import { isWorkflowSession, workflowPage } from "./WorkflowPage.ts"
 
 interface DisplayedPage {
   readonly element: HTMLElement
@@ -82,7 +83,7 @@ const openPage = async (): Promise<DisplayedPage> => {
       document.title = "Insights · hermes studio"
       return insightsPage()
     case "session":
-      return sessionPage(id, await about)
+      return isWorkflowSession(id) ? workflowPage(id) : sessionPage(id, await about)
     case "compare":
       return comparePage()
     default:

@@ -15,6 +15,7 @@ import type {
   SessionsEvent
 } from "../StudioApi.ts"
 import type { Aggregates } from "../StudioSums.ts"
+import type { WorkflowExecutionView } from "../WorkflowApi.ts"
 
 /** A failed request. The message is for the user. */
 export class RequestFailed extends Error {}
@@ -61,6 +62,8 @@ export const sessions = (parameters: URLSearchParams, signal?: AbortSignal): Pro
 export const aggregates = (parameters: URLSearchParams, signal?: AbortSignal): Promise<Aggregates> =>
   read(`/api/aggregates${query(parameters)}`, signal)
 export const detail = (id: string, signal?: AbortSignal): Promise<SessionDetail> => read(session(id), signal)
+export const workflow = (id: string, signal?: AbortSignal): Promise<WorkflowExecutionView> =>
+  read(`${session(id)}/workflow`, signal)
 export const compare = (parameters: URLSearchParams, signal?: AbortSignal): Promise<Comparison> =>
   read(`/api/compare${query(parameters)}`, signal)
 export const replay = (id: string, request: ReplayRequest): Promise<Replayed> => send(`${session(id)}/replay`, request)

@@ -39,15 +39,29 @@ const findCommonEnd = (before: string, after: string, start: number): number => 
   return end === -1 ? 0 : Math.max(0, after.length - end - reset.length)
 }
 
-/** Changes one line into another; the cursor is in the row of the line. */
-const changeLine = (before: string, after: string): string => {
+/** Text whose width is the same on every terminal: ASCII, and the frames of a spinner. */
+const certain = /^[\u0020-\u007e\u2800-\u28ff]*$/u
+
+/** Moves left by a few columns. */
+const moveBack = (columns: number): string => (columns < 4 ? "\b".repeat(columns) : `\u001b[${columns}D`)
+
+/** Part of a line to write, and its column. */
+interface Piece {
+  readonly column: number
+  readonly text: string
+  readonly clear: string
+}
+
+/** Returns what to write in order to change one line into another. */
+const findPiece = (before: string, after: string): Piece => {
   const start = findCommonStart(before, after)
   const end = findCommonEnd(before, after, start)
   const [old, next] = [before.slice(start, before.length - end), after.slice(start, after.length - end)]
-  const move = moveToColumn(measureWidth(after.slice(0, start)))
-  if (end > 0 && end <= before.length - start && measureWidth(old) === measureWidth(next)) return move + next
-  const rest = after.slice(start)
-  return move + rest + (measureWidth(rest) < measureWidth(before.slice(start)) ? clearLine : "")
+  const column = measureWidth(after.slice(0, start))
+  if (end > 0 && end <= before.length - start && measureWidth(old) === measureWidth(next))
+    return { column, text: next, clear: "" }
+  const text = after.slice(start)
+  return { column, text, clear: measureWidth(text) < measureWidth(before.slice(start)) ? clearLine : "" }
 }
 
 /** Drawn lines, and the position of the cursor in them. */
@@ -57,30 +71,66 @@ export interface DrawnText {
   readonly column: number
 }
 
-/** Changes drawn lines into other lines, and moves the cursor. No line may be as wide as the terminal. */
-export const changeLines = (before: DrawnText, after: DrawnText): string => {
+/** Text to write, and the position of the cursor after it. */
+export interface WrittenChange {
+  readonly text: string
+  readonly row: number
+  readonly column: number
+  /** True if every terminal agrees on the column. */
+  readonly isCertain: boolean
+}
+
+/**
+ * Changes drawn lines into other lines. A visible cursor moves to its position; a hidden one remains where the last
+ * change ends, so that the next frame of a spinner takes a few bytes. No line may be as wide as the terminal.
+ */
+export const changeLines = (
+  before: DrawnText & { readonly isCertain?: boolean },
+  after: DrawnText,
+  isVisible = true
+): WrittenChange => {
   let out = ""
   let at = before.row
-  const moveToRow = (row: number): void => {
+  let column = before.column
+  let isCertain = before.isCertain === true
+  const moveTo = (row: number, to: number): void => {
     out += moveRows(row - at)
+    if (column !== to || !isCertain) {
+      const back = isCertain && to < column ? moveBack(column - to) : undefined
+      const whole = moveToColumn(to)
+      out += back !== undefined && back.length < whole.length ? back : whole
+    }
     at = row
+    column = to
+    isCertain = true
+  }
+  const write = (text: string): void => {
+    out += text
+    column += measureWidth(text)
+    isCertain = isCertain && certain.test(Paint.strip(text))
   }
   for (const [row, line] of after.lines.entries()) {
     const old = before.lines[row]
     if (old === line) continue
     if (old === undefined) {
-      moveToRow(row - 1)
-      out += `\n\r${line}`
+      out += `${moveRows(row - 1 - at)}\n\r`
       at = row
+      column = 0
+      isCertain = true
+      write(line)
     } else {
-      moveToRow(row)
-      out += changeLine(old, line)
+      const piece = findPiece(old, line)
+      moveTo(row, piece.column)
+      write(piece.text)
+      out += piece.clear
     }
   }
   if (after.lines.length < before.lines.length) {
-    moveToRow(after.lines.length)
-    out += `\r${clearBelow}`
+    moveTo(after.lines.length, 0)
+    out += clearBelow
+    // Below the last line there is nothing to change.
+    moveTo(after.lines.length - 1, 0)
   }
-  moveToRow(after.row)
-  return out + moveToColumn(after.column)
+  if (isVisible) moveTo(after.row, after.column)
+  return { text: out, row: at, column, isCertain }
 }

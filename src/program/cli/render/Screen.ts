@@ -72,6 +72,8 @@ interface DrawnLines {
   readonly widths: ReadonlyArray<number>
   readonly row: number
   readonly column: number
+  /** True if every terminal agrees on the column. */
+  readonly isCertain?: boolean
   readonly text: string
   readonly lines: ReadonlyArray<string>
   readonly size: Size
@@ -253,9 +255,10 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
       before.size.rows === rows &&
       [...before.widths, ...next.drawn.widths].every((width) => width < columns)
     if (!isCertain) return undefined
-    drawn = next.drawn
+    const { text, ...at } = LineChange.changeLines(before, next.drawn, next.visible)
+    drawn = { ...next.drawn, ...at }
     lowest = Math.max(lowest, row + next.lines.length - (column > 0 ? 0 : 1))
-    return LineChange.changeLines(before, next.drawn) + toggleCursor(next.visible)
+    return text + toggleCursor(next.visible)
   }
 
   const writeTo = (sink: Sink, text: string): void => {
@@ -278,7 +281,9 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     const same =
       drawn === undefined
         ? next.lines.length === 0
-        : drawn.text === next.drawn.text && drawn.row === next.drawn.row && drawn.column === next.drawn.column
+        : drawn.text === next.drawn.text &&
+          hidden !== next.visible &&
+          (hidden || (drawn.row === next.drawn.row && drawn.column === next.drawn.column))
     if (same) return
     const changed = drawn === undefined ? undefined : drawChanges(drawn, next)
     terminal?.write(changed ?? eraseLive() + drawLines(next))

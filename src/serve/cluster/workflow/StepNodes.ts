@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Pipeable from "effect/Pipeable"
 import { enterStep, type Place, type StepServices, type StepState, type ValueSchema } from "./StepExecution.ts"
-import type { StepKind, StepShape } from "./StepGraph.ts"
+import type { StepKind, StepShape, WorkflowShape } from "./StepGraph.ts"
 import type { StepFailed, StepLimitReached } from "./WorkflowError.ts"
 
 /** Failures that any workflow can end with. */
@@ -58,6 +58,8 @@ export interface AnyWorkflow<out R = unknown> {
   readonly tag: string
   /** Digest of the definition, without its code. */
   readonly digest: string
+  /** The graph of the workflow. */
+  readonly shape: WorkflowShape
   readonly nodes: ReadonlyArray<StepNode<unknown, R>>
   readonly inputSchema: ValueSchema<unknown>
   readonly outputSchema: ValueSchema<unknown>

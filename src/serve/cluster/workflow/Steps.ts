@@ -132,6 +132,7 @@ const makeWorkflow = <Input, Output, E = never, R = never>(
     name,
     version,
     tag: toTag(name, version),
+    shape,
     nodes,
     inputSchema: input,
     outputSchema: output,

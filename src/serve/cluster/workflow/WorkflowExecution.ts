@@ -15,6 +15,7 @@ import { makeTypedWorkflow } from "./EngineWorkflow.ts"
 import type { StepServices } from "./StepExecution.ts"
 import { type AnyWorkflow, listNodes, runNodes, type StepFailure, type Workflow } from "./StepNodes.ts"
 import { WorkflowChanged } from "./WorkflowError.ts"
+import * as WorkflowRecord from "./WorkflowRecord.ts"
 import { type Service, WorkflowStore } from "./WorkflowStore.ts"
 
 const makeOutcomeSchema = ({ failureSchema, outputSchema }: AnyWorkflow) =>
@@ -51,6 +52,18 @@ const listActive = (store: Service): Set<string> => {
 /** Returns true if the code of an execution in a store runs in this process. */
 export const isActive = (store: Service, id: string): boolean => listActive(store).has(id)
 
+const recordedStores = new WeakMap<Service, Service>()
+
+/** Returns the store of workflows, which also records what it stores. */
+const recordStore = (store: Service): Effect.Effect<Service> =>
+  Effect.suspend(() => {
+    const known = recordedStores.get(store)
+    if (known !== undefined) return Effect.succeed(known)
+    return Effect.tap(WorkflowRecord.recordSteps(store), (recorded) =>
+      Effect.sync(() => void recordedStores.set(store, recorded))
+    )
+  })
+
 /** Registers one definition with the engine. */
 const registerWorkflow = <R>(workflow: AnyWorkflow<R>) => {
   const { failureSchema, inputSchema, nodes, outputSchema, tag } = workflow
@@ -64,10 +77,13 @@ const registerWorkflow = <R>(workflow: AnyWorkflow<R>) => {
   return engine.toLayer(
     ({ id, input }) =>
       Effect.gen(function* () {
-        const store = yield* WorkflowStore
-        const active = listActive(store)
+        const own = yield* WorkflowStore
+        const store = yield* recordStore(own)
+        const active = listActive(own)
         active.add(id)
+        yield* WorkflowRecord.recordStart(id, workflow)
         return yield* runNodes(nodes, { input }, { execution: id, prefix: "", sessions: new Map() }).pipe(
+          Effect.provideService(WorkflowStore, store),
           Effect.onExit((exit) => {
             active.delete(id)
             // The engine reports a suspension, and the move to another process, as interrupts.
@@ -143,7 +159,10 @@ export const registerAll = <R>(
       )
       const sessions = hasAgents ? yield* Effect.serviceOption(SessionStore) : Option.none()
       if (Option.isSome(sessions))
-        yield* Effect.provideService(AgentQuestions.watchSessions, SessionStore, sessions.value)
+        yield* AgentQuestions.watchSessions.pipe(
+          Effect.provideService(SessionStore, sessions.value),
+          Effect.provideService(WorkflowStore, yield* recordStore(yield* WorkflowStore))
+        )
       const [first, ...rest] = all.map((workflow) => registerWorkflow(workflow))
       return first === undefined ? Layer.empty : Layer.mergeAll(first, ...rest)
     })

@@ -51,6 +51,7 @@ import { type AnyWorkflow, type StepFailure, toShapes, type Workflow } from "./S
 import * as StepQuestions from "./StepQuestions.ts"
 import * as WorkflowExecution from "./WorkflowExecution.ts"
 import { type AnswerRefused, ExecutionCancelled, ExecutionNotFound, type WorkflowChanged } from "./WorkflowError.ts"
+import * as WorkflowRecord from "./WorkflowRecord.ts"
 import * as WorkflowStore from "./WorkflowStore.ts"
 
 export type { GivenAnswer } from "./StepQuestions.ts"
@@ -267,6 +268,7 @@ const cancelExecution = (id: string): Effect.Effect<boolean, ClusterError | Exec
       const engine = yield* WorkflowEngine.WorkflowEngine
       const execution = yield* findExecution(id)
       if (!(yield* store.finish(id, "cancelled", undefined))) return false
+      yield* WorkflowRecord.recordCancellation(id)
       const workflow = makeEngineWorkflow(execution)
       yield* engine.interruptUnsafe(workflow, yield* workflow.executionId({ id, input: null }))
       yield* store.announce

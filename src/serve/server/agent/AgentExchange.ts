@@ -31,7 +31,7 @@ import * as AnswerPieces from "./AnswerPieces.ts"
 import * as ClientTools from "./ClientTools.ts"
 import { type RequestedForm, requireForm, type ServedTurn } from "./RequestedForm.ts"
 import type { ExchangeSession } from "./ServedSessions.ts"
-import { isQuestionSeenBy } from "./SessionOptions.ts"
+import { isQuestionSeenBy, renderQuestions } from "./SessionOptions.ts"
 
 /** A request to the agent. */
 export interface Request {
@@ -227,12 +227,6 @@ const sendRequest = Effect.fnUntraced(function* (
     })
   )
 })
-
-/** Renders the questions of a suspended turn as the end of its answer, for clients that know no questions. */
-const renderQuestions = (questions: ReadonlyArray<Question>): string =>
-  questions.length === 0
-    ? ""
-    : ["The run waits for answers:", ...questions.map(({ id, title }) => `- ${title} (${id})`)].join("\n")
 
 const endAnswer = Effect.fnUntraced(function* (
   exchange: OpenExchange,

@@ -301,6 +301,7 @@ export const make = Effect.fnUntraced(function* (
       )
     }, Effect.provideContext(services)),
     conversations: StoredConversations.makeStoredConversations({
+      client: options.client,
       served,
       store: context.store,
       create: (history) => createSession(context, history)

@@ -1,6 +1,6 @@
 /**
- * Ids of the events of a session, as clients return them in `Last-Event-ID`: the number of an event, and the place of its
- * reader in the turn. The place means the same to each server that has the store.
+ * Ids of the events of a session, as clients return them in `Last-Event-ID`: the number of an event, and the place of
+ * its reader in the turn. The place means the same to each server that has the store.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -75,3 +75,9 @@ export const hideQuestions = (client: string | undefined, event: HostEvent): Hos
   event._tag === "RunEvents" && event.events.some(({ _tag }) => _tag === "QuestionAsked" || _tag === "RunFinished")
     ? { ...event, events: event.events.flatMap((one) => hideFromEvent(client, one)) }
     : event
+
+/** Renders the questions of a suspended turn as the end of its answer, for clients that know no questions. */
+export const renderQuestions = (questions: ReadonlyArray<Question>): string =>
+  questions.length === 0
+    ? ""
+    : ["The run waits for answers:", ...questions.map(({ id, title }) => `- ${title} (${id})`)].join("\n")

@@ -14,11 +14,13 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../../base/domain/Conversation.ts"
 import * as Ids from "../../../base/domain/Ids.ts"
 import type * as Json from "../../../base/domain/Json.ts"
+import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { Session, SessionStore } from "../../../store/SessionStore.ts"
 import * as ApiError from "../ApiError.ts"
 import type { Ending } from "./AnswerPieces.ts"
 import { readResponseId } from "./OpenAiAnswers.ts"
 import type { ServedSessions } from "./ServedSessions.ts"
+import { isQuestionSeenBy, renderQuestions } from "./SessionOptions.ts"
 import * as StoredItems from "./StoredItems.ts"
 
 /** Returns the number of messages up to the end of the turn that begins at a position. */
@@ -81,6 +83,8 @@ const makeMissing = (what: string, id: string): ApiError.ApiError =>
 
 /** Values that the operations share. */
 interface ConversationContext {
+  /** Name of the key to which the sessions belong; `undefined` for the owner. */
+  readonly client: string | undefined
   readonly served: ServedSessions
   readonly store: SessionStore["Service"]
   readonly known: ReadonlyMap<string, KnownResponse>
@@ -99,6 +103,19 @@ const readPart = Effect.fnUntraced(function* (
   return { newest, session, messages: yield* Effect.mapError(store.messages(session.id), ApiError.toStoreError) }
 })
 
+/** Renders the questions for which the newest run of a session waits. */
+const readQuestions = (
+  { client, store }: ConversationContext,
+  sessionId: Ids.SessionId
+): Effect.Effect<string, ApiError.ApiError> =>
+  Effect.mapBoth(store.listQuestions({ sessionId, limit: Number.MAX_SAFE_INTEGER }), {
+    onFailure: ApiError.toStoreError,
+    onSuccess: (open) =>
+      Redaction.redactText(
+        renderQuestions(open.flatMap(({ question }) => (isQuestionSeenBy(client, question) ? [question] : [])))
+      )
+  })
+
 const findResponse = Effect.fnUntraced(function* (
   context: ConversationContext,
   id: string
@@ -113,11 +130,13 @@ const findResponse = Effect.fnUntraced(function* (
   const end = found?.ending.stored?.messages ?? findTurnEnd(messages, begin)
   const first = messages.findIndex(({ role }, index) => index >= begin && role === "assistant")
   if (first === -1 || begin >= end) return yield* makeMissing("response", id)
+  const said = StoredItems.joinAnswer(messages.slice(first, end))
+  const asked = end < messages.length ? "" : yield* readQuestions(context, session.id)
   return {
     session,
     known: found,
     before: messages.slice(0, first),
-    text: StoredItems.joinAnswer(messages.slice(first, end)),
+    text: [said, asked].filter((text) => text !== "").join("\n\n"),
     isWhole: newest.id === session.id && begin === 0 && end >= messages.length
   }
 })
@@ -153,12 +172,14 @@ const resolveItem = Effect.fnUntraced(function* (
 
 /** Makes the operations on the sessions of a client. */
 export const makeStoredConversations = ({
+  client,
   create,
   served,
   store
-}: Pick<ConversationContext, "served" | "store"> & Pick<StoredConversations, "create">): StoredConversations => {
+}: Pick<ConversationContext, "client" | "served" | "store"> &
+  Pick<StoredConversations, "create">): StoredConversations => {
   const known = new Map<string, KnownResponse>()
-  const context: ConversationContext = { served, store, known }
+  const context: ConversationContext = { client, served, store, known }
   const readNewest: StoredConversations["read"] = (id) =>
     Effect.flatMap(served.stored(id), (session) =>
       Effect.map(Effect.mapError(store.messages(session.id), ApiError.toStoreError), (messages) => ({
