@@ -85,6 +85,8 @@ const playTour = async ({ name, play, words = "" }: Tour, columns: number): Prom
     )
   } finally {
     pane.close()
+    // The program stores its session while it ends.
+    await setTimeout(2000)
     model.close()
     rmSync(home, { recursive: true, force: true })
   }

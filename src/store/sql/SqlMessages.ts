@@ -96,12 +96,12 @@ export const makeMessages = ({ made, read, sql }: Pick<SqlPlace, "made" | "read"
     return messages.slice()
   })
 
-  const messages: Service["messages"] = (id, range) =>
+  const readSessionMessages: Service["messages"] = (id, range) =>
     range === undefined
       ? readAllMessages(id)
       : Effect.map(readRange(id, range.from, range.to), ({ messages }) => messages)
 
-  const readable: Service["readable"] = (id) =>
+  const readUndamaged: Service["readable"] = (id) =>
     Effect.map(readStored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
       const [messages, faults] = Arr.partition(rows, (row) =>
         Result.map(readMessage(id, row), (message) => ({ position: row.position, message }))
@@ -109,5 +109,9 @@ export const makeMessages = ({ made, read, sql }: Pick<SqlPlace, "made" | "read"
       return { messages, faults: faults.map(({ message }) => message) }
     })
 
-  return { messages, readable, forgetSession: (id: SessionId): void => void sessionsRead.delete(id) }
+  return {
+    messages: readSessionMessages,
+    readable: readUndamaged,
+    forgetSession: (id: SessionId): void => void sessionsRead.delete(id)
+  }
 }

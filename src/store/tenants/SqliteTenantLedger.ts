@@ -87,10 +87,17 @@ const writeSums = (all: All, tenant: string, { calls, day, minute, month, today 
   ])
 }
 
-const sumReserved = (all: All, tenant: string): Amounts => {
-  const sql = `SELECT sum(tokens) AS tokens, sum(nanos) AS nanos FROM tenant_reservations
-    WHERE tenant = ? AND is_counted = 0`
-  return toAmounts(all(sql, [tenant])[0])
+/** Amounts that calls in flight hold, and the time at which the first of their reservations expires. */
+interface Reserved {
+  readonly amounts: Amounts
+  readonly expiresAt: number
+}
+
+const readReserved = (all: All, tenant: string): Reserved => {
+  const sql = `SELECT sum(tokens) AS tokens, sum(nanos) AS nanos, min(expires_at) AS expires_at
+    FROM tenant_reservations WHERE tenant = ? AND is_counted = 0`
+  const [row] = all(sql, [tenant])
+  return { amounts: toAmounts(row), expiresAt: Number(row?.["expires_at"] ?? Infinity) }
 }
 
 /** Counts the reservations that have expired as spent. */
@@ -137,6 +144,19 @@ const toUsageRow = (row: Row): UsageRow => ({
   nanos: Number(row["nanos"])
 })
 
+/** Returns the sums and the held amounts after reservations have expired. */
+const expireReservations = (
+  all: All,
+  tenant: string,
+  sums: TenantSums.Sums,
+  at: number
+): { readonly sums: TenantSums.Sums; readonly reserved: Amounts } => {
+  const { amounts, expiresAt } = readReserved(all, tenant)
+  if (expiresAt > at) return { sums, reserved: amounts }
+  const counted = countExpired(all, tenant, sums, at)
+  return { sums: counted, reserved: readReserved(all, tenant).amounts }
+}
+
 /** Makes the reservations and settlements of a database. */
 const makeSpending = (database: Database.Database): Pick<Service, "reserve" | "settle" | "balance"> => ({
   reserve: (request) =>
@@ -144,8 +164,8 @@ const makeSpending = (database: Database.Database): Pick<Service, "reserve" | "s
       database.writeDirectly("reserve", (all) => {
         const { expiresIn, id, settled, tenant } = request
         const settledSums = settleAll(all, tenant, readSums(all, tenant, at), settled)
-        const sums = countExpired(all, tenant, settledSums, at)
-        const decision = TenantSums.decide(sums, sumReserved(all, tenant), request, at)
+        const { reserved, sums } = expireReservations(all, tenant, settledSums, at)
+        const decision = TenantSums.decide(sums, reserved, request, at)
         writeSums(all, tenant, decision._tag === "Reserved" ? TenantSums.countCall(sums) : sums)
         if (decision._tag === "Reserved") {
           const { nanos, tokens } = TenantSums.computeHeld(request, decision.output)
@@ -166,9 +186,9 @@ const makeSpending = (database: Database.Database): Pick<Service, "reserve" | "s
   balance: (tenant) =>
     Effect.flatMap(Clock.currentTimeMillis, (at) =>
       database.writeDirectly("balance", (all) => {
-        const sums = countExpired(all, tenant, readSums(all, tenant, at), at)
+        const { reserved, sums } = expireReservations(all, tenant, readSums(all, tenant, at), at)
         if (sums.today.tokens !== 0 || sums.month.tokens !== 0) writeSums(all, tenant, sums)
-        return { day: sums.day, spentToday: sums.today, spentThisMonth: sums.month, reserved: sumReserved(all, tenant) }
+        return { day: sums.day, spentToday: sums.today, spentThisMonth: sums.month, reserved }
       })
     )
 })

@@ -99,18 +99,18 @@ export const workflowPage = (id: string): { readonly element: HTMLElement; reado
   const element = make("section", { class: "workflow" })
   const aborter = new AbortController()
   let timer: ReturnType<typeof setTimeout> | undefined
-  const redraw = async (): Promise<void> => {
+  const redrawPage = async (): Promise<void> => {
     try {
       const view = await StudioClient.workflow(id, aborter.signal)
       document.title = `${view.workflow} · hermes studio`
       element.replaceChildren(...drawExecution(id, view))
-      if (view.endedAt === undefined) timer = setTimeout(() => void redraw(), interval)
+      if (view.endedAt === undefined) timer = setTimeout(() => void redrawPage(), interval)
     } catch (error) {
       if (aborter.signal.aborted) return
       element.replaceChildren(notice(describeFailure(error), "bad"), link("Sessions", address("")))
     }
   }
-  void redraw()
+  void redrawPage()
   return {
     element,
     close: () => {

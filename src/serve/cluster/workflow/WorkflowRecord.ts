@@ -41,7 +41,7 @@ const makeWriter = Effect.gen(function* () {
   const record = Option.getOrUndefined(yield* Effect.serviceOption(RunRecord))
   const sessions = Option.getOrUndefined(yield* Effect.serviceOption(SessionStore))
   if (record === undefined || sessions === undefined) return undefined
-  const write: WriteEntry = (execution, event) =>
+  const writeEntry: WriteEntry = (execution, event) =>
     Effect.gen(function* () {
       const at = yield* Clock.currentTimeMillis
       const sessionId = toSessionId(execution)
@@ -53,7 +53,7 @@ const makeWriter = Effect.gen(function* () {
       // Another process may have created the session first. The state of the workflow itself is stored elsewhere.
       Effect.catch((error) => Effect.logDebug(`a step of a workflow is not recorded: ${error.message}`))
     )
-  return write
+  return writeEntry
 })
 
 /** Returns the store of workflows, which also records what it stores. */
