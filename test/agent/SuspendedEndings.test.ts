@@ -10,6 +10,7 @@ import { SessionId } from "../../src/base/domain/Ids.ts"
 import type { RunEvent } from "../../src/base/domain/RunEvent.ts"
 import { Agent, Middleware, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
 import { Ask } from "../../src/kit/entry/tools.ts"
+import type { SessionSearch } from "../../src/store/SessionSearch.ts"
 
 const sessionId = "ends"
 const toolkit = Toolkit.make(
@@ -44,7 +45,7 @@ const endAfter = (name: string, ending: Middleware.EndNow | Middleware.EndWith) 
 
 const play = <A, E>(
   effect: Effect.Effect<A, E, Agent.Agent | SessionStore.SessionStore>,
-  store: Layer.Layer<SessionStore.SessionStore>,
+  store: Layer.Layer<SessionSearch | SessionStore.SessionStore>,
   calls: ReadonlyArray<{ readonly name: string; readonly params: unknown; readonly id: string }>,
   middleware: Middleware.Contained
 ) =>

@@ -32,7 +32,7 @@ describe("cursors", () => {
   for (const [name, id] of Object.entries({
     "half a character": "c\ud800",
     "100 000 characters": "c".repeat(100_000),
-    "separators": "a,b;c|d\n%2C",
+    separators: "a,b;c|d\n%2C",
     "a name of every object": "__proto__"
   }))
     it(`a call whose id is ${name}`, () => {
@@ -50,7 +50,7 @@ describe("cursors", () => {
   })
 
   for (const [name, cursor] of Object.entries({
-    "nothing": "",
+    nothing: "",
     "an invalid escape": "run%;1",
     "a number that is too long": "run;99999999999999999999",
     "another part": "run;1;;;;;;;;x",

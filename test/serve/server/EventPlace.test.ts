@@ -25,7 +25,8 @@ describe("ids of events", () => {
 
   it.effect("returns what was sent", () =>
     Effect.gen(function* () {
-      const place = EventPlace.makeStart("run:1", { id: 3, message: { id: "message-7", prompt: "", shown: "" } })
+      const message = { id: "message-7", origin: "client", prompt: "", shown: "" } as const
+      const place = EventPlace.makeStart("run:1", { id: 3, message })
       const id = EventPlace.formatId({ id: 12, place })
       assert.deepStrictEqual(yield* EventPlace.parseId(id), { id: 12, place })
     })
