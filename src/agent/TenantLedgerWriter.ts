@@ -94,12 +94,14 @@ export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedge
         )
   )
   const renew = Effect.asVoid(Effect.schedule(renewAll, Schedule.spaced(expiresIn / 3)))
-  yield* Effect.addFinalizer(() => Effect.forEach(Array.from(pending.keys()), flush, { discard: true }))
+  const flushAll = Effect.suspend(() => Effect.forEach(Array.from(pending.keys()), flush, { discard: true }))
+  yield* Effect.addFinalizer(() => flushAll)
 
   return {
     takePending,
     putBack,
     flush,
+    flushAll,
     ...lines,
     hold: (id: string): Effect.Effect<void> =>
       Effect.suspend(() => {

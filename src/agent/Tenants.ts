@@ -110,7 +110,10 @@ export const make = Effect.fnUntraced(function* <R = never>(
     bound: (id, effect) => Effect.flatMap(findTenant(id), (tenant) => boundCalls(tenant, effect)),
     balance: (tenant) => Effect.andThen(writer.flush(tenant), ledger.balance(tenant)),
     usage: (filter) =>
-      Effect.andThen(filter?.tenant === undefined ? Effect.void : writer.flush(filter.tenant), ledger.usage(filter)),
+      Effect.andThen(
+        filter?.tenant === undefined ? writer.flushAll : writer.flush(filter.tenant),
+        ledger.usage(filter)
+      ),
     remove: (tenant) => Effect.andThen(writer.flush(tenant), ledger.remove(tenant))
   }
 })
