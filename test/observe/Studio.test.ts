@@ -217,7 +217,7 @@ describe("hermes trace serve", () => {
           messages: 7,
           userMessages: 3,
           skills: [],
-        tenants: [],
+          tenants: [],
           cacheHit: 0.4,
           days: [totals(3, { runs: 3, steps: 4, modelCalls: 4, toolCalls: 1, errors: 2 })],
           models: [share("gpt-4o", 3, 3), share("gpt-4.1", 1, 0, { errors: 1 })],

@@ -15,7 +15,7 @@
  * Source: `hermes-product.md` §2.4 (elicitation).
  */
 import * as Prompt from "effect/ai/Prompt"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -25,6 +25,7 @@ import { decodeAnswer } from "../../base/domain/QuestionAnswer.ts"
 import { mostOfCommand } from "../approval/ShownText.ts"
 import * as AskUser from "../Ask.ts"
 import { type Ask, Clarifier } from "../builtin/Clarifier.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import { SideModel } from "../builtin/SideModel.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { McpError, toOneLine } from "./McpConnection.ts"
@@ -33,6 +34,7 @@ import type { ServerConfig } from "./ServerConfig.ts"
 /**
  * Answers requests that a server makes during a call, on behalf of that call: requests to the user (`Elicitation`) or
  * to a model (`Sampling`). If the server may run several calls at the same time, requests belong to the newest call.
+ * Requests are refused while calls for different tenants are running.
  */
 export interface Questions {
   readonly elicit: (request: Request, signal: AbortSignal) => Promise<Answer>
@@ -46,8 +48,11 @@ export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
   const calls: Array<{ readonly services: Context.Context<never>; readonly ending: AbortController }> = []
   const runForCall = <A, E>(signal: AbortSignal, work: Effect.Effect<A, E>): Promise<A> => {
     const call = calls.at(-1)
-    return call === undefined
-      ? Promise.reject(new Error("nothing was called, so nothing can be asked"))
+    if (call === undefined) return Promise.reject(new Error("nothing was called, so nothing can be asked"))
+    // The user and the allowance of one tenant are not used for the call of another.
+    const tenants = new Set(calls.map(({ services }) => Context.get(services, CurrentTenant)))
+    return tenants.size > 1
+      ? Promise.reject(new Error("calls for several tenants are running: ask again when one of them has ended"))
       : Effect.runPromiseWith(call.services)(work, { signal: AbortSignal.any([signal, call.ending.signal]) })
   }
   return {
