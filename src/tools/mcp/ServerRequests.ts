@@ -336,9 +336,8 @@ const askLater = Effect.fnUntraced(function* (
   const schema = QuestionAnswer.addDeclined(form)
   const title = `The MCP server "${server}" asks: ${showProse(message)}`
   const prompt = `Answer ${QuestionAnswer.declined} to decline.`
-  return yield* Effect.catch(
-    AskUser.form({ schema, decode: decodeContent(schema) }, { title, prompt }),
-    ({ reason }) => Effect.succeed(reason === "unavailable" ? declined : cancelled)
+  return yield* Effect.catch(AskUser.form({ schema, decode: decodeContent(schema) }, { title, prompt }), ({ reason }) =>
+    Effect.succeed(reason === "unavailable" ? declined : cancelled)
   )
 })
 
