@@ -110,14 +110,14 @@ describe("the package", () => {
     assert.strictEqual(files("kit/entry/agent"), "loop rolldown-runtime")
     assert.strictEqual(files("kit/entry/providers/openai"), "client loop rolldown-runtime")
     assert.strictEqual(files("kit/entry/promise"), "formats loop plain promise rolldown-runtime routes")
-    assert.strictEqual(files("kit/entry/tools/files"), "common late loop plain providers rolldown-runtime tools")
+    assert.strictEqual(files("kit/entry/tools/files"), "common late loop plain providers rolldown-runtime routes tools")
     assert.strictEqual(
       files("kit/entry/observability"),
-      "common loop observability plain providers rolldown-runtime telemetry"
+      "common loop observability plain providers rolldown-runtime routes telemetry"
     )
     assert.strictEqual(
       files("index"),
-      "client common late loop plain providers rolldown-runtime root routing telemetry tools"
+      "client common late loop plain providers rolldown-runtime root routes routing telemetry tools"
     )
 
     const modulesOf = (entry: string): ReadonlyArray<string> =>
