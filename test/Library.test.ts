@@ -109,15 +109,15 @@ describe("the package", () => {
         .join(" ")
     assert.strictEqual(files("kit/entry/agent"), "loop rolldown-runtime")
     assert.strictEqual(files("kit/entry/providers/openai"), "client loop rolldown-runtime")
-    assert.strictEqual(files("kit/entry/promise"), "loop plain promise rolldown-runtime")
-    assert.strictEqual(files("kit/entry/tools/files"), "common late loop plain providers rolldown-runtime tools")
+    assert.strictEqual(files("kit/entry/promise"), "formats loop plain promise rolldown-runtime routes")
+    assert.strictEqual(files("kit/entry/tools/files"), "common late loop plain providers rolldown-runtime routes tools")
     assert.strictEqual(
       files("kit/entry/observability"),
-      "common loop observability plain providers rolldown-runtime telemetry"
+      "common loop observability plain providers rolldown-runtime routes telemetry"
     )
     assert.strictEqual(
       files("index"),
-      "client common late loop plain providers rolldown-runtime root routing telemetry tools"
+      "client common late loop plain providers rolldown-runtime root routes routing telemetry tools"
     )
 
     const modulesOf = (entry: string): ReadonlyArray<string> =>
@@ -157,7 +157,7 @@ describe("the package", () => {
       const agent = count("hermes-effect/agent", "hermes-effect/providers/openai")
       assert.deepStrictEqual(
         { agent, promise: count("hermes-effect/promise"), root: count("hermes-effect") },
-        { agent: 181, promise: 231, root: 222 }
+        { agent: 181, promise: 233, root: 223 }
       )
     })
   )

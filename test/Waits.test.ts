@@ -100,7 +100,8 @@ const findRepetitions = (text: string, path: string): ReadonlyArray<string> => {
 
 /** Modules that wait by hand, each with its reason. */
 const reasons: Readonly<Record<string, string>> = {
-  "agent/Tenants.ts": "the ledger states how long a call waits for the next minute",
+  "agent/TenantSpending.ts":
+    "the ledger states how long a call waits; the wait is cut short by the end of another call",
   "base/domain/IsolatedCall.ts": "the deadline of a call; it moves while the call is paused, and is computed again",
   "base/platform/Deadlines.ts": "one timer of Node for the deadlines of all requests, outside of any fiber",
   "base/platform/ProcessGroups.ts": "waits for processes, which end in real time, also under a TestClock",
@@ -109,8 +110,10 @@ const reasons: Readonly<Record<string, string>> = {
   "models/routing/RateLimitGate.ts": "a place in a queue: the pause is cut short by a signal and computed again",
   "models/routing/StreamTimeout.ts": "the next deadline of a stream, computed from the last part that arrived",
   "observe/AtofWriter.ts": "the pause between batches is cut short when the writer closes",
+  "observe/studio/page/WorkflowPage.ts": "a timer of the browser until the workflow ends, outside of any fiber",
   "program/cli/internal/Start.ts": "one deadline for the end of the program, set by the handler of each signal",
-  "serve/cluster/RunWorkflow.ts": "a durable wait of a workflow, which another runner may end"
+  "serve/cluster/RunWorkflow.ts": "a durable wait of a workflow, which another runner may end",
+  "serve/cluster/workflow/AgentQuestions.ts": "a durable wait of a workflow, which an answer ends"
 }
 
 describe("waits", () => {

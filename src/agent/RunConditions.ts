@@ -70,13 +70,13 @@ const computeLeft = (
   repeated: number
 ) => {
   const { dollars, seconds, tokens, toolCalls: mostCalls } = limits
-  const positive = (value: number): number => Math.max(0, value)
+  const keepPositive = (value: number): number => Math.max(0, value)
   return {
-    iterations: positive(iterations - usedIterations),
-    ...(tokens === undefined ? {} : { tokens: positive(tokens - Usage.countTotalTokens(usage)) }),
-    ...(dollars === undefined ? {} : { dollars: positive(dollars - BigDecimal.toNumberUnsafe(cost.amount)) }),
-    ...(seconds === undefined ? {} : { seconds: positive(seconds - (now - startedAt) / 1000) }),
-    ...(mostCalls === undefined ? {} : { toolCalls: positive(mostCalls - toolCalls + repeated) })
+    iterations: keepPositive(iterations - usedIterations),
+    ...(tokens === undefined ? {} : { tokens: keepPositive(tokens - Usage.countTotalTokens(usage)) }),
+    ...(dollars === undefined ? {} : { dollars: keepPositive(dollars - BigDecimal.toNumberUnsafe(cost.amount)) }),
+    ...(seconds === undefined ? {} : { seconds: keepPositive(seconds - (now - startedAt) / 1000) }),
+    ...(mostCalls === undefined ? {} : { toolCalls: keepPositive(mostCalls - toolCalls + repeated) })
   }
 }
 

@@ -88,6 +88,62 @@ const makeEndings = ({ hasUnreadMessage, stopTools }: RunState) => {
   }
 }
 
+/** Description of calls that end without their tool. */
+interface UnrunCalls {
+  readonly status: "blocked" | "cancelled"
+  readonly reason: string
+  readonly describe: (callId: string) => string
+}
+
+/** Closes calls that do not run, each with an error. */
+const closeUnrun = (
+  run: RunState,
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
+  { describe, reason, status }: UnrunCalls
+): Effect.Effect<void, SessionStoreError, Services> =>
+  Effect.uninterruptible(
+    Effect.gen(function* () {
+      for (const call of calls) {
+        const output = describe(call.id)
+        const message = Conversation.makeToolResult(call, { output, isFailure: true })
+        const ended = { callId: call.id, name: call.name, status, durationMillis: 0 }
+        yield* storeMessages(run, [message], () =>
+          run.recorder?.write({ _tag: "CallEnded", ...ended, ran: false, reason })
+        )
+        watchBatch(run).noteResult(call.id, message, { status, form: "other", length: 0 })
+        yield* emit(run, { _tag: "ToolFinished", ...ended, output })
+      }
+    })
+  )
+
+/**
+ * Ends a batch whose calls wait although the run ends after another of its calls, by middleware or a guardrail: the end
+ * takes precedence, because it was requested for good and a run that continues does not know of it. The questions are
+ * withdrawn. A stop tool leaves its result in the conversation and ends the run after the answers.
+ */
+const endWaiting = Effect.fnUntraced(function* (
+  run: RunState,
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
+  outcome: CallsOutcome
+): Effect.fn.Return<CallsOutcome, SessionStoreError, Services> {
+  const { ending, halted, waiting } = outcome
+  const isEnd = ending?.exit === "ended_by_middleware" || (ending === undefined && halted !== undefined)
+  if (waiting.length === 0 || !isEnd || run.phase.isStopping) return outcome
+  const { begun, results } = run.conversation.batch
+  const stopped = new Set(waiting.filter((id) => begun.has(id) || run.book.hasQuestions(id)))
+  yield* RunSuspension.withdrawQuestions(run, waiting)
+  yield* closeUnrun(
+    run,
+    calls.filter(({ id }) => waiting.includes(id)),
+    {
+      status: "cancelled",
+      reason: ending === undefined ? "guardrail" : "after_tool",
+      describe: (id) => (stopped.has(id) ? Conversation.endedAtQuestionResult : Conversation.endedBeforeResult)
+    }
+  )
+  return { ...outcome, waiting: [], messages: calls.flatMap(({ id }) => results.get(id) ?? []) }
+}, Effect.uninterruptible)
+
 const runTools = Effect.fnUntraced(function* (
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
@@ -134,7 +190,7 @@ const runTools = Effect.fnUntraced(function* (
     questions: run.book
   })
   const ending = choose(calls)
-  return ending === undefined ? outcome : { ...outcome, ending }
+  return yield* endWaiting(run, calls, ending === undefined ? outcome : { ...outcome, ending })
 })
 
 /** Tools that a model may repeat without progress. A call of any other tool counts as progress. */
@@ -194,41 +250,6 @@ const storeToolCalls = (
 const describeRemoval = (by: string): string =>
   `Not executed: the middleware "${by}" removed this call. Do it another way, or answer without it.`
 
-/** Closes calls that middleware removed from the answer, each with an error. */
-const closeRemoved = (
-  run: RunState,
-  calls: ReadonlyArray<Prompt.ToolCallPart>,
-  by: string
-): Effect.Effect<void, SessionStoreError, Services> =>
-  Effect.uninterruptible(
-    Effect.gen(function* () {
-      const output = describeRemoval(by)
-      for (const call of calls) {
-        const message = Conversation.makeToolResult(call, { output, isFailure: true })
-        yield* storeMessages(run, [message], () =>
-          run.recorder?.write({
-            _tag: "CallEnded",
-            callId: call.id,
-            name: call.name,
-            status: "blocked",
-            ran: false,
-            reason: "after_model",
-            durationMillis: 0
-          })
-        )
-        watchBatch(run).noteResult(call.id, message, { status: "blocked", form: "other", length: 0 })
-        yield* emit(run, {
-          _tag: "ToolFinished",
-          callId: call.id,
-          name: call.name,
-          status: "blocked",
-          output,
-          durationMillis: 0
-        })
-      }
-    })
-  )
-
 /** Suspends the run, whose calls wait. Until their questions are stored, the calls are closed like any other. */
 const suspendCalls = (
   run: RunState,
@@ -271,10 +292,10 @@ export function* runAnswerCalls(
   const { by, removed } = reviewed
   yield* storeToolCalls(run, { calls, content, writer })
   if (removed.size > 0)
-    yield* closeRemoved(
+    yield* closeUnrun(
       run,
       calls.filter(({ id }) => removed.has(id)),
-      by
+      { status: "blocked", reason: "after_model", describe: () => describeRemoval(by) }
     )
   const { notes, wanted } = selectWantedCalls(calls, collectNotes(normalised, content), reviewed)
   const { ending, invalid, halted, messages, waiting }: CallsOutcome =

@@ -40,12 +40,6 @@ export interface Service {
 /** Service of the tenants of a runtime. */
 export class Tenants extends Context.Service<Tenants, Service>()("hermes-effect/agent/Tenants") {}
 
-/**
- * Tenant of the runs and operations of the current fiber that name none. A server sets it for its clients. The runs
- * within a run belong to the tenant of that run.
- */
-export const CurrentTenant = TenantScope.CurrentTenant
-
 const makeMissingError = (tenant: string): ConfigError =>
   new ConfigError({
     path: "tenant",
@@ -63,7 +57,7 @@ const boundEffect = <A, E, R>(
 ): Bounded<A, E, R> =>
   Effect.withFiber((fiber): Bounded<A, E, R> => {
     const isBounded = fiber.getRef(CurrentSpending) !== undefined
-    const tenant = given ?? (isBounded ? undefined : fiber.getRef(CurrentTenant))
+    const tenant = given ?? (isBounded ? undefined : fiber.getRef(TenantScope.CurrentTenant))
     if (tenant === undefined) return effect
     return tenants === undefined ? Effect.fail(makeMissingError(tenant)) : tenants[kind](tenant, effect)
   })

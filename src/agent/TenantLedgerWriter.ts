@@ -30,6 +30,29 @@ export const announceEnd = (ended: Deferred.Deferred<void>): Deferred.Deferred<v
   return Deferred.makeUnsafe()
 }
 
+/** Creates the lines of the calls that wait. The line of a tenant exists as long as a call waits in it. */
+const makeWaitingLines = () => {
+  const lines = new Map<string, WaitingLine>()
+  return {
+    openLine: (tenant: string): WaitingLine => {
+      const line = lines.get(tenant) ?? { turn: Semaphore.makeUnsafe(1), waiting: 0, ended: Deferred.makeUnsafe() }
+      line.waiting++
+      lines.set(tenant, line)
+      return line
+    },
+    closeLine: (tenant: string, line: WaitingLine): void => {
+      line.waiting--
+      if (line.waiting === 0) lines.delete(tenant)
+    },
+    hasLine: (tenant: string): boolean => lines.has(tenant),
+    /** Wakes the first call in the line of a tenant. */
+    wakeFirst: (tenant: string): void => {
+      const line = lines.get(tenant)
+      if (line !== undefined) line.ended = announceEnd(line.ended)
+    }
+  }
+}
+
 /** Creates the writer of the ends of calls, which renews the reservations in flight. */
 export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedger.Service) {
   const scope = yield* Effect.scope
@@ -37,7 +60,7 @@ export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedge
   const inFlight = new Set<string>()
   /** Tenants whose ends are written in a moment. */
   const waitingToFlush = new Set<string>()
-  const lines = new Map<string, WaitingLine>()
+  const { wakeFirst, ...lines } = makeWaitingLines()
   let renewing: Fiber.Fiber<void> | undefined
 
   const takePending = (tenant: string): ReadonlyArray<TenantLedger.Settlement> => {
@@ -77,18 +100,7 @@ export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedge
     takePending,
     putBack,
     flush,
-    /** Returns the waiting calls of a tenant, whose line exists as long as a call waits. */
-    openLine: (tenant: string): WaitingLine => {
-      const line = lines.get(tenant) ?? { turn: Semaphore.makeUnsafe(1), waiting: 0, ended: Deferred.makeUnsafe() }
-      line.waiting++
-      lines.set(tenant, line)
-      return line
-    },
-    closeLine: (tenant: string, line: WaitingLine): void => {
-      line.waiting--
-      if (line.waiting === 0) lines.delete(tenant)
-    },
-    hasLine: (tenant: string): boolean => lines.has(tenant),
+    ...lines,
     hold: (id: string): Effect.Effect<void> =>
       Effect.suspend(() => {
         inFlight.add(id)
@@ -103,8 +115,7 @@ export const makeLedgerWriter = Effect.fnUntraced(function* (ledger: TenantLedge
     settle: (tenant: string, settlement: TenantLedger.Settlement): Effect.Effect<void> =>
       Effect.suspend(() => {
         inFlight.delete(settlement.id)
-        const line = lines.get(tenant)
-        if (line !== undefined) line.ended = announceEnd(line.ended)
+        wakeFirst(tenant)
         const waiting = pending.get(tenant)
         if (waiting !== undefined) {
           waiting.push(settlement)

@@ -51,7 +51,8 @@ import * as TenantLedgerWriter from "./TenantLedgerWriter.ts"
 import * as TenantSpending from "./TenantSpending.ts"
 
 export type { Allowance, AssumedPrices, Tenant } from "../base/domain/Tenant.ts"
-export { CurrentTenant, type Service, Tenants } from "./Tenancy.ts"
+export { CurrentTenant } from "../store/TenantScope.ts"
+export { type Service, Tenants } from "./Tenancy.ts"
 
 /** Finds a tenant by its id; `undefined` if it is unknown. */
 export type Lookup<R = never> = (id: string) => Effect.Effect<Tenant | undefined, never, R>

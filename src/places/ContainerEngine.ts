@@ -1,4 +1,4 @@
-/** The command line of Docker or Podman: finding the engine, calling it, its images, and containers without an owner. */
+/** The command line of Docker or Podman: the engine, its images, and containers without an owner. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

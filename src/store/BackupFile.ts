@@ -6,6 +6,27 @@
  *
  * A file without its last line is incomplete, and is not restored. The contents of files are in base64. Secrets that a
  * store masked stay masked; nothing else is redacted, because a backup must equal the original.
+ *
+ * **Example** (Writing a backup of one file, and reading it)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Stream from "effect/Stream"
+ * import { BackupFile } from "hermes-effect/sessions"
+ *
+ * const file = { path: "memories/USER.md", isExecutable: false, bytes: new TextEncoder().encode("Ada") }
+ * const backup = Stream.fromIterableEffect(
+ *   Effect.all([
+ *     BackupFile.encodeStart(0, "1.0.0"),
+ *     BackupFile.encodeFile(file),
+ *     BackupFile.encodeEnd(BackupFile.countFile(BackupFile.nothing))
+ *   ])
+ * )
+ * const lines = await Effect.runPromise(Stream.runCollect(BackupFile.readLines(backup)))
+ *
+ * console.log(lines.map((line) => (line._tag === "File" ? line.file.path : line.table)))
+ * // => [ 'memories/USER.md' ]
+ * ```
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -5,7 +5,7 @@
  * **Details**
  *
  * A cursor names a run, its newest step, and the seen part of that step: the length and a checksum of its text, and the
- * ids of its calls. It therefore means the same in each process that has the store of the run. These
+ * calls that began and ended. It therefore means the same in each process that has the store of the run. These
  * events are repeated from the record: `RunStarted`, `StepStarted`, `ReasoningDelta`, `TextDelta`, `ToolStarted`,
  * `ToolFinished`, `FileChanged`, `QuestionAsked` and `RunFinished`. All others describe a moment, such as
  * `ToolProgress`, and reach only readers of that moment. If the stored text is not the text that the reader has seen,
@@ -41,10 +41,10 @@ export interface RunPosition {
   readonly reasoning: SeenText
   /** Number of changed files in the step. */
   readonly files: number
-  /** Ids of the calls of the step that began, and of those that ended. */
+  /** Calls of the step that are running, and calls that ended: their short ids or checksums. */
   readonly begun: ReadonlyArray<string>
   readonly ended: ReadonlyArray<string>
-  /** Ids of questions. */
+  /** Questions, likewise. */
   readonly asked: ReadonlyArray<string>
   /** True after the last event. */
   readonly isOver: boolean
@@ -57,6 +57,16 @@ const addText = ({ length, sum }: SeenText, text: string): SeenText => {
   let next = sum
   for (let index = 0; index < text.length; index++) next = Math.imul(next ^ text.charCodeAt(index), 16_777_619) >>> 0
   return { length: length + text.length, sum: next }
+}
+
+/**
+ * Returns a short id as it is, and a checksum of any other. A model may write ids of any length and characters, and
+ * servers accept headers of only a few thousand characters.
+ */
+const shortenId = (id: string): string => {
+  if (/^[\w-]{1,12}$/u.test(id)) return id
+  const high = addText(unseen, `+${id}`).sum & 0xf_ffff
+  return `~${(high * 2 ** 32 + addText(unseen, id).sum).toString(36)}`
 }
 
 const isSame = (a: SeenText, b: SeenText): boolean => a.length === b.length && a.sum === b.sum
@@ -80,13 +90,15 @@ export const advancePosition = (position: RunPosition, event: RunEvent): RunPosi
     case "ReasoningDelta":
       return { ...position, reasoning: addText(position.reasoning, event.text) }
     case "ToolStarted":
-      return { ...position, begun: [...position.begun, event.callId] }
-    case "ToolFinished":
-      return { ...position, ended: [...position.ended, event.callId] }
+      return { ...position, begun: [...position.begun, shortenId(event.callId)] }
+    case "ToolFinished": {
+      const id = shortenId(event.callId)
+      return { ...position, begun: position.begun.filter((one) => one !== id), ended: [...position.ended, id] }
+    }
     case "FileChanged":
       return { ...position, files: position.files + 1 }
     case "QuestionAsked":
-      return { ...position, asked: [...position.asked, event.question.id] }
+      return { ...position, asked: [...position.asked, shortenId(event.question.id)] }
     case "RunFinished":
       return { ...position, isOver: true }
     default:
@@ -95,7 +107,6 @@ export const advancePosition = (position: RunPosition, event: RunEvent): RunPosi
 }
 
 const formatText = ({ length, sum }: SeenText): string => (length === 0 ? "" : `${length}.${sum.toString(36)}`)
-const formatIds = (ids: ReadonlyArray<string>): string => ids.map(encodeURIComponent).join(",")
 
 /** Returns the cursor of a position: visible ASCII characters without spaces. */
 export const formatCursor = ({
@@ -110,15 +121,15 @@ export const formatCursor = ({
   turnId
 }: RunPosition): string =>
   [
-    encodeURIComponent(turnId).replaceAll("%3A", ":"),
+    encodeURIComponent(turnId.toWellFormed()).replaceAll("%3A", ":"),
     `${step}`,
     formatText(text),
     formatText(reasoning),
     files === 0 ? "" : `${files}`,
     isOver ? "over" : "",
-    formatIds(begun),
-    formatIds(ended),
-    formatIds(asked)
+    begun.join(","),
+    ended.join(","),
+    asked.join(",")
   ]
     .join(";")
     .replace(/;+$/u, "")
@@ -137,7 +148,7 @@ const parseText = (text: string): SeenText | undefined => {
     : { length: Number(length), sum: Number.parseInt(sum, 36) }
 }
 
-const parseIds = (text: string): ReadonlyArray<string> => (text === "" ? [] : text.split(",").map(decodeURIComponent))
+const parseIds = (text: string): ReadonlyArray<string> => (text === "" ? [] : text.split(","))
 
 /** Reads a cursor. Returns `undefined` for other text. */
 export const parseCursor = (cursor: string): RunPosition | undefined => {
@@ -266,6 +277,9 @@ export const makeRest = (seen: RunPosition, from: number = -1): RestOfRun => {
   let isCaughtUp = seen.step < 0
   let position = seen
   const texts = compareTexts(seen)
+  const ended = new Set(seen.ended)
+  const begun = new Set([...seen.begun, ...seen.ended])
+  const hasBegun = (callId: string): boolean => begun.has(shortenId(callId))
 
   /** Takes an event of the step in which the reader left. */
   const takeSameStep = (event: RunEvent): ReadonlyArray<RunEvent> => {
@@ -276,13 +290,13 @@ export const makeRest = (seen: RunPosition, from: number = -1): RestOfRun => {
       case "TextReplaced":
         return texts.replace(event)
       case "ToolStarted":
-        return [...texts.end(), ...(seen.begun.includes(event.callId) ? [] : [event])]
+        return [...texts.end(), ...(hasBegun(event.callId) ? [] : [event])]
       case "ToolFinished":
-        return seen.ended.includes(event.callId) ? [] : [event]
+        return ended.has(shortenId(event.callId)) ? [] : [event]
       case "FileChanged":
         return ++files > seen.files ? [event] : []
       case "QuestionAsked":
-        return seen.asked.includes(event.question.id) ? [] : [event]
+        return seen.asked.includes(shortenId(event.question.id)) ? [] : [event]
       case "RunFinished":
         return [...texts.end(), ...(seen.isOver ? [] : [event])]
       case "RunStarted":
@@ -294,11 +308,11 @@ export const makeRest = (seen: RunPosition, from: number = -1): RestOfRun => {
   }
 
   const selectRest = (event: RunEvent): ReadonlyArray<RunEvent> => {
-    const ended = event._tag === "StepStarted" && step === seen.step ? texts.end() : []
+    const left = event._tag === "StepStarted" && step === seen.step ? texts.end() : []
     if (event._tag === "RunStarted") step = 0
     if (event._tag === "StepStarted") step = event.step
     if (step < seen.step) return []
-    return [...ended, ...(step > seen.step ? [event] : takeSameStep(event))]
+    return [...left, ...(step > seen.step ? [event] : takeSameStep(event))]
   }
 
   return {

@@ -40,6 +40,7 @@ import type { RunEvent } from "../base/domain/RunEvent.ts"
 import * as RecordedEvents from "./RecordedEvents.ts"
 import * as RunCursor from "./RunCursor.ts"
 import { RunRecord } from "./RunRecord.ts"
+import * as SessionChain from "./SessionChain.ts"
 import { SessionActivity } from "./SessionActivity.ts"
 import { SessionStore } from "./SessionStorePort.ts"
 
@@ -64,11 +65,18 @@ interface EntrySource {
   readonly isActive: Effect.Effect<boolean, SessionStoreError>
 }
 
-/** Lists the sessions of a conversation that a run may write to: the given one, and its newest continuation. */
-const listParts = Effect.fnUntraced(function* (sessionId: string) {
-  const store = yield* SessionStore
-  return new Set([sessionId, yield* store.newest(SessionId.make(sessionId))])
-})
+/**
+ * Makes a function that lists the sessions of a conversation, to any of which a run may have written. They are listed
+ * again if the conversation has been compacted.
+ */
+const makeParts = (sessionId: string) => {
+  let parts: ReadonlyArray<string> = []
+  return Effect.gen(function* () {
+    const newest = yield* (yield* SessionStore).newest(SessionId.make(sessionId))
+    if (parts.at(-1) !== newest) parts = yield* SessionChain.listConversation(newest)
+    return parts
+  })
+}
 
 const makeSource = Effect.fnUntraced(function* (
   sessionId: string,
@@ -77,10 +85,11 @@ const makeSource = Effect.fnUntraced(function* (
   const record = yield* RunRecord
   const services = yield* Effect.context<Needs>()
   const activity = Option.getOrUndefined(yield* Effect.serviceOption(SessionActivity))
+  const listParts = makeParts(sessionId)
   let cursor = 0
   const isOfRun = (entry: Entry): boolean => entry.turnId === turnId
   const readNumbered = Effect.fnUntraced(function* ({ since }: SessionActivity["Service"]) {
-    const found = yield* Effect.forEach(yield* listParts(sessionId), (part) =>
+    const found = yield* Effect.forEach(yield* listParts, (part) =>
       Stream.runCollect(since(cursor, { sessionId: part, turnId }))
     )
     const entries = found.flat().toSorted((one, other) => one.sequence - other.sequence)
@@ -88,7 +97,7 @@ const makeSource = Effect.fnUntraced(function* (
     return entries.map(({ entry }) => entry)
   })
   const readCounted = Effect.gen(function* () {
-    const found = yield* Effect.forEach(yield* listParts(sessionId), (part) =>
+    const found = yield* Effect.forEach(yield* listParts, (part) =>
       Stream.runCollect(record.read({ sessionId: part, turnId }))
     )
     const entries = found.flat().filter(isOfRun)
@@ -100,7 +109,7 @@ const makeSource = Effect.fnUntraced(function* (
     activity === undefined ? readCounted : Effect.map(readNumbered(activity), (all) => all.filter(isOfRun))
   const isRunning = Effect.fnUntraced(function* ({ running }: SessionActivity["Service"]) {
     const ids = yield* running
-    return Array.from(yield* listParts(sessionId)).some((part) => ids.has(part))
+    return (yield* listParts).some((part) => ids.has(part))
   })
   return {
     readNew: Effect.provideContext(readNew, services),
@@ -196,7 +205,7 @@ export const findActive = Effect.fnUntraced(function* (
   sessionId: string
 ): Effect.fn.Return<string | undefined, SessionStoreError, Needs> {
   const record = yield* RunRecord
-  const parts = yield* listParts(sessionId)
+  const parts = yield* SessionChain.listConversation(SessionId.make(sessionId))
   const entries = yield* Effect.forEach(parts, (part) =>
     Stream.runCollect(record.read({ sessionId: part, kinds: ["RunStarted", "RunEnded"] }))
   )

@@ -7,6 +7,22 @@
  * Rows are copied as they are stored, so that a restored session is the same in every view. The search index, leases
  * and bookkeeping are left out: each store has its own. Rows have the same form for SQLite and Postgres, and move
  * between them.
+ *
+ * **Example** (Counting the rows of a store, table by table)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { SessionBackup } from "hermes-effect/sessions"
+ *
+ * export const countRows = Effect.gen(function*() {
+ *   const counts = new Map<string, number>()
+ *   const backup = yield* SessionBackup.SessionBackup
+ *   yield* backup.read(({ rows, table }) =>
+ *     Effect.sync(() => void counts.set(table, (counts.get(table) ?? 0) + rows.length))
+ *   )
+ *   return counts
+ * })
+ * ```
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

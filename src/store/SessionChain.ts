@@ -55,6 +55,20 @@ export const readChain = Effect.fnUntraced(function* (
   return Array.from(found.values()).toReversed()
 })
 
+/**
+ * Lists the ids of the sessions of a conversation, the oldest first, from any of them. A session that is not stored is
+ * its own conversation.
+ */
+export const listConversation = Effect.fnUntraced(function* (
+  id: SessionId
+): Effect.fn.Return<ReadonlyArray<SessionId>, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const newest = Option.getOrUndefined(yield* store.get(yield* store.newest(id)))
+  if (newest === undefined) return [id]
+  const ids = (yield* readChain(newest)).map((session) => session.id)
+  return ids.includes(id) ? ids : [id, ...ids]
+})
+
 /** Returns the session that continues a session, or `undefined` for the last one of its conversation. */
 export const findNext = Effect.fnUntraced(function* (
   session: Session

@@ -13,7 +13,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
 import { BackgroundReviews } from "../../src/agent/BackgroundReview.ts"
 import { Children } from "../../src/agent/Children.ts"
-import * as Tenancy from "../../src/agent/Tenancy.ts"
+import * as TenantScope from "../../src/store/TenantScope.ts"
 import * as Tenants from "../../src/agent/Tenants.ts"
 import type { ReviewSettings } from "../../src/agent/RunInput.ts"
 import { SessionId } from "../../src/base/domain/Ids.ts"
@@ -168,7 +168,7 @@ describe("the ledger of a tenant counts", () => {
       // A title is bounded apart from its run, and written when it ends.
       while ((yield* readSpent) < 2 * perCall);
       assert.strictEqual(yield* readSpent, 2 * perCall)
-    }).pipe(Effect.provideService(Tenancy.CurrentTenant, "acme"), Effect.scoped, Effect.provide(runtimeWith(fake)))
+    }).pipe(Effect.provideService(TenantScope.CurrentTenant, "acme"), Effect.scoped, Effect.provide(runtimeWith(fake)))
   })
 })
 

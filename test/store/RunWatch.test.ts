@@ -7,10 +7,12 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
+import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
 import type { RunEvent } from "../../src/base/domain/RunEvent.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as RunCursor from "../../src/store/RunCursor.ts"
+import { RunRecord } from "../../src/store/RunRecord.ts"
 import * as RunWatch from "../../src/store/RunWatch.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
@@ -100,6 +102,40 @@ describe("a run that is read again", () => {
           }
           assert.isTrue(position.isOver)
           assert.isUndefined(yield* RunWatch.findActive(sessionId))
+        }).pipe(Effect.provide(runtime))
+      })
+    )
+
+  for (const [name, store] of Object.entries(stores))
+    it.live(`from ${name} is whole if its conversation was compacted twice`, () =>
+      Effect.gen(function* () {
+        const runtime = Runtime.layer({ provider: Scripted.layer(script), tools: [maths], store: yield* store })
+        yield* Effect.gen(function* () {
+          const { sessionId: source, turnId } = yield* Agent.run({ prompt: "Double 1, 2 and 3." })
+          const record = yield* RunRecord
+          const sessions = yield* SessionStore.SessionStore
+          const entries = yield* Stream.runCollect(record.read({ turnId }))
+          const ids = ["first", "second", "third"].map((id) => SessionId.make(id))
+          for (const [index, id] of ids.entries()) {
+            const continues = ids[index - 1]
+            const place = { source: "test", systemPrompt: "", provider: "p", model: "m", cwd: "/" }
+            yield* sessions.create({ id, ...place, ...(continues === undefined ? {} : { continues }) })
+          }
+          const third = Math.ceil(entries.length / 3)
+          yield* record.append(
+            entries.map((entry, index) => ({
+              ...entry,
+              sessionId: ids[Math.floor(index / third)] ?? source,
+              turnId: TurnId.make("compacted")
+            }))
+          )
+          // The texts are in the messages of a session, which are not copied here.
+          const tags = (id: string, turn: string) =>
+            Effect.map(Stream.runCollect(RunWatch.watchRun(id, { turnId: turn })), (all) =>
+              all.flatMap(({ _tag }) => (_tag.endsWith("Delta") ? [] : [_tag]))
+            )
+          const wanted = yield* tags(source, turnId)
+          for (const id of ids) assert.deepStrictEqual(yield* tags(id, "compacted"), wanted, id)
         }).pipe(Effect.provide(runtime))
       })
     )

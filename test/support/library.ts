@@ -116,6 +116,9 @@ export const outputOptions = async (): Promise<OutputOptions> => {
     // A bundler takes a file whole where a part of it is loaded late: what the smallest application starts with stands
     // apart, and what it may load is in no file with what it cannot.
     { name: "client", test: (id: string) => ofClient.has(id) },
+    // What the loop may load late is in no file that leads to the runtime without Effect.
+    { name: "routes", test: (id: string) => lateOfAgent.has(id) && ofPromise.has(id) && ofRoot.has(id) },
+    { name: "formats", test: (id: string) => lateOfAgent.has(id) && ofPromise.has(id) },
     // The runtime without Effect loads the rest for its first run.
     { name: "plain", test: (id: string) => ofPromise.has(id) && ofRootFiles.has(id) },
     { name: "promise", test: (id: string) => ofPromise.has(id) },

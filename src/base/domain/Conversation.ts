@@ -53,6 +53,14 @@ export const stoppedAtQuestionResult =
   "Stopped while it waited for an answer, because the user continued the conversation without giving one. What it " +
   "did before its question has happened."
 
+/** Result of a call that waited for an answer when another call of the same answer ended the run. */
+export const endedAtQuestionResult =
+  "Stopped while it waited for an answer, because the run was ended after another tool call. What it did before its " +
+  "question has happened."
+
+/** Result of a call that had not begun when another call of the same answer ended the run. */
+export const endedBeforeResult = "Not executed: the run was ended after another tool call."
+
 /**
  * Options of an assistant message that was cut off by a lost connection. The text of the message is the received part.
  */

@@ -234,6 +234,9 @@ const settleAll = async <Item, A>(
   concurrency: number,
   apply: (item: Item) => Promise<A>
 ): Promise<ReadonlyArray<PromiseSettledResult<A>>> => {
+  // A text is a list of its characters.
+  if (typeof items === "string")
+    throw new HermesError("InvalidInput", "the inputs of the batch are a text: give a list, such as [text]")
   const results: Array<PromiseSettledResult<A>> = []
   const all = Options.readPlainly("InvalidInput", "the inputs of the batch", () => Array.from(items))
   const queue = all.entries()

@@ -71,13 +71,19 @@ const describeJob = (job: Job): string => {
     job.last_status === null ? undefined : `last ${job.last_status}`,
     `runs ${JobView.formatProgress(job)}`,
     JobView.formatMissed(job),
+    JobView.formatSkipped(job),
     job.model.model ?? undefined
   ]
   const lines = [
     `${job.id}  ${JobView.describeState(job)}  ${job.name}`,
     `  ${facts.filter((fact) => fact !== undefined).join(" · ")}`
   ]
-  return [...lines, ...(job.last_error === null ? [] : [`  ${job.last_error}`])]
+  const waiting = JobView.formatWaiting(job)
+  return [
+    ...lines,
+    ...(waiting === undefined ? [] : [`  ${waiting}`]),
+    ...(job.last_error === null ? [] : [`  ${job.last_error}`])
+  ]
     .map((text) => SafeText.sanitise(text).replaceAll("\n", " "))
     .join("\n")
 }
@@ -85,7 +91,7 @@ const describeJob = (job: Job): string => {
 /** Prints the scheduled jobs. */
 const listJobs = Effect.fn("hermes cron list")(function* ({ all, json }: Flags.Parsed<typeof listFlags>) {
   const listed = yield* withJobs(({ list }) => list)
-  const jobs = listed.jobs.filter(({ state }) => all || state !== "completed")
+  const jobs = listed.jobs.filter((job) => all || JobView.describeState(job) !== "completed")
   yield* printWarnings(listed.problems.map(SafeText.toLine))
   if (json) return yield* printLine(SafeText.toJson(jobs.map(JobView.toRecord), 2))
   if (jobs.length === 0) return yield* printLine("No jobs. Create one with `hermes cron create 'every 2h' 'PROMPT'`.")
@@ -241,9 +247,11 @@ const status = Command.make(
     const counts = {
       scheduled: countJobs("scheduled"),
       running: countJobs("running"),
+      waiting: countJobs("waiting"),
       paused: countJobs("paused"),
       completed: countJobs("completed")
     }
+    const waits = jobs.filter(JobView.isWaiting)
     const next = jobs
       .filter((job) => JobView.formatNextRun(job) !== undefined)
       .toSorted((a, b) => (a.next_run_at ?? "").localeCompare(b.next_run_at ?? ""))[0]
@@ -255,6 +263,7 @@ const status = Command.make(
             last_look_seconds_ago: seconds ?? null,
             ...counts,
             next: next === undefined ? null : JobView.toRecord(next),
+            waits: waits.map(JobView.toRecord),
             problems
           },
           2
@@ -268,6 +277,7 @@ const status = Command.make(
           .map(([name, count]) => `${count} ${name}`)
           .join(", "),
         ...(next === undefined ? [] : [`next: ${SafeText.toLine(formatNextRun(next))}`]),
+        ...waits.map((job) => SafeText.toLine(`${job.id} ${job.name} ${JobView.formatWaiting(job) ?? ""}`)),
         ...problems.map((problem) => `Warning: ${SafeText.toLine(problem)}`)
       ].join("\n")
     )

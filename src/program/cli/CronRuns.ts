@@ -20,11 +20,13 @@ import { Environment, Home } from "../../base/config/Environment.ts"
 import * as ConfiguredSkills from "../../tools/ConfiguredSkills.ts"
 import { Settings, type Values } from "../../base/config/Settings.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
-import { type Ask, JobAgent, selectTools } from "../../research/cron/JobAgent.ts"
+import { type Ask, JobAgent, type Resume, selectTools } from "../../research/cron/JobAgent.ts"
 import * as JobFiles from "../../research/cron/JobFiles.ts"
 import { Delivery, type JobOutcome, type DeliveredResult } from "../../research/cron/JobRun.ts"
 import * as JobTick from "../../research/cron/JobTick.ts"
+import { readWaitState } from "../../research/cron/JobWait.ts"
 import { layerPostgres } from "../../store/SessionStore.ts"
+import type { Job } from "../../tools/cron/Job.ts"
 import * as JobDraft from "../../tools/cron/JobDraft.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import { surroundings } from "./CommandSettings.ts"
@@ -36,6 +38,7 @@ import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { printNote, Output } from "./ProgramOutput.ts"
 import type { Start } from "../runtime/ProgramStart.ts"
+import { findStore } from "../runtime/StoredSessions.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
@@ -52,13 +55,13 @@ const makeJobAgents = (options: Config.Options, own: RunSources) =>
       const program = yield* Program
       const environment = yield* Environment
       const context = yield* Effect.context<Environment | FileSystem.FileSystem | Home>()
-      const openJobAgent = Effect.fnUntraced(function* (job: Parameters<JobAgent["Service"]["open"]>[0]) {
+      const findJobStore = ({ cluster: { databaseUrl, runsCron } }: Values) =>
+        own.store ??
+        (runsCron && databaseUrl !== undefined ? layerPostgres({ url: databaseUrl, connections: 4 }) : undefined)
+      const openJobAgent = Effect.fnUntraced(function* (job: Job) {
         const loaded = yield* Effect.mapError(Config.load(options), toJobBlocked)
         const settings = JobDraft.applyModel(loaded.settings, environment, job.model)
-        const { databaseUrl, runsCron } = settings.cluster
-        const store =
-          own.store ??
-          (runsCron && databaseUrl !== undefined ? layerPostgres({ url: databaseUrl, connections: 4 }) : undefined)
+        const store = findJobStore(settings)
         const runtime = yield* Effect.mapError(
           Layer.build(program.layer(settings, { ...own, folder: job.workdir, store })),
           toJobBlocked
@@ -69,20 +72,22 @@ const makeJobAgents = (options: Config.Options, own: RunSources) =>
           disabled: settings.disabledToolsets,
           maySchedule: settings.cron.jobsMaySchedule
         })
-        return ((asked) =>
-          agent.run({
-            ...asked,
-            cwd: job.workdir,
-            tools,
-            tenant: job.tenant,
-            maxIterations: settings.agent.maxTurns
-          })) satisfies Ask as Ask
+        const shared = { cwd: job.workdir, tools, tenant: job.tenant, maxIterations: settings.agent.maxTurns }
+        const askAgent: Ask = (asked) => agent.run({ ...asked, ...shared })
+        const resumeRun: Resume = (sessionId) => agent.resume({ sessionId, platform: "cron", ...shared })
+        return { askAgent, resumeRun }
       })
+      const readWait = Effect.fnUntraced(function* (sessionId: string) {
+        const { settings } = yield* Config.load(options)
+        const layer = findJobStore(settings) ?? (yield* findStore(settings, true)).layer
+        return yield* Effect.provide(readWaitState(sessionId), layer)
+      })
+      const openInside = (job: Job) =>
+        Effect.updateContext(openJobAgent(job), (given: Context.Context<Scope.Scope>) => Context.merge(context, given))
       return {
-        open: (job) =>
-          Effect.updateContext(openJobAgent(job), (given: Context.Context<Scope.Scope>) =>
-            Context.merge(context, given)
-          )
+        open: (job) => Effect.map(openInside(job), ({ askAgent }) => askAgent),
+        openWaiting: (job) => Effect.map(openInside(job), ({ resumeRun }) => resumeRun),
+        readWait: (_, sessionId) => Effect.provideContext(Effect.mapError(readWait(sessionId), toJobBlocked), context)
       }
     })
   )

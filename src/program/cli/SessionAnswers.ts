@@ -107,7 +107,7 @@ const answer = Command.make(
     by: Flags.takeLast(Flag.String("by").pipe(Flag.withMetavar("NAME")), "Name of the person who answers")
   },
   Effect.fn("hermes sessions answer")(function* ({ answer: typed, batch: run, by, question: wanted, session }) {
-    const { id, rest } = yield* withSession(session, run, ({ id: named }) =>
+    const { id, rest, source } = yield* withSession(session, run, ({ id: named, source }) =>
       Effect.gen(function* () {
         const store = yield* SessionStore
         const id = yield* store.newest(named)
@@ -120,7 +120,7 @@ const answer = Command.make(
         yield* Resumption.takeAnswers(store, id, {
           answers: [{ questionId: question.id, answer: QuestionAnswer.readTyped(question, typed), by }]
         })
-        return { id, rest: (yield* store.listQuestions({ sessionId: id })).length }
+        return { id, rest: (yield* store.listQuestions({ sessionId: id })).length, source }
       })
     ).pipe(
       Effect.catchIf(
@@ -134,7 +134,9 @@ const answer = Command.make(
       )
     )
     const more = rest === 0 ? "" : ` ${rest === 1 ? "1 question is" : `${rest} questions are`} still open.`
-    const next = run === undefined ? QuestionText.formatContinueCommand(id) : "the command of the batch, and --resume"
+    const alone = QuestionText.formatContinueCommand(id)
+    const single = source === "cron" ? `hermes cron tick (\`hermes cron serve\` does it alone), or ${alone}` : alone
+    const next = run === undefined ? single : "the command of the batch, and --resume"
     yield* printLine(`Answered.${more} Continue with: ${next}`)
   }, Effect.provide(Home.layer))
 ).pipe(Command.withDescription("Answer a question of a suspended run; the run continues when it is resumed"))

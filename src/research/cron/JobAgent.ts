@@ -20,11 +20,14 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../base/domain/AgentError.ts"
+import type { QuestionError } from "../../base/domain/Question.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
 import type { Job } from "../../tools/cron/Job.ts"
 import { type Selection, type Service as Registry, ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
+import { SessionStore } from "../../store/SessionStore.ts"
 import { JobBlocked } from "./JobFiles.ts"
+import { readWaitState, type WaitState } from "./JobWait.ts"
 
 /** Settings for the tools that jobs may use. */
 export interface ToolOptions {
@@ -70,10 +73,17 @@ export interface JobRequest {
 /** Runs the agent of a job in a separate session. */
 export type Ask = (asked: JobRequest) => Effect.Effect<RunResult, AgentError>
 
+/** Continues the run of a job that waited for answers in a session, with the answers that are stored. */
+export type Resume = (sessionId: string) => Effect.Effect<RunResult, AgentError | QuestionError>
+
 /** Operations for opening the agent of a job. */
 export interface Service {
   /** Opens the agent of a job. Fails if the configuration prevents the job from running. Makes no model call. */
   readonly open: (job: Job) => Effect.Effect<Ask, JobBlocked, Scope.Scope>
+  /** Reads the state of the run that waits for answers in a session. Makes no model call. */
+  readonly readWait: (job: Job, sessionId: string) => Effect.Effect<WaitState, JobBlocked>
+  /** Opens the agent of a job to continue a run that waited. Makes no model call. */
+  readonly openWaiting: (job: Job) => Effect.Effect<Resume, JobBlocked, Scope.Scope>
 }
 
 /** Service that opens the agent of a job. */
@@ -83,13 +93,26 @@ export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effec
  * Provides a {@link JobAgent} that uses the agent in the context for every job, regardless of the job's stored provider
  * and model.
  */
-export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
+export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | SessionStore | ToolRegistry> =>
   Layer.effect(
     JobAgent,
     Effect.gen(function* () {
       const agent = yield* Agent
       const registry = yield* ToolRegistry
+      const store = yield* SessionStore
       return {
+        readWait: (_, sessionId) =>
+          readWaitState(sessionId).pipe(
+            Effect.provideService(SessionStore, store),
+            Effect.mapError(({ message }) => new JobBlocked({ message }))
+          ),
+        openWaiting: (job) =>
+          Effect.map(
+            selectTools(job, registry, options),
+            (tools): Resume =>
+              (sessionId) =>
+                agent.resume({ sessionId, platform: "cron", cwd: job.workdir, tools, tenant: job.tenant })
+          ),
         open: (job) =>
           Effect.map(
             selectTools(job, registry, options),

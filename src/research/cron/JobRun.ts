@@ -34,12 +34,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import * as Redaction from "../../base/domain/Redaction.ts"
-import { isCompleted } from "../../base/domain/RunEvent.ts"
+import { isCompletedExit, type RunResult } from "../../base/domain/RunEvent.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
 import { InsideJob } from "../../tools/cron/CronContext.ts"
 import { CronJobs } from "../../tools/cron/CronJobs.ts"
-import type { Claim, FinishedRun, Job } from "../../tools/cron/Job.ts"
+import { type Claim, type FinishedRun, formatAnswerCommand, type Job } from "../../tools/cron/Job.ts"
 import { findInjection } from "../../tools/cron/JobDraft.ts"
 import * as JobSchedule from "../../tools/cron/JobSchedule.ts"
 import * as Injection from "../../base/domain/Injection.ts"
@@ -48,6 +48,7 @@ import { JobAgent } from "./JobAgent.ts"
 import * as JobFiles from "./JobFiles.ts"
 import { JobBlocked } from "./JobFiles.ts"
 import * as JobScript from "./JobScript.ts"
+import type { ReadyState } from "./JobWait.ts"
 
 /** Marker in the answer of a job that has nothing to report. */
 const silentMarker = "[SILENT]"
@@ -150,6 +151,8 @@ interface Answer {
   readonly sessionId?: string | undefined
   /** Reason why the result is incomplete. */
   readonly cut?: string | undefined
+  /** True if the run waits for answers. The text then says how to answer; it is empty if that was said before. */
+  readonly waits?: boolean | undefined
 }
 
 /** Reads the text of the skills that a job uses. */
@@ -193,6 +196,31 @@ const readOtherOutputs = Effect.fnUntraced(function* (job: Job) {
   return found.flat()
 })
 
+/** Runs the agent of a job without a user, and without the creation of jobs unless it is allowed. */
+const runInside = <A, E, R>(work: Effect.Effect<A, E, R>, { id }: Job, { approvals, maySchedule }: Settings) =>
+  work.pipe(
+    Effect.provideService(InteractiveMode, makeUnattended("scheduled job", approvals)),
+    Effect.provideService(InsideJob, { id, maySchedule })
+  )
+
+/** Renders the message about a run that waits. */
+const renderWaiting = ({ questions = [], sessionId }: Pick<RunResult, "questions" | "sessionId">): string =>
+  [
+    `Waits for an answer in session ${sessionId}.`,
+    ...questions.map(({ id, title }) => `  ${id}  ${title}`),
+    `Answer: ${formatAnswerCommand(sessionId)}`,
+    "The job continues at the next check for due jobs, and does not run again before."
+  ].join("\n")
+
+const toAnswer = (result: Pick<RunResult, "exit" | "questions" | "sessionId" | "text">): Answer => {
+  const { exit, sessionId } = result
+  if (exit === "suspended") return { text: renderWaiting(result), isSilent: false, sessionId, waits: true }
+  const text = result.text.trim()
+  const answer: Answer = { text, isSilent: isSilent(text), sessionId }
+  if (!isCompletedExit(exit)) return { ...answer, cut: `the run ended early (${exit})` }
+  return text === "" ? { ...answer, cut: "the model answered with nothing" } : answer
+}
+
 const performJob = Effect.fnUntraced(function* ({ job, meant }: Claim, settings: Settings) {
   const needs = yield* prepareJob(job, settings)
   const printed =
@@ -209,18 +237,25 @@ const performJob = Effect.fnUntraced(function* ({ job, meant }: Claim, settings:
     ...(yield* readOtherOutputs(job))
   ]
   const now = yield* Clock.currentTimeMillis
-  const result = yield* needs
-    .ask({ prompt: buildPrompt(job, materials, { meant, now }), source: "cron" })
-    .pipe(
-      Effect.provideService(InteractiveMode, makeUnattended("scheduled job", settings.approvals)),
-      Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
+  const asked = needs.ask({ prompt: buildPrompt(job, materials, { meant, now }), source: "cron" })
+  return toAnswer(yield* runInside(asked, job, settings))
+}, Effect.scoped)
+
+/** Continues the run of a job that waited, or takes the result that another process brought it to. */
+const performRest = Effect.fnUntraced(function* ({ job }: Claim, state: ReadyState, settings: Settings) {
+  if (state._tag === "Gone")
+    return yield* Effect.fail(new Error("the session in which the run waited for an answer was deleted"))
+  if (state._tag === "Ended") return toAnswer({ exit: "text_response", ...state })
+  const resumeRun = yield* (yield* JobAgent).openWaiting(job)
+  const result = yield* runInside(resumeRun(state.sessionId), job, settings).pipe(
+    // Another process continues the run, and the next check finds its result.
+    Effect.catchIf(
+      (error) => error._tag === "SessionBusy",
+      () => Effect.succeed(undefined)
     )
-  const text = result.text.trim()
-  const answer: Answer = { text, isSilent: isSilent(text), sessionId: result.sessionId }
-  if (result.exit === "suspended")
-    return { ...answer, cut: "the run waits for an answer (`hermes sessions waiting` lists its questions)" }
-  if (!isCompleted(result)) return { ...answer, cut: `the run ended early (${result.exit})` }
-  return text === "" ? { ...answer, cut: "the model answered with nothing" } : answer
+  )
+  const later: Answer = { text: "", isSilent: true, sessionId: state.sessionId, waits: true }
+  return result === undefined ? later : toAnswer(result)
 }, Effect.scoped)
 
 const describeCause = (cause: Cause.Cause<unknown>): string => {
@@ -234,7 +269,8 @@ type Result = FinishedRun & { readonly text: string }
 
 const toResult = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Result => {
   if (Exit.isSuccess(exit)) {
-    const { cut, isSilent, sessionId, text } = exit.value
+    const { cut, isSilent, sessionId, text, waits } = exit.value
+    if (waits === true) return { status: "waiting", sessionId, text }
     if (cut !== undefined) return { status: "error", error: cut, sessionId, text }
     return { status: isSilent ? "silent" : "ok", sessionId, text }
   }
@@ -260,9 +296,10 @@ const finishRun = Effect.fnUntraced(function* (
   const jobs = yield* CronJobs
   const result = toResult(exit, settings)
   const body = renderBody(result)
-  // A run that did not start writes no file, because otherwise a blocked job would write a file at each check.
+  // A run that did not start writes no file, because otherwise a blocked job would write a file at each check. A run
+  // that waits has no result yet.
   const output =
-    result.status === "blocked"
+    result.status === "blocked" || result.status === "waiting"
       ? undefined
       : yield* JobFiles.writeOutput(settings.places, {
           jobId: job.id,
@@ -279,7 +316,8 @@ const finishRun = Effect.fnUntraced(function* (
         }).pipe(Effect.catch(({ message }) => Effect.as(Effect.logWarning(message), undefined)))
   const settled = yield* jobs.settle(claim, { ...result, output })
   const isFailure = result.error !== undefined
-  const isShown = result.status !== "silent" && settled._tag === "Settled" && settled.isNews
+  const isSaidBefore = result.status === "waiting" && body === ""
+  const isShown = result.status !== "silent" && !isSaidBefore && settled._tag === "Settled" && settled.isNews
   if (isShown) yield* (yield* Delivery)({ job, text: body, isFailure, output })
   return { job, status: result.status, error: result.error }
 })
@@ -296,8 +334,12 @@ const renewEvery = Duration.minutes(1)
 /** Schedule of the renewals of a claim, until the job ends or the claim is lost. */
 const renewals = Schedule.spaced(renewEvery)
 
-/** Runs a claimed job once. The claim is always released. An interrupted run counts as failed. */
-export const run = Effect.fnUntraced(function* (claim: Claim, settings: Settings) {
+/** Does the work of a claimed job. The claim is always released. An interrupted run counts as failed. */
+const runWork = Effect.fnUntraced(function* <E, R>(
+  claim: Claim,
+  settings: Settings,
+  work: Effect.Effect<Answer, E, R>
+) {
   const jobs = yield* CronJobs
   const began = yield* Clock.currentTimeMillis
   // If the job file cannot be written at the moment, the renewal is retried before the lease expires.
@@ -307,7 +349,7 @@ export const run = Effect.fnUntraced(function* (claim: Claim, settings: Settings
     Effect.delay(renewEvery),
     Effect.andThen(Effect.interrupt)
   )
-  const bounded = Effect.timeoutOrElse(performJob(claim, settings), {
+  const bounded = Effect.timeoutOrElse(work, {
     duration: Duration.seconds(settings.runTimeoutSeconds),
     orElse: () => Effect.fail(new Cause.TimeoutError(`the run was ended after ${settings.runTimeoutSeconds} s`))
   })
@@ -319,3 +361,10 @@ export const run = Effect.fnUntraced(function* (claim: Claim, settings: Settings
     )
   )
 })
+
+/** Runs a claimed job once. The claim is always released. An interrupted run counts as failed. */
+export const run = (claim: Claim, settings: Settings) => runWork(claim, settings, performJob(claim, settings))
+
+/** Continues the run of a claimed job that waited for answers, as {@link run} runs a job. */
+export const continueRun = (claim: Claim, settings: Settings, state: ReadyState) =>
+  runWork(claim, settings, performRest(claim, state, settings))

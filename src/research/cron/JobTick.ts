@@ -40,6 +40,8 @@ import * as FiberMap from "effect/FiberMap"
 import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import { CronJobs } from "../../tools/cron/CronJobs.ts"
+import type { CronStoreError, Job } from "../../tools/cron/Job.ts"
+import { JobAgent } from "./JobAgent.ts"
 import * as JobRun from "./JobRun.ts"
 
 /** Time between two checks. */
@@ -61,19 +63,41 @@ const runDueJob = Effect.fnUntraced(function* (id: string, settings: Settings) {
   return claim === undefined ? undefined : yield* JobRun.run(claim, settings)
 })
 
-/** Runs the jobs that are due now, and returns their outcomes. */
+/**
+ * Continues the run of a job that waited for answers. Returns `undefined` if it still waits, or another process claimed
+ * the job first.
+ */
+const runWaitingJob = Effect.fnUntraced(function* (job: Job, settings: Settings) {
+  if (job.waiting === undefined) return undefined
+  const state = yield* (yield* JobAgent).readWait(job, job.waiting.session_id)
+  if (state._tag === "Open") return undefined
+  const claim = yield* (yield* CronJobs).claimWaiting(job.id)
+  return claim === undefined ? undefined : yield* JobRun.continueRun(claim, settings, state)
+})
+
+/** Continues a job in a check. Its session is read again in the next check if it cannot be read. */
+const checkWaitingJob = (job: Job, settings: Settings) =>
+  Effect.catchTag(runWaitingJob(job, settings), "JobBlocked", ({ message }) =>
+    Effect.as(
+      Effect.logWarning(`The job ${job.name} waits for an answer, and its session is not readable: ${message}`),
+      undefined
+    )
+  )
+
+/** Runs the jobs that are due now, continues those that waited for answers, and returns their outcomes. */
 export const runOnce = Effect.fnUntraced(function* (settings: Settings) {
   const jobs = yield* CronJobs
-  const ended = yield* Effect.forEach(yield* jobs.due, ({ id }) => runDueJob(id, settings), {
-    concurrency: settings.maxParallel ?? "unbounded"
-  })
+  const rests = (yield* jobs.waiting).map((job) => checkWaitingJob(job, settings))
+  const runs = (yield* jobs.due).map(({ id }) => runDueJob(id, settings))
+  const ended = yield* Effect.all([...rests, ...runs], { concurrency: settings.maxParallel ?? "unbounded" })
   return ended.filter((run) => run !== undefined)
 })
 
-/** Runs a job now, selected by its name or id. */
+/** Runs a job now, selected by its name or id. A run that waited for answers and has them continues instead. */
 export const runNow = Effect.fnUntraced(function* (reference: string, settings: Settings) {
   const jobs = yield* CronJobs
-  return yield* JobRun.run(yield* jobs.take(reference), settings)
+  const rest = yield* runWaitingJob(yield* jobs.find(reference), settings)
+  return rest ?? (yield* JobRun.run(yield* jobs.take(reference), settings))
 })
 
 /**
@@ -84,12 +108,14 @@ export const runForever = Effect.fnUntraced(function* (settings: Settings, looke
   const jobs = yield* CronJobs
   const turns = settings.maxParallel === undefined ? undefined : yield* Semaphore.make(settings.maxParallel)
   const running = yield* FiberMap.make<string>()
+  const startWork = <R>(id: string, work: Effect.Effect<unknown, CronStoreError, R>) => {
+    const run = Effect.catch(work, ({ message }) => Effect.logError(message))
+    // A job that waits for a permit is still due, and is not started twice.
+    return FiberMap.run(running, id, turns === undefined ? run : turns.withPermit(run), { onlyIfMissing: true })
+  }
   const look = Effect.gen(function* () {
-    for (const { id } of yield* jobs.due) {
-      const run = Effect.catch(runDueJob(id, settings), ({ message }) => Effect.logError(message))
-      // A job that waits for a permit is still due, and is not started twice.
-      yield* FiberMap.run(running, id, turns === undefined ? run : turns.withPermit(run), { onlyIfMissing: true })
-    }
+    for (const job of yield* jobs.waiting) yield* startWork(job.id, checkWaitingJob(job, settings))
+    for (const { id } of yield* jobs.due) yield* startWork(id, runDueJob(id, settings))
   }).pipe(Effect.catch(({ message }) => Effect.logError(message)))
   return yield* Effect.repeat(Effect.andThen(look, looked), checks)
 }, Effect.scoped)

@@ -25,6 +25,7 @@
  *       groups,
  *       rollouts: 0,
  *       failed: 0,
+ *       failures: { model_failure: 0, limit: 0, infrastructure: 0 },
  *       masked: 0,
  *       trainable: 0,
  *       meanReward: undefined,

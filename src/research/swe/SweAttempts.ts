@@ -7,6 +7,17 @@
  * failed or was not started is an attempt without a result. Only tasks with an evaluation are attempts. The score of
  * an attempt is the share of its tests that passed, or 0 or 1 if the tests have no names; an attempt passes if its
  * task is resolved.
+ *
+ * **Example** (Reading the list of tasks of a run)
+ *
+ * ```ts
+ * import { SweAttempts } from "hermes-effect/swe"
+ *
+ * const list = SweAttempts.parseTasks({ name: "small model", tasks: [{ id: "fix-1", prompt: "Fix the parser." }] })
+ *
+ * console.log(list?.name, list?.tasks.length)
+ * // => small model 1
+ * ```
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

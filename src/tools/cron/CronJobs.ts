@@ -77,6 +77,10 @@ export interface Service {
    * skipped.
    */
   readonly due: Effect.Effect<ReadonlyArray<Job>, CronStoreError>
+  /** Returns the jobs with a run that waits for answers. Paused jobs are left out. */
+  readonly waiting: Effect.Effect<ReadonlyArray<Job>, CronStoreError>
+  /** Claims a job to continue its run that waits. Returns `undefined` if it no longer waits, or another process did. */
+  readonly claimWaiting: (id: string) => Effect.Effect<JobClaim.Claim | undefined, CronStoreError>
   /** Claims a job for a run. Returns `undefined` if it is no longer due, or another process has claimed it. */
   readonly claim: (id: string) => Effect.Effect<JobClaim.Claim | undefined, CronStoreError>
   /** Claims a job for an immediate run, regardless of its schedule, which does not change. */
@@ -109,12 +113,14 @@ const resolveReference = (jobs: ReadonlyArray<Job>, reference: string): Result.R
       )
 }
 
+const refuseWaiting = (job: Job): string => `${job.name} ${JobClaim.formatWaiting(job) ?? ""}`
+
 const replaceJob = (jobs: ReadonlyArray<Job>, job: Job): ReadonlyArray<Job> =>
   jobs.map((other) => (other.id === job.id ? job : other))
 
 /** Removes the oldest completed jobs. */
 const dropOldCompleted = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
-  const done = jobs.filter(({ state }) => state === "completed")
+  const done = jobs.filter(({ state, waiting }) => state === "completed" && waiting === undefined)
   if (done.length <= keptCompleted) return jobs
   const newest = done.toSorted((a, b) => (b.last_run_at ?? "").localeCompare(a.last_run_at ?? ""))
   const gone = new Set(newest.slice(keptCompleted))
@@ -189,6 +195,9 @@ export const make = (file: JobFile.JobFile): Service => {
   const resume: Service["resume"] = (reference) =>
     editJob(reference, (job, now) => {
       if (job.state === "scheduled") return Result.succeed(job)
+      // A job whose last run waits has no next time, and continues.
+      if (job.waiting !== undefined && job.state === "paused" && job.next_run_at === null)
+        return Result.succeed({ ...job, state: "scheduled" })
       const next = JobSchedule.findNextAfter(job.schedule, now)
       return next === undefined || job.state === "completed"
         ? Result.fail(`${job.name} has nothing left to do: give it a new schedule with \`hermes cron edit\``)
@@ -199,7 +208,9 @@ export const make = (file: JobFile.JobFile): Service => {
     editJob(reference, (job, now) =>
       job.state === "paused"
         ? Result.fail(`${job.name} is paused: resume it first`)
-        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(now) })
+        : job.waiting !== undefined
+          ? Result.fail(refuseWaiting(job))
+          : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(now) })
     )
 
   const remove: Service["remove"] = (reference) =>
@@ -233,6 +244,17 @@ export const make = (file: JobFile.JobFile): Service => {
     })
   })
 
+  const claimWaiting: Service["claimWaiting"] = Effect.fnUntraced(function* (id) {
+    const token = yield* Ids.makeHex(12)
+    const now = yield* Clock.currentTimeMillis
+    return yield* file.change(({ jobs }) => {
+      const job = jobs.find((job) => job.id === id)
+      if (job?.waiting === undefined || !JobClaim.isWaiting(job)) return Effect.succeed([undefined, undefined] as const)
+      const [claim, held] = JobClaim.claimWaiting(job, job.waiting, token, now)
+      return Effect.succeed([claim, replaceJob(jobs, held)] as const)
+    })
+  })
+
   const take: Service["take"] = Effect.fnUntraced(function* (reference) {
     const token = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
@@ -242,6 +264,7 @@ export const make = (file: JobFile.JobFile): Service => {
           const job = JobClaim.sweepJob(yield* resolveReference(jobs, reference), now)
           if (job.running !== null)
             return yield* Result.fail(makeRefusal(`${job.name} is running since ${job.running.since}: wait for it`))
+          if (job.waiting !== undefined) return yield* Result.fail(makeRefusal(refuseWaiting(job)))
           const [claim, held] = JobClaim.claimImmediately(job, token, now)
           return [claim, replaceJob(jobs, held)] as const
         })
@@ -274,6 +297,8 @@ export const make = (file: JobFile.JobFile): Service => {
     trigger,
     remove,
     due,
+    waiting: Effect.map(file.read, ({ jobs }) => jobs.filter(JobClaim.isWaiting)),
+    claimWaiting,
     claim,
     take,
     renew: (claim) => changeClaimed(claim, false, (job, now) => [true, JobClaim.renewClaim(job, now)]),

@@ -16,8 +16,11 @@ const State = Schema.Literals(["scheduled", "paused", "completed"])
 /** See {@link State}. */
 type State = typeof State.Type
 
-/** Status of a run. `silent` means that there was nothing to report, `blocked` that the run did not begin. */
-const RunStatus = Schema.Literals(["ok", "silent", "error", "blocked"])
+/**
+ * Status of a run. `silent` means that there was nothing to report, `blocked` that the run did not begin, and `waiting`
+ * that it waits for an answer.
+ */
+const RunStatus = Schema.Literals(["ok", "silent", "error", "blocked", "waiting"])
 /** See {@link RunStatus}. */
 type RunStatus = typeof RunStatus.Type
 
@@ -38,6 +41,18 @@ const Running = Schema.Struct({
   /** `schedule` if the job was due, `request` if a user started it. Only scheduled runs count as runs of the job. */
   why: Schema.Literals(["schedule", "request"])
 })
+
+/** A run that waits for answers. It continues when they are there, and the job does not run again before it ended. */
+const Waiting = Schema.Struct({
+  session_id: Schema.String,
+  since: Schema.String,
+  /** Time for which the run was scheduled. */
+  meant: Schema.String,
+  why: Running.fields.why
+})
+
+/** Due times at which the job did not run because a run of it waited for an answer. */
+const Skipped = Schema.Struct({ count: Schema.Natural, last_at: Schema.String, reason: Schema.String })
 
 /** Fields that describe the work of a job. */
 const work = {
@@ -85,6 +100,9 @@ export const Job = Schema.Struct({
   last_output: Schema.NullOr(Schema.String),
   last_session_id: Schema.NullOr(Schema.String),
   running: Schema.NullOr(Running),
+  /** The run that waits for answers, if one does. */
+  waiting: Schema.optional(Waiting),
+  skipped: Schema.optionalKey(Skipped),
   /** Message for the user that explains why the job cannot run. */
   alert: Schema.NullOr(Schema.String)
 })
@@ -110,8 +128,32 @@ export const makeRefusal = (message: string): CronRefused => new CronRefused({ m
 
 // Formats jobs for tools and commands.
 
-/** Returns the job's activity: its state, or that it is currently running. */
-export const describeState = ({ running, state }: Job): string => (running === null ? state : "running")
+/** Returns the job's activity: its state, or that it is currently running or waits for an answer. */
+export const describeState = ({ running, state, waiting }: Job): string =>
+  running !== null ? "running" : waiting !== undefined && state !== "paused" ? "waiting" : state
+
+/** Formats the command that answers a question of a session. */
+export const formatAnswerCommand = (sessionId: string): string =>
+  `hermes sessions answer ${sessionId} QUESTION yes|no|JSON`
+
+/** Describes the run of a job that waits, and the command that answers it; `undefined` if no run waits. */
+export const formatWaiting = ({ schedule, waiting }: Job): string | undefined => {
+  if (waiting === undefined) return undefined
+  const at = JobSchedule.toMillis(waiting.since)
+  const since = at === undefined ? waiting.since : JobSchedule.formatTime(at, schedule.timezone)
+  return (
+    `waits for an answer in session ${waiting.session_id} since ${since}: see \`hermes sessions waiting\`, ` +
+    `answer with \`${formatAnswerCommand(waiting.session_id)}\``
+  )
+}
+
+/** Formats the due times at which the job did not run, with the reason; `undefined` if there are no such times. */
+export const formatSkipped = ({ schedule: { timezone }, skipped }: Job): string | undefined => {
+  if (skipped === undefined) return undefined
+  const at = JobSchedule.toMillis(skipped.last_at)
+  const last = at === undefined ? skipped.last_at : JobSchedule.formatTime(at, timezone)
+  return `skipped ${skipped.count}, last ${last}: ${skipped.reason}`
+}
 
 /** Formats the number of completed runs: `2/5`, or `2` without a limit. */
 export const formatProgress = ({ runs, times }: Job): string => (times === null ? String(runs) : `${runs}/${times}`)
@@ -154,7 +196,17 @@ export const toRecord = (job: Job) => ({
   ...(job.last_session_id === null ? {} : { last_session_id: job.last_session_id }),
   ...(job.failures === 0 ? {} : { failures_in_a_row: job.failures }),
   ...(job.missed === 0 ? {} : { missed: job.missed }),
-  ...(job.missed_at === undefined ? {} : { missed_at: job.missed_at })
+  ...(job.missed_at === undefined ? {} : { missed_at: job.missed_at }),
+  ...(job.skipped === undefined ? {} : { skipped: job.skipped }),
+  ...(job.waiting === undefined
+    ? {}
+    : {
+        waiting: {
+          session_id: job.waiting.session_id,
+          since: job.waiting.since,
+          answer_with: formatAnswerCommand(job.waiting.session_id)
+        }
+      })
 })
 
 // Claims of jobs. A run acquires, renews and releases a claim. Pure: every function returns a new job.
@@ -196,9 +248,16 @@ export type Settlement =
 
 const readTime = (text: string | null): number | undefined => (text === null ? undefined : JobSchedule.toMillis(text))
 
-/** Returns `true` if the job is due and not claimed. */
-export const isDue = ({ next_run_at, running, state }: Job, now: number): boolean =>
-  state === "scheduled" && running === null && (readTime(next_run_at) ?? Number.POSITIVE_INFINITY) <= now
+/** Returns `true` if the job is due and not claimed, and no run of it waits for an answer. */
+export const isDue = ({ next_run_at, running, state, waiting }: Job, now: number): boolean =>
+  state === "scheduled" &&
+  running === null &&
+  waiting === undefined &&
+  (readTime(next_run_at) ?? Number.POSITIVE_INFINITY) <= now
+
+/** Returns `true` if a run of the job waits for answers and is not claimed. A paused job does not continue. */
+export const isWaiting = ({ running, state, waiting }: Job): boolean =>
+  waiting !== undefined && running === null && state !== "paused"
 
 const computeNextRun = ({ schedule }: Job, now: number): string | null => {
   const at = JobSchedule.findNextAfter(schedule, now)
@@ -213,14 +272,29 @@ const completeIfDone = (job: Job): Job => {
   return isDone ? { ...job, state: "completed", next_run_at: null } : job
 }
 
-/** Returns the job after a run. A job that could not begin is still to be run. */
+/** Returns the job after a run. A job that could not begin is still to be run, and a run that waits is not counted. */
 const advanceJob = (job: Job, status: RunStatus, now: number): Job => {
-  if (job.running?.why === "request") return job
+  if (job.running?.why === "request" || status === "waiting") return job
+  // The continuation of a run is retried while it is blocked.
+  if (status === "blocked" && job.waiting !== undefined) return job
   if (status !== "blocked") return completeIfDone({ ...job, runs: job.runs + 1 })
   return job.next_run_at === null ? { ...job, next_run_at: JobSchedule.toIso(now + retryMillis) } : job
 }
 
-const recordRunEnd = (job: Job, { error, output, sessionId, status }: FinishedRun, now: number): Job => {
+/** Returns the run that waits after the end of a run. One that could not continue waits as before. */
+const keepWaiting = (job: Job, { sessionId, status }: FinishedRun, now: number): Job["waiting"] => {
+  if (status === "blocked") return job.waiting
+  if (status !== "waiting" || sessionId === undefined) return undefined
+  return {
+    session_id: sessionId,
+    since: job.waiting?.session_id === sessionId ? job.waiting.since : JobSchedule.toIso(now),
+    meant: job.waiting?.meant ?? job.running?.since ?? JobSchedule.toIso(now),
+    why: job.running?.why ?? "schedule"
+  }
+}
+
+const recordRunEnd = (job: Job, ended: FinishedRun, now: number): Job => {
+  const { error, output, sessionId, status } = ended
   const isFailure = status === "error" || status === "blocked"
   return {
     ...advanceJob(job, status, now),
@@ -231,6 +305,7 @@ const recordRunEnd = (job: Job, { error, output, sessionId, status }: FinishedRu
     last_output: output ?? job.last_output,
     last_session_id: sessionId ?? null,
     running: null,
+    waiting: keepWaiting(job, ended, now),
     alert: status === "blocked" ? (error ?? "") : null
   }
 }
@@ -279,16 +354,32 @@ const sweepRunning = (job: Job, running: NonNullable<Job["running"]>, now: numbe
   return until <= now + leaseMillis ? job : renewClaim(job, now)
 }
 
+/** Skips the due times of a job while a run of it waits for an answer. */
+const skipTimes = (job: Job, waiting: NonNullable<Job["waiting"]>, meant: number, now: number): Job => {
+  const times = listMissed(job, meant, now)
+  return {
+    ...job,
+    next_run_at: computeNextRun(job, now),
+    skipped: {
+      count: (job.skipped?.count ?? 0) + times.length,
+      last_at: times.at(-1) ?? JobSchedule.toIso(meant),
+      reason: `a run waited for an answer in session ${waiting.session_id}`
+    }
+  }
+}
+
 /**
  * Updates a job after a time without a scheduler: a run whose process died is recorded as failed, and due times too old
- * to catch up as missed. A next time from a clock that was ahead is computed again. Otherwise returns the same job.
+ * to catch up as missed. A next time from a clock that was ahead is computed again, and a due time is skipped while a
+ * run of the job waits for an answer. Otherwise returns the same job.
  */
 export const sweepJob = (job: Job, now: number): Job => {
-  const { next_run_at, running, state } = job
+  const { next_run_at, running, state, waiting } = job
   if (running !== null) return sweepRunning(job, running, now)
   const meant = readTime(next_run_at)
   if (state !== "scheduled" || meant === undefined) return job
   if (meant > now) return isTooLate(job, meant, now) ? resetNextRun(job, now) : job
+  if (waiting !== undefined) return skipTimes(job, waiting, meant, now)
   if (now - meant <= JobSchedule.computeGrace(job.schedule, meant)) return job
   const missed = listMissed(job, meant, now)
   return completeIfDone({
@@ -316,6 +407,17 @@ export const claimScheduled = (job: Job, token: string, now: number): readonly [
 export const claimImmediately = (job: Job, token: string, now: number): readonly [Claim, Job] => [
   { job, token, meant: now },
   markRunning(job, token, "request", now)
+]
+
+/** Claims a job whose run waited for answers, to continue the run. */
+export const claimWaiting = (
+  job: Job,
+  waiting: NonNullable<Job["waiting"]>,
+  token: string,
+  now: number
+): readonly [Claim, Job] => [
+  { job, token, meant: readTime(waiting.meant) ?? now },
+  markRunning(job, token, waiting.why, now)
 ]
 
 /** Renews a claim. */

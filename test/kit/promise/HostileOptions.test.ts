@@ -233,5 +233,10 @@ describe("hostile values", () => {
     }
     const error = await hermes.runAll(inputs()).catch((error: unknown) => error)
     assert.deepInclude(error, { tag: "InvalidInput", message: "the inputs of the batch cannot be read: no more" })
+    const text = await hermes.runAll("Reply exactly hi").catch((error: unknown) => error)
+    assert.deepInclude(text, {
+      tag: "InvalidInput",
+      message: "the inputs of the batch are a text: give a list, such as [text]"
+    })
   })
 })

@@ -7,13 +7,13 @@ import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { InvalidInput } from "../../../src/base/domain/AgentError.ts"
+import { InvalidInput, SessionBusy } from "../../../src/base/domain/AgentError.ts"
 import { SessionId, TurnId } from "../../../src/base/domain/Ids.ts"
 import type { RunResult } from "../../../src/base/domain/RunEvent.ts"
 import * as Cost from "../../../src/base/domain/Cost.ts"
 import * as Usage from "../../../src/base/domain/Usage.ts"
 import * as SkillStore from "../../../src/tools/prompt/SkillStore.ts"
-import { type Ask, JobAgent } from "../../../src/research/cron/JobAgent.ts"
+import { type Ask, JobAgent, type Resume } from "../../../src/research/cron/JobAgent.ts"
 import { JobBlocked } from "../../../src/research/cron/JobFiles.ts"
 import * as JobFiles from "../../../src/research/cron/JobFiles.ts"
 import { Delivery, type DeliveredResult } from "../../../src/research/cron/JobRun.ts"
@@ -46,6 +46,8 @@ type Asked = Parameters<Ask>[0] & { readonly job: Job }
 interface Agent {
   readonly ask: (asked: Asked) => ReturnType<Ask>
   readonly open: Effect.Effect<void, JobBlocked>
+  /** Continues a run that waited, whose answers are there. */
+  readonly resume: Resume
 }
 
 interface World {
@@ -59,7 +61,11 @@ interface World {
 /** A home directory with an agent that answers as it is told. */
 const world = <A, E>(
   work: (world: World) => Effect.Effect<A, E, CronJobs.CronJobs | JobAgent | Leases | NodeServices.NodeServices>,
-  { ask = () => Effect.succeed(answer("all is well")), open = Effect.void }: Partial<Agent> = {}
+  {
+    ask = () => Effect.succeed(answer("all is well")),
+    open = Effect.void,
+    resume = () => Effect.succeed(answer("continued"))
+  }: Partial<Agent> = {}
 ) =>
   Effect.gen(function* () {
     const home = yield* temporaryDirectory
@@ -86,6 +92,8 @@ const world = <A, E>(
       return join(home, path)
     }
     const agent = JobAgent.of({
+      readWait: (_, sessionId) => Effect.succeed({ _tag: "Ready", sessionId: SessionId.make(sessionId) }),
+      openWaiting: () => Effect.as(open, resume),
       open: (job) =>
         Effect.as(open, (one) =>
           Effect.suspend(() => {
@@ -290,6 +298,55 @@ describe("Tick", () => {
         }),
       { open: Effect.fail(new JobBlocked({ message: "set a key" })) }
     )
+  )
+
+  it.effect("a run that waits and that another process continues waits on, and is told once", () =>
+    Effect.gen(function* () {
+      let isBusy = true
+      yield* world(
+        ({ asked, jobs, settings, shown }) =>
+          Effect.gen(function* () {
+            yield* jobs.create(hourly)
+            yield* minutes(60)
+            for (let i = 0; i < 3; i++) assert.strictEqual((yield* JobTick.runOnce(settings))[0]?.status, "waiting")
+            assert.lengthOf(shown, 1)
+            isBusy = false
+            assert.strictEqual((yield* JobTick.runOnce(settings))[0]?.status, "ok")
+            assert.deepStrictEqual([shown.at(-1)?.text, asked.length], ["continued", 1])
+          }),
+        {
+          ask: () => Effect.succeed(answer("", "suspended")),
+          resume: (sessionId) =>
+            isBusy
+              ? Effect.fail(new SessionBusy({ sessionId: SessionId.make(sessionId), pid: 1 }))
+              : Effect.succeed(answer("continued"))
+        }
+      )
+    })
+  )
+
+  it.effect("a run that waits and cannot continue is told once, and waits on", () =>
+    Effect.gen(function* () {
+      let isOpen = true
+      yield* world(
+        ({ jobs, settings, shown }) =>
+          Effect.gen(function* () {
+            yield* jobs.create({ ...hourly, schedule: "1h" })
+            yield* minutes(60)
+            yield* JobTick.runOnce(settings)
+            isOpen = false
+            for (let i = 0; i < 2; i++) assert.strictEqual((yield* JobTick.runOnce(settings))[0]?.status, "blocked")
+            const { next_run_at, waiting } = yield* jobs.find("report")
+            assert.deepStrictEqual([next_run_at, waiting?.session_id, shown.length], [null, "s1", 2])
+            isOpen = true
+            assert.strictEqual((yield* JobTick.runOnce(settings))[0]?.status, "ok")
+          }),
+        {
+          ask: () => Effect.succeed(answer("", "suspended")),
+          open: Effect.suspend(() => (isOpen ? Effect.void : Effect.fail(new JobBlocked({ message: "set a key" }))))
+        }
+      )
+    })
   )
 
   it.effect("a directory, script or skill that is not there blocks the job", () =>

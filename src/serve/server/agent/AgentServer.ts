@@ -36,7 +36,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Agent } from "../../../agent/Agent.ts"
-import { CurrentTenant } from "../../../agent/Tenancy.ts"
+import { CurrentTenant } from "../../../store/TenantScope.ts"
 import type { BackgroundWork } from "../../../agent/BackgroundWork.ts"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
 import type { Hooks } from "../../../hooks/Hooks.ts"

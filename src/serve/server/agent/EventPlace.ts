@@ -78,6 +78,8 @@ const toCount = (text: string | undefined): number | undefined =>
 
 const isPhase = Schema.is(Schema.Literals(["running", "ended", "next"]))
 
+const isMessageId = (text: string): boolean => /^[\w:.-]{0,200}$/u.test(text)
+
 /** Reads the id that a client returns. */
 export const parseId = (given: string): Effect.Effect<EventId, ApiError.ApiError> => {
   const [number, turn = "", message = "", phase, cursor, ...more] = given.split(separator)
@@ -87,6 +89,8 @@ export const parseId = (given: string): Effect.Effect<EventId, ApiError.ApiError
   const position = RunCursor.parseCursor(cursor ?? "")
   if (position === undefined || more.length > 0 || !(turn === "" || toCount(turn) !== undefined) || !isPhase(phase))
     return Effect.fail(refusal)
+  // It is written to the stream again, where a line break would begin another field.
+  if (!isMessageId(message)) return Effect.fail(refusal)
   const place = { position, turn: toCount(turn), message: message === "" ? undefined : message, phase }
   return Effect.succeed({ id, place })
 }

@@ -17,7 +17,8 @@ import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { RunEvent } from "../../../base/domain/RunEvent.ts"
 import { RunRecord } from "../../../store/RunRecord.ts"
 import * as RunWatch from "../../../store/RunWatch.ts"
-import { SessionStore } from "../../../store/SessionStore.ts"
+import * as SessionChain from "../../../store/SessionChain.ts"
+import type { SessionStore } from "../../../store/SessionStore.ts"
 import type { FeedEvent, NumberedEvent } from "./EventFeed.ts"
 import * as EventPlace from "./EventPlace.ts"
 import type { ServedSession } from "./ServedSessions.ts"
@@ -48,8 +49,8 @@ const listRuns = Effect.fnUntraced(function* (
   excluded: ReadonlySet<string>
 ): Effect.fn.Return<ReadonlyArray<string>, SessionStoreError, Needs> {
   const record = yield* RunRecord
-  const newest = yield* (yield* SessionStore).newest(SessionId.make(sessionId))
-  const entries = yield* Effect.forEach(new Set([sessionId, newest]), (part) =>
+  const parts = yield* SessionChain.listConversation(SessionId.make(sessionId))
+  const entries = yield* Effect.forEach(parts, (part) =>
     Stream.runCollect(record.read({ sessionId: part, kinds: ["RunStarted"] }))
   )
   const runs = entries
