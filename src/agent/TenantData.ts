@@ -29,7 +29,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
-import type { SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
+import { type SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
 import type { Tenant } from "../base/domain/Tenant.ts"
 import { removeConversation } from "../store/SessionChain.ts"
 import { SessionMaintenance } from "../store/SessionMaintenance.ts"
@@ -90,16 +90,26 @@ export const removeTenant = Effect.fnUntraced(function* (
   return { sessions, usageRows }
 })
 
-/** Removes the sessions of a tenant that are older than it may be stored. Returns their number. */
+/**
+ * Removes the sessions of a tenant that are older than it may be stored. Returns their number. Removes nothing, and
+ * fails, if the age is not a number of at least 0.
+ */
 export const pruneSessions = ({
   id,
   retentionDays
-}: Tenant): Effect.Effect<number, SessionStoreError, SessionRetention.SessionRetention> =>
-  retentionDays === undefined
-    ? Effect.succeed(0)
-    : Effect.flatMap(SessionRetention.computeCutoff(retentionDays), (before) =>
-        Effect.map(SessionRetention.prune({ before, tenant: id }, false), ({ removed }) => removed)
-      )
+}: Tenant): Effect.Effect<number, SessionStoreError, SessionRetention.SessionRetention> => {
+  if (retentionDays === undefined || retentionDays === Infinity) return Effect.succeed(0)
+  if (!(retentionDays >= 0))
+    return Effect.fail(
+      new SessionStoreError({
+        operation: "prune",
+        message: `retentionDays of tenant ${id} is not a number of at least 0: correct it where tenants are stored`
+      })
+    )
+  return Effect.flatMap(SessionRetention.computeCutoff(retentionDays), (before) =>
+    Effect.map(SessionRetention.prune({ before, tenant: id }, false), ({ removed }) => removed)
+  )
+}
 
 /** Interval between two removals of old sessions. */
 const pruneEvery = "1 hour"

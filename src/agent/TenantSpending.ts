@@ -13,6 +13,7 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
+import * as PermissionMode from "../base/config/PermissionMode.ts"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import {
@@ -48,20 +49,34 @@ const million = 1_000_000
 
 const isLimit = (value: number | undefined): boolean => value === undefined || value >= 0
 
-/** Describes the first limit of a tenant that is not a number of at least 0, for a lookup that returns such a value. */
-const findInvalidLimit = ({ callsPerMinute, concurrentRuns, perDay, perMonth, perRun }: Tenant): string | undefined => {
+const isList = (value: unknown): boolean => value === undefined || Array.isArray(value)
+
+const isMode = (value: unknown): boolean => value === undefined || PermissionMode.all.some((mode) => mode === value)
+
+/**
+ * Describes the first limit of a tenant that is not of its type or is less than 0, for a lookup that returns such a
+ * value.
+ */
+const findInvalidLimit = (tenant: Tenant): string | undefined => {
+  const { callsPerMinute, concurrentRuns, perDay, perMonth, perRun, unknownPrices } = tenant
+  const prices = typeof unknownPrices === "object" ? [unknownPrices.input, unknownPrices.output] : []
   const limits: ReadonlyArray<readonly [name: string, isValid: boolean]> = [
     ...Object.entries({ perRun, perDay, perMonth }).flatMap(([name, allowance]) => [
       [`${name}.tokens`, isLimit(allowance?.tokens)] as const,
       [`${name}.dollars`, isLimit(allowance?.dollars)] as const
     ]),
     ["callsPerMinute", callsPerMinute === undefined || callsPerMinute >= 1],
-    ["concurrentRuns", isLimit(concurrentRuns)]
+    ["concurrentRuns", isLimit(concurrentRuns)],
+    ["retentionDays", isLimit(tenant.retentionDays)],
+    ["unknownPrices", prices.every((price) => Number.isFinite(price) && price >= 0)],
+    ["tools", isList(tenant.tools)],
+    ["models", isList(tenant.models)],
+    ["maxMode", isMode(tenant.maxMode)]
   ]
   return limits.find(([, isValid]) => !isValid)?.[0]
 }
 
-/** Fails if a limit of a tenant is not a valid number. */
+/** Fails if a limit of a tenant is not valid. */
 export const checkLimits = (tenant: Tenant): Effect.Effect<Tenant, TenantRefused> => {
   const invalid = findInvalidLimit(tenant)
   return invalid === undefined
@@ -70,9 +85,7 @@ export const checkLimits = (tenant: Tenant): Effect.Effect<Tenant, TenantRefused
         new TenantRefused({
           tenant: tenant.id,
           reason: "limits",
-          message:
-            `the limit ${invalid} of tenant ${tenant.id} is not a valid number: ` +
-            "correct it where tenants are stored"
+          message: `the limit ${invalid} of tenant ${tenant.id} is not valid: correct it where tenants are stored`
         })
       )
 }
@@ -304,17 +317,25 @@ const computeHeld = ({ outputNanos, prompt }: CallPrice, output: number): Amount
   nanos: prompt.nanos + Math.ceil(output * outputNanos)
 })
 
+/** Largest amount of one call, in tokens or nanodollars. The sums of a ledger are 64-bit integers. */
+const mostOfCall = 1e15
+
+/** Returns an amount as a whole number of at least 0. An amount that is not a number counts as reserved. */
+const toAmount = (value: number, reserved: number): number =>
+  Number.isNaN(value) ? reserved : Math.min(mostOfCall, Math.max(0, Math.ceil(value)))
+
 /** Returns the settlement of a call. Usage without a price costs what was reserved for its tokens. */
 const makeSettlement = (
   tenant: Tenant,
   { id, model, output, price }: Hold,
   { mostOutput, nanos, usage }: Spending.UsedTokens
 ): TenantLedger.Settlement => {
-  const inputTokens = Usage.countPromptTokens(usage)
-  const { outputTokens } = usage
   const { outputNanos, prompt } = price
+  const inputTokens = toAmount(Usage.countPromptTokens(usage), prompt.tokens)
+  const outputTokens = toAmount(usage.outputTokens, output)
   const reserved = Math.ceil((inputTokens * prompt.nanos) / Math.max(1, prompt.tokens) + outputTokens * outputNanos)
-  const settlement = { id, model, inputTokens, outputTokens, nanos: priceUsage(tenant, nanos, usage) ?? reserved }
+  const cost = toAmount(priceUsage(tenant, nanos, usage) ?? reserved, reserved)
+  const settlement = { id, model, inputTokens, outputTokens, nanos: cost }
   return mostOutput === undefined || tenant.reserve === "estimate"
     ? settlement
     : { ...settlement, atMost: computeHeld(price, Math.min(output, mostOutput)) }
@@ -362,9 +383,15 @@ export const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, write
     const output = yield* Effect.onExit(reserveInLedger(reserving, isWithinCall), (exit) =>
       exit._tag === "Success" ? Effect.void : endHold(held, noUsage)
     )
+    let isSettled = false
     return {
       output,
-      settle: (used: Spending.UsedTokens) => endHold(held, makeSettlement(tenant, { ...hold, output }, used))
+      settle: (used: Spending.UsedTokens) =>
+        Effect.suspend(() => {
+          if (isSettled) return Effect.void
+          isSettled = true
+          return endHold(held, makeSettlement(tenant, { ...hold, output }, used))
+        })
     }
   })
   return { tenant: tenant.id, reserve: (planned) => Effect.uninterruptible(reserveCall(planned)) }

@@ -182,12 +182,28 @@ const readLine = (
   })
 }
 
+/** Maximum length of a line in characters. A file of the maximum size has 90 million. */
+const longestLine = 128 * 1024 ** 2
+
+/** Fails for a longer line, before it is held in memory. */
+const limitLines = <E, R>(text: Stream.Stream<string, E, R>): Stream.Stream<string, E | BackupDamaged, R> =>
+  Stream.suspend(() => {
+    let length = 0
+    return Stream.mapEffect(text, (part): Effect.Effect<string, BackupDamaged> => {
+      const end = part.lastIndexOf("\n")
+      length = end === -1 ? length + part.length : part.length - end - 1
+      return length > longestLine
+        ? Effect.fail(makeDamage(`it has a line of more than ${longestLine} characters`))
+        : Effect.succeed(part)
+    })
+  })
+
 /** Reads a backup. The stream fails if the file is damaged, incomplete or of another program. */
 export const readLines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Line, E | BackupDamaged, R> =>
   Stream.suspend(() => {
     let position: Position = { line: 0, counts: nothing, isEnded: false }
     const text = Compression.gunzipStream(bytes, () => makeDamage("it is not a gzip file, or it is damaged"))
-    return Stream.decodeText(text).pipe(
+    return limitLines(Stream.decodeText(text)).pipe(
       Stream.splitLines,
       Stream.mapEffect((line) =>
         Effect.map(Effect.fromResult(readLine(position, line)), ([next, found]) => {

@@ -133,7 +133,7 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
   return Context.make(SessionStore, SessionSpans.traceStore(TenantScope.scopeStore(store))).pipe(
     Context.add(SessionSearch, SessionSpans.traceSearch(TenantScope.scopeSearch(search))),
     Context.add(RunRecord, TenantScope.scopeRecord(record, store)),
-    Context.add(SessionActivity, activity)
+    Context.add(SessionActivity, TenantScope.scopeActivity(activity, store))
   )
 }
 
@@ -165,9 +165,9 @@ const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, S
 
   const get = (id: SessionId) => Effect.flatMap(backend, ({ store }) => store.get(id))
   return makeSharedServices(backend).pipe(
-    Context.add(SessionBackup, backup),
+    Context.add(SessionBackup, TenantScope.scopeBackup(backup)),
     Context.add(SessionMaintenance, TenantScope.scopeMaintenance(maintenance, { get })),
-    Context.add(SessionRetention, retention)
+    Context.add(SessionRetention, TenantScope.scopeRetention(retention, { get }))
   )
 })
 

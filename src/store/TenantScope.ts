@@ -18,16 +18,21 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { SessionStoreError } from "../base/domain/AgentError.ts"
-import type { SessionId } from "../base/domain/Ids.ts"
+import { SessionStoreError } from "../base/domain/AgentError.ts"
+import { SessionId } from "../base/domain/Ids.ts"
 import { toHex } from "../base/platform/Digest.ts"
 import * as Reference from "./Reference.ts"
 import type { Service as Record } from "./RunRecord.ts"
+import type { Service as Activity } from "./SessionActivity.ts"
+import type { Service as Backup } from "./SessionBackup.ts"
 import type { Service as Maintenance } from "./SessionMaintenance.ts"
+import type { Limit, Service as Retention } from "./SessionRetention.ts"
 import { hiddenSources, type Service as Search } from "./SessionSearch.ts"
-import type { Service as Store, Session } from "./SessionStorePort.ts"
+import type { NewSession, Service as Store, Session } from "./SessionStorePort.ts"
 import * as StoreFailure from "./StoreFailure.ts"
+import * as Unread from "./Unread.ts"
 
 /**
  * Tenant of the runs and operations of the current fiber that name none. A server sets it for its clients. The runs
@@ -46,36 +51,81 @@ export const formatTenantFolder = (tenant: string): string => {
   return `${readable}-${toHex(tenant, 16)}`
 }
 
-/** Maximum number of sessions whose tenants a store remembers. */
-const mostRemembered = 10_000
+/** All members of a service. A scope lists each of them, so that a member that it forgets does not compile. */
+type Complete<Service> = { readonly [Member in keyof Required<Service>]: Service[Member] }
 
 const findTenant = <A, E, R>(body: (tenant: string | undefined) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => body(fiber.getRef(CurrentTenant)))
 
-/** Tests which sessions belong to a tenant. A tenant's own sessions are remembered, because they never change. */
+/** A session that a run has acquired, with its tenant as soon as it is known. */
+interface HeldSession {
+  tenant: string | undefined
+}
+
+/**
+ * Tests which sessions belong to a tenant. A session's tenant is remembered only while a run holds the session: later it
+ * may be removed, also by another process, and its id used by another tenant.
+ */
 const makeOwnership = (store: Pick<Store, "get">) => {
-  const remembered = new Map<string, string>()
-  const rememberSession = (id: string, tenant: string): void => {
-    remembered.delete(id)
-    remembered.set(id, tenant)
-    const [oldest] = remembered.keys()
-    if (remembered.size > mostRemembered && oldest !== undefined) remembered.delete(oldest)
+  const held = new Map<string, HeldSession>()
+  const rememberTenant = (id: string, tenant: string | undefined): void => {
+    const session = held.get(id)
+    if (session !== undefined) session.tenant = tenant
   }
   return {
-    rememberSession,
-    forgetSession: (id: string): void => void remembered.delete(id),
+    rememberTenant,
+    /** Remembers the tenant of a session until the scope closes. */
+    holdSession: (id: string): Effect.Effect<void, never, Scope.Scope> =>
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const session: HeldSession = { tenant: undefined }
+            held.set(id, session)
+            return session
+          }),
+          (session) => Effect.sync(() => held.get(id) === session && held.delete(id))
+        )
+      ),
     isOwner: (tenant: string, id: SessionId): Effect.Effect<boolean, SessionStoreError> =>
-      remembered.get(id) === tenant
+      held.get(id)?.tenant === tenant
         ? Effect.succeed(true)
         : Effect.map(store.get(id), (found) => {
             const isOwn = Option.isSome(found) && found.value.tenant === tenant
-            if (isOwn) rememberSession(id, tenant)
+            if (isOwn) rememberTenant(id, tenant)
             return isOwn
           })
   }
 }
 
 type Ownership = ReturnType<typeof makeOwnership>
+
+/** Tests sessions of one reader, each of them once. */
+const makeReaderTest = ({ isOwner }: Pick<Ownership, "isOwner">, tenant: string) => {
+  const known = new Map<string, boolean>()
+  return (id: SessionId): Effect.Effect<boolean, SessionStoreError> => {
+    const isOwn = known.get(id)
+    if (isOwn !== undefined) return Effect.succeed(isOwn)
+    return Effect.tap(isOwner(tenant, id), (isOwn) => Effect.sync(() => known.set(id, isOwn)))
+  }
+}
+
+/** Fails if a new session would continue or belong to a session of another tenant. */
+const checkAncestors = (
+  store: Pick<Store, "get">,
+  tenant: string,
+  { continues, parentId }: Pick<NewSession, "continues" | "parentId">
+): Effect.Effect<void, SessionStoreError> =>
+  Effect.forEach(
+    new Set([continues, parentId].filter((id) => id !== undefined)),
+    (id) =>
+      Effect.flatMap(store.get(id), (found) => {
+        const owner = Option.isSome(found) ? found.value.tenant : tenant
+        // The owner of the application may begin sessions of tenants below its own ones. They are not continued.
+        const isOpen = owner === tenant || (owner === undefined && id !== continues)
+        return isOpen ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("create", id))
+      }),
+    { discard: true }
+  )
 
 /** Resolves references within the sessions of a tenant. */
 const makeResolver = (sessions: Effect.Effect<ReadonlyArray<Session>, SessionStoreError>): Store["resolve"] => {
@@ -106,11 +156,15 @@ const makeResolver = (sessions: Effect.Effect<ReadonlyArray<Session>, SessionSto
 /** Guards of the operations about one session. */
 const makeGuards = (ownership: Ownership) => ({
   /** Returns `missing` for a session that does not exist for the tenant. */
-  guardRead: <A, E>(id: SessionId, missing: A, effect: Effect.Effect<A, E>): Effect.Effect<A, E | SessionStoreError> =>
-    findTenant((tenant) =>
+  guardRead: <A, E, R>(
+    id: SessionId,
+    missing: A,
+    effect: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | SessionStoreError, R> =>
+    findTenant((tenant): Effect.Effect<A, E | SessionStoreError, R> =>
       tenant === undefined
         ? effect
-        : Effect.flatMap(ownership.isOwner(tenant, id), (isOwn): Effect.Effect<A, E | SessionStoreError> =>
+        : Effect.flatMap(ownership.isOwner(tenant, id), (isOwn): Effect.Effect<A, E, R> =>
             isOwn ? effect : Effect.succeed(missing)
           )
     ),
@@ -135,8 +189,9 @@ const scopeSessions = (store: Store, ownership: Ownership): Pick<Store, "acquire
     findTenant((tenant) =>
       tenant === undefined
         ? store.create(session)
-        : Effect.tap(store.create({ ...session, tenant }), ({ id }) =>
-            Effect.sync(() => ownership.rememberSession(id, tenant))
+        : checkAncestors(store, tenant, session).pipe(
+            Effect.andThen(store.create({ ...session, tenant })),
+            Effect.tap(({ id }) => Effect.sync(() => ownership.rememberTenant(id, tenant)))
           )
     ),
   // A session that does not exist yet has no owner. Its lease would keep another tenant from its own session.
@@ -147,7 +202,7 @@ const scopeSessions = (store: Store, ownership: Ownership): Pick<Store, "acquire
         : Effect.flatMap(store.get(id), (found) =>
             Option.isSome(found) && found.value.tenant !== tenant
               ? Effect.fail(StoreFailure.makeExistingSessionError(id))
-              : store.acquire(id)
+              : Effect.tap(store.acquire(id), () => ownership.holdSession(id))
           )
     ),
   list: (options) => findTenant((tenant) => store.list(tenant === undefined ? options : { ...options, tenant })),
@@ -163,9 +218,11 @@ const scopeSessions = (store: Store, ownership: Ownership): Pick<Store, "acquire
 export const scopeStore = (store: Store): Store => {
   const ownership = makeOwnership(store)
   const { guardRead, guardWrite } = makeGuards(ownership)
-  const { removeConversation } = store
-  return {
-    ...store,
+  const { committed, dropped, removeConversation, together } = store
+  const scoped: Complete<Store> = {
+    together,
+    committed,
+    dropped,
     ...scopeSessions(store, ownership),
     get: (id) => guardRead(id, Option.none(), store.get(id)),
     messages: (id, range) => guardRead(id, [], store.messages(id, range)),
@@ -184,14 +241,16 @@ export const scopeStore = (store: Store): Store => {
     continueIn: (id, continuation) => guardWrite("continue", id, store.continueIn(id, continuation)),
     rename: (id, title) => guardWrite("rename", id, store.rename(id, title)),
     remove: (id) =>
-      Effect.tap(guardWrite("remove", id, store.remove(id)), () => Effect.sync(() => ownership.forgetSession(id))),
+      Effect.tap(guardWrite("remove", id, store.remove(id)), () =>
+        Effect.sync(() => ownership.rememberTenant(id, undefined))
+      ),
     suspend: (id, suspension) => guardWrite("suspend", id, store.suspend(id, suspension)),
     closeQuestions: (id, callIds, state) => guardWrite("questions", id, store.closeQuestions(id, callIds, state)),
     storeStep: (id, step) => guardWrite("step", id, store.storeStep(id, step)),
-    ...(removeConversation === undefined
-      ? {}
-      : { removeConversation: (id: SessionId) => Effect.orDie(guardRead(id, false, removeConversation(id))) })
+    removeConversation:
+      removeConversation === undefined ? undefined : (id) => Effect.orDie(guardRead(id, false, removeConversation(id)))
   }
+  return scoped
 }
 
 /** Makes every operation of a store one of a tenant, for users of the store that work for that tenant only. */
@@ -207,32 +266,144 @@ export const bindStore = (store: Store, tenant: string): Store => {
 }
 
 /** Limits a search to the sessions of the tenant for which a fiber works. */
-export const scopeSearch = (search: Search): Search => ({
-  search: (query, options) =>
-    findTenant((tenant) => search.search(query, tenant === undefined ? options : { ...options, tenant }))
-})
+export const scopeSearch = (search: Search): Search => {
+  const scoped: Complete<Search> = {
+    search: (query, options) =>
+      findTenant((tenant) => search.search(query, tenant === undefined ? options : { ...options, tenant }))
+  }
+  return scoped
+}
 
 /** A store without sessions, for a record whose sessions are not known: a tenant reads nothing of it. */
 const unknownStore: Pick<Store, "get"> = { get: () => Effect.succeed(Option.none()) }
 
-/** Limits the readers of a run record to the sessions of the tenant for which a fiber works. */
+/**
+ * Limits the readers of a run record to the sessions of the tenant for which a fiber works. Entries are written by runs,
+ * whose sessions the store has tested, and listeners are exporters of the application.
+ */
 export const scopeRecord = (record: Record, store: Pick<Store, "get"> = unknownStore): Record => {
-  const { isOwner } = makeOwnership(store)
-  return {
-    ...record,
+  const ownership = makeOwnership(store)
+  const { announce, append, isHeard, listen, together } = record
+  const scoped: Complete<Record> = {
+    announce,
+    append,
+    isHeard,
+    listen,
+    together,
     read: (filter) =>
       Stream.unwrap(
-        Effect.map(CurrentTenant, (tenant) =>
-          tenant === undefined
-            ? record.read(filter)
-            : Stream.filterEffect(record.read(filter), ({ sessionId }) => isOwner(tenant, sessionId))
+        Effect.map(CurrentTenant, (tenant) => {
+          if (tenant === undefined) return record.read(filter)
+          const isOwn = makeReaderTest(ownership, tenant)
+          return Stream.filterEffect(record.read(filter), ({ sessionId }) => isOwn(sessionId))
+        })
+      ),
+    unread: (filter) =>
+      findTenant((tenant) => {
+        if (tenant === undefined) return record.unread(filter)
+        const id = filter?.sessionId
+        if (id === undefined) return Effect.succeed(Unread.none)
+        return Effect.flatMap(ownership.isOwner(tenant, SessionId.make(id)), (isOwn) =>
+          isOwn ? record.unread(filter) : Effect.succeed(Unread.none)
         )
-      )
+      })
   }
+  return scoped
 }
 
-/** Limits the removal of conversations to the tenant for which a fiber works. */
+/** Fails an operation on all sessions of a store in the work for a tenant. */
+const requireOwner = <A, E, R>(
+  operation: string,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SessionStoreError, R> =>
+  findTenant((tenant): Effect.Effect<A, E | SessionStoreError, R> =>
+    tenant === undefined
+      ? effect
+      : Effect.fail(
+          new SessionStoreError({
+            operation,
+            message: "it concerns the sessions of all tenants: call it outside of the work for a tenant"
+          })
+        )
+  )
+
+/** Limits the maintenance of a store to the sessions of the tenant for which a fiber works. */
 export const scopeMaintenance = (maintenance: Maintenance, store: Pick<Store, "get">): Maintenance => {
   const { guardRead } = makeGuards(makeOwnership(store))
-  return { ...maintenance, remove: (id) => guardRead(id, 0, maintenance.remove(id)) }
+  const scoped: Complete<Maintenance> = {
+    remove: (id) => guardRead(id, 0, maintenance.remove(id)),
+    add: (session, messages) =>
+      findTenant((tenant) =>
+        tenant === undefined
+          ? maintenance.add(session, messages)
+          : Effect.andThen(checkAncestors(store, tenant, session), maintenance.add({ ...session, tenant }, messages))
+      ),
+    stats: requireOwner("stats", maintenance.stats),
+    optimize: requireOwner("optimize", maintenance.optimize)
+  }
+  return scoped
+}
+
+/** Limits the observation of a store to the sessions of the tenant for which a fiber works. */
+export const scopeActivity = (activity: Activity, store: Pick<Store, "get">): Activity => {
+  const ownership = makeOwnership(store)
+  const selectIds = <A>(ids: Iterable<string>, toResult: (ids: ReadonlySet<string>) => A, all: A) =>
+    findTenant((tenant) =>
+      tenant === undefined
+        ? Effect.succeed(all)
+        : Effect.map(
+            Effect.filter(ids, (id) => ownership.isOwner(tenant, SessionId.make(id))),
+            (own) => toResult(new Set(own))
+          )
+    )
+  const scoped: Complete<Activity> = {
+    // Numbers that change with the work of any tenant, without its data.
+    version: activity.version,
+    sequence: activity.sequence,
+    since: (after, filter) =>
+      Stream.unwrap(
+        Effect.map(CurrentTenant, (tenant) => {
+          if (tenant === undefined) return activity.since(after, filter)
+          const isOwn = makeReaderTest(ownership, tenant)
+          return Stream.filterEffect(activity.since(after, filter), ({ entry }) => isOwn(entry.sessionId))
+        })
+      ),
+    running: Effect.flatMap(activity.running, (ids) => selectIds(ids, (own) => own, ids)),
+    spoken: (period) =>
+      Effect.flatMap(activity.spoken(period), (all) =>
+        selectIds(all.keys(), (own) => new Map(Array.from(all).filter(([id]) => own.has(id))), all)
+      ),
+    prompts: (ids) =>
+      Effect.flatMap(
+        selectIds(ids, (own) => Array.from(own), ids),
+        (own) => activity.prompts(own)
+      )
+  }
+  return scoped
+}
+
+/** Limits the removal of old sessions to the tenant for which a fiber works. */
+export const scopeRetention = (retention: Retention, store: Pick<Store, "get">): Retention => {
+  const { guardRead } = makeGuards(makeOwnership(store))
+  const { whenDue } = retention
+  const withLimit = <A>(limit: Limit, use: (limit: Limit) => Effect.Effect<A, SessionStoreError>) =>
+    findTenant((tenant) => use(tenant === undefined ? limit : { ...limit, tenant }))
+  const scoped: Complete<Retention> = {
+    whenDue,
+    expired: (limit) => withLimit(limit, retention.expired),
+    prune: (limit) => withLimit(limit, retention.prune),
+    compact: requireOwner("compact", retention.compact),
+    hold: (id) => guardRead(id, undefined, retention.hold(id))
+  }
+  return scoped
+}
+
+/** Refuses backups in the work for a tenant, because they have the sessions of all tenants. */
+export const scopeBackup = (backup: Backup): Backup => {
+  const scoped: Complete<Backup> = {
+    count: requireOwner("count", backup.count),
+    read: (onRows) => requireOwner("backup", backup.read(onRows)),
+    write: (parts, options) => requireOwner("restore", backup.write(parts, options))
+  }
+  return scoped
 }

@@ -169,7 +169,14 @@ describe("the allowance of a tenant", () => {
       for (const tenant of [
         acme({ perDay: { tokens: Number.NaN } }),
         acme({ perMonth: { dollars: -1 } }),
-        acme({ callsPerMinute: 0 })
+        acme({ callsPerMinute: 0 }),
+        acme({ retentionDays: -1 }),
+        acme({ unknownPrices: { input: Number.NaN, output: 1 } }),
+        acme({ unknownPrices: { input: 1, output: -1 } }),
+        // Values of a lookup that is not typed.
+        acme(JSON.parse('{"models":"fake-1-large"}')),
+        acme(JSON.parse('{"tools":"file"}')),
+        acme(JSON.parse('{"maxMode":"root"}'))
       ]) {
         const error = yield* Effect.flip(
           Effect.provide(Agent.run({ prompt: "go", tenant: "acme" }), runtimeWith(fake, tenant))
@@ -209,6 +216,71 @@ describe("the reservation of a call", () => {
     Effect.gen(function* () {
       const { reserved } = yield* reserveOnce(acme({ perDay: { dollars: 1 } }), { computeNanos: dear }, {})
       assert.deepStrictEqual(reserved, { tokens: 1_500, nanos: 7_000 + 1_000 * 20 + 500 * 50 })
+    })
+  )
+
+  /** Settles one call, and returns what counts against the limits. */
+  const settleOnce = (usages: ReadonlyArray<Partial<Usage.Usage>>, nanos?: number) =>
+    Effect.gen(function* () {
+      const ledger = Memory.make()
+      const writer = yield* TenantLedgerWriter.makeLedgerWriter(ledger)
+      const spending = TenantSpending.makeSpending(acme({ perDay: { dollars: 1 } }), ledger, writer)
+      const planned = { provider: "p", model: "m", prompt: { bound: 1_000, estimate: 300 }, wantedOutput: 500 }
+      const grant = yield* spending.reserve({ ...planned, computeNanos: dear, reportWait: () => Effect.void })
+      for (const usage of usages)
+        yield* grant.settle({ usage: { ...Usage.zero, ...usage }, nanos, mostOutput: undefined })
+      yield* writer.flush("acme")
+      return (yield* ledger.balance("acme")).spentToday
+    }).pipe(Effect.scoped)
+
+  it.effect("is not settled with amounts that are no amounts", () =>
+    Effect.gen(function* () {
+      const held = { tokens: 1_500, nanos: 7_000 + 1_000 * 20 + 500 * 50 }
+      const none = yield* settleOnce([{ inputTokens: Number.NaN, outputTokens: Number.NaN }], Number.NaN)
+      assert.isAtLeast(none.tokens, held.tokens)
+      assert.isAtLeast(none.nanos, held.nanos)
+      assert.deepStrictEqual(yield* settleOnce([{ inputTokens: -50, outputTokens: -50 }], -1_000), {
+        tokens: 0,
+        nanos: 0
+      })
+      const most = yield* settleOnce([{ inputTokens: Infinity, outputTokens: 1e300 }], Infinity)
+      for (const amount of [most.tokens, most.nanos]) assert.isTrue(Number.isSafeInteger(amount) && amount > held.nanos)
+      assert.deepStrictEqual(yield* settleOnce([{ inputTokens: 1.5 }], 2.5), { tokens: 2, nanos: 3 })
+    })
+  )
+
+  it.effect("is settled once", () =>
+    Effect.gen(function* () {
+      const once = yield* settleOnce([{ inputTokens: 10, outputTokens: 10 }], 5)
+      assert.deepStrictEqual(yield* settleOnce([{ inputTokens: 10, outputTokens: 10 }, {}], 5), once)
+    })
+  )
+
+  it.effect("of a run has no more room after a call that is settled twice", () =>
+    Effect.gen(function* () {
+      const ledger = Memory.make()
+      const writer = yield* TenantLedgerWriter.makeLedgerWriter(ledger)
+      const spending = TenantSpending.makeSpending(acme({ perRun: { tokens: 2_000 } }), ledger, writer)
+      const planned = { provider: "p", model: "m", prompt: { bound: 1_000, estimate: 300 }, wantedOutput: 500 }
+      const reserve = spending.reserve({ ...planned, computeNanos: () => 0, reportWait: () => Effect.void })
+      const used = { usage: { ...Usage.zero, inputTokens: 1_000 }, nanos: 0, mostOutput: undefined }
+      const { settle } = yield* reserve
+      yield* settle(used)
+      yield* settle({ ...used, usage: Usage.zero })
+      const refused = yield* Effect.flip(reserve)
+      assert.deepInclude(refused, { _tag: "TenantRefused", period: "run" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("counts an answer whose output its provider did not count", () =>
+    Effect.gen(function* () {
+      const answer = { ...Fake.textAnswer("x".repeat(3_000)), usage: Usage.toResponse({ input: 10, output: 0 }) }
+      const fake = Fake.make(() => Effect.succeed(answer))
+      const { spentToday } = yield* Effect.gen(function* () {
+        yield* Agent.run({ prompt: "go", tenant: "acme" })
+        return yield* Tenants.Tenants.use((tenants) => tenants.balance("acme"))
+      }).pipe(withTenants, Effect.provide(runtimeWith(fake, acme({ perDay: { tokens: 1_000_000 } }))))
+      assert.isAtLeast(spentToday.tokens, 400)
     })
   )
 

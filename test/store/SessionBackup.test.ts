@@ -8,6 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { join } from "node:path"
+import { gzipSync } from "node:zlib"
 import { DatabaseSync } from "node:sqlite"
 import type { Entry } from "../../src/base/domain/RecordEvent.ts"
 import * as Cost from "../../src/base/domain/Cost.ts"
@@ -313,6 +314,26 @@ describe("SessionBackup", () => {
         Stream.runDrain(BackupFile.readLines(Stream.succeed(new TextEncoder().encode("not gzip"))))
       )
       assert.include(JSON.stringify(plain), "it is not a gzip file")
+    })
+  )
+})
+
+describe("a backup from elsewhere", () => {
+  it.effect("is refused before a line that does not end is in memory", () =>
+    Effect.gen(function* () {
+      let parts = 0
+      const start = yield* BackupFile.encodeStart(1, "1.0.0")
+      const bomb = gzipSync(Buffer.alloc(16 * 1024 ** 2, "a"))
+      const bytes = Stream.concat(
+        Stream.succeed(start),
+        Stream.map(Stream.rechunk(Stream.range(1, 10_000), 1), () => {
+          parts++
+          return bomb
+        })
+      )
+      const error = yield* Effect.flip(Stream.runDrain(BackupFile.readLines(bytes)))
+      assert.include(error.message, "a line of more than")
+      assert.isBelow(parts, 100)
     })
   )
 })

@@ -13,7 +13,10 @@ import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
 import * as Usage from "../../src/base/domain/Usage.ts"
 import { RunRecord } from "../../src/store/RunRecord.ts"
 import * as RunRecords from "../../src/store/RunRecord.ts"
+import { SessionActivity } from "../../src/store/SessionActivity.ts"
+import { SessionBackup } from "../../src/store/SessionBackup.ts"
 import { SessionMaintenance } from "../../src/store/SessionMaintenance.ts"
+import { SessionRetention } from "../../src/store/SessionRetention.ts"
 import { SessionSearch } from "../../src/store/SessionSearch.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { CurrentTenant, formatTenantFolder } from "../../src/store/TenantScope.ts"
@@ -63,7 +66,7 @@ const prepare = Effect.gen(function* () {
   yield* store.append(own, [message])
   const record = yield* RunRecord
   yield* record.append([
-    { sessionId: own, turnId: TurnId.make("t1"), at: 1, event: { _tag: "StepEnded", stepId: "s1" } as never }
+    { sessionId: own, turnId: TurnId.make("t1"), at: 1, event: { _tag: "SessionEnded", reason: "done" } }
   ])
 }).pipe(as("acme"))
 
@@ -186,6 +189,85 @@ for (const [name, makeStore] of Object.entries(stores)) {
     )
   })
 }
+
+describe("what concerns all sessions of a store", () => {
+  it.live("shows a tenant its own activity, and refuses statistics and backups", () =>
+    Effect.gen(function* () {
+      yield* prepare
+      const activity = yield* SessionActivity
+      const maintenance = yield* SessionMaintenance
+      const retention = yield* SessionRetention
+      const backup = yield* SessionBackup
+      const record = yield* RunRecord
+      const observe = Effect.gen(function* () {
+        return {
+          since: (yield* Stream.runCollect(activity.since(0))).length,
+          spoken: (yield* activity.spoken({ since: 0, until: Number.MAX_SAFE_INTEGER })).size,
+          prompts: (yield* activity.prompts([own])).size,
+          running: (yield* activity.running).size,
+          expired: (yield* retention.expired({ before: Number.MAX_SAFE_INTEGER })).length,
+          unread: (yield* record.unread({ sessionId: own })).damaged
+        }
+      })
+      const running = (yield* SessionStore.SessionStore).acquire(own).pipe(as("acme"))
+      yield* Effect.gen(function* () {
+        yield* running
+        const nothing = { since: 0, spoken: 0, prompts: 0, running: 0, expired: 0, unread: 0 }
+        assert.deepStrictEqual(yield* observe.pipe(as("zeta")), nothing)
+        const all = yield* observe
+        assert.deepStrictEqual(yield* observe.pipe(as("acme")), all)
+        assert.isAbove(all.since, 0)
+        assert.strictEqual(all.prompts, 1)
+      }).pipe(Effect.scoped)
+      assert.strictEqual((yield* retention.prune({ before: Number.MAX_SAFE_INTEGER }).pipe(as("zeta"))).removed, 0)
+      const refused: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+        maintenance.stats,
+        maintenance.optimize,
+        retention.compact,
+        backup.count,
+        backup.read(() => Effect.void),
+        backup.write(Stream.empty, { replace: true })
+      ]
+      for (const one of refused) assert.include(String(yield* Effect.flip(one.pipe(as("acme")))), "all tenants")
+      assert.strictEqual((yield* (yield* SessionStore.SessionStore).messages(own)).length, 1)
+    }).pipe(Effect.provide(stores.sqlite()))
+  )
+
+  it.live("gives an imported session to the tenant that adds it", () =>
+    Effect.gen(function* () {
+      yield* prepare
+      const store = yield* SessionStore.SessionStore
+      const { add } = yield* SessionMaintenance
+      const [session] = yield* store.list()
+      assert.isDefined(session)
+      if (session === undefined) return
+      const id = SessionId.make("added")
+      const added = { ...session, id, title: "Added" }
+      const foreign = { ...added, continues: own, parentId: own }
+      yield* Effect.flip(add(foreign, [message]).pipe(as("zeta")))
+      yield* add(added, [message]).pipe(as("zeta"))
+      assert.strictEqual((yield* store.list({ tenant: "zeta" }))[0]?.id, id)
+    }).pipe(Effect.provide(stores.sqlite()))
+  )
+
+  it.live("gives an id that another process uses again to its new tenant alone", () =>
+    Effect.gen(function* () {
+      const path = join(folder, `${++count}.db`)
+      const first = yield* Layer.build(SessionStore.layerSqlite({ path }))
+      const second = yield* Layer.build(SessionStore.layerSqlite({ path }))
+      yield* prepare.pipe(Effect.provide(first))
+      yield* Effect.gen(function* () {
+        const store = yield* SessionStore.SessionStore
+        yield* store.remove(own)
+        yield* store.create(makeSession(own, "Zeta's")).pipe(as("zeta"))
+        yield* store.append(own, [message, message]).pipe(as("zeta"))
+      }).pipe(Effect.provide(second))
+      const read = SessionStore.SessionStore.use((store) => store.messages(own)).pipe(Effect.provide(first))
+      assert.deepStrictEqual(yield* read.pipe(as("acme")), [])
+      assert.strictEqual((yield* read.pipe(as("zeta"))).length, 2)
+    }).pipe(Effect.scoped)
+  )
+})
 
 describe("the removal of a conversation", () => {
   it.live("removes nothing of another tenant", () =>

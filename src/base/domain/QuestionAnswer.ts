@@ -27,6 +27,21 @@ export const decodeAnswer = (schema: Question["schema"], answer: unknown): Effec
   )
 }
 
+/** The answer that declines a question, if its schema permits it. */
+export const declined = "decline"
+
+const declinedSchema = { type: "string", enum: [declined] }
+
+/** Returns the schema of an answer that may also be {@link declined}. */
+export const addDeclined = (schema: Question["schema"]): Question["schema"] => ({ anyOf: [schema, declinedSchema] })
+
+/** Returns the schema to which {@link addDeclined} was applied; `undefined` for any other schema. */
+export const removeDeclined = ({ anyOf }: Question["schema"]): Question["schema"] | undefined => {
+  const [schema, other, ...more] = Json.readItems(anyOf)
+  const isAdded = more.length === 0 && JSON.stringify(other) === JSON.stringify(declinedSchema)
+  return isAdded && Json.isFields(schema) ? schema : undefined
+}
+
 const approvalWords: ReadonlyMap<string, string> = new Map([
   ["y", "once"],
   ["yes", "once"],

@@ -1,6 +1,6 @@
 /**
  * Rules for every session store, regardless of its storage: sessions, messages, started calls, ownership, titles,
- * references, usage, questions and search.
+ * references, usage, questions, tenants and search.
  *
  * **Gotchas**
  *
@@ -41,6 +41,7 @@ import {
 import * as SessionQuestionRules from "./SessionQuestionRules.ts"
 import * as SessionReferenceRules from "./SessionReferenceRules.ts"
 import * as SessionSearchRules from "./SessionSearchRules.ts"
+import * as SessionTenantRules from "./SessionTenantRules.ts"
 
 const a = SessionId.make("20250102_030405_aaaaaa")
 const b = SessionId.make("20250102_030405_bbbbbb")
@@ -357,5 +358,6 @@ export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
   ...messageRules,
   ...SessionQuestionRules.rules,
   ...SessionReferenceRules.rules,
+  ...SessionTenantRules.rules,
   ...SessionSearchRules.rules
 ]

@@ -8,7 +8,7 @@
  * ledger may grant fewer output tokens than wanted; the request is then sent with that limit. A request without an
  * output limit gets one. If the endpoint takes no output limit, the longest answer of the model is reserved.
  *
- * An attempt settles what its provider counted. A request that was not sent, or that the provider refused, costs
+ * An attempt settles what its provider counted. Counts without the output of an answer are not used. A request that was not sent, or that the provider refused, costs
  * nothing. If the provider counted nothing because the answer broke off or the call was interrupted, the usage is an
  * estimate, and the ledger decides what it counts.
  *
@@ -117,7 +117,8 @@ const unused: UsedTokens = { usage: Usage.zero, nanos: 0, mostOutput: undefined 
 const readResponse = (state: RouteCallState, { parts, reportedCost, usage }: ModelResponse): UsedTokens => {
   const { known, question, route } = state
   const counted = Usage.fromResponse(usage)
-  if (Usage.countTotalTokens(counted) > 0) {
+  const isComplete = counted.outputTokens > 0 || parts.length === 0
+  if (isComplete && Usage.countTotalTokens(counted) > 0) {
     PromptBound.noteCounted(route.id, question.call, Usage.countPromptTokens(counted))
     return { usage: counted, nanos: toUnits(known.cost(counted, reportedCost)), mostOutput: undefined }
   }

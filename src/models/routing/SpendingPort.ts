@@ -39,7 +39,7 @@ export interface UsedTokens {
 export interface Grant {
   /** Maximum number of output tokens. */
   readonly output: number
-  /** Ends the reservation. */
+  /** Ends the reservation. Further calls have no effect. */
   readonly settle: (used: UsedTokens) => Effect.Effect<void>
 }
 

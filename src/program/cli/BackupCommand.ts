@@ -13,6 +13,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { Home } from "../../base/config/Environment.ts"
+import { Secrets } from "../../base/domain/Secrets.ts"
 import { version } from "../../base/domain/Version.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import * as BackupFile from "../../store/BackupFile.ts"
@@ -52,15 +53,27 @@ const writeSessions = Effect.fnUntraced(function* (writeBytes: Writer, counts: B
   return counted
 })
 
+/** Warns of a file with a secret that this process holds, such as a key in the settings. */
+const warnOfSecrets = Effect.fnUntraced(function* ({ bytes, path }: BackupFile.BackedFile) {
+  const { mask } = yield* Secrets
+  const text = new TextDecoder().decode(bytes)
+  if (mask(text) !== text)
+    yield* printWarnings([`${SafeText.toLine(path)} contains a key or password, which is now in the backup, too`])
+})
+
 const writeFiles = Effect.fnUntraced(function* (writeBytes: Writer, counts: BackupFile.Counts) {
   const { root } = yield* Home
+  // Loads the settings, whose secrets are then known.
+  yield* StoredSessions.findConfigured()
   let counted = counts
   for (const file of yield* HomeFiles.listFiles(root)) {
     if (file.size > HomeFiles.largestFile) {
       yield* printWarnings([`${SafeText.toLine(file.path)} is larger than 64 MiB and is left out`])
       continue
     }
-    yield* Effect.flatMap(Effect.flatMap(HomeFiles.readFile(root, file), BackupFile.encodeFile), writeBytes)
+    const backed = yield* HomeFiles.readFile(root, file)
+    yield* warnOfSecrets(backed)
+    yield* Effect.flatMap(BackupFile.encodeFile(backed), writeBytes)
     counted = BackupFile.countFile(counted)
   }
   return counted

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import * as Ids from "../../base/domain/Ids.ts"
 import type { BackedFile } from "../../store/BackupFile.ts"
 
 /** Files and folders in a backup. */
@@ -87,18 +88,32 @@ export const compareFile = Effect.fnUntraced(function* (root: string, { bytes, p
   return there.length === bytes.length && there.every((byte, index) => byte === bytes[index]) ? "same" : "different"
 })
 
-/** Writes a file of a backup. Fails for a path that leads out of the home directory, also by a link. */
+/** Tests whether a folder, or the part of its path that exists, is in the home directory, also by links. */
+const isInHome = Effect.fnUntraced(function* (root: string, folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  let existing = folder
+  while (existing !== root && !(yield* fs.exists(existing))) existing = paths.dirname(existing)
+  const [top, real] = [yield* fs.realPath(root), yield* fs.realPath(existing)]
+  return real === top || real.startsWith(`${top}${paths.sep}`)
+})
+
+/**
+ * Writes a file of a backup. Returns false, and writes nothing, for a path that is not in a backup or leads out of the
+ * home directory, also by a link. A file that is not written completely is removed.
+ */
 export const writeFile = Effect.fnUntraced(function* (root: string, { bytes, isExecutable, path }: BackedFile) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const place = paths.join(root, path)
   const folder = paths.dirname(place)
+  if (!isAllowedPath(path) || !(yield* isInHome(root, folder))) return false
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
-  const [top, parent] = [yield* fs.realPath(root), yield* fs.realPath(folder)]
-  if (parent !== top && !parent.startsWith(`${top}${paths.sep}`)) return false
   // Renaming replaces a link itself, not the file that it names.
-  const draft = `${place}.restored`
-  yield* fs.writeFile(draft, bytes, { mode: isExecutable ? 0o700 : 0o600 })
-  yield* fs.rename(draft, place)
+  const draft = paths.join(folder, `.${yield* Ids.makeHex(16)}.restored`)
+  yield* Effect.gen(function* () {
+    yield* fs.writeFile(draft, bytes, { flag: "wx", mode: isExecutable ? 0o700 : 0o600 })
+    yield* fs.rename(draft, place)
+  }).pipe(Effect.onError(() => Effect.ignore(fs.remove(draft, { force: true }))))
   return true
 })

@@ -36,10 +36,16 @@ const readLines = (path: string) =>
 
 type Part = "files" | "sessions" | undefined
 
-/** Reads a whole backup. Returns its counts, and the paths of its files that differ in the home directory. */
+/** Files of a backup that differ in the home directory: the path of one of them, and their number. */
+interface DifferentFiles {
+  readonly first: string
+  readonly count: number
+}
+
+/** Reads a whole backup. Returns its counts, and its files that differ in the home directory. */
 const examineBackup = Effect.fnUntraced(function* (path: string, only: Part) {
   const { root } = yield* Home
-  const different: Array<string> = []
+  let different: DifferentFiles | undefined
   let counts = BackupFile.nothing
   yield* Stream.runForEach(
     Stream.filter(readLines(path), (line) => (line._tag === "Row" ? only !== "files" : only !== "sessions")),
@@ -56,7 +62,8 @@ const examineBackup = Effect.fnUntraced(function* (path: string, only: Part) {
           )
         counts = BackupFile.countFile(counts)
         const state = yield* Effect.orElseSucceed(HomeFiles.compareFile(root, file), () => "different" as const)
-        if (state === "different") different.push(file.path)
+        if (state === "different")
+          different = { first: different?.first ?? file.path, count: (different?.count ?? 0) + 1 }
       })
   )
   return { counts, different }
@@ -67,11 +74,10 @@ const requireRoom = Effect.fnUntraced(function* (
   { counts, different }: Effect.Success<ReturnType<typeof examineBackup>>,
   { exists, layer }: StoredSessions.StoredSessions
 ) {
-  const [first] = different
-  if (first !== undefined) {
-    const more = different.length === 1 ? "" : ` and ${different.length - 1} more`
+  if (different !== undefined) {
+    const more = different.count === 1 ? "" : ` and ${different.count - 1} more`
     return yield* makeUsageFailure(
-      `${SafeText.toLine(first)}${more} would be overwritten: pass --replace, or --only sessions`
+      `${SafeText.toLine(different.first)}${more} would be overwritten: pass --replace, or --only sessions`
     )
   }
   if (counts.rows.sessions === 0 || !(yield* exists)) return
@@ -119,7 +125,8 @@ export const command = Command.make(
     const examined = yield* examineBackup(path, only)
     if (!replace) yield* requireRoom(examined, stored)
     const { counts } = examined
-    if (only !== "files")
+    // A backup of files alone leaves the sessions of the store.
+    if (Object.values(counts.rows).some((count) => count > 0))
       yield* Effect.provide(
         SessionBackup.use(({ write }) => write(BackupFile.selectRows(readLines(path)), { replace })),
         stored.layer

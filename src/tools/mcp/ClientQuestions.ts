@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as Json from "../../base/domain/Json.ts"
 import type { ApprovalAnswer } from "../../base/domain/Question.ts"
+import * as QuestionAnswer from "../../base/domain/QuestionAnswer.ts"
 import type { LiveAnswers, QuestionDraft } from "../CallQuestions.ts"
 import type { AskClient, ClientAnswer, ClientQuestion } from "./McpCalls.ts"
 
@@ -46,8 +47,12 @@ const approvalForm: ClientForm = {
 const valueField = "answer"
 
 /** Returns the form of a question, or `undefined` if a form of flat fields cannot express it. */
-const toForm = ({ kind, schema }: QuestionDraft): ClientForm | undefined => {
+const toForm = ({ kind, schema }: Pick<QuestionDraft, "kind" | "schema">): ClientForm | undefined => {
   if (kind === "approval") return approvalForm
+  const inner = QuestionAnswer.removeDeclined(schema)
+  const form = inner === undefined ? undefined : toForm({ kind, schema: inner })
+  if (form !== undefined)
+    return { ...form, read: (given) => (given.action === "decline" ? QuestionAnswer.declined : form.read(given)) }
   if (isFlat(schema)) {
     return {
       properties: { [valueField]: toField(schema) },

@@ -4,8 +4,8 @@
  * **Details**
  *
  * The question names the server, and the user can decline before answering any field. If no user is present, the request
- * becomes a question of the call (`Ask`), which suspends the run if its policy permits; after the answer, the call is
- * made again from its beginning. A call that cannot wait declines. If the user does not answer, the request is
+ * becomes a question of the call (`Ask`), which suspends the run if its policy permits; after the answer, which may be
+ * `decline`, the call is made again from its beginning. A call that cannot wait declines. If the user does not answer, the request is
  * cancelled. After an invalid answer, the question is repeated,
  * at most {@link maxTries} times in total. An optional field, or a field with a default, offers a choice for leaving it
  * unchanged.
@@ -15,16 +15,18 @@
  * Source: `hermes-product.md` §2.4 (elicitation).
  */
 import * as Prompt from "effect/ai/Prompt"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import * as Json from "../../base/domain/Json.ts"
 import * as VisibleText from "../../base/domain/VisibleText.ts"
-import { decodeAnswer } from "../../base/domain/QuestionAnswer.ts"
+import * as QuestionAnswer from "../../base/domain/QuestionAnswer.ts"
 import { mostOfCommand } from "../approval/ShownText.ts"
 import * as AskUser from "../Ask.ts"
 import { type Ask, Clarifier } from "../builtin/Clarifier.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import { SideModel } from "../builtin/SideModel.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { McpError, toOneLine } from "./McpConnection.ts"
@@ -33,6 +35,7 @@ import type { ServerConfig } from "./ServerConfig.ts"
 /**
  * Answers requests that a server makes during a call, on behalf of that call: requests to the user (`Elicitation`) or
  * to a model (`Sampling`). If the server may run several calls at the same time, requests belong to the newest call.
+ * Requests are refused while calls for different tenants are running.
  */
 export interface Questions {
   readonly elicit: (request: Request, signal: AbortSignal) => Promise<Answer>
@@ -46,8 +49,11 @@ export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
   const calls: Array<{ readonly services: Context.Context<never>; readonly ending: AbortController }> = []
   const runForCall = <A, E>(signal: AbortSignal, work: Effect.Effect<A, E>): Promise<A> => {
     const call = calls.at(-1)
-    return call === undefined
-      ? Promise.reject(new Error("nothing was called, so nothing can be asked"))
+    if (call === undefined) return Promise.reject(new Error("nothing was called, so nothing can be asked"))
+    // The user and the allowance of one tenant are not used for the call of another.
+    const tenants = new Set(calls.map(({ services }) => Context.get(services, CurrentTenant)))
+    return tenants.size > 1
+      ? Promise.reject(new Error("calls for several tenants are running: ask again when one of them has ended"))
       : Effect.runPromiseWith(call.services)(work, { signal: AbortSignal.any([signal, call.ending.signal]) })
   }
   return {
@@ -259,12 +265,25 @@ const promptForValue = Effect.fnUntraced(function* (ask: Ask, { asIs, choices, m
 /** Longest JSON Schema of a form that becomes a question, in characters. */
 const longestSchema = 20_000
 
-/** Returns the schema of a form with marks for hidden characters in its texts. Names and values stay as they are. */
+/** Returns a schema of a field without regular expressions, by which a server could block the process. */
+const withoutPatterns = ({ pattern: _, patternProperties: __, ...schema }: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => {
+      if (name === "items") return [name, withoutPatterns(Json.readFields(value))]
+      const isUnion = name === "anyOf" || name === "oneOf"
+      return [name, isUnion ? Json.readItems(value).map((one) => withoutPatterns(Json.readFields(one))) : value]
+    })
+  )
+
+/**
+ * Returns the schema of a form with marks for hidden characters in its texts. Names and values stay as they are.
+ * Everything that no form of the protocol has is left out.
+ */
 const showSchema = (schema: Fields): Fields => ({
-  ...schema,
+  type: "object",
   properties: Object.fromEntries(
     Object.entries(Json.readFields(schema["properties"])).map(([name, field]) => {
-      const { description, title, ...rest } = Json.readFields(field)
+      const { description, title, ...rest } = withoutPatterns(Json.readFields(field))
       return [
         name,
         {
@@ -274,8 +293,16 @@ const showSchema = (schema: Fields): Fields => ({
         }
       ]
     })
-  )
+  ),
+  required: readTexts(schema["required"])
 })
+
+/** Returns true for a schema by which answers can be checked. */
+const isUsable = (schema: Fields): Effect.Effect<boolean> =>
+  Effect.map(
+    Effect.promise(() => import("../../base/domain/JsonSchemaFormat.ts")),
+    ({ readJsonSchema }) => Result.isSuccess(readJsonSchema(schema))
+  )
 
 /** Value of a field of the protocol. */
 const isValue = (value: unknown): value is Value =>
@@ -284,30 +311,40 @@ const isValue = (value: unknown): value is Value =>
 
 const decodeContent =
   (schema: Fields) =>
-  (json: unknown): Effect.Effect<Record<string, Value>, string> =>
-    Effect.map(decodeAnswer(schema, json), () =>
-      Object.fromEntries(
-        Object.entries(Json.readFields(json)).flatMap(([name, value]) => (isValue(value) ? [[name, value]] : []))
-      )
+  (json: unknown): Effect.Effect<Answer, string> =>
+    Effect.map(QuestionAnswer.decodeAnswer(schema, json), () =>
+      json === QuestionAnswer.declined
+        ? declined
+        : {
+            action: "accept",
+            content: Object.fromEntries(
+              Object.entries(Json.readFields(json)).flatMap(([name, value]) => (isValue(value) ? [[name, value]] : []))
+            )
+          }
     )
 
 /** Asks a question of the call, which may suspend the run. */
-const askLater = (server: string, { message, requestedSchema, url }: Request): Effect.Effect<Answer> => {
+const askLater = Effect.fnUntraced(function* (
+  server: string,
+  { message, requestedSchema, url }: Request
+): Effect.fn.Return<Answer> {
   if (url !== undefined) {
     const prompt = `${showProse(message)}\n${VisibleText.showLine(url)}`
-    return Effect.map(
-      AskUser.approval({ title: `The MCP server "${server}" asks you to open an address`, prompt }),
-      ({ isApproved }) => (isApproved ? { action: "accept" } : declined)
-    )
+    const title = `The MCP server "${server}" asks you to open an address`
+    const { isApproved } = yield* AskUser.approval({ title, prompt })
+    return isApproved ? { action: "accept" } : declined
   }
-  const schema = showSchema(Json.readFields(requestedSchema))
-  if (JSON.stringify(schema).length > longestSchema) return Effect.succeed(declined)
+  const requested = Json.readFields(requestedSchema)
+  if (JSON.stringify(requested).length > longestSchema) return declined
+  const form = showSchema(requested)
+  if (!(yield* isUsable(form))) return declined
+  const schema = QuestionAnswer.addDeclined(form)
   const title = `The MCP server "${server}" asks: ${showProse(message)}`
-  return AskUser.form({ schema, decode: decodeContent(schema) }, { title }).pipe(
-    Effect.map((content): Answer => ({ action: "accept", content })),
-    Effect.catch(({ reason }) => Effect.succeed(reason === "unavailable" ? declined : cancelled))
+  const prompt = `Answer ${QuestionAnswer.declined} to decline.`
+  return yield* Effect.catch(AskUser.form({ schema, decode: decodeContent(schema) }, { title, prompt }), ({ reason }) =>
+    Effect.succeed(reason === "unavailable" ? declined : cancelled)
   )
-}
+})
 
 /** Asks the user; declines if no user can be asked. */
 const answerElicitation = Effect.fnUntraced(function* (

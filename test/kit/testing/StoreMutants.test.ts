@@ -10,6 +10,7 @@ import { SessionBusy, SessionStoreError } from "../../../src/base/domain/AgentEr
 import { SessionId } from "../../../src/base/domain/Ids.ts"
 import { SessionSearch } from "../../../src/store/SessionSearch.ts"
 import * as SessionStore from "../../../src/store/SessionStore.ts"
+import { CurrentTenant } from "../../../src/store/TenantScope.ts"
 import * as Conformance from "../../../src/kit/testing/Conformance.ts"
 import * as SessionSearchRules from "../../../src/kit/testing/SessionSearchRules.ts"
 import * as SessionStoreRules from "../../../src/kit/testing/SessionStoreRules.ts"
@@ -71,6 +72,32 @@ const resolving =
         )
       )
   })
+
+const asOwner = Effect.provideService(CurrentTenant, undefined)
+
+/** Members of a store that concern one session. */
+const guarded = [
+  "get",
+  "messages",
+  "readable",
+  "begun",
+  "usageByModel",
+  "listSteps",
+  "answerQuestions",
+  "resolve",
+  "acquire",
+  "create",
+  "begin",
+  "append",
+  "recordUsage",
+  "end",
+  "rename",
+  "suspend",
+  "closeQuestions",
+  "storeStep",
+  "continueIn",
+  "remove"
+] as const satisfies ReadonlyArray<keyof Store>
 
 const stores: ReadonlyArray<readonly [does: string, change: (store: Store) => Partial<Store>, rule: string]> = [
   [
@@ -320,7 +347,57 @@ const stores: ReadonlyArray<readonly [does: string, change: (store: Store) => Pa
     "sums over the providers",
     (store) => ({ recordUsage: (id, record) => store.recordUsage(id, { ...record, provider: "any" }) }),
     "usage: is summed by provider and model, and over all of them"
-  ]
+  ],
+  [
+    "gives the sessions of all tenants",
+    (store) => ({ list: (options) => asOwner(store.list({ ...options, tenant: undefined })) }),
+    "tenants: sessions are listed by tenant"
+  ],
+  [
+    "gives the questions of all tenants",
+    (store) => ({ listQuestions: (filter) => asOwner(store.listQuestions(filter)) }),
+    "tenants: questions are listed by tenant"
+  ],
+  [
+    "takes the tenant that a session asks for",
+    (store) => ({ create: (session) => asOwner(store.create(session)) }),
+    "tenants: a session belongs to the tenant that begins it, whatever it asks for"
+  ],
+  [
+    "goes on in the session of another tenant",
+    (store) => ({ newest: (id) => asOwner(store.newest(id)) }),
+    "tenants: newest follows no session of another tenant"
+  ],
+  [
+    "remembers who had an id",
+    (store) => {
+      const owners = new Map<string, SessionStore.Session>()
+      return {
+        get: (id) =>
+          Effect.flatMap(CurrentTenant, (tenant) => {
+            const before = owners.get(id)
+            if (before !== undefined && before.tenant === tenant) return Effect.succeed(Option.some(before))
+            return store.get(id)
+          }),
+        create: (session) =>
+          Effect.tap(store.create(session), (made) =>
+            Effect.sync(() => owners.has(made.id) || owners.set(made.id, made))
+          )
+      }
+    },
+    "tenants: an id that is used again belongs to its new tenant alone"
+  ],
+  ...guarded.map(
+    (member) =>
+      [
+        `asks for no tenant in ${member}`,
+        (store: Store): Partial<Store> => {
+          const original: (...given: Array<never>) => Effect.Effect<unknown, unknown, unknown> = store[member]
+          return { [member]: (...given: Array<never>) => asOwner(original(...given)) }
+        },
+        `tenants: ${member} treats the session of another tenant as a missing one`
+      ] as const
+  )
 ]
 
 const asking =
@@ -434,6 +511,15 @@ const told = (rule: string, subject: Layer.Layer<SessionStore.SessionStore | Ses
   )
 
 describe("session stores that break a rule", () => {
+  it.live("a search that finds the messages of all tenants is told: search finds the messages of a tenant alone", () =>
+    told(
+      "tenants: search finds the messages of a tenant alone",
+      mutated(
+        () => ({}),
+        (search) => (query, options) => asOwner(search(query, options))
+      )
+    )
+  )
   for (const [does, change, rule] of stores)
     it.live(`one that ${does} is told: ${rule}`, () => told(rule, mutated(change)))
   for (const [does, change, rule] of searches)
@@ -459,7 +545,11 @@ describe("session stores that break a rule", () => {
   )
 
   it("every rule has a store that breaks it", () => {
-    const named = new Set([...stores.map(([, , rule]) => rule), ...searches.map(([, , rule]) => `search: ${rule}`)])
+    const named = new Set([
+      ...stores.map(([, , rule]) => rule),
+      ...searches.map(([, , rule]) => `search: ${rule}`),
+      "tenants: search finds the messages of a tenant alone"
+    ])
     assert.deepStrictEqual(
       SessionStoreRules.rules.map(nameOf).filter((rule) => !named.has(rule)),
       []

@@ -1,10 +1,11 @@
 // `hermes backup` and `hermes restore`: sessions, their record and the user's files, in a file and in a database.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
-import { isAllowedPath } from "../../../src/program/cli/HomeFiles.ts"
+import * as HomeFiles from "../../../src/program/cli/HomeFiles.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 
@@ -82,6 +83,60 @@ describe("hermes backup and restore", () => {
     })
   )
 
+  it.live("a backup of files alone leaves the sessions, also where files are replaced", () =>
+    Effect.gen(function* () {
+      const { at, home, keep, run } = yield* makeFilled
+      yield* run("backup", at("files.gz"), "--only", "files")
+      keep("memories/MEMORY.md", "Mine.\n")
+      const before = yield* run("sessions", "list", "--json")
+      yield* run("restore", at("files.gz"), "--replace")
+      assert.strictEqual(yield* run("sessions", "list", "--json"), before)
+      assert.strictEqual(readFileSync(join(home, "memories/MEMORY.md"), "utf8"), "The zebra sleeps.\n")
+      assert.deepStrictEqual(
+        readdirSync(join(home, "memories")).filter((name) => name.endsWith(".restored")),
+        []
+      )
+    })
+  )
+
+  it.live("files with a key in them are named", () =>
+    Effect.gen(function* () {
+      const { at, hermes, keep } = yield* makeFilled
+      keep(".env", "OPENAI_API_KEY=a-key-of-this-test-1234\n")
+      keep("scripts/sync.sh", "curl -H 'Authorization: Bearer a-key-of-this-test-1234'\n")
+      const { code, stderr } = yield* hermes(["backup", at("keys.gz")])
+      assert.strictEqual(code, 0)
+      assert.match(stderr, /scripts\/sync\.sh contains a key/)
+      assert.notInclude(stderr, "MEMORY.md")
+      assert.notInclude(stderr, "1234")
+    })
+  )
+
+  it.effect("no file is written outside of the home directory, nor one that is not in a backup", () =>
+    Effect.gen(function* () {
+      const { at, home } = yield* machine
+      mkdirSync(at("elsewhere"))
+      mkdirSync(home, { recursive: true })
+      symlinkSync(at("elsewhere"), join(home, "skills"))
+      const write = (path: string) =>
+        HomeFiles.writeFile(home, { path, isExecutable: false, bytes: new TextEncoder().encode("x") })
+      for (const path of ["skills/a/b/SKILL.md", "skills/a.md", ".env", "auth.json", "../x", "cron/../../x"])
+        assert.isFalse(yield* write(path), path)
+      assert.deepStrictEqual(readdirSync(at("elsewhere")), [])
+      // Neither a file of the name of a draft nor a link in its place is written through.
+      mkdirSync(join(home, "memories"))
+      writeFileSync(at("victim"), "whole")
+      symlinkSync(at("victim"), join(home, "memories/A.md.restored"))
+      symlinkSync(at("victim"), join(home, "memories/A.md"))
+      assert.isTrue(yield* write("memories/A.md"))
+      assert.strictEqual(readFileSync(at("victim"), "utf8"), "whole")
+      // A file that cannot be renamed leaves nothing behind.
+      mkdirSync(join(home, "memories/B.md"))
+      yield* Effect.flip(write("memories/B.md"))
+      assert.deepStrictEqual(readdirSync(join(home, "memories")).toSorted(), ["A.md", "A.md.restored", "B.md"])
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
   it.live("a file that is no backup is not overwritten, and a damaged one changes nothing", () =>
     Effect.gen(function* () {
       const { at, home, hermes, run } = yield* makeFilled
@@ -110,7 +165,7 @@ describe("hermes backup and restore", () => {
         writeFileSync(at("hostile.gz"), gzipSync(text.replace('"memories/MEMORY.md"', JSON.stringify(path))))
         const { code, stderr } = yield* hermes(["restore", at("hostile.gz"), "--replace"])
         assert.deepInclude({ code, is: stderr.includes("is not a file of a backup") }, { code: 2, is: true }, path)
-        assert.isFalse(isAllowedPath(path))
+        assert.isFalse(HomeFiles.isAllowedPath(path))
       }
       mkdirSync(at("elsewhere"))
       symlinkSync(at("elsewhere"), join(home, "agents"))

@@ -2,6 +2,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
@@ -138,6 +139,32 @@ describe("a job whose run waits", () => {
         yield* minutes(60)
         assert.strictEqual((yield* JobTick.runOnce(settings))[0]?.status, "ok")
         assert.strictEqual(shown.at(-1)?.text, "Nothing to pay.")
+      })
+    )
+  )
+
+  it.effect("continues in a scheduler that runs, and skips the times until then", () =>
+    world([pays, "It is paid.", "Nothing to pay."], ({ answer, effects, jobs, settings, shown }) =>
+      Effect.gen(function* () {
+        yield* jobs.create({ ...hourly, schedule: "every 1m" })
+        const ticker = yield* Effect.forkChild(JobTick.runForever({ ...settings, maxParallel: 1 }, Effect.void))
+        const isShown = (count: number) =>
+          Effect.gen(function* () {
+            while (shown.length < count) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+          })
+        yield* minutes(1)
+        yield* isShown(1)
+        yield* minutes(3)
+        assert.lengthOf(shown, 1)
+        assert.strictEqual((yield* jobs.find("bill")).skipped?.count, 3)
+        yield* answer("once")
+        yield* minutes(1)
+        yield* isShown(2)
+        assert.deepStrictEqual([shown[1]?.text, effects], ["It is paid.", ["pay"]])
+        yield* minutes(1)
+        yield* isShown(3)
+        assert.strictEqual(shown[2]?.text, "Nothing to pay.")
+        yield* Fiber.interrupt(ticker)
       })
     )
   )

@@ -1,11 +1,16 @@
 // Tenants of a server's keys: their limits refuse requests in the form of each API, and say when to ask again.
 import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Prompt from "effect/ai/Prompt"
 import * as Tenants from "../../../src/agent/Tenants.ts"
+import { SessionId } from "../../../src/base/domain/Ids.ts"
 import type { Tenant } from "../../../src/base/domain/Tenant.ts"
 import type { Options } from "../../../src/serve/server/agent/AgentServer.ts"
+import { join } from "node:path"
+import * as SessionStore from "../../../src/store/SessionStore.ts"
 import * as TenantLedger from "../../../src/store/tenants/TenantLedger.ts"
 import { user, world } from "../../support/servedAgent.ts"
 
@@ -201,5 +206,52 @@ describe("the data of a tenant on a server", () => {
         assert.notInclude(JSON.stringify(list.body), sessionId)
       })
     })
+  )
+
+  it.live(
+    "belongs to the tenant of its key, also without a run, and stays with the tenant if the key gets another",
+    () =>
+      Effect.gen(function* () {
+        const { ask, cwd, fetched } = yield* served([{ id: "acme" }, { id: "zeta" }], {}, true)
+        const stored = yield* Layer.build(SessionStore.layerSqlite({ path: join(cwd, "state.db") }))
+        const store = Context.get(stored, SessionStore.SessionStore)
+        const conversation = yield* Effect.promise(() =>
+          ask("acme", "/v1/conversations", { items: [user("Say hello")] })
+        )
+        const id = String(conversation.body.id)
+        const [made] = yield* store.list()
+        assert.deepInclude(made, { id: SessionId.make(id.replace("conv_", "")), tenant: "acme" })
+        const answered = yield* Effect.promise(() =>
+          ask("acme", "/v1/responses", { input: "Say hello", conversation: id })
+        )
+        assert.strictEqual(answered.status, 200)
+        // A session of the same key from the time in which it had another tenant.
+        const source = made?.source ?? ""
+        const earlier = {
+          source,
+          provider: "p",
+          model: "m",
+          systemPrompt: "",
+          id: SessionId.make("earlier"),
+          tenant: "zeta"
+        }
+        yield* store.create(earlier)
+        yield* store.append(earlier.id, [Prompt.userMessage({ content: [Prompt.textPart({ text: "secret" })] })])
+        for (const path of [
+          "/v1/conversations/conv_earlier",
+          "/v1/conversations/conv_earlier/items",
+          "/v1/sessions/earlier"
+        ]) {
+          const { body, status } = yield* Effect.promise(() =>
+            fetched(path, { headers: { authorization: `Bearer ${keyOf.acme}` } })
+          )
+          assert.strictEqual(status, 404, path)
+          assert.notInclude(JSON.stringify(body), "secret")
+        }
+        const list = yield* Effect.promise(() =>
+          fetched("/v1/sessions", { headers: { authorization: `Bearer ${keyOf.acme}` } })
+        )
+        assert.notInclude(JSON.stringify(list.body), "earlier")
+      })
   )
 })

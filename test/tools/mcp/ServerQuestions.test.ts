@@ -5,8 +5,11 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import * as QuestionAnswer from "../../../src/base/domain/QuestionAnswer.ts"
 import { Agent, Runtime, Scripted, SessionStore, Toolset } from "../../../src/index.ts"
 import type { QuestionPolicy } from "../../../src/tools/CallQuestions.ts"
+import * as ClientQuestions from "../../../src/tools/mcp/ClientQuestions.ts"
+import * as QuestionText from "../../../src/program/cli/render/QuestionText.ts"
 import * as ServerRequests from "../../../src/tools/mcp/ServerRequests.ts"
 
 type Request = Parameters<ServerRequests.Questions["elicit"]>[0]
@@ -103,4 +106,66 @@ describe("a question of a server, without a user", () => {
       assert.deepStrictEqual(done.calls.at(-1)?.result, [{ action: "decline" }, { action: "decline" }])
     })
   )
+
+  it.live("can be declined", () =>
+    Effect.gen(function* () {
+      const { tools } = makeServer(form)
+      const inProcess = yield* makeRuntime(tools, { unanswered: "suspend" })
+      const asked = yield* inProcess([call], start)
+      const [question] = asked.questions ?? []
+      if (question === undefined) return assert.fail("nothing was asked")
+      assert.include(question.prompt, "decline")
+      assert.include(QuestionText.formatAnswerCommand(question), "JSON|decline")
+      const typed = QuestionAnswer.readTyped(question, "decline")
+      const done = yield* inProcess([Scripted.complete("Done.")], answerWith(typed))
+      assert.deepStrictEqual(done.calls.at(-1)?.result, [{ action: "decline" }])
+    })
+  )
+
+  it.live("is declined if its schema cannot be read", () =>
+    Effect.gen(function* () {
+      const unusable = { type: "object", properties: { size: { type: "no such type" } } }
+      const { tools } = makeServer({ message: "Which size?", requestedSchema: unusable })
+      const inProcess = yield* makeRuntime(tools, { unanswered: "suspend" })
+      const done = yield* inProcess([call, Scripted.complete("Done.")], start)
+      assert.deepStrictEqual(done.calls.at(-1)?.result, [{ action: "decline" }])
+    })
+  )
+
+  it.live("has no regular expression of the server, which could block the process", () =>
+    Effect.gen(function* () {
+      const slow = { type: "string", pattern: "^(.*)*(.*)*(.*)*x$" }
+      const { tools } = makeServer({
+        message: "Which size?",
+        requestedSchema: {
+          type: "object",
+          properties: { pattern: { ...slow, anyOf: [slow] }, list: { type: "array", items: slow } },
+          patternProperties: { "^(.*)*(.*)*x$": slow },
+          allOf: [{ properties: { pattern: slow } }]
+        }
+      })
+      const inProcess = yield* makeRuntime(tools, { unanswered: "suspend" })
+      const asked = yield* inProcess([call], start)
+      assert.notInclude(JSON.stringify(asked.questions?.[0]?.schema), "(.*)*")
+      const done = yield* inProcess([Scripted.complete("Done.")], answerWith({ pattern: "a".repeat(60) }))
+      assert.deepStrictEqual(done.calls.at(-1)?.result, [{ action: "accept", content: { pattern: "a".repeat(60) } }])
+    })
+  )
+
+  for (const [action, wanted] of [
+    ["accept", { size: "L" }],
+    ["decline", "decline"],
+    ["cancel", undefined]
+  ] as const)
+    it.effect(`is a form for a client that is asked in turn: ${action}`, () =>
+      Effect.gen(function* () {
+        const properties = { size: { type: "string" } }
+        const schema = QuestionAnswer.addDeclined({ type: "object", properties, required: ["size"] })
+        const live = ClientQuestions.makeLiveAnswers((asked) => {
+          assert.deepStrictEqual(asked.properties, properties)
+          return Effect.succeed({ action, content: action === "accept" ? { size: "L" } : {} })
+        })
+        assert.deepStrictEqual(yield* live.answer({ kind: "form", title: "Size?", schema, tool: "shop" }), wanted)
+      })
+    )
 })

@@ -1,6 +1,7 @@
 // Questions of MCP servers as the user is asked them: an address whole, and a mark for each hidden character.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { CurrentTenant } from "../../../src/store/TenantScope.ts"
 import * as Clarifier from "../../../src/tools/builtin/Clarifier.ts"
 import * as ServerRequests from "../../../src/tools/mcp/ServerRequests.ts"
 
@@ -78,6 +79,37 @@ describe("a question of a server", () => {
           ["rest", ["Use the default: d\\u{202E}"]]
         ]
       )
+    })
+  )
+})
+
+describe("requests of a server during calls for several tenants", () => {
+  it.effect("are refused, and answered when one tenant's calls are left", () =>
+    Effect.gen(function* () {
+      const questions = ServerRequests.make({ name: "shop" })
+      const request = { message: "Pay?", requestedSchema: { type: "object", properties: {} } }
+      const asked: Array<string> = []
+      const callFor = <A>(tenant: string, call: Effect.Effect<A>) =>
+        questions.during(call).pipe(
+          Effect.provideService(Clarifier.Clarifier, ({ choices }) =>
+            Effect.sync(() => {
+              asked.push(tenant)
+              return [choices[0] ?? ""]
+            })
+          ),
+          Effect.provideService(CurrentTenant, tenant)
+        )
+      const elicit = Effect.promise((signal) =>
+        questions.elicit(request, signal).then(
+          ({ action }) => action,
+          (error: unknown) => String(error)
+        )
+      )
+      const both = yield* callFor("acme", callFor("zeta", elicit))
+      assert.include(both, "several tenants")
+      assert.deepStrictEqual(asked, [])
+      yield* callFor("acme", callFor("acme", elicit))
+      assert.deepStrictEqual(asked, ["acme"])
     })
   )
 })

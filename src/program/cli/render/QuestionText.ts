@@ -40,7 +40,9 @@ export const formatContinueCommand = (sessionId: string): string => `hermes chat
 /** Formats the command that answers a question. */
 export const formatAnswerCommand = (question: Question.Question): string => {
   const words = question.kind === "approval" ? ["yes", "no"] : QuestionAnswer.listWords(question)
-  const answer = words.length > 0 ? words.join("|") : question.kind === "text" ? "TEXT" : "JSON"
+  const other =
+    QuestionAnswer.removeDeclined(question.schema) === undefined ? "JSON" : `JSON|${QuestionAnswer.declined}`
+  const answer = words.length > 0 ? words.join("|") : question.kind === "text" ? "TEXT" : other
   return `hermes sessions answer ${question.sessionId} ${question.id} ${answer}`
 }
 

@@ -17,6 +17,7 @@ import * as Ids from "../../../base/domain/Ids.ts"
 import * as Json from "../../../base/domain/Json.ts"
 import * as HttpListener from "../../../base/platform/HttpListener.ts"
 import { SessionStore } from "../../../store/SessionStore.ts"
+import { CurrentTenant } from "../../../store/TenantScope.ts"
 import * as McpHost from "../../../tools/mcp/McpHost.ts"
 import * as ApiError from "../ApiError.ts"
 import {
@@ -161,6 +162,8 @@ const makeHandlers = (readBody: BodyReader) => {
 export interface ServedClient {
   readonly sessions: AgentSessions["Service"]
   readonly mcpTools: ReadonlyArray<McpHost.OfferedTool>
+  /** Tenant of the client, to whose sessions its requests are limited. */
+  readonly tenant: string | undefined
 }
 
 const noTools = ApiError.make(404, "not_found", "This server offers no tools over MCP.")
@@ -206,12 +209,13 @@ export const serve = (
       Layer.provide(HttpListener.layerServices)
     )
     const router = yield* HttpRouter.toHttpEffect(routes)
-    const makeEndpoints = ({ mcpTools, sessions }: ServedClient) =>
+    const makeEndpoints = ({ mcpTools, sessions, tenant }: ServedClient) =>
       Effect.map(makeMcpHandler(mcpTools), (mcp): Endpoints => {
         const requests = new Map<string, number>()
         // Does not include the server's scope, so that resources opened by a request are closed when the request ends.
         const services = Context.make(SessionStore, store).pipe(
           Context.add(AgentSessions, sessions),
+          Context.add(CurrentTenant, tenant),
           Context.add(RequestClient, { requests, mcp })
         )
         return {

@@ -117,7 +117,7 @@ export const serve = (
           tools: isOwner ? tools : ServerKeys.limitTools(tools),
           maxSessions: client.maxSessions ?? maxSessions
         }),
-        (made) => ({ sessions: made, mcpTools: isOwner ? offered : offered.map(limit) })
+        (made) => ({ sessions: made, mcpTools: isOwner ? offered : offered.map(limit), tenant: client.tenant })
       ).pipe(
         Effect.provideService(CurrentBounds, isOwner ? ofOwner : ofClient),
         Effect.provideService(CurrentTenant, client.tenant)
