@@ -42,8 +42,9 @@ export interface Tenant {
   readonly unknownPrices?: "refuse" | AssumedPrices | undefined
   /**
    * Size of reservations. `bound` (the default) reserves an upper bound of each prompt, and counts the whole
-   * reservation of a call whose usage its provider did not report: no call overruns a limit. `estimate` reserves an
-   * estimate with a margin, which a prompt may exceed, and counts estimated usage.
+   * reservation of a call whose end is not known: no call overruns a limit. An answer without reported usage counts
+   * with its bytes. `estimate` reserves an estimate with a margin, which a prompt may exceed, and counts estimated
+   * usage.
    */
   readonly reserve?: "bound" | "estimate" | undefined
   /** Tools and toolsets that runs of the tenant may use. If absent, the tools of the agent are permitted. */
