@@ -114,7 +114,8 @@ describe("a turn of one tool call", () => {
       const [short, long] = [yield* counted(10), yield* counted(30)]
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
-      assert.isAtMost(perTurn.steps, 200)
+      // One step for each operation of a store finds the tenant of the fiber.
+      assert.isAtMost(perTurn.steps, 204)
     })
   )
 
@@ -146,7 +147,7 @@ describe("a turn of one tool call", () => {
       const none = yield* perTurn(0)
       const one = yield* perTurn(1)
       assert.strictEqual(one.fibers, none.fibers)
-      assert.isAtMost(one.steps - none.steps, 61)
+      assert.isAtMost(one.steps - none.steps, 62)
       assert.deepStrictEqual(yield* perTurn(10), one)
     })
   )
@@ -159,7 +160,7 @@ describe("a turn of one tool call", () => {
       const [short, long] = [yield* run(10), yield* run(30)]
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
-      assert.isAtMost(perTurn.steps, 296)
+      assert.isAtMost(perTurn.steps, 300)
     }).pipe(Effect.scoped)
   )
 
