@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Agent, Delegate, Runtime, Scripted, SessionStore, Toolset } from "hermes-effect"
-import { Ask } from "hermes-effect/tools"
+import { Agent, Delegate, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
+import { Ask } from "../../src/kit/entry/tools.ts"
 
 const toolkit = Toolkit.make(
   Tool.make("pay", { parameters: Schema.Struct({ euros: Schema.Int }), success: Schema.String })

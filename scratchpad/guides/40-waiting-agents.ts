@@ -3,9 +3,9 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Runtime, Scripted, SessionStore, Toolset } from "hermes-effect"
-import { Ask } from "hermes-effect/tools"
-import { Steps, WorkflowRuns } from "hermes-effect/workflow"
+import { Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
+import { Ask } from "../../src/kit/entry/tools.ts"
+import { Steps, WorkflowRuns } from "../../src/kit/entry/workflow.ts"
 
 const toolkit = Toolkit.make(Tool.make("price", { success: Schema.Int }))
 const prices = Toolset.make(

@@ -1,5 +1,15 @@
 /**
  * Runs of jobs that wait for answers: reads from the session of a run if it still waits.
+ *
+ * **Example** (Testing if the run of a job can continue)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { JobWait } from "hermes-effect/jobs"
+ *
+ * export const canContinue = (sessionId: string) =>
+ *   Effect.map(JobWait.readWaitState(sessionId), ({ _tag }) => _tag === "Ready")
+ * ```
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
