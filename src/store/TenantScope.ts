@@ -63,8 +63,8 @@ interface HeldSession {
 }
 
 /**
- * Tests which sessions belong to a tenant. A session's tenant is remembered only while a run holds the session: later it
- * may be removed, also by another process, and its id used by another tenant.
+ * Tests which sessions belong to a tenant. A session's tenant is remembered only while a run holds the session: later
+ * it may be removed, also by another process, and its id used by another tenant.
  */
 const makeOwnership = (store: Pick<Store, "get">) => {
   const held = new Map<string, HeldSession>()
@@ -278,8 +278,8 @@ export const scopeSearch = (search: Search): Search => {
 const unknownStore: Pick<Store, "get"> = { get: () => Effect.succeed(Option.none()) }
 
 /**
- * Limits the readers of a run record to the sessions of the tenant for which a fiber works. Entries are written by runs,
- * whose sessions the store has tested, and listeners are exporters of the application.
+ * Limits the readers of a run record to the sessions of the tenant for which a fiber works. Entries are written by
+ * runs, whose sessions the store has tested, and listeners are exporters of the application.
  */
 export const scopeRecord = (record: Record, store: Pick<Store, "get"> = unknownStore): Record => {
   const ownership = makeOwnership(store)

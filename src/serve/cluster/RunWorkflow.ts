@@ -112,6 +112,7 @@ export interface WorkerOptions {
  */
 const mostStalls = 10
 
+/** Makes the outcome of a run that failed. `isPassing` is true if another attempt may succeed. */
 export const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
   status: "failed",
   message: Redaction.redactText(message),

@@ -3,12 +3,11 @@
  *
  * **Details**
  *
- * The question names the server, and the user can decline before answering any field. If no user is present, the request
- * becomes a question of the call (`Ask`), which suspends the run if its policy permits; after the answer, which may be
- * `decline`, the call is made again from its beginning. A call that cannot wait declines. If the user does not answer, the request is
- * cancelled. After an invalid answer, the question is repeated,
- * at most {@link maxTries} times in total. An optional field, or a field with a default, offers a choice for leaving it
- * unchanged.
+ * The question names the server, and the user can decline before answering any field. If no user is present, the
+ * request becomes a question of the call (`Ask`), which suspends the run if its policy permits; after the answer,
+ * which may be `decline`, the call is made again from its beginning. A call that cannot wait declines. If the user
+ * does not answer, the request is cancelled. After an invalid answer, the question is repeated, at most
+ * {@link maxTries} times in total. An optional field, or a field with a default, offers a choice for leaving it unchanged.
  *
  * Hidden characters are marked. An address is shown in full; a request with an address too long for that is declined.
  *
