@@ -67,11 +67,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
       const inbox = yield* Inbox
       const services = yield* Effect.context<Inbox | Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
       const startWorkflow = (request: RunForms.Request) =>
-        RunWorkflow.execute(request, { discard: true }).pipe(
-          Effect.provideContext(services),
-          repeatAfterLoss,
-          Effect.andThen(runs.announce)
-        )
+        RunWorkflow.execute(request, { discard: true }).pipe(Effect.provideContext(services), repeatAfterLoss)
       /** Ends a run that has no attempt. Returns false if it is running or over. */
       const endWaiting = Effect.fnUntraced(function* (id: string) {
         if (!(yield* runs.finishWaiting(id, cancelledOutcome))) return false

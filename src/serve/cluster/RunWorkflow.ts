@@ -329,7 +329,6 @@ export const wakeTurn = Effect.fnUntraced(function* (id: string) {
     deferredName: turn.name,
     exit: Exit.void
   })
-  yield* (yield* Runs).announce
 })
 
 /** Completed when answers arrive for a run that was suspended in its start of this number. */
@@ -345,7 +344,6 @@ export const wakeAnswered = Effect.fnUntraced(function* (id: string, starts: num
     deferredName: answered.name,
     exit: Exit.void
   })
-  yield* (yield* Runs).announce
 })
 
 /** Waits until the questions of a suspended run have answers, or the time is over at which it needs none. */

@@ -21,7 +21,6 @@ import * as SqlFailure from "../../base/platform/SqlFailure.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
 import {
   ClusterDatabase,
-  listenOn,
   openRunsIndex,
   openTurnsIndex,
   buildInboxTable,
@@ -45,8 +44,6 @@ const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 export interface Service {
   /** Adds a run, unless it already exists. Returns the outcome of the run, or `undefined` if it is not over. */
   readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
-  /** Notifies the runners that a run was added. */
-  readonly announce: Effect.Effect<void>
   /**
    * Marks a run as started by a runner. `messages` is the number of messages in its session; the number at the first
    * start is retained. Returns `undefined` if the run is over.
@@ -86,7 +83,7 @@ export interface Service {
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
-  /** Runs `then` whenever this process is notified of submitted runs. */
+  /** Runs `then` whenever a message for the workflow of a run is stored. If a notification is lost, a poll finds it. */
   readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
 }
 
@@ -101,8 +98,6 @@ export interface RunsPlace {
    * Builds a list of strings as rows from one parameter, so that the statement is the same for any number of strings.
    */
   readonly listed: (texts: ReadonlyArray<string>) => Fragment
-  /** Notifies other processes. If a notification is lost, they find the run at their next check. */
-  readonly announce: Service["announce"]
   readonly listen: Service["listen"]
 }
 
@@ -319,23 +314,19 @@ const make = (place: RunsPlace): Service => ({
       ([row]) => row?.id
     ),
   suspended: makeFindSuspended(place),
-  announce: place.announce,
   listen: place.listen
 })
-
-const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
 
 /** Stores the runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
   Runs,
   Effect.gen(function* () {
-    const { run, schema, sql } = yield* ClusterDatabase
+    const { news, run, sql } = yield* ClusterDatabase
     return make({
       sql,
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
-      announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
-      listen: (then) => listenOn(sql, formatChannelName(schema), then)
+      listen: (then) => news.subscribe("work", () => then)
     })
   })
 )
@@ -381,7 +372,7 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
         })
       )
       const listTexts = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
-      const runs = make({ sql, run, listed: listTexts, announce: Effect.void, listen: () => Effect.never })
+      const runs = make({ sql, run, listed: listTexts, listen: () => Effect.never })
       return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
     })
   )
