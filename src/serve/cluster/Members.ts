@@ -14,6 +14,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import * as Semaphore from "effect/Semaphore"
 import * as Option from "effect/Option"
 import { Runner } from "effect/cluster/Runner"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
@@ -229,7 +230,8 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
         } else if (isDraining) yield* Deferred.succeed(asked, undefined)
       }).pipe(
         Effect.provideService(ClusterDatabase, database),
-        Effect.catch(({ message }) => Effect.logWarning(message))
+        Effect.catch(({ message }) => Effect.logWarning(message)),
+        Semaphore.makeUnsafe(1).withPermit
       )
       yield* Effect.forkScoped(Effect.repeat(check, looks))
       return {
