@@ -75,7 +75,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
         // Its workflow ends, instead of waiting for a turn that it does not take, or for answers.
         yield* repeatAfterLoss(Effect.provideContext(Effect.andThen(wakeTurn(id), wakeAnswered(id, starts)), services))
         // A workflow that pauses between two attempts ends later; the next turn does not wait for that.
-        const next = yield* runs.findNextTurn(id)
+        const { next } = yield* runs.findNextTurn(id)
         if (next !== undefined) yield* repeatAfterLoss(Effect.provideContext(wakeTurn(next), services))
         return true
       })

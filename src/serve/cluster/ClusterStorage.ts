@@ -21,6 +21,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
 import { Membership } from "./Members.ts"
+import { RunWorkflow } from "./RunWorkflow.ts"
 
 /** Held while the trigger is created, so that two processes do not create it at the same time. */
 const creating = 0x4865456b
@@ -47,6 +48,13 @@ const createTrigger = Effect.gen(function* () {
   )
 })
 
+/**
+ * Tests whether a request is the interruption of a run. The engine looks for it at the start of each workflow. No part
+ * of the program interrupts the workflow of a run: cancellations are messages in the inbox.
+ */
+const isInterruption = (primaryKey: string): boolean =>
+  primaryKey.startsWith(`Workflow/${RunWorkflow._tag}/`) && primaryKey.endsWith("/deferred/Workflow/InterruptSignal")
+
 /** Stores the messages of workflows and their replies. */
 export const layerMessages = Layer.effect(
   MessageStorage.MessageStorage,
@@ -56,6 +64,8 @@ export const layerMessages = Layer.effect(
     yield* Effect.orDie(createTrigger)
     return yield* MessageStorage.makeEncoded({
       ...encoded,
+      requestIdForPrimaryKey: (primaryKey) =>
+        isInterruption(primaryKey) ? Effect.succeedNone : encoded.requestIdForPrimaryKey(primaryKey),
       saveReply: (reply) =>
         reply._tag === "Chunk"
           ? encoded.saveReply(reply)
