@@ -56,7 +56,7 @@ const session = (id: string): string => `/api/sessions/${encodeURIComponent(id)}
 
 const query = (parameters: URLSearchParams): string => (parameters.size === 0 ? "" : `?${parameters}`)
 
-/** Reads the version of the program and what the studio may change. */
+/** Reads the version, the home and the permissions of the studio. */
 export const about = (): Promise<About> => read("/api/about")
 /** Reads the sessions that match the filters in the parameters. */
 export const sessions = (parameters: URLSearchParams, signal?: AbortSignal): Promise<SessionList> =>

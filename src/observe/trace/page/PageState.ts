@@ -38,7 +38,7 @@ interface State {
   zoom: Extent | undefined
 }
 
-/** What the page shows. Changed by the modules of the page, each of which then draws its part again. */
+/** State of the page. The module that changes a member draws its part of the page again. */
 export const state: State = {
   view: 0,
   hidden: new Set(),

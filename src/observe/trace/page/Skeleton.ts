@@ -1,5 +1,5 @@
 /**
- * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Each page inserts {@link viewer} where it
+ * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Each page inserts {@link viewer} wherever it
  * needs it.
  */
 import { el, make } from "./Elements.ts"
