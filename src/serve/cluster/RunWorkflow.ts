@@ -71,6 +71,8 @@ export type Handler = (work: Work) => Effect.Effect<Outcome | Suspended>
 /** End of an attempt after which the run is over. Its outcome is stored with the run, and not again in the workflow. */
 const Stored = Schema.Struct({ status: Schema.Literal("stored") })
 
+const isOutcome = Schema.is(OutcomeSchema)
+
 const AttemptEnd = Schema.Union([OutcomeSchema, Suspended, Stored])
 type AttemptEnd = typeof AttemptEnd.Type
 
@@ -164,6 +166,8 @@ const runAttempt = Effect.fnUntraced(function* (
     handler({ ...request, ...started, cancelled, steering }),
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
+  // The workflow breaks off at an outcome without a stored form.
+  if (outcome.status === "finished" && !isOutcome(outcome)) return outcome
   const isStored =
     outcome.status === "finished"
       ? yield* runs.finishAttempt(id, started.starts, outcome)
