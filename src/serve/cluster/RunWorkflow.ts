@@ -120,7 +120,12 @@ export const makeFailedOutcome = (message: string, isPassing: boolean): Outcome 
 })
 
 /** Outcome of a run that was cancelled. */
-export const cancelledOutcome: Outcome = { status: "failed", message: "the run was cancelled", isPassing: false }
+export const cancelledOutcome: Outcome = {
+  status: "failed",
+  message: "the run was cancelled",
+  isPassing: false,
+  isCancelled: true
+}
 
 /** Time that a cancelled run has to end, before it is interrupted. */
 const cancellationGrace = "10 seconds"
