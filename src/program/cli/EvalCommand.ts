@@ -73,4 +73,5 @@ const compareCommand = Command.make(
   (flags) => Effect.flatMap(loadResults, ({ compare }) => compare(flags))
 ).pipe(Command.withDescription("Compare configurations on common rows; three or more are ranked"))
 
+/** The command `hermes eval`. */
 export const command = Command.make("eval").pipe(Command.withSubcommands([runCommand, showCommand, compareCommand]))

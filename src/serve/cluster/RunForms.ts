@@ -99,4 +99,6 @@ export interface StartedRun {
    * the session.
    */
   readonly stalls: number
+  /** True if the inbox has messages for the session. */
+  readonly hasMessages: boolean
 }
