@@ -15,7 +15,7 @@ import * as Ids from "../base/domain/Ids.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
 import * as SessionChain from "../store/SessionChain.ts"
 import { SessionMaintenance } from "../store/SessionMaintenance.ts"
-import { CurrentTenant } from "../store/TenantScope.ts"
+import { CurrentTenant, isForeignSession } from "../store/TenantScope.ts"
 import * as Continuation from "./Continuation.ts"
 import type * as MemoryTurns from "./MemoryTurns.ts"
 import type { Service } from "./Agent.ts"
@@ -150,14 +150,17 @@ export const makeSessions = Effect.fnUntraced(function* (
       // The end may be caused by the work for another tenant.
       return last === undefined ? closed : Effect.provideService(closed, CurrentTenant, last.tenant)
     })
-  /** Tests whether the tenant of the fiber has this session. */
+  /** Tests whether a session may be closed in the work for the tenant of the fiber. */
   const isReachable = (sessionId: string): Effect.Effect<boolean> =>
     Effect.flatMap(CurrentTenant, (tenant) => {
       const last = open.get(sessionId)
-      if (tenant === undefined || last?.tenant === tenant) return Effect.succeed(true)
-      if (last !== undefined) return Effect.succeed(false)
-      const found = services.store.get(Ids.SessionId.make(sessionId))
-      return Effect.catch(Effect.map(found, Option.isSome), () => Effect.succeed(false))
+      if (tenant === undefined || last !== undefined)
+        return Effect.succeed(tenant === undefined || last?.tenant === tenant)
+      const isForeign = isForeignSession(services.store, Ids.SessionId.make(sessionId))
+      return Effect.catch(
+        Effect.map(isForeign, (foreign) => !foreign),
+        () => Effect.succeed(false)
+      )
     })
   const finalize: Service["finalize"] = (sessionId, end) =>
     Effect.flatMap(isReachable(sessionId), (isOwn) => (isOwn ? closeSession(sessionId, end) : Effect.void))

@@ -31,7 +31,7 @@ const pay = tool({
 
 const makeRuntime = (store: HermesOptions["store"], onClosed: (sessionId: string) => void = () => {}): Hermes =>
   createHermes({
-    on: { on_session_finalize: ({ session_id }) => onClosed(session_id) },
+    on: { on_session_finalize: ({ session_id }) => onClosed(String(session_id)) },
     model: Scripted.layer([
       Scripted.complete("The harbour is blue."),
       Scripted.complete({ toolCalls: [{ name: "pay", params: {}, id: "c1" }] }),
