@@ -199,21 +199,25 @@ const limitToTenant = (work: Service): Effect.Effect<Service> =>
   Effect.map(Effect.serviceOption(SessionStore), (found) => {
     const store = Option.getOrUndefined(found)
     if (store === undefined) return work
-    const limit = <A>(sessionId: SessionId, nothing: Effect.Effect<A>, effect: Effect.Effect<A>): Effect.Effect<A> =>
+    const guardWork = <A>(
+      sessionId: SessionId,
+      nothing: Effect.Effect<A>,
+      effect: Effect.Effect<A>
+    ): Effect.Effect<A> =>
       Effect.flatMap(
         Effect.catch(isForeignSession(store, sessionId), () => Effect.succeed(true)),
         (isForeign) => (isForeign ? nothing : effect)
       )
     const none = Effect.succeed([])
     return {
-      list: (id) => limit(id, none, work.list(id)),
-      stop: (id, item) => limit(id, Effect.undefined, work.stop(id, item)),
-      stopAll: (id) => limit(id, none, work.stopAll(id)),
-      arrived: (id) => limit(id, Effect.never, work.arrived(id)),
-      take: (id) => limit(id, none, work.take(id)),
-      takeNotices: (id) => limit(id, none, work.takeNotices(id)),
-      settled: (id) => limit(id, Effect.void, work.settled(id)),
-      reviewed: (id) => limit(id, Effect.void, work.reviewed(id))
+      list: (id) => guardWork(id, none, work.list(id)),
+      stop: (id, item) => guardWork(id, Effect.undefined, work.stop(id, item)),
+      stopAll: (id) => guardWork(id, none, work.stopAll(id)),
+      arrived: (id) => guardWork(id, Effect.never, work.arrived(id)),
+      take: (id) => guardWork(id, none, work.take(id)),
+      takeNotices: (id) => guardWork(id, none, work.takeNotices(id)),
+      settled: (id) => guardWork(id, Effect.void, work.settled(id)),
+      reviewed: (id) => guardWork(id, Effect.void, work.reviewed(id))
     }
   })
 

@@ -115,6 +115,18 @@ const makeOwnership = ({ store }: AgentServices) => {
   return { acquireSession, requireOwn, stop, isActive: (id: string): boolean => active.has(id) }
 }
 
+/** Tests whether a session may be closed in the work for the tenant of the fiber. */
+const isClosable = ({ store }: AgentServices, sessionId: string, last: LastRun | undefined): Effect.Effect<boolean> =>
+  Effect.flatMap(CurrentTenant, (tenant) => {
+    if (tenant === undefined || last !== undefined)
+      return Effect.succeed(tenant === undefined || last?.tenant === tenant)
+    const isForeign = isForeignSession(store, Ids.SessionId.make(sessionId))
+    return Effect.catch(
+      Effect.map(isForeign, (foreign) => !foreign),
+      () => Effect.succeed(false)
+    )
+  })
+
 /** Creates the sessions of an agent. Those that are still open are closed with the scope. */
 export const makeSessions = Effect.fnUntraced(function* (
   services: AgentServices,
@@ -150,20 +162,10 @@ export const makeSessions = Effect.fnUntraced(function* (
       // The end may be caused by the work for another tenant.
       return last === undefined ? closed : Effect.provideService(closed, CurrentTenant, last.tenant)
     })
-  /** Tests whether a session may be closed in the work for the tenant of the fiber. */
-  const isReachable = (sessionId: string): Effect.Effect<boolean> =>
-    Effect.flatMap(CurrentTenant, (tenant) => {
-      const last = open.get(sessionId)
-      if (tenant === undefined || last !== undefined)
-        return Effect.succeed(tenant === undefined || last?.tenant === tenant)
-      const isForeign = isForeignSession(services.store, Ids.SessionId.make(sessionId))
-      return Effect.catch(
-        Effect.map(isForeign, (foreign) => !foreign),
-        () => Effect.succeed(false)
-      )
-    })
   const finalize: Service["finalize"] = (sessionId, end) =>
-    Effect.flatMap(isReachable(sessionId), (isOwn) => (isOwn ? closeSession(sessionId, end) : Effect.void))
+    Effect.flatMap(isClosable(services, sessionId, open.get(sessionId)), (isOwn) =>
+      isOwn ? closeSession(sessionId, end) : Effect.void
+    )
   const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
     Effect.flatMap(CurrentTenant, (tenant) => {
       open.delete(sessionId)

@@ -88,8 +88,8 @@ import type { EventStream } from "./StreamCursor.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /**
- * The sessions of a runtime: all of them, or those of a tenant ({@link Hermes.forTenant}). `Context` is the value that
- * each run has to bring, `Output` the schema of the runs that name none, and `Call` the type of the tool calls in
+ * A runtime with all its sessions, or with the sessions of a tenant ({@link Hermes.forTenant}). `Context` is the value
+ * that each run has to bring, `Output` the schema of the runs that name none, and `Call` the type of the tool calls in
  * results.
  */
 export interface HermesView<
@@ -356,13 +356,13 @@ interface StartedRuntime {
 
 /** Creates the view of a tenant, or of all sessions without one. */
 const makeView = ({ isDisposed, makeStreams, own, runtime }: StartedRuntime, tenant: string | undefined) => {
-  const limit = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  const limitToTenant = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     tenant === undefined ? work : Effect.provideService(work, CurrentTenant, tenant)
   const runToEnd = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {
     // A fiber starts before it checks its signal, and may already be finished then.
     if (signal?.aborted === true) throw makeAbortedError(signal.reason)
     if (isDisposed()) throw makeDisposedError()
-    const exit = await runtime.runPromiseExit(limit(effect), signal === undefined ? {} : { signal })
+    const exit = await runtime.runPromiseExit(limitToTenant(effect), signal === undefined ? {} : { signal })
     if (Exit.isSuccess(exit)) return exit.value
     throw fromCause(exit.cause, signal?.reason)
   }
@@ -372,7 +372,7 @@ const makeView = ({ isDisposed, makeStreams, own, runtime }: StartedRuntime, ten
   }
   const fork = <A, E>(work: Effect.Effect<A, E, Agent.Agent>) => {
     if (isDisposed()) throw makeDisposedError()
-    return runtime.runFork(limit(work))
+    return runtime.runFork(limitToTenant(work))
   }
   const streams = makeStreams(fork, tenant)
   const view = {
