@@ -115,6 +115,27 @@ const makeOwnership = ({ store }: AgentServices) => {
   return { acquireSession, requireOwn, stop, isActive: (id: string): boolean => active.has(id) }
 }
 
+/** Notifies the listeners and the memory of the end of a session, and records it. */
+const announceEnd = (
+  services: AgentServices,
+  memories: MemoryTurns.MemoryNotifier,
+  old: Ids.SessionId,
+  last: LastRun | undefined,
+  { next, reason }: SessionEnd
+): Effect.Effect<void> => {
+  const { interceptors, settings } = services
+  const told = interceptors.hooks.emit("on_session_finalize", () => ({
+    session_id: old,
+    platform: settings.platform ?? "library",
+    reason,
+    ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
+  }))
+  const remembered = Effect.provideService(memories.ended(old), Services, services)
+  const closed = Effect.andThen(Effect.andThen(told, remembered), recordEnd(services, old, last, reason))
+  // The end may be caused by the work for another tenant.
+  return last === undefined ? closed : Effect.provideService(closed, CurrentTenant, last.tenant)
+}
+
 /** Tests whether a session may be closed in the work for the tenant of the fiber. */
 const isClosable = ({ store }: AgentServices, sessionId: string, last: LastRun | undefined): Effect.Effect<boolean> =>
   Effect.flatMap(CurrentTenant, (tenant) => {
@@ -132,10 +153,7 @@ export const makeSessions = Effect.fnUntraced(function* (
   services: AgentServices,
   memories: MemoryTurns.MemoryNotifier
 ) {
-  const {
-    interceptors: { hooks },
-    settings
-  } = services
+  const { hooks } = services.interceptors
   const { acquireSession, isActive, requireOwn, stop } = makeOwnership(services)
 
   /** Sessions of top-level runs with their last run, the most recent last. */
@@ -146,21 +164,11 @@ export const makeSessions = Effect.fnUntraced(function* (
   }
   yield* services.store.dropped?.((ids) => ids.forEach(noteRemoval)) ?? Effect.void
 
-  const closeSession: Service["finalize"] = (sessionId, { next, reason }) =>
+  const closeSession: Service["finalize"] = (sessionId, end) =>
     Effect.suspend(() => {
       const last = open.get(sessionId)
       open.delete(sessionId)
-      const old = Ids.SessionId.make(sessionId)
-      const told = hooks.emit("on_session_finalize", () => ({
-        session_id: old,
-        platform: settings.platform ?? "library",
-        reason,
-        ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
-      }))
-      const remembered = Effect.provideService(memories.ended(old), Services, services)
-      const closed = Effect.andThen(Effect.andThen(told, remembered), recordEnd(services, old, last, reason))
-      // The end may be caused by the work for another tenant.
-      return last === undefined ? closed : Effect.provideService(closed, CurrentTenant, last.tenant)
+      return announceEnd(services, memories, Ids.SessionId.make(sessionId), last, end)
     })
   const finalize: Service["finalize"] = (sessionId, end) =>
     Effect.flatMap(isClosable(services, sessionId, open.get(sessionId)), (isOwn) =>

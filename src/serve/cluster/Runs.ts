@@ -135,6 +135,9 @@ const decodeOutcomeText = (text: string | null): Outcome | undefined =>
 
 type RunsPart<Members extends keyof Service> = Pick<Service, Members>
 
+const makeTakenIdError = (id: string): ClusterError =>
+  new ClusterError({ message: `the id ${id} is used by another run: choose ids that cannot be guessed` })
+
 /** Makes the operations that change a run: add, start, pause and finish. */
 const makeCourse = ({
   run,
@@ -151,10 +154,7 @@ const makeCourse = ({
         if (added.length > 0) return undefined
         const [row] = yield* sql<{ readonly outcome: string | null; readonly tenant: string | null }>`
           SELECT outcome, tenant FROM runs WHERE id = ${id}`
-        if (tenant !== undefined && row !== undefined && row.tenant !== tenant)
-          return yield* new ClusterError({
-            message: `the id ${id} is used by another run: choose ids that cannot be guessed`
-          })
+        if (tenant !== undefined && row !== undefined && row.tenant !== tenant) return yield* makeTakenIdError(id)
         return decodeOutcomeText(row?.outcome ?? null)
       })
     ),
