@@ -19,6 +19,7 @@ import * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
 import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import { ClusterError } from "./Cluster.ts"
+import * as ClusterNews from "./ClusterNews.ts"
 
 /** Statements that create the table of submitted runs, shared with SQLite. Times are milliseconds since 1970. */
 export const buildRunTables = (made: string): ReadonlyArray<string> => [
@@ -120,7 +121,7 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
  * with the same protocol version work together, whatever their program versions are. The protocol version increases
  * when an older program would misread the data of a newer program.
  */
-export const protocol = 3
+export const protocol = 4
 
 const migrating = 0x48654568
 
@@ -171,6 +172,8 @@ export interface Service {
   /** Address of the database without the login, and the schema of the tables. */
   readonly place: string
   readonly schema: string
+  /** Notifications between the processes. */
+  readonly news: ClusterNews.News
   /**
    * Runs statements, and waits for the server while it is unavailable. Any other failure is reported together with the
    * address of the database.
@@ -199,11 +202,13 @@ export const layer = (
       )
       const lock = yield* PostgresLeases.holdProcess(sql)
       yield* lock.held
+      const schema = PostgresClient.readSchemaName(url)
       const service: Service = {
         sql,
         lock,
         place,
-        schema: PostgresClient.readSchemaName(url),
+        schema,
+        news: yield* ClusterNews.makeNews(sql, schema),
         run: <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
           Effect.mapError(sql.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
             // The type system cannot see that every other failure has one of the remaining types.

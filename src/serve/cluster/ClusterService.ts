@@ -100,11 +100,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
       const inbox = yield* Inbox
       const services = yield* Effect.context<Inbox | Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
       const startWorkflow = (request: RunForms.Request) =>
-        RunWorkflow.execute(request, { discard: true }).pipe(
-          Effect.provideContext(services),
-          repeatAfterLoss,
-          Effect.andThen(runs.announce)
-        )
+        RunWorkflow.execute(request, { discard: true }).pipe(Effect.provideContext(services), repeatAfterLoss)
       /** Ends a run that has no attempt. Returns false if it is running or over. */
       const endWaiting = Effect.fnUntraced(function* (id: string) {
         if (!(yield* runs.finishWaiting(id, cancelledOutcome))) return false
@@ -112,7 +108,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
         // Its workflow ends, instead of waiting for a turn that it does not take, or for answers.
         yield* repeatAfterLoss(Effect.provideContext(Effect.andThen(wakeTurn(id), wakeAnswered(id, starts)), services))
         // A workflow that pauses between two attempts ends later; the next turn does not wait for that.
-        const next = yield* runs.findNextTurn(id)
+        const { next } = yield* runs.findNextTurn(id)
         if (next !== undefined) yield* repeatAfterLoss(Effect.provideContext(wakeTurn(next), services))
         return true
       })

@@ -34,7 +34,9 @@ export const Outcome = Schema.Struct({
    * True if the run did not end by itself: its program or its database failed. `retry` continues it in its session,
    * where its messages are.
    */
-  isBroken: Schema.optionalKey(Schema.Boolean)
+  isBroken: Schema.optionalKey(Schema.Boolean),
+  /** True if the run was cancelled. `retry` continues it in its session. */
+  isCancelled: Schema.optionalKey(Schema.Boolean)
 })
 /** One {@link Outcome}. */
 export type Outcome = typeof Outcome.Type
@@ -100,4 +102,6 @@ export interface StartedRun {
    * the session.
    */
   readonly stalls: number
+  /** True if the inbox has messages for the session. */
+  readonly hasMessages: boolean
 }

@@ -21,7 +21,6 @@ import * as SqlFailure from "../../base/platform/SqlFailure.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
 import {
   ClusterDatabase,
-  listenOn,
   openRunsIndex,
   openTurnsIndex,
   buildInboxTable,
@@ -42,6 +41,13 @@ import {
 
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 
+/** What follows a run in its session. */
+export interface NextTurn {
+  readonly next: string | undefined
+  /** True if the inbox has messages that the model of a turn did not get. */
+  readonly hasMessages: boolean
+}
+
 /** Service that stores the submitted runs and their outcomes. */
 export interface Service {
   /**
@@ -49,8 +55,6 @@ export interface Service {
    * the id belongs to a run of another tenant.
    */
   readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
-  /** Notifies the runners that a run was added. */
-  readonly announce: Effect.Effect<void>
   /**
    * Marks a run as started by a runner. `messages` is the number of messages in its session; the number at the first
    * start is retained. Returns `undefined` if the run is over.
@@ -61,6 +65,8 @@ export interface Service {
    * began with the given start. Returns false if the run is over, or if another runner began it again meanwhile.
    */
   readonly pause: (id: string, starts: number, state?: "suspended" | "waiting") => Effect.Effect<boolean, ClusterError>
+  /** Ends a run by its attempt that began with the given start. Returns false as {@link Service.pause} does. */
+  readonly finishAttempt: (id: string, starts: number, outcome: Outcome) => Effect.Effect<boolean, ClusterError>
   /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Ends a run that is not started. Returns false if it is running or over. */
@@ -86,8 +92,8 @@ export interface Service {
   ) => Effect.Effect<ReadonlyMap<string, SuspendedRun>, ClusterError>
   /** Returns true if an earlier run of the session is not over. */
   readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
-  /** Returns the id of the first unfinished run in the session of a run, if any. */
-  readonly findNextTurn: (id: string) => Effect.Effect<string | undefined, ClusterError>
+  /** Returns the id of the first unfinished run in the session of a run, and if the session has messages for a turn. */
+  readonly findNextTurn: (id: string) => Effect.Effect<NextTurn, ClusterError>
   /**
    * Returns the ids of at most `most` unfinished runs that do not wait for an earlier run of their session, the oldest
    * first.
@@ -110,7 +116,7 @@ export interface Service {
   readonly counts: (tenant: string | undefined) => Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */
   readonly failures: (most: number, tenant: string | undefined) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
-  /** Runs `then` whenever this process is notified of submitted runs. */
+  /** Runs `then` whenever a message for the workflow of a run is stored. If a notification is lost, a poll finds it. */
   readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
 }
 
@@ -125,8 +131,6 @@ export interface RunsPlace {
    * Builds a list of strings as rows from one parameter, so that the statement is the same for any number of strings.
    */
   readonly listed: (texts: ReadonlyArray<string>) => Fragment
-  /** Notifies other processes. If a notification is lost, they find the run at their next check. */
-  readonly announce: Service["announce"]
   readonly listen: Service["listen"]
 }
 
@@ -142,7 +146,7 @@ const makeTakenIdError = (id: string): ClusterError =>
 const makeCourse = ({
   run,
   sql
-}: RunsPlace): RunsPart<"add" | "addRetry" | "finish" | "finishWaiting" | "pause" | "start"> => ({
+}: RunsPlace): RunsPart<"add" | "addRetry" | "finish" | "finishAttempt" | "finishWaiting" | "pause" | "start"> => ({
   add: ({ batch, id, kind, sessionId, tenant }) =>
     run(
       Effect.gen(function* () {
@@ -162,15 +166,26 @@ const makeCourse = ({
     run(
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const [row] = yield* sql<{ readonly first_position: number; readonly starts: number; readonly stalls: number }>`
+        const [row] = yield* sql<{
+          readonly first_position: number
+          readonly starts: number
+          readonly stalls: number
+          readonly pending: number
+        }>`
         UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1,
           started_at = coalesce(started_at, ${now}), first_position = coalesce(first_position, ${messages}),
           stalls = CASE WHEN state = 'running' AND messages = ${messages} THEN stalls + 1 ELSE 0 END,
           messages = ${messages}
-        WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts, stalls`
+        WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts, stalls,
+          CASE WHEN EXISTS (SELECT 1 FROM inbox WHERE inbox.session_id = runs.session_id) THEN 1 ELSE 0 END AS pending`
         return row === undefined
           ? undefined
-          : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
+          : {
+              firstPosition: row.first_position,
+              starts: row.starts,
+              stalls: row.stalls,
+              hasMessages: row.pending === 1
+            }
       })
     ),
   pause: (id, starts, state = "waiting") =>
@@ -178,6 +193,14 @@ const makeCourse = ({
       run(sql`
         UPDATE runs SET state = ${state} WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
       (rows) => rows.length > 0
+    ),
+  finishAttempt: (id, starts, outcome) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.map(
+        run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
+          WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
+        (rows) => rows.length > 0
+      )
     ),
   finishWaiting: (id, outcome) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -303,10 +326,13 @@ const makeQueries = ({
     ),
   findNextTurn: (id) =>
     Effect.map(
-      run(sql<{ readonly id: string }>`
-        SELECT id FROM runs WHERE session_id = (SELECT session_id FROM runs WHERE id = ${id}) AND state <> 'done'
-        ORDER BY made LIMIT 1`),
-      ([row]) => row?.id
+      run(sql<{ readonly next: string | null; readonly messages: number }>`
+        SELECT (SELECT later.id FROM runs AS later WHERE later.session_id = runs.session_id AND later.state <> 'done'
+            ORDER BY later.made LIMIT 1) AS next,
+          CASE WHEN EXISTS (SELECT 1 FROM inbox WHERE inbox.session_id = runs.session_id AND inbox.kind = 'steer')
+            THEN 1 ELSE 0 END AS messages
+        FROM runs WHERE id = ${id}`),
+      ([row]) => ({ next: row?.next ?? undefined, hasMessages: row?.messages === 1 })
     ),
   open: (most) =>
     Effect.map(
@@ -400,23 +426,19 @@ const make = (place: RunsPlace): Service => ({
     ),
   suspended: makeFindSuspended(place),
   ...makeRemoval(place),
-  announce: place.announce,
   listen: place.listen
 })
-
-const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
 
 /** Stores the runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
   Runs,
   Effect.gen(function* () {
-    const { run, schema, sql } = yield* ClusterDatabase
+    const { news, run, sql } = yield* ClusterDatabase
     return make({
       sql,
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
-      announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
-      listen: (then) => listenOn(sql, formatChannelName(schema), then)
+      listen: (then) => news.subscribe("work", () => then)
     })
   })
 )
@@ -465,7 +487,7 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
         })
       )
       const listTexts = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
-      const runs = make({ sql, run, listed: listTexts, announce: Effect.void, listen: () => Effect.never })
+      const runs = make({ sql, run, listed: listTexts, listen: () => Effect.never })
       return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
     })
   )
