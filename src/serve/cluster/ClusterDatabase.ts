@@ -71,6 +71,12 @@ export const buildInboxTable = (seq: string): ReadonlyArray<string> => [
   "ALTER TABLE runs ADD COLUMN retried_as TEXT"
 ]
 
+/** The tenants of runs, shared with SQLite. */
+export const tenantColumn = [
+  "ALTER TABLE runs ADD COLUMN tenant TEXT",
+  "CREATE INDEX runs_tenant ON runs (tenant) WHERE tenant IS NOT NULL"
+]
+
 /** Migration statements, one list for each version of the tables. A released list must never be changed. */
 const steps: ReadonlyArray<ReadonlyArray<string>> = [
   [
@@ -106,7 +112,8 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
   ],
   [openRunsIndex],
   stallColumns,
-  [openTurnsIndex, ...buildInboxTable("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")]
+  [openTurnsIndex, ...buildInboxTable("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")],
+  tenantColumn
 ]
 
 /**

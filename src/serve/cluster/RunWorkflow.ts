@@ -36,6 +36,7 @@ import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Redaction from "../../base/domain/Redaction.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import { turnKind } from "./Cluster.ts"
 import { Inbox, type ReceivedMessage } from "./Inbox.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Suspended } from "./RunForms.ts"
@@ -125,7 +126,12 @@ export const makeFailedOutcome = (message: string, isPassing: boolean): Outcome 
 })
 
 /** Outcome of a run that was cancelled. */
-export const cancelledOutcome: Outcome = { status: "failed", message: "the run was cancelled", isPassing: false }
+export const cancelledOutcome: Outcome = {
+  status: "failed",
+  message: "the run was cancelled",
+  isPassing: false,
+  isCancelled: true
+}
 
 /** Time that a cancelled run has to end, before it is interrupted. */
 const cancellationGrace = "10 seconds"
@@ -144,12 +150,13 @@ const runAttempt = Effect.fnUntraced(function* (
   request: Request,
   { cancelled, handleMessages, steering }: AttemptSignals
 ): Effect.fn.Return<AttemptEnd, { readonly message: string }> {
-  const { id, kind, sessionId } = request
+  const { id, kind, sessionId, tenant } = request
   const handler = handlers[kind]
   if (handler === undefined) return makeFailedOutcome(`this version has no handler of kind "${kind}"`, false)
   const refused = yield* admit?.(request) ?? Effect.succeed(undefined)
   if (refused !== undefined) return makeFailedOutcome(refused, false)
-  const started = yield* runs.start(id, runner, yield* messages(sessionId))
+  const counted = Effect.provideService(messages(sessionId), CurrentTenant, tenant)
+  const started = yield* runs.start(id, runner, yield* counted)
   if (started === undefined) return { status: "stored" }
   if (started.stalls >= mostStalls) {
     return makeFailedOutcome(
@@ -163,7 +170,7 @@ const runAttempt = Effect.fnUntraced(function* (
     if ((yield* runs.find(id))?.state === "done") return { status: "stored" }
   }
   const outcome = yield* Effect.raceFirst(
-    handler({ ...request, ...started, cancelled, steering }),
+    Effect.provideService(handler({ ...request, ...started, cancelled, steering }), CurrentTenant, tenant),
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
   // The workflow breaks off at an outcome without a stored form.
