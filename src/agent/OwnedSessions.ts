@@ -10,6 +10,7 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
 import { InvalidInput, type SessionBusy } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
@@ -70,10 +71,11 @@ const makeOwnership = ({ store }: AgentServices) => {
     const stopped = Deferred.makeUnsafe<void, SessionBusy>()
     const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
       const { lost } = yield* store.acquire(id)
-      yield* Effect.acquireRelease(
-        Effect.sync(() => active.set(id, stopped)),
-        () => Effect.sync(() => active.delete(id))
+      yield* Scope.addFinalizer(
+        yield* Effect.scope,
+        Effect.sync(() => active.delete(id))
       )
+      active.set(id, stopped)
       if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
     })
     let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)

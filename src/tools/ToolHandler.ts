@@ -16,6 +16,7 @@ import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
+import * as RunSurroundings from "../base/domain/RunSurroundings.ts"
 import * as ToolContent from "../base/domain/ToolContent.ts"
 import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
 
@@ -134,19 +135,9 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
   const { failed, succeeded } = makeResultEncoders(tool)
   const { context, handler } = Context.getUnsafe(handlers, Context.Service<Tool.Handler<string>>(tool.id))
   const own = Context.merge(context, services)
-  const members = Array.from(own.mapUnsafe, ([name, service]) => ({
-    key: Context.Service<never, unknown>(name),
-    service
-  }))
   // The call's context already contains most services. Adding the missing services costs less than merging both
   // contexts.
-  const addServices = (call: Context.Context<never>): Context.Context<never> => {
-    let all = call
-    for (const { key, service } of members) {
-      if (Context.getOrUndefined(all, key) === undefined) all = Context.add(all, key, service)
-    }
-    return all
-  }
+  const addServices = RunSurroundings.makeAddition(own)
   const refuseArguments = ({ message }: { readonly message: string }): Effect.Effect<never, AiError.AiError> =>
     Effect.fail(makeFailure(name, new AiError.ToolParameterValidationError({ toolName: name, description: message })))
 
