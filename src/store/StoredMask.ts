@@ -69,11 +69,17 @@ const [shortest, longest] = [256, 65_536]
 
 /**
  * Memoizes a mask for recent long strings, because system prompts and tool descriptions are the same in many sessions.
+ * Of the strings that are too long for that, the newest one is cached: an answer with it is recorded and then stored.
  */
 const memoizeMask = (mask: (text: string) => string): ((text: string) => string) => {
   const known = new Map<string, string>()
+  const newest = { text: "", safe: "" }
   return (text) => {
-    if (text.length < shortest || text.length > longest) return mask(text)
+    if (text.length < shortest) return mask(text)
+    if (text.length > longest) {
+      if (newest.text !== text) Object.assign(newest, { text, safe: mask(text) })
+      return newest.safe
+    }
     const before = known.get(text)
     if (before !== undefined) return before
     const [oldest] = known.keys()

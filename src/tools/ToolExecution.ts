@@ -26,6 +26,7 @@ import type * as Approvals from "./Approvals.ts"
 import * as StoredApproval from "./approval/StoredApproval.ts"
 import { CurrentApproval, type QuestionBook } from "./CallQuestions.ts"
 import { describeParameters, InvalidArguments } from "./calls/InvalidArguments.ts"
+import * as LongResult from "./LongResult.ts"
 import type { ReadyCall } from "./Prepare.ts"
 import * as ResultText from "./ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
@@ -244,20 +245,17 @@ export const execute = (
   )
   return RedactSecrets.use((redact) => {
     const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
-    const toSettlement = (ended: RawSettlement): Settlement => ({
-      ...ended,
-      ...ResultText.renderResult(ended, rules),
-      args: reached
-    })
+    const settle = (ended: RawSettlement): Effect.Effect<Settlement> =>
+      LongResult.isLong(ended.output) || LongResult.isLong(ended.modelOutput)
+        ? Effect.map(LongResult.renderResult(ended, rules), (text) => ({ ...ended, ...text, args: reached }))
+        : Effect.succeed({ ...ended, ...ResultText.renderResult(ended, rules), args: reached })
     return Effect.matchCauseEffect(run, {
-      onSuccess: (output) => Effect.succeed(toSettlement(toSuccess(output))),
+      onSuccess: (output) => settle(toSuccess(output)),
       onFailure: (cause) => {
         const error = Cause.squash(cause)
-        const ended = toSettlement(settleFailure(bound, error))
+        const ended = settle(settleFailure(bound, error))
         // The failure is reported to the model and in the program's log, because a policy could not do its work.
-        return error instanceof MiddlewareFailure
-          ? Effect.as(Effect.logWarning(error.message), ended)
-          : Effect.succeed(ended)
+        return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
       }
     })
   })
