@@ -73,12 +73,7 @@ const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionB
 }
 
 /** Creates the delegator for `delegate_task`. Its module is loaded with the first task. */
-const makeDelegator = (
-  run: RunState,
-  cwd: string,
-  agent: ChildAgent,
-  services: AgentServices
-): DelegatorService => {
+const makeDelegator = (run: RunState, cwd: string, agent: ChildAgent, services: AgentServices): DelegatorService => {
   const load = () =>
     Effect.provideService(
       Effect.flatMap(
@@ -128,9 +123,7 @@ export const conduct = Effect.fnUntraced(function* (
         Context.add(StopRequested, requested),
         Context.add(
           CallConversation,
-          run.lineage === undefined
-            ? run.conversationId
-            : (Context.get(outer, CallConversation) ?? run.conversationId)
+          run.lineage === undefined ? run.conversationId : (Context.get(outer, CallConversation) ?? run.conversationId)
         ),
         Context.add(ToolContext, { sessionId: run.sessionId, turnId: run.turnId, taskId: run.taskId, cwd })
       )

@@ -26,8 +26,8 @@ import {
   openBatch,
   postponeMessages,
   removeFrom,
+  storeInRegion,
   storeMessages,
-  storeMessagesIn,
   watchBatch
 } from "./RunConversation.ts"
 import * as RunEnding from "./RunEnding.ts"
@@ -178,12 +178,12 @@ const runTools = Effect.fnUntraced(function* (
     begin: (started) => {
       const ids = started.map(({ id }) => id)
       const noted = store.begin(run.sessionId, ids)
-      return Effect.map(recorder === undefined ? noted : recorder.storing(noted, () => {}), () => {
+      return Effect.map(recorder === undefined ? noted : recorder.storing(noted), () => {
         batch.noteBegun(ids)
       })
     },
     settled: (call, message, told, { end }) =>
-      Effect.map(storeMessagesIn(RunSuspension.closingQuestions(store, run, call.id), run, [message], told), () =>
+      Effect.map(storeInRegion(RunSuspension.closingQuestions(store, run, call.id), run, [message], { told }), () =>
         batch.noteResult(call.id, message, end)
       ),
     quota: () => Budget.takeToolCall(run.budget),

@@ -206,12 +206,12 @@ const make = (
         )
       ),
     begin: (id, callIds) =>
-      Effect.map(requireEntry("begin", id), ({ begun }) => {
+      Effect.mapEager(requireEntry("begin", id), ({ begun }) => {
         for (const callId of callIds) begun.add(callId)
       }),
     begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
     append: (id, given) =>
-      Effect.flatMap(StoredMask.maskMessages(given), (messages) => {
+      StoredMask.useMaskedMessages(given, (messages) => {
         const entry = entries.get(id)
         if (entry === undefined) return Effect.fail(StoreFailure.makeUnknownSessionError("append", id))
         entry.activity = ++activity

@@ -171,11 +171,10 @@ export const makeMaskedWriter = (
     })
   return {
     append: (entries) =>
-      Effect.flatMap(StoredMask.maskEntries(entries), (masked) =>
+      StoredMask.useMaskedEntries(entries, (masked) =>
         listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))
       ),
-    announce: (entries) =>
-      listeners.size === 0 ? Effect.void : Effect.flatMap(StoredMask.maskEntries(entries), notifyListeners),
+    announce: (entries) => (listeners.size === 0 ? Effect.void : StoredMask.useMaskedEntries(entries, notifyListeners)),
     isHeard: () => listeners.size > 0,
     listen: (listener) =>
       Effect.acquireRelease(

@@ -16,11 +16,17 @@ export const pieceLength = 65_536
 /** Number of characters after a piece in which the end of an injection is found that begins in the piece. */
 const overlap = 2_048
 
+const measureValue = (value: unknown): number => {
+  try {
+    return Json.countCharacters(value, pieceLength)
+  } catch {
+    // A getter or a proxy threw. The value is rendered as unreadable.
+    return 0
+  }
+}
+
 /** Returns true if a value has more characters than one piece. */
-export const isLong = (value: unknown): boolean =>
-  typeof value === "object"
-    ? value !== null && Json.countCharacters(value, pieceLength) > pieceLength
-    : typeof value === "string" && value.length > pieceLength
+export const isLong = (value: unknown): boolean => measureValue(value) > pieceLength
 
 const normalizePieces = Effect.fnUntraced(function* (text: string) {
   let out = ""
@@ -87,7 +93,7 @@ const cleanShort = (value: unknown, key: string | undefined, { redact }: Cleanin
 const cleanValue = (value: unknown, key: string | undefined, state: Cleaning): Effect.Effect<unknown> =>
   Effect.suspend((): Effect.Effect<unknown> => {
     if (!isLong(value)) {
-      state.spent += Json.countCharacters(value, pieceLength)
+      state.spent += measureValue(value)
       const cleaned = cleanShort(value, key, state)
       if (state.spent < pieceLength) return Effect.succeed(cleaned)
       state.spent = 0
@@ -95,9 +101,10 @@ const cleanValue = (value: unknown, key: string | undefined, state: Cleaning): E
     }
     if (state.redact && key !== undefined && Redaction.isSensitiveKey(key)) return Effect.succeed(Redaction.marker)
     if (typeof value === "string") return cleanString(value, state.redact)
-    if (typeof value !== "object" || value === null || state.above.has(value) || state.above.size >= Json.maxDepth)
+    if (typeof value !== "object" || value === null) return Effect.succeed(cleanShort(value, key, state))
+    if (state.above.has(value)) return Effect.succeed("<circular>")
+    if (state.above.size >= Json.maxDepth || !(Array.isArray(value) || isRecord(value)))
       return Effect.succeed(cleanShort(value, key, state))
-    if (!Array.isArray(value) && !isRecord(value)) return Effect.succeed(cleanShort(value, key, state))
     state.above.add(value)
     return Effect.tap(cleanMembers(value, state), () => Effect.sync(() => state.above.delete(value)))
   })
@@ -135,9 +142,7 @@ export const renderResult = Effect.fnUntraced(function* (
   const parts: Array<Prompt.ToolModelOutputPart> = []
   for (const part of modelOutput ?? []) {
     parts.push(
-      part.type === "text"
-        ? Prompt.textPart({ text: yield* cleanText(part.text, rules), options: part.options })
-        : part
+      part.type === "text" ? Prompt.textPart({ text: yield* cleanText(part.text, rules), options: part.options }) : part
     )
   }
   const description = ResultText.describeLongFiles({ modelOutput, output })

@@ -165,9 +165,7 @@ const renderOutput = (
   }
   const cleaned = Json.toPlainData(output, normalizeText)
   const safe = rules.redact ? Redaction.redactValue(cleaned, whole) : cleaned
-  const warned = rules.foreign
-    ? addWarning(safe, Injection.findForeignWarning(collectStrings(safe).join("\n")))
-    : safe
+  const warned = rules.foreign ? addWarning(safe, Injection.findForeignWarning(collectStrings(safe).join("\n"))) : safe
   return { output: Json.toText(warned), value: warned === safe ? safe : undefined, modelOutput: parts }
 }
 

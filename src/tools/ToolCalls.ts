@@ -142,12 +142,14 @@ const takeBoundedText = (ended: SettledCall, text: string): Pick<SettledCall, "m
   }
 }
 
-const closeCall = <E>(
+/** Stores the result of a call. `take` receives the closed call. */
+const closeCall = <E, A>(
   { emit, notes, settled, succeeded }: Batch<E>,
   ended: SettledCall,
   text: string,
-  recording: CallRecording.Recording | undefined
-): Effect.Effect<ClosedCall, E> => {
+  recording: CallRecording.Recording | undefined,
+  take: (closed: ClosedCall) => A
+): Effect.Effect<A, E> => {
   const { blockedBy, call, durationMillis, halted, isFailure, reason = blockedBy, remark, status, value } = ended
   const bounded = takeBoundedText(ended, text)
   const remarks = [notes?.get(call), remark].flatMap((line) => (line === undefined ? [] : [`[${line}]`]))
@@ -180,7 +182,7 @@ const closeCall = <E>(
           stored,
           emit([makeFinished({ callId: call.id, name: call.name, status, output, durationMillis }, value)])
         )
-  return Effect.as(Effect.uninterruptible(told), { message, halted })
+  return Effect.map(Effect.uninterruptible(told), () => take({ message, halted }))
 }
 
 /** Notifies the hooks of the end of a call and returns the result, as transformed by them for the model. */
@@ -316,7 +318,7 @@ const runReadyCall = <E>(
       questions === undefined || suspension === undefined
         ? undefined
         : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0, delegated: 0 }
-    const ports = { onProgress, suspension, questions }
+    const ports = { onProgress, suspension, questions, redact: fiber.getRef(RedactSecrets) }
     const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
       Effect.updateContext((context: Context.Context<ToolContext>) =>
         (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
@@ -500,14 +502,14 @@ const closeAllCalls = <E>(
     let spent = 0
 
     const closeWithText = (index: number, ended: SettledCall, text: string) =>
-      Effect.map(closeCall(batch, ended, text, recording), (answer) => void closed.set(index, answer))
+      closeCall(batch, ended, text, recording, (answer) => void closed.set(index, answer))
     const closeOrDefer = (index: number, ended: SettledCall | undefined): Effect.Effect<void, E, ToolContext> => {
       if (ended === undefined) {
         noteWaitingCall(plan, index)
         return Effect.void
       }
       const result = toResult(ended)
-      return Effect.flatMap(ResultText.boundResult(result, limits), (text) => {
+      return Effect.flatMapEager(ResultText.boundResult(result, limits), (text) => {
         if (text === result.text && text.length > share && ResultText.isMovable(result)) {
           waiting.push({ index, ended })
           return Effect.void
@@ -563,10 +565,10 @@ const closeSingleCall = <E>(
       return Effect.succeed([])
     }
     const result = toResult(ended)
-    return Effect.flatMap(ResultText.boundResult(result, batch.limits), (text) =>
+    return Effect.flatMapEager(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
         ? closeAllCalls(batch, [Effect.succeed(ended)], plan)
-        : Effect.map(closeCall(batch, ended, text, plan.recording), (answer) => [answer])
+        : closeCall(batch, ended, text, plan.recording, (answer) => [answer])
     )
   })
 

@@ -13,6 +13,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Tracer from "effect/Tracer"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
@@ -61,7 +62,7 @@ const makeEncoder = (tool: string, schema: Schema.Top): Encode => {
   const encode = Schema.encodeUnknownEffect(schema)
   return (value) =>
     withoutServices(
-      Effect.mapError(encode(value), ({ message }) =>
+      Effect.mapErrorEager(encode(value), ({ message }) =>
         makeFailure(
           tool,
           new AiError.ToolResultEncodingError({ toolName: tool, toolResult: value, description: message })
@@ -100,7 +101,7 @@ const makeResultEncoders = (tool: Tool.Any) => {
   const normalize = makeErrorNormalizer(name)
   return {
     succeeded: (result: unknown): Effect.Effect<ToolOutput, unknown> =>
-      Effect.map(encodeSuccess(result), (output) => ({
+      Effect.mapEager(encodeSuccess(result), (output) => ({
         output,
         isFailure: false,
         modelOutput: toModelOutput?.(result) ?? readContent(result)
@@ -154,26 +155,31 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
               onProgress
             )
       ).pipe(Effect.provideContext(surroundings))
+    const callHandler = (value: unknown): Effect.Effect<unknown, unknown> => {
+      try {
+        return handler(value, { toolCallId, preliminary: reportPreliminary })
+      } catch (defect) {
+        return Effect.die(defect)
+      }
+    }
     const run = (value: unknown): Effect.Effect<ToolOutput, unknown> =>
-      Effect.matchCauseEffect(
-        Effect.suspend((): Effect.Effect<unknown, unknown> =>
-          handler(value, { toolCallId, preliminary: reportPreliminary })
-        ),
-        {
-          onFailure: (cause) => {
-            over = true
-            return failed(cause)
-          },
-          onSuccess: (result) => {
-            over = true
-            return succeeded(result)
-          }
+      Effect.matchCauseEffectEager(callHandler(value), {
+        onFailure: (cause) => {
+          over = true
+          return failed(cause)
+        },
+        onSuccess: (result) => {
+          over = true
+          return succeeded(result)
         }
-      )
-    const handled: Effect.Effect<ToolOutput, unknown> = Effect.andThen(
-      Effect.annotateCurrentSpan({ tool: name, parameters: params }),
-      Effect.matchEffect(withoutServices(decode(params)), { onFailure: refuseArguments, onSuccess: run })
-    )
+      })
+    const handled = Effect.suspend((): Effect.Effect<ToolOutput, unknown> => {
+      const decoded = Effect.catchEager(withoutServices(decode(params)), refuseArguments)
+      const ran = Effect.flatMapEager(decoded, run)
+      return Context.getOrUndefined(surroundings, Tracer.ParentSpan) === undefined
+        ? ran
+        : Effect.andThen(Effect.annotateCurrentSpan({ tool: name, parameters: params }), ran)
+    })
     return Effect.updateContext(handled, (call: Context.Context<never>) => (surroundings = addServices(call)))
   }
 }

@@ -114,6 +114,12 @@ const findCut = (text: string, end: number): number => {
   return end
 }
 
+/**
+ * Matches the end of a text in which a secret of any length may have begun that is recognized only by a character that
+ * follows: the dot of a web token, the `@` of an address, the end of a key block.
+ */
+const unfinished = /(?:(?:eyJ|SG\.)[\w.-]*|:\/\/[^\s/@"'<>]*|-----BEGIN (?:(?!-----END )[^])*)$/
+
 /** Redacts the beginning of a text with at most `size` characters; `undefined` if a secret is at each tried end. */
 const redactBeginning = (
   text: string,
@@ -124,7 +130,8 @@ const redactBeginning = (
     const end = findCut(text, size - Math.floor((size * cuts) / (2 * maxCuts)))
     const seen = text.slice(0, end + afterCut)
     const length = secrets.cut(seen, end)
-    if (length < size / 4) continue
+    const isWebToken = seen.startsWith("eyJ", length) || seen.startsWith("SG.", length)
+    if (length < size / 4 || isWebToken || unfinished.test(seen.slice(0, length))) continue
     const redacted = withoutSecrets(seen.slice(0, length), secrets)
     // A secret on both sides of the cut is recognized only in the whole text.
     if (redacted + withoutSecrets(seen.slice(length), secrets) === withoutSecrets(seen, secrets))

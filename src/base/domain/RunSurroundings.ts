@@ -61,10 +61,10 @@ const isAbsent = (context: Context.Context<never>, { key }: Member): boolean =>
 export const makeAddition = (
   services: Context.Context<never>
 ): ((context: Context.Context<never>) => Context.Context<never>) => {
-  const members = Array.from(
-    services.mapUnsafe,
-    ([key, service]): Member => ({ key: Context.Service<never, unknown>(key), service })
-  )
+  const members = Array.from(services.mapUnsafe, ([key, service]): Member => ({
+    key: Context.Service<never, unknown>(key),
+    service
+  }))
   const lacking = new WeakMap<object, ReadonlyArray<Member>>()
   const selectCandidates = (context: Context.Context<never>): ReadonlyArray<Member> => {
     const root = Context.getOrUndefined(context, RunSurroundings)
