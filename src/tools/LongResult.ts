@@ -16,17 +16,20 @@ export const pieceLength = 65_536
 /** Number of characters after a piece in which the end of an injection is found that begins in the piece. */
 const overlap = 2_048
 
-const measureValue = (value: unknown): number => {
+/** Number of characters of a result that is rendered at once, which takes a few milliseconds. */
+export const atOnce = 4 * pieceLength
+
+const measureValue = (value: unknown, most: number): number => {
   try {
-    return Json.countCharacters(value, pieceLength)
+    return Json.countCharacters(value, most)
   } catch {
     // A getter or a proxy threw. The value is rendered as unreadable.
     return 0
   }
 }
 
-/** Returns true if a value has more characters than one piece. */
-export const isLong = (value: unknown): boolean => measureValue(value) > pieceLength
+/** Returns true if a value is too long to be rendered at once. */
+export const isLong = (value: unknown): boolean => measureValue(value, atOnce) > atOnce
 
 const normalizePieces = Effect.fnUntraced(function* (text: string) {
   let out = ""
@@ -92,8 +95,9 @@ const cleanShort = (value: unknown, key: string | undefined, { redact }: Cleanin
 /** Cleans the value of a member, or an item of a list, which has no `key`. */
 const cleanValue = (value: unknown, key: string | undefined, state: Cleaning): Effect.Effect<unknown> =>
   Effect.suspend((): Effect.Effect<unknown> => {
-    if (!isLong(value)) {
-      state.spent += measureValue(value)
+    const length = measureValue(value, pieceLength)
+    if (length <= pieceLength) {
+      state.spent += length
       const cleaned = cleanShort(value, key, state)
       if (state.spent < pieceLength) return Effect.succeed(cleaned)
       state.spent = 0
