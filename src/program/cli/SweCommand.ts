@@ -73,4 +73,5 @@ const evaluateCommand = Command.make("evaluate", evaluate, (flags) =>
   Effect.flatMap(loadScores, ({ evaluate }) => evaluate(flags))
 ).pipe(Command.withDescription("Score existing patches, without a model"))
 
+/** The command `hermes swe`. */
 export const command = Command.make("swe").pipe(Command.withSubcommands([runCommand, evaluateCommand]))

@@ -147,6 +147,12 @@ export const migrations: ReadonlyArray<Migration> = [
       "ALTER TABLE sessions ADD COLUMN tenant TEXT",
       "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL"
     ]
+  },
+  {
+    // The number of the last collected write (`PostgresWrites`).
+    version: 6,
+    name: "sessions: last write",
+    statements: ["ALTER TABLE sessions ADD COLUMN write_id BIGINT"]
   }
 ]
 
