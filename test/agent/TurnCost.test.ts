@@ -306,8 +306,8 @@ describe("a call of a message with many calls", () => {
   it.effect("takes a fiber for its handler, a second one if it runs at the same time as others, and few steps", () =>
     Effect.gen(function* () {
       for (const [given, fibers, steps] of [
-        [changing, 1, 43],
-        [tools, 2, 38]
+        [changing, 1, 45],
+        [tools, 2, 39]
       ] as const) {
         const [few, many] = [yield* countedCalls(8, { tools: given }), yield* countedCalls(40, { tools: given })]
         assert.strictEqual((many.fibers - few.fibers) / 32, fibers)
