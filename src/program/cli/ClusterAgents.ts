@@ -6,6 +6,7 @@
  * key, a tool), the run fails with one line that names the machine.
  */
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -65,6 +66,15 @@ export interface AgentRuntime {
  */
 export type RuntimeSetup = "rows" | "turns" | "workspaces"
 
+/** Choice of the runtime for an agent of a submission. */
+export interface RuntimeChoice {
+  readonly setup: RuntimeSetup
+  /** Container image that replaces the image of the settings. */
+  readonly image?: string | undefined
+  /** Paths on the runner that commands cannot read. */
+  readonly hide?: ReadonlyArray<string> | undefined
+}
+
 /** Services that the runtimes of all agents of a runner share. */
 export interface SharedServices {
   readonly script: string | undefined
@@ -89,15 +99,32 @@ export const refuseUnknown = Effect.fnUntraced(function* (
   }
 })
 
-const makeRuntimeKey = (digest: string, setup: RuntimeSetup): string => `${setup} ${digest}`
+/** Identifies a runtime. Equal keys share it. */
+class RuntimeKey extends Data.Class<RuntimeChoice & { readonly digest: string }> {}
 
-const parseRuntimeKey = (key: string): { readonly digest: string; readonly setup: RuntimeSetup } => {
-  const at = key.indexOf(" ")
-  const setup = key.slice(0, at)
-  return { digest: key.slice(at + 1), setup: setup === "rows" || setup === "workspaces" ? setup : "turns" }
+const makeRuntimeKey = (digest: string, { hide, image, setup }: RuntimeChoice): RuntimeKey =>
+  new RuntimeKey({
+    digest,
+    setup,
+    ...(image === undefined ? {} : { image }),
+    ...(hide === undefined || hide.length === 0 ? {} : { hide })
+  })
+
+/** Returns the settings of a runtime. */
+const toRuntimeSettings = (settings: Values, { hide = [], image, setup }: RuntimeChoice): Values => {
+  const own = setup === "workspaces" ? RunnerRuntime.toWorkspaceSettings(settings) : settings
+  const { terminal } = own
+  return {
+    ...own,
+    terminal: {
+      ...terminal,
+      dockerImage: image ?? terminal.dockerImage,
+      sandbox: { ...terminal.sandbox, hide: [...terminal.sandbox.hide, ...hide] }
+    }
+  }
 }
 
-/** Selects the tools of a submitted agent: those of its agent file, or of its settings. */
+/** Selects the tools that the agent file of a submission names, or its settings. */
 export const selectTools = Effect.fnUntraced(function* (opened: AgentRuntime) {
   const { agentFile, services, settings } = opened
   const names =
@@ -124,8 +151,8 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
   ) => program.layer(settings, { ...start, script, store }).pipe(Layer.provide(surroundings))
 
   const buildRuntime = Effect.fnUntraced(
-    function* (key: string) {
-      const { digest, setup } = parseRuntimeKey(key)
+    function* (key: RuntimeKey) {
+      const { digest, setup } = key
       const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
       const path = paths.join(folder, `${digest}.json`)
       if (prefill !== undefined) {
@@ -142,7 +169,7 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
           { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }
         ]
       })
-      const settings = setup === "workspaces" ? RunnerRuntime.toWorkspaceSettings(loaded) : loaded
+      const settings = toRuntimeSettings(loaded, key)
       const own = setup === "turns" ? {} : { ignoreRules: true, withoutChanges: true }
       const opened: AgentRuntime = {
         services: yield* Layer.build(makeRuntimeLayer(settings, { ...own, agentFile })),
@@ -173,8 +200,8 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
   }
   const ofRunner: Effect.Effect<AgentRuntime, ConfigError> =
     missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
-  const open = (digest: string | undefined, setup: RuntimeSetup = "turns") =>
-    digest === undefined ? ofRunner : RcMap.get(runtimes, makeRuntimeKey(digest, setup))
+  const open = (digest: string | undefined, choice: RuntimeChoice = { setup: "turns" }) =>
+    digest === undefined ? ofRunner : RcMap.get(runtimes, makeRuntimeKey(digest, choice))
 
   /** Opens the agent of a turn, with the tools named in its agent file. */
   const ofTurn: DurableRun.AgentOpener = (digest) =>

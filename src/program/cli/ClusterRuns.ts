@@ -30,6 +30,7 @@ import * as ClusterEval from "./ClusterEval.ts"
 import type { RunnerFlags, SubmitFlags } from "./ClusterCommand.ts"
 import * as ClusterRows from "./ClusterRows.ts"
 import * as ClusterSettings from "./ClusterSettings.ts"
+import * as ClusterSwe from "./ClusterSwe.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
@@ -87,7 +88,8 @@ export const startRunner = Effect.fn("hermes cluster runner")(
         handlers: {
           [Cluster.turnKind]: (work) => Effect.provideContext(DurableRun.makeTurnHandler(agents.ofTurn)(work), around),
           [ClusterBatch.kind]: makeRowHandler(ClusterBatch.rowKind),
-          [ClusterEval.kind]: makeRowHandler(ClusterEval.rowKind)
+          [ClusterEval.kind]: makeRowHandler(ClusterEval.rowKind),
+          [ClusterSwe.kind]: makeRowHandler(ClusterSwe.rowKind)
         },
         admit: () => budget.exhausted
       }).pipe(

@@ -1,9 +1,12 @@
-// Rows of batches and attempts of evaluations on runners: each once, also when runners and the submitting process are
+// Rows of batches, attempts of evaluations and software engineering tasks on runners: each once, also when runners and the submitting process are
 // killed, within limits, and never the results of another directory.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { readFileSync, rmSync } from "node:fs"
 import * as Json from "../../../src/base/domain/Json.ts"
+import * as RowSeed from "../../../src/research/batch/RowSeed.ts"
+import { sentinel } from "../../../src/research/swe/SweRun.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 import { answerText, make, promptsOf, until } from "../../support/runnerWorld.ts"
 
@@ -146,6 +149,83 @@ describe.skipIf(missing !== undefined)(
                   ({ conversations }) => Json.readFields(Json.readItems(conversations).at(-1))["value"]
                 ),
                 words.map((word) => `<think>\n</think>\nn ${word}`)
+              )
+            })
+          )
+        }),
+      120_000
+    )
+
+    it.live(
+      "tasks are solved and scored by runners, over a kill of one; a failed task keeps its work",
+      () =>
+        Effect.gen(function* () {
+          const asked: Array<string> = []
+          const world = yield* make(server, "tasks", (body, response) => {
+            const text = JSON.stringify(body["messages"])
+            const word = /Solve (\w+)/.exec(text)?.[1] ?? "?"
+            asked.push(word)
+            const hasResult = text.includes("tool_call_id")
+            const call = (command: string) => ({
+              id: `c${asked.length}`,
+              type: "function",
+              function: { name: "terminal", arguments: JSON.stringify({ command }) }
+            })
+            if (!hasResult) {
+              setTimeout(() => answerText(response, "", [call(`echo ${word} > solved.txt`)]), 400)
+            } else if (word === "broken") {
+              response.writeHead(400, { "content-type": "application/json" })
+              response.end(JSON.stringify({ error: { message: "no more", type: "invalid_request_error" } }))
+            } else answerText(response, "", [call(`echo ${sentinel}`)])
+          })
+          world.client.put("repo/README.md", "A project\n")
+          world.client.put(
+            "tasks.jsonl",
+            ["first", "second", "third", "broken"]
+              .map((id) => JSON.stringify({ id, prompt: `Solve ${id}`, cwd: world.client.at("repo") }))
+              .join("\n")
+          )
+          const submit = "swe run --prompts_file tasks.jsonl --cluster --workers 8 --seed 7 --json --eval-command"
+            .split(" ")
+            .concat("grep -q . solved.txt")
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const [first] = yield* Effect.all([world.startRunner(), world.startRunner()])
+              const running = yield* world.start(submit)
+              yield* until(() => asked.length >= 3)
+              first.kill()
+              const { code, stderr, stdout } = yield* Fiber.join(running.ended)
+              assert.strictEqual(code, 1, stderr)
+              const report = Json.readFields(Json.parseOrKeep(stdout))
+              assert.deepStrictEqual(
+                [
+                  report["tasks"],
+                  report["resolved"],
+                  report["rate"],
+                  Json.readFields(report["outcomes"])["model_failure"]
+                ],
+                [4, 3, 0.75, 1],
+                stdout + stderr
+              )
+              const rows = readLines(world.client.at("swe-results/results.jsonl"))
+              assert.strictEqual(rows.length, 3)
+              for (const row of rows) {
+                assert.deepInclude(row, { completed: true, exit: "final_output", api_calls: 2 })
+                assert.include(String(row["model_patch"]), "+++ b/solved.txt")
+                assert.strictEqual(
+                  Json.readFields(row["metadata"])["seed"],
+                  RowSeed.computeSeed("7", String(row["instance_id"]))
+                )
+              }
+              const failed = readLines(world.client.at("swe-results/results.failed.jsonl")).at(-1)
+              assert.deepInclude(failed, { instance_id: "broken", outcome: "model_failure", api_calls: 1 })
+              assert.include(String(failed?.["model_patch"]), "+broken")
+              assert.strictEqual(Json.readFields(failed?.["metadata"])["model"], "m")
+              const predictions = readLines(world.client.at("swe-results/results.predictions.jsonl"))
+              assert.strictEqual(predictions.length, 4)
+              assert.include(
+                (yield* world.run(["eval", "show", "swe-results/results.jsonl"])).stdout,
+                "1 model failure"
               )
             })
           )
