@@ -218,8 +218,14 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError> =>
         Effect.scoped(
           Effect.gen(function* () {
-            const { id } = yield* sessions.acquireSession(input.sessionId)
-            const session = Option.getOrUndefined(yield* services.store.get(id))
+            const isOwn = yield* sessions.requireOwn(input.sessionId).pipe(
+              Effect.as(true),
+              Effect.catchTag("SessionNotFound", () => Effect.succeed(false))
+            )
+            const { id } = isOwn
+              ? yield* sessions.acquireSession(input.sessionId)
+              : { id: Ids.SessionId.make(input.sessionId) }
+            const session = isOwn ? Option.getOrUndefined(yield* services.store.get(id)) : undefined
             if (session === undefined || session.messageCount === 0) {
               const nothing = { messages: 0, tokens: 0 }
               return { sessionId: id, before: nothing, after: nothing }
@@ -274,6 +280,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         const own = selectServices(lineage)
         const conducted = Effect.scoped(
           Effect.gen(function* () {
+            if (resumed !== undefined && given.sessionId !== undefined) yield* sessions.requireOwn(given.sessionId)
             const { id, stopped } = yield* sessions.acquireSession(given.sessionId)
             const asked =
               resumed === undefined

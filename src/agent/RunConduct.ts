@@ -152,6 +152,7 @@ export const conduct = Effect.fnUntraced(function* (
   }
   // A suspended run was ended together with its questions, and its answer is still to come.
   if (outcome.exit === "suspended") return outcome
-  yield* store.end(run.sessionId, outcome.exit)
+  // Stored together with the end of the record.
+  yield* run.recorder?.deferred(store.end(run.sessionId, outcome.exit)) ?? store.end(run.sessionId, outcome.exit)
   return yield* RunEnd.presentResult(run, outcome)
 })

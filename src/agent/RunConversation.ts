@@ -282,12 +282,18 @@ export const postponeMessages = (
   messages: ReadonlyArray<Prompt.Message>,
   writer?: Origin
 ): Effect.Effect<void, SessionStoreError, Services> =>
-  Services.use(({ store }) => {
-    const { recorder } = run
-    return recorder === undefined || messages.length === 0
-      ? storeMessagesIn(store, run, messages)
-      : recorder.postponed(store.append(run.sessionId, messages), makeStoredRecorder(run, recorder, messages, writer))
+  Services.use(({ store }) => postponeMessagesIn(store, run, messages, undefined, writer))
+
+/** Like {@link postponeMessages}, but uses the store of the run's agent. */
+export const postponeMessagesIn: typeof storeMessagesIn = (store, run, messages, told, writer) => {
+  const { recorder } = run
+  if (recorder === undefined || messages.length === 0) return storeMessagesIn(store, run, messages, told, writer)
+  const recorded = makeStoredRecorder(run, recorder, messages, writer)
+  return recorder.postponed(store.append(run.sessionId, messages), (position) => {
+    recorded(position)
+    told?.()
   })
+}
 
 /** Creates the writer of stored messages to the record. */
 const makeStoredRecorder = (

@@ -30,14 +30,21 @@ const counted = (
     readonly store?: ReturnType<typeof H.SessionStore.layerSqlite>
     readonly hooks?: ReadonlyArray<Hook>
     readonly tools?: typeof tools
+    /** Calls of each answer; one where absent. */
+    readonly calls?: number
     /** Whether the spans of the runtime are recorded. */
     readonly traced?: boolean
   } = {}
 ) => {
-  const { traced = false, ...own } = options
+  const { calls = 1, traced = false, ...own } = options
   const count = { fibers: 0, steps: 0 }
   const script = Array.from({ length: turns }, (_, turn) =>
-    H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] })
+    H.Scripted.complete({
+      toolCalls: Array.from({ length: calls }, (_, call) => ({
+        name: "echo",
+        params: { text: call === 0 ? `text ${turn}` : `text ${turn} of ${call}` }
+      }))
+    })
   )
   const metrics: Metric.FiberRuntimeMetricsService = {
     recordFiberStart: () => void count.fibers++,
@@ -78,7 +85,7 @@ const counted = (
  */
 const written = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    const count = { statements: 0, texts: 0, characters: 0 }
+    const count = { statements: 0, commits: 0, texts: 0, characters: 0 }
     const { all } = StatementSync.prototype
     const { stringify } = JSON
     yield* Effect.acquireUseRelease(
@@ -86,6 +93,7 @@ const written = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         StatementSync.prototype.all = new Proxy(all, {
           apply: (target, statement: StatementSync, values) => {
             if (!statement.sourceSQL.includes("wal_checkpoint")) count.statements++
+            if (statement.sourceSQL === "COMMIT") count.commits++
             return Reflect.apply(target, statement, values)
           }
         })
@@ -185,6 +193,27 @@ describe("a turn of one tool call", () => {
           )
         const [few, many] = [yield* change(10), yield* change(30)]
         assert.strictEqual((many.statements - few.statements) / 20, 15)
+      }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "takes two commits in a database, also for eight calls side by side, and nine for eight that follow one another",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const perTurn = Effect.fnUntraced(function* (own: Parameters<typeof counted>[1]) {
+          const run = (turns: number) => {
+            const path = `${directory}/${own?.calls ?? 1}-${own?.tools === undefined}-${turns}.db`
+            return written(counted(turns, { ...own, store: H.SessionStore.layerSqlite({ path }) }))
+          }
+          const [short, long] = [yield* run(5), yield* run(15)]
+          return [(long.commits - short.commits) / 10, (long.statements - short.statements) / 10]
+        })
+        assert.deepStrictEqual(yield* perTurn({}), [2, 13])
+        assert.deepStrictEqual(yield* perTurn({ tools: changing }), [2, 15])
+        assert.deepStrictEqual(yield* perTurn({ calls: 8 }), [2, 20])
+        // A call starts when the result of the one before is stored.
+        assert.deepStrictEqual(yield* perTurn({ calls: 8, tools: changing }), [9, 71])
       }).pipe(Effect.scoped)
   )
 
