@@ -72,8 +72,8 @@ export interface Client extends SqlClient.SqlClient {
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /**
-   * Announces a run that writes until the scope closes. While there are several, transactions of the same moment share a
-   * commit.
+   * Announces a run that writes until the scope closes. While there are several, transactions of the same moment share
+   * a commit.
    */
   readonly writer: Effect.Effect<void, never, Scope.Scope>
   /** Tests whether a fiber is inside a transaction. */

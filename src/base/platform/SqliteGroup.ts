@@ -3,10 +3,10 @@
  *
  * **Details**
  *
- * The first transaction of a group begins it and gives way once. Transactions of fibers that are ready to run meanwhile
- * join it, each as a savepoint. Then the group is committed, and all of its transactions return: none returns before its
- * writes are in the log file. A transaction that fails is rolled back alone. If the commit fails, every transaction of
- * the group fails.
+ * The first transaction of a group begins it and gives way once. Transactions of fibers that are ready to run
+ * meanwhile join it, each as a savepoint. Then the group is committed, and all of its transactions return: none returns
+ * before its writes are in the log file. A transaction that fails is rolled back alone. If the commit fails, every
+ * transaction of the group fails.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
