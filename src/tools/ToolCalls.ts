@@ -114,7 +114,7 @@ const canLeaveTraces = ({ bound: { facts } }: Prepare.ReadyCall): boolean => fac
  * right before it starts.
  */
 const planStarts = <E>(
-  { begin }: Batch<E>,
+  { begin, emit }: Batch<E>,
   entries: ReadonlyArray<Prepare.PreparedCall>,
   { closer, concurrency, recording }: Pick<BatchPlan<E>, "closer" | "concurrency" | "recording">
 ) => {
@@ -132,10 +132,8 @@ const planStarts = <E>(
     Effect.uninterruptible(
       Effect.suspend(() => {
         const calls = some.map(({ call }) => call)
-        const begun = Effect.andThen(
-          begin(calls, () => recordStarts(some)),
-          closer.report
-        )
+        const stored = begin(calls, () => recordStarts(some))
+        const begun = emit === undefined ? stored : Effect.andThen(stored, closer.report)
         return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
       })
     )
@@ -205,7 +203,7 @@ const runReadyCall = <E>(
       questions === undefined || suspension === undefined
         ? undefined
         : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0, delegated: 0 }
-    const ports = { onProgress, suspension, questions }
+    const ports = { onProgress, suspension, questions, redact: fiber.getRef(RedactSecrets) }
     const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
       Effect.updateContext((context: Context.Context<ToolContext>) =>
         (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
@@ -436,7 +434,7 @@ const closeAllCalls = <E>(
         return Effect.void
       }
       const result = CallClosing.toResult(ended)
-      return Effect.flatMap(ResultText.boundResult(result, limits), (text) => {
+      return Effect.flatMapEager(ResultText.boundResult(result, limits), (text) => {
         if (text === result.text && text.length > share && ResultText.isMovable(result)) {
           waiting.push({ index, ended, text })
           return Effect.void
@@ -483,7 +481,7 @@ const closeSingleCall = <E>(
       return Effect.succeed([])
     }
     const result = CallClosing.toResult(ended)
-    return Effect.flatMap(ResultText.boundResult(result, batch.limits), (text) =>
+    return Effect.flatMapEager(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
         ? closeAllCalls(batch, [Effect.succeed(ended)], plan)
         : Effect.map(plan.closer.close({ ended, text }), (answer) => [answer])

@@ -6,7 +6,6 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
@@ -27,8 +26,11 @@ import { layerPostgres, SessionStore } from "../../store/SessionStore.ts"
 import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
 import * as ClusterAgents from "./ClusterAgents.ts"
 import * as ClusterBatch from "./ClusterBatch.ts"
+import * as ClusterEval from "./ClusterEval.ts"
 import type { RunnerFlags, SubmitFlags } from "./ClusterCommand.ts"
+import * as ClusterRows from "./ClusterRows.ts"
 import * as ClusterSettings from "./ClusterSettings.ts"
+import * as ClusterSwe from "./ClusterSwe.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
@@ -74,8 +76,10 @@ export const startRunner = Effect.fn("hermes cluster runner")(
     const limits = { tokens: cluster.budgetTokens, dollars: cluster.budgetDollars }
     const counted = ClusterMarks.layerBudget(limits).pipe(Layer.provide([database, store]))
     const budget = Context.get(yield* Layer.build(counted), ClusterMarks.ClusterBudget)
-    const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+    const platform = yield* Effect.context<ClusterRows.RunnerServices>()
     const around = Context.add(platform, InteractiveMode, makeUnattended("cluster", settings.approvals.unattendedMode))
+    const makeRowHandler = <Input>(kind: ClusterRows.RowKind<Input>) =>
+      ClusterRows.makeHandler(kind, agents.open, around, paths.join(home.root, "cluster"))
     const { makeRunnerLayerOnDatabase } = yield* Effect.promise(() => import("../../serve/cluster/ClusterLayers.ts"))
     const joined = yield* Layer.build(
       makeRunnerLayerOnDatabase({
@@ -83,7 +87,9 @@ export const startRunner = Effect.fn("hermes cluster runner")(
         retentionDays: cluster.retentionDays,
         handlers: {
           [Cluster.turnKind]: (work) => Effect.provideContext(DurableRun.makeTurnHandler(agents.ofTurn)(work), around),
-          [ClusterBatch.kind]: ClusterBatch.makeRowHandler(agents.open, around, paths.join(home.root, "cluster"))
+          [ClusterBatch.kind]: makeRowHandler(ClusterBatch.rowKind),
+          [ClusterEval.kind]: makeRowHandler(ClusterEval.rowKind),
+          [ClusterSwe.kind]: makeRowHandler(ClusterSwe.rowKind)
         },
         admit: () => budget.exhausted
       }).pipe(

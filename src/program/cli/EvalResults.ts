@@ -33,7 +33,9 @@ export const files = {
   evaluation: "evaluation.json",
   report: "report.json",
   page: "report.html",
-  sessions: "sessions.db"
+  sessions: "sessions.db",
+  /** Key of the names of attempts that runners of a cluster execute. */
+  cluster: "cluster.json"
 }
 
 /** Contents of `evaluation.json`. */

@@ -36,7 +36,7 @@ export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Co
  * Returns the settings for a runtime that works in workspaces created by the program. The workspaces are writable,
  * regardless of the folder in which the program was started. Sessions start without the user's own files.
  */
-const toWorkspaceSettings = (settings: Values): Values => {
+export const toWorkspaceSettings = (settings: Values): Values => {
   const { sandbox } = settings.terminal
   return {
     ...settings,
@@ -83,6 +83,7 @@ export const open = Effect.fnUntraced(function* (
   const services = yield* Layer.build(program.layer(settings, { ...start, ignoreRules: true, withoutChanges: true }))
   const router = Context.get(services, ModelRouter)
   return {
+    services,
     agent: Context.get(services, Agent),
     auxiliary: Context.get(services, Auxiliary),
     router,

@@ -76,7 +76,10 @@ export class ClusterError extends Schema.TaggedError<ClusterError>("hermes-effec
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** Service that submits durable runs and reads their outcomes. */
+/**
+ * Service that submits durable runs and reads their outcomes. In the work for a tenant (`CurrentTenant`), submitted runs
+ * are the tenant's, and the runs of other tenants do not exist.
+ */
 export interface Service {
   /**
    * Submits a run. An already submitted run is not started again. Returns the outcome of the run, or `undefined` if it
@@ -111,6 +114,11 @@ export interface Service {
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
+  /**
+   * Removes the runs of a tenant with their messages, and returns their number. Fails while one of them is running,
+   * after it was asked to stop: call it again.
+   */
+  readonly removeTenant: (tenant: string) => Effect.Effect<number, ClusterError>
 }
 
 /** Service for durable runs, in one process or in a cluster. */
@@ -231,7 +239,8 @@ export const makeTurnRequest = ({
   kind: turnKind,
   sessionId,
   retries,
-  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, questions, tenant })
+  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, questions, tenant }),
+  ...(tenant === undefined ? {} : { tenant })
 })
 
 /**
