@@ -62,10 +62,10 @@ import * as SessionChain from "../../store/SessionChain.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { QuestionPolicy } from "../../tools/CallQuestions.ts"
 import type { Counts, Failure, Outcome, Request, StoredRun, SuspendedRun } from "./RunForms.ts"
-import type { Handler } from "./RunWorkflow.ts"
+import type { Handler } from "./RunWorker.ts"
 
 export type { Counts, Failure, Outcome, Request, StoredRun, Suspended, SuspendedRun } from "./RunForms.ts"
-export type { Handler, Work } from "./RunWorkflow.ts"
+export type { Handler, Work } from "./RunWorker.ts"
 
 /**
  * Error raised when the cluster's database cannot be used, or a runner is not allowed to join. `message` states the

@@ -26,6 +26,7 @@ import * as Inbox from "./Inbox.ts"
 import * as DurableRun from "./DurableRun.ts"
 import * as Runs from "./Runs.ts"
 import * as RunResumption from "./RunResumption.ts"
+import * as RunWorker from "./RunWorker.ts"
 import * as RunWorkflow from "./RunWorkflow.ts"
 
 const defaultConcurrency = 8
@@ -75,7 +76,7 @@ const makeWorkerLayer = (
     Effect.map(DurableRun.turns, (turns) =>
       Layer.merge(RunWorkflow.layer, RunResumption.layer).pipe(
         Layer.provideMerge(
-          RunWorkflow.layerWorker({
+          RunWorker.layerWorker({
             runner,
             concurrency,
             report,
@@ -103,7 +104,7 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
   const runner = Layer.effect(
     Cluster.Runner,
-    Effect.map(RunWorkflow.Worker, ({ close, running }): Cluster.RunnerService => ({
+    Effect.map(RunWorker.Worker, ({ close, running }): Cluster.RunnerService => ({
       name: address.host,
       drained: Effect.never,
       close,
@@ -132,7 +133,7 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
     Cluster.Runner,
     Effect.gen(function* () {
       const { address, drain, drained } = yield* Members.Membership
-      const { close, running } = yield* RunWorkflow.Worker
+      const { close, running } = yield* RunWorker.Worker
       return { name: address.host, drained, close: Effect.andThen(drain, close), running }
     })
   )

@@ -14,14 +14,8 @@ import { Inbox } from "./Inbox.ts"
 import * as RunForms from "./RunForms.ts"
 import * as Runs from "./Runs.ts"
 import { repeatAfterLoss } from "./StorageLoss.ts"
-import {
-  submitUndelivered,
-  cancelledOutcome,
-  computeExecutionId,
-  RunWorkflow,
-  wakeAnswered,
-  wakeTurn
-} from "./RunWorkflow.ts"
+import { cancelledOutcome } from "./RunWorker.ts"
+import { submitUndelivered, computeExecutionId, RunWorkflow, wakeAnswered, wakeTurn } from "./RunWorkflow.ts"
 
 const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(RunForms.Request))
 

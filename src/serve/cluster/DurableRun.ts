@@ -32,7 +32,7 @@ import * as Hooks from "../../hooks/Hooks.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { Outcome, Suspended } from "./RunForms.ts"
-import type { Handler, Work } from "./RunWorkflow.ts"
+import type { Handler, Work } from "./RunWorker.ts"
 import { deliverSteering, type SteeringSource } from "./Steering.ts"
 
 /** Input of a run that may have been started before. */

@@ -10,7 +10,8 @@ import * as EntityId from "effect/cluster/EntityId"
 import { Sharding } from "effect/cluster/Sharding"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import { Runs } from "./Runs.ts"
-import { computeExecutionId, endRun, makeBrokenOutcome, makeFailedOutcome, RunWorkflow, Worker } from "./RunWorkflow.ts"
+import { makeFailedOutcome, Worker } from "./RunWorker.ts"
+import { computeExecutionId, endRun, makeBrokenOutcome, RunWorkflow } from "./RunWorkflow.ts"
 
 /** Schedule of the checks for stalled runs. */
 const looks = Schedule.spaced("3 seconds")

@@ -41,7 +41,7 @@ import {
 
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 
-/** What follows a run in its session. */
+/** Turn after a run, and messages that are left for it. */
 export interface NextTurn {
   readonly next: string | undefined
   /** True if the inbox has messages that the model of a turn did not get. */
@@ -52,7 +52,7 @@ export interface NextTurn {
 export interface RunPlace {
   /** True if an earlier run of the session is not over. */
   readonly isBehind: boolean
-  /** True if no attempt of the run was stored by its workflow: it has none, or the runner died during one. */
+  /** True if the workflow stored no attempt: the run has not begun, or its runner died during the first attempt. */
   readonly isFresh: boolean
 }
 
