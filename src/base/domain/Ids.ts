@@ -59,15 +59,21 @@ export type ToolCallId = typeof ToolCallId.Type
 export const makeHex = (count: number): Effect.Effect<string> =>
   Effect.map(Random.nextIntBetween(0, 16 ** Math.min(count, 12)), (n) => n.toString(16).padStart(count, "0"))
 
-/**
- * The current time as `YYYYMMDD_HHMMSS` in the machine's time zone, from the fiber's `Clock`. The zone of `Date` is used:
- * a formatter of `Intl` takes longer than a start needs otherwise.
- */
+const padTwoDigits = (n: number): string => String(n).padStart(2, "0")
+
+/** The newest stamp, with its time in seconds since 1970. */
+const newest = { second: Number.NaN, text: "" }
+
+/** The current time as `YYYYMMDD_HHMMSS` in the machine's time zone, from the fiber's `Clock`. */
 const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => {
+  const second = Math.floor(millis / 1000)
+  if (second === newest.second) return newest.text
+  // The getters of a date read the zone of the machine; formatting in a zone takes a hundred times as long.
   const at = new Date(millis)
-  const padTwoDigits = (n: number): string => String(n).padStart(2, "0")
   const day = `${at.getFullYear()}${padTwoDigits(at.getMonth() + 1)}${padTwoDigits(at.getDate())}`
-  return `${day}_${[at.getHours(), at.getMinutes(), at.getSeconds()].map(padTwoDigits).join("")}`
+  newest.text = `${day}_${padTwoDigits(at.getHours())}${padTwoDigits(at.getMinutes())}${padTwoDigits(at.getSeconds())}`
+  newest.second = second
+  return newest.text
 })
 
 /**
