@@ -28,9 +28,9 @@ const helpOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>) {
   // The help of the program names the usual flags, and that of a conversation all of them.
   const flags = path.length === 0 ? stdout + (yield* cli("chat", "--help")).stdout : stdout
   const help = {
-    commands: new Set([
-      ...Array.from(commands.matchAll(/^ {2}([a-z][\w-]*)(?:, [\w-]+)* /gm), ([, command = ""]) => command)
-    ]),
+    commands: new Set(
+      Array.from(commands.matchAll(/^ {2}([a-z][\w-]*)(?:, [\w-]+)* /gm), ([, command = ""]) => command)
+    ),
     flags: new Set(Array.from(flags.matchAll(/(?<=^ {2}.*)--?[a-z][\w-]*/gim), ([flag]) => dashed(flag)))
   }
   known.set(name, help)

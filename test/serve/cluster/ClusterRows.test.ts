@@ -292,11 +292,11 @@ describe.skipIf(missing !== undefined)(
       "a submitted prompt has its seed and its limits, and says with the exit code that it reached one",
       () =>
         Effect.gen(function* () {
+          let calls = 0
+          const todo = { name: "todo", arguments: "{}" }
           const world = yield* make(server, "prompts", (body, response) =>
             JSON.stringify(body["messages"]).includes("Loop")
-              ? answerText(response, "", [
-                  { id: `c${world.model.bodies.length}`, type: "function", function: { name: "todo", arguments: "{}" } }
-                ])
+              ? answerText(response, "", [{ id: `c${calls++}`, type: "function", function: todo }])
               : answerText(response, "fine")
           )
           const submit = (...more: ReadonlyArray<string>) => world.run(["cluster", "submit", "--wait", ...more])
