@@ -24,6 +24,8 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
+import type { Episodes } from "../../research/rollout/Episodes.ts"
+import type { Capture } from "../../research/rollout/RolloutCapture.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
 import * as Flags from "./Flags.ts"
@@ -58,13 +60,24 @@ export interface AgentRuntime {
   readonly services: Context.Context<RuntimeServices>
   readonly settings: Values
   readonly agentFile: AgentFile | undefined
+  /** Recording of the model calls of rollouts, in a runtime for them. */
+  readonly rollouts?: RolloutRecording | undefined
+}
+
+/** Recording of the model calls of rollouts. */
+interface RolloutRecording {
+  readonly capture: Capture
+  readonly episodes: Context.Context<Episodes>
+  /** Directory of the episodes that are recorded. */
+  readonly directory: string
 }
 
 /**
  * Runtime in which an agent of a submission works: for turns of conversations, for rows (without the files of the user
- * of the runner), or in workspaces that the runner creates and that commands may write to.
+ * of the runner), in workspaces that the runner creates and that commands may write to, or for rollouts, whose model
+ * calls are recorded and whose conversations are never compacted.
  */
-export type RuntimeSetup = "rows" | "turns" | "workspaces"
+export type RuntimeSetup = "rollouts" | "rows" | "turns" | "workspaces"
 
 /** Choice of the runtime for an agent of a submission. */
 export interface RuntimeChoice {
@@ -110,6 +123,24 @@ const makeRuntimeKey = (digest: string, { hide, image, setup }: RuntimeChoice): 
     ...(hide === undefined || hide.length === 0 ? {} : { hide })
   })
 
+/** Opens the recording of rollouts. */
+const openRecording = Effect.fnUntraced(function* (directory: string) {
+  const [Episodes, EpisodeStore, RolloutCapture] = yield* Effect.promise(() =>
+    Promise.all([
+      import("../../research/rollout/Episodes.ts"),
+      import("../../research/rollout/EpisodeStore.ts"),
+      import("../../research/rollout/RolloutCapture.ts")
+    ])
+  )
+  const episodes = yield* Layer.build(Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(directory))))
+  const recording: RolloutRecording = {
+    capture: yield* Effect.provide(RolloutCapture.make(), episodes),
+    episodes,
+    directory
+  }
+  return recording
+})
+
 /** Returns the settings of a runtime. */
 const toRuntimeSettings = (settings: Values, { hide = [], image, setup }: RuntimeChoice): Values => {
   const own = setup === "workspaces" ? RunnerRuntime.toWorkspaceSettings(settings) : settings
@@ -144,10 +175,11 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
   const home = yield* Home
   const options = Flags.toConfigOptions(yield* hermes)
   const folder = paths.join(home.root, "cluster", "agents")
+  const episodesFolder = paths.join(home.root, "cluster", "rollouts", "episodes")
 
   const makeRuntimeLayer = (
     settings: Values,
-    start: Pick<Start, "agentFile" | "ignoreRules" | "unconfigured" | "withoutChanges"> = {}
+    start: Pick<Start, "agentFile" | "ignoreRules" | "middleware" | "unconfigured" | "withoutChanges"> = {}
   ) => program.layer(settings, { ...start, script, store }).pipe(Layer.provide(surroundings))
 
   const buildRuntime = Effect.fnUntraced(
@@ -166,15 +198,21 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
         flags: [
           ...(options.flags ?? []),
           ...flags,
+          ...(setup === "rollouts" ? RunnerRuntime.rolloutFlags : []),
           { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }
         ]
       })
       const settings = toRuntimeSettings(loaded, key)
-      const own = setup === "turns" ? {} : { ignoreRules: true, withoutChanges: true }
+      const rollouts = setup === "rollouts" ? yield* openRecording(episodesFolder) : undefined
+      const own = {
+        ...(setup === "turns" ? {} : { ignoreRules: true, withoutChanges: true }),
+        ...(rollouts === undefined ? {} : { middleware: [rollouts.capture.middleware] })
+      }
       const opened: AgentRuntime = {
         services: yield* Layer.build(makeRuntimeLayer(settings, { ...own, agentFile })),
         settings,
-        agentFile
+        agentFile,
+        rollouts
       }
       return opened
     },

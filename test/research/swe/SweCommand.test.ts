@@ -361,7 +361,7 @@ describe("hermes swe", () => {
         assert.include(readFileSync(here.at("out/poor.report.html"), "utf8"), "Make three")
         const missing = yield* here.hermes(["eval", "show", "out/none.jsonl"])
         assert.strictEqual(missing.code, 2)
-        assert.match(missing.stderr, /no tasks beside .*none\.jsonl: run `hermes swe run` first/)
+        assert.match(missing.stderr, /no tasks beside .*none\.jsonl: run `hermes lab swe run` first/)
       }),
     60_000
   )
