@@ -84,8 +84,7 @@ export const boundRun = <A, E, R>(
   { tenant }: Pick<RunOptions, "tenant">,
   services: AgentServices,
   effect: Effect.Effect<A, E, R>
-): Bounded<A, E, Exclude<R, Services>> =>
-  boundEffect(tenants, "within", tenant, provideServices(services, effect))
+): Bounded<A, E, Exclude<R, Services>> => boundEffect(tenants, "within", tenant, provideServices(services, effect))
 
 /** Bounds the model calls of an operation that is not a run, if it has a tenant. */
 export const boundOperation = <A, E, R>(

@@ -79,12 +79,9 @@ const resolveModels: ResolveModels = (tenant) =>
       )
 
 /** Hides the keys of a tenant in everything that the effect writes, and in the other output of the process. */
-const hideKeys = <A, E, R>(
-  routes: TenantRoutes | undefined,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
+const hideKeys = <A, E, R>(routes: TenantRoutes | undefined, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   routes?.hasOwnKeys === true
-    ? Effect.updateService(effect, Secrets.Secrets, (registry) => Secrets.extend(registry, routes))
+    ? Effect.updateService(effect, Secrets.Secrets, (registry) => Secrets.extendRegistry(registry, routes))
     : effect
 
 /** Creates the tenants over a ledger. */

@@ -40,7 +40,12 @@ export const answerText = ({ model, stream }: KeyedCall, response: ServerRespons
 }
 
 /** Answers with a call of a tool. */
-export const answerCall = ({ model, stream }: KeyedCall, response: ServerResponse, name: string, args: unknown): void => {
+export const answerCall = (
+  { model, stream }: KeyedCall,
+  response: ServerResponse,
+  name: string,
+  args: unknown
+): void => {
   const call = { id: "call_1", type: "function", function: { name, arguments: JSON.stringify(args) } }
   const base = { id: "c", model, object: stream ? "chat.completion.chunk" : "chat.completion" }
   if (!stream) {

@@ -438,7 +438,9 @@ const hideNamed = Effect.fnUntraced(function* ({ settings }: LoadedSettings, fil
   const { hide } = yield* HiddenVariables
   const { customProviders, fallbackProviders, server } = settings
   const holders = [
-    ...[...customProviders, ...fallbackProviders, ...Object.values(server.keys)],
+    ...customProviders,
+    ...fallbackProviders,
+    ...Object.values(server.keys),
     ...DerivedSettings.listTenantRoutes(settings)
   ]
   hide([

@@ -569,7 +569,7 @@ export const tenant = F.section({
   auxiliary: F.optional(F.record(tenantRoute)),
   /**
    * Use of the keys of the settings by a tenant with its own keys: `never` (the default), or `fallback`, which tries the
-   * routes of the settings after those of the tenant.
+   * routes of the settings after the tenant's routes.
    */
   sharedKeys: F.optional(F.choice(["never", "fallback"])),
   /** Allowances of one run, of a day and of a calendar month (both UTC), in tokens and in US dollars. */

@@ -24,10 +24,10 @@ export const makeLentValues = (most: number, mask: (value: string) => string) =>
   const lent = new Set<string>()
   let additions = 0
   return {
-    size: (): number => lent.size,
+    countValues: (): number => lent.size,
     /** Returns the number of additions so far. */
-    additions: (): number => additions,
-    add: (value: string): void => {
+    countAdditions: (): number => additions,
+    addValue: (value: string): void => {
       if (!lent.delete(value)) additions++
       lent.add(value)
       const [oldest] = lent
@@ -49,9 +49,9 @@ const mostExtensions = 16
 export const makeExtensions = () => {
   const known = new Map<string, Registry>()
   return {
-    find: (values: ReadonlyArray<string>, make: () => Registry): Registry => {
+    findOrMake: (values: ReadonlyArray<string>, makeRegistry: () => Registry): Registry => {
       const key = JSON.stringify(values)
-      const found = known.get(key) ?? make()
+      const found = known.get(key) ?? makeRegistry()
       known.delete(key)
       known.set(key, found)
       const oldest = known.size > mostExtensions ? known.keys().next() : undefined
@@ -70,10 +70,12 @@ export const joinRegistries = (base: Registry, own: Registry, add: Registry["add
   within: (text, from, to) => {
     const byBase = base.within(text, from, to)
     const byOwn = own.within(text, from, to)
-    return byBase === byOwn ? byOwn : Array.from({ length: byOwn.length }, (_, at) => (byBase[at] === "*" ? "*" : byOwn[at])).join("")
+    return byBase === byOwn
+      ? byOwn
+      : Array.from({ length: byOwn.length }, (_, at) => (byBase[at] === "*" ? "*" : byOwn[at])).join("")
   },
   cut: (text, wanted) => {
-    for (let at = wanted; ; ) {
+    for (let at = wanted; ;) {
       const next = own.cut(text, base.cut(text, at))
       if (next === at) return at
       at = next

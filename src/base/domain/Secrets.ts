@@ -238,7 +238,7 @@ export const make = (): Registry => {
   const values = new Set<string>()
   const lent = LentSecrets.makeLentValues(mostLentValues, mask)
   const extensions = LentSecrets.makeExtensions()
-  const isEmpty = (): boolean => values.size === 0 && lent.size() === 0
+  const isEmpty = (): boolean => values.size === 0 && lent.countValues() === 0
   let needles: ReadonlyArray<Needle> = []
   let matcher: Matcher | undefined
   const getMatcher = (): Matcher => {
@@ -270,7 +270,7 @@ export const make = (): Registry => {
     searchText(text)
     const bare = withoutEscapes(text)
     if (bare !== undefined) searchText(bare)
-    return lent.size() === 0 ? places : [...places, ...lent.findPlaces(text)]
+    return lent.countValues() === 0 ? places : [...places, ...lent.findPlaces(text)]
   }
 
   /** Searches `searched` for registered values and masks the same ranges in `text`. Both have the same length. */
@@ -316,24 +316,24 @@ export const make = (): Registry => {
       matcher = undefined
     },
     extend: (given) => {
-      const lend = (value: string): void => {
-        if (isSecret(value) && !values.has(value)) lent.add(value)
+      const lendValue = (value: string): void => {
+        if (isSecret(value) && !values.has(value)) lent.addValue(value)
       }
-      for (const value of given) lend(value)
-      return extensions.find(given, () => {
+      for (const value of given) lendValue(value)
+      return extensions.findOrMake(given, () => {
         const own = make()
         for (const value of given) own.add(value)
         const add: Registry["add"] = (value) => {
-          lend(readValue(value))
+          lendValue(readValue(value))
           own.add(value)
         }
         return LentSecrets.joinRegistries(registry, own, add)
       })
     },
-    version: () => values.size + lent.additions(),
+    version: () => values.size + lent.countAdditions(),
     mask: (plain) => {
       if (isEmpty() || plain.length < shortestForm) return plain
-      const given = lent.size() === 0 ? plain : lent.replaceAll(plain)
+      const given = lent.countValues() === 0 ? plain : lent.replaceAll(plain)
       let masked = replaceSecrets(given, given)
       for (const without of [withoutEscapes, withoutLineNumbers]) {
         const bare = without(masked)
@@ -420,7 +420,7 @@ export const register = (registry: Registry, value: unknown): void => {
 }
 
 /** Returns a registry that also contains the secrets inside a value, which {@link register} would register. */
-export const extend = (registry: Registry, value: unknown): Registry => registry.extend(listSecrets(value))
+export const extendRegistry = (registry: Registry, value: unknown): Registry => registry.extend(listSecrets(value))
 
 /** Like {@link register}, but uses the registry of the current runtime. */
 export const registerSecrets = (value: unknown): Effect.Effect<void> =>

@@ -58,8 +58,10 @@ import type {
   LanguageModelV4StreamPart,
   SharedV4Warning
 } from "@ai-sdk/provider"
+import * as Effect from "effect/Effect"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import * as AiSdkApprovals from "./AiSdkApprovals.ts"
 import * as AiSdkConversation from "./AiSdkConversation.ts"
 import * as AiSdkEvents from "./AiSdkEvents.ts"
@@ -76,7 +78,7 @@ import type * as PlainStreams from "./PlainStreams.ts"
 /** Names of the agent in the AI SDK, and settings of each of its runs. */
 export interface LanguageModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
   HermesInput,
-  "budget" | "context" | "cwd" | "maxIterations" | "questions" | "source" | "tools" | "whenLeft"
+  "budget" | "context" | "cwd" | "maxIterations" | "questions" | "source" | "tenant" | "tools" | "whenLeft"
 > {
   /** Version of the specification: `v4` for AI SDK 7, `v3` for 6, `v2` for 5. Default: `v4`. */
   readonly specificationVersion?: Version | undefined
@@ -149,7 +151,7 @@ const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | 
 const placeCallIn = async (
   hermes: Hermes,
   call: AiSdkSession.NamedCall,
-  branches: AiSdkSession.Branches
+  { branches, settings: { tenant } }: ModelState
 ): Promise<AiSdkSession.PlacedCall> => {
   const perform = findPerformer(hermes)
   return perform === undefined
@@ -160,7 +162,7 @@ const placeCallIn = async (
             ? undefined
             : "only the last message is sent: the runtime is not one of createHermes"
       }
-    : await perform(AiSdkSession.placeCall(call, branches))
+    : await perform(Effect.provideService(AiSdkSession.placeCall(call, branches), CurrentTenant, tenant))
 }
 
 /** Returns the options of a run that are independent of its message. */
@@ -181,14 +183,15 @@ const toSettings = (
   }
 }
 
-const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
+const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, state: ModelState) => {
+  const { settings } = state
   const { history, prompt } = AiSdkConversation.toConversation(options.prompt)
   const run = toSettings(options, settings)
   const sessionId = readSession(options)
   const placed: AiSdkSession.PlacedCall =
     sessionId === undefined
       ? { input: { history }, warning: undefined }
-      : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
+      : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, state)
   const input: HermesInput = { source: "ai-sdk", ...run, prompt, ...placed.input }
   return { input, warning: placed.warning }
 }

@@ -9,7 +9,14 @@ import * as Json from "../../base/domain/Json.ts"
 import type { TenantModels } from "../../models/routing/TenantRoutes.ts"
 import * as TenantLedger from "../../store/tenants/TenantLedger.ts"
 import { HermesError } from "./HermesError.ts"
-import { type HermesModel, type HermesModelName, type HermesModels, modelCheck, modelsCheck, toRoutes } from "./PlainModels.ts"
+import {
+  type HermesModel,
+  type HermesModelName,
+  type HermesModels,
+  modelCheck,
+  modelsCheck,
+  toRoutes
+} from "./PlainModels.ts"
 import * as Options from "./PlainOptions.ts"
 
 /**

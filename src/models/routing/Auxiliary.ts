@@ -264,7 +264,9 @@ export const make = <E = never>(options: Options): Service<E> => {
       const routes = fiber.getRef(CurrentSpending)?.routes
       const choice = routes === undefined ? undefined : TaskRoutes.chooseTenantCandidates(routes, task, overrides)
       return choice === undefined
-        ? Effect.flatMap(world, (world) => Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images)))
+        ? Effect.flatMap(world, (world) =>
+            Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images))
+          )
         : Effect.succeed(choice)
     })
 

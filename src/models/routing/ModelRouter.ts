@@ -312,7 +312,8 @@ export const callModel = <E>(
   return routes === undefined
     ? callThroughWrappers<E>(router, interceptors, question)
     : // A refusal ends the call as failures of middleware do, and the run reads it by its tag.
-      (useTenantRouter(router, routes, (own) =>
-        callThroughWrappers<E>(own, interceptors, question)
-      ) as Effect.Effect<ModelAnswer, AiError.AiError | E>)
+      (useTenantRouter(router, routes, (own) => callThroughWrappers<E>(own, interceptors, question)) as Effect.Effect<
+        ModelAnswer,
+        AiError.AiError | E
+      >)
 }

@@ -313,8 +313,8 @@ export const makeRouter = Effect.fnUntraced(function* (
   let tenants: TenantRouters | undefined
   const openTenants = Effect.map(
     Effect.promise(() => import("./TenantRouters.ts")),
-    ({ make }) =>
-      (tenants ??= make({
+    ({ makeTenantRouters }) =>
+      (tenants ??= makeTenantRouters({
         shared,
         routes,
         apart,
@@ -339,7 +339,9 @@ export const makeRouter = Effect.fnUntraced(function* (
     router: {
       ...router,
       forTenant: (wanted, use) =>
-        Effect.flatMap(tenants === undefined ? openTenants : Effect.succeed(tenants), (opened) => opened.use(wanted, use))
+        Effect.flatMap(tenants === undefined ? openTenants : Effect.succeed(tenants), (opened) =>
+          opened.useRouter(wanted, use)
+        )
     },
     status: { routes: status }
   }

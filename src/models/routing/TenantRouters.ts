@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A router exists from the first call of its tenant. Those of idle tenants are closed: the least recently used one if
- * there are more than `mostRouters`, and each that was not used for an hour when another one is opened. A router in use
+ * A router exists from the first call of its tenant. Routers of idle tenants are closed: the least recently used one
+ * if there are more than `mostRouters`, and each that was not used for an hour when another one is opened. A router in use
  * is closed when its last call ends. A tenant whose routes or keys change gets another router with its next run.
  *
  * A route without a key uses the pool, the limits and the queue of the runtime for that key, with a circuit of the
@@ -39,7 +39,7 @@ const longestIdle = 3_600_000
 /** Manages a route with its keys. */
 type Manage = (entry: ChainEntry) => Effect.Effect<ManagedRoute, never, Scope.Scope>
 
-/** Parts of the runtime's router on which those of tenants are based. */
+/** Parts of the runtime's router on which the routers of tenants are based. */
 export interface Base {
   readonly shared: Shared
   readonly routes: ReadonlyArray<ManagedRoute>
@@ -54,15 +54,13 @@ export interface Base {
   readonly openProviders: Effect.Effect<OpenProviders, never, Scope.Scope>
 }
 
-/** Routers of the tenants of one runtime. */
+/** Opens the routers of the tenants of one runtime. */
 export interface TenantRouters {
   /** Uses the router of a tenant, which is opened if necessary and not closed before `body` ends. */
-  readonly use: <A, E, R>(
+  readonly useRouter: <A, E, R>(
     routes: TenantRoutes,
     body: (router: Service) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | TenantRefused, R>
-  /** Number of open routers. */
-  readonly size: () => number
 }
 
 interface OpenRouter {
@@ -76,7 +74,8 @@ interface OpenRouter {
 const isSameAddress = (a: Route, b: Route): boolean =>
   a.provider === b.provider && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode && a.region === b.region
 
-const hasNoKey = ({ apiKey }: Route): boolean => apiKey === undefined || Redacted.value(apiKey) === Redacted.value(noKey)
+const hasNoKey = ({ apiKey }: Route): boolean =>
+  apiKey === undefined || Redacted.value(apiKey) === Redacted.value(noKey)
 
 /** Tests whether a request on a route contains no secret and uses no account of the machine. */
 const isWithoutSecrets = (route: Route): boolean =>
@@ -86,8 +85,8 @@ const listKeys = ({ credentials = [], route: { apiKey } }: ChainEntry): Readonly
   [...credentials.map(({ key }) => key), ...(apiKey === undefined ? [] : [apiKey])].map((key) => Redacted.value(key))
 
 /**
- * Manages a route that uses a key of the runtime: its own one, or that of the runtime's first route with the same
- * provider and address.
+ * Manages a route that uses a key of the runtime: its own one, or the key of the runtime's first route with the
+ * same provider and address.
  */
 const manageShared = Effect.fnUntraced(function* (
   { apart, manageShared, routes, shared }: Base,
@@ -125,7 +124,9 @@ const makeRouteFinder = (
   managed: ReadonlyArray<readonly [named: Route, managed: ManagedRoute]>
 ): RouterService.Parts["findRoute"] => {
   const owner = tenant.tenant
-  const keys = new Set([...tenant.chain, ...tenant.tasks.values()].flatMap(({ entry, key }) => (key === "own" ? listKeys(entry) : [])))
+  const keys = new Set(
+    [...tenant.chain, ...tenant.tasks.values()].flatMap(({ entry, key }) => (key === "own" ? listKeys(entry) : []))
+  )
   const known = new WeakMap<Route, ManagedRoute>()
   /** Tests whether a route differs from a route of the tenant only in its model. */
   const isDerived = (route: Route): boolean =>
@@ -152,10 +153,10 @@ const makeRouteFinder = (
 /** Opens the router of a tenant. */
 const openRouter = Effect.fnUntraced(function* (base: Base, tenant: TenantRoutes, forTenant: Service["forTenant"]) {
   const manageOwn = base.makeManager(tenant.tenant)
-  const manage = (route: TenantRoute) =>
+  const manageGiven = (route: TenantRoute) =>
     route.key === "own" ? manageOwn(route.entry) : manageShared(base, tenant, route)
   const given = [...tenant.chain, ...tenant.tasks.values()]
-  const all = yield* Effect.forEach(given, manage)
+  const all = yield* Effect.forEach(given, manageGiven)
   const chain = all.slice(0, tenant.chain.length)
   const appended = tenant.chain.length === 0 || tenant.appendsShared ? base.routes : []
   const further = appended.filter(({ route }) => !chain.some((one) => Routes.isSame(one.route, route)))
@@ -185,7 +186,7 @@ const openRouter = Effect.fnUntraced(function* (base: Base, tenant: TenantRoutes
 })
 
 /** Creates the routers of the tenants of one runtime. None is open yet. */
-export const make = (base: Base): TenantRouters => {
+export const makeTenantRouters = (base: Base): TenantRouters => {
   const open = new Map<string, OpenRouter>()
 
   const evictRouter = (identity: string, one: OpenRouter): Effect.Effect<void> => {
@@ -216,7 +217,7 @@ export const make = (base: Base): TenantRouters => {
 
   const openNew = Effect.fnUntraced(function* (tenant: TenantRoutes, now: number) {
     const scope = yield* Scope.fork(base.scope)
-    const router = yield* Scope.provide(openRouter(base, tenant, use), scope).pipe(
+    const router = yield* Scope.provide(openRouter(base, tenant, useRouter), scope).pipe(
       Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
     )
     const known = reuseRouter(tenant.identity, now)
@@ -238,8 +239,8 @@ export const make = (base: Base): TenantRouters => {
       return one.isEvicted && one.uses === 0 ? Scope.close(one.scope, Exit.void) : Effect.void
     })
 
-  const use: TenantRouters["use"] = (tenant, body) =>
+  const useRouter: TenantRouters["useRouter"] = (tenant, body) =>
     Effect.acquireUseRelease(acquireRouter(tenant), ({ router }) => body(router), releaseRouter)
 
-  return { use, size: () => open.size }
+  return { useRouter }
 }

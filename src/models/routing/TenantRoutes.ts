@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A route with a key is the tenant's: its pool, rate limits, circuit and learnt facts are separate from those of every
+ * A route with a key is the tenant's: its pool, rate limits, circuit and learnt facts are separate from the ones of every
  * other key. A route without a key uses the key that the runtime has for the same provider and address. A tenant with a
  * key of its own uses no key of the runtime, unless `sharedKeys` permits it.
  *
@@ -41,7 +41,7 @@ export interface TenantModels {
 /** A resolved route of a tenant. */
 export interface TenantRoute {
   readonly entry: ChainEntry
-  /** Owner of the route's key: the tenant, the runtime, or nobody because its endpoint needs no key. */
+  /** Owner of the route's key: the tenant, the runtime, or `none` if its endpoint needs no key. */
   readonly key: "own" | "shared" | "none"
 }
 
@@ -57,7 +57,7 @@ export interface TenantRoutes {
   readonly hasOwnKeys: boolean
   /** True if calls may use keys of the runtime. */
   readonly mayShareKeys: boolean
-  /** True if the routes of the runtime are tried after those of the tenant. */
+  /** True if the routes of the runtime are tried after the tenant's routes. */
   readonly appendsShared: boolean
 }
 
@@ -78,14 +78,15 @@ const findKeyProblem = (route: ModelRoute): string | undefined => {
   return all.length === 0 || isBlank ? emptyKey : undefined
 }
 
-/** Key that stands for the runtime's key while the other fields of a route are resolved. */
+/** Placeholder of the runtime's key while the other fields of a route are resolved. */
 const undecided = Redacted.make("undecided")
 
 /** Classifies a route that was resolved without a key of the tenant, by the key that it uses. */
 export const classifyShared = (entry: ChainEntry): TenantRoute => {
   const { apiKey, apiMode } = entry.route
   // The SDK of Bedrock finds the credentials of the machine.
-  const isShared = apiMode === "bedrock_converse" || (apiKey !== undefined && Redacted.value(apiKey) !== Redacted.value(noKey))
+  const isShared =
+    apiMode === "bedrock_converse" || (apiKey !== undefined && Redacted.value(apiKey) !== Redacted.value(noKey))
   return { entry, key: isShared ? "shared" : "none" }
 }
 
@@ -94,10 +95,13 @@ const resolveWithoutKey = (route: ModelRoute): Result.Result<TenantRoute, Config
   const found = resolveEntry(route, 0)
   if (Result.isSuccess(found)) return Result.succeed(classifyShared({ ...found.success, credentials: [] }))
   if (!found.failure.path.endsWith(".apiKey")) return Result.fail(found.failure)
-  return Result.map(resolveEntry({ ...route, apiKey: undecided }, 0), ({ route: { apiKey: _, ...resolved }, ...entry }) => ({
-    entry: { ...entry, route: resolved, credentials: [] },
-    key: "shared"
-  }))
+  return Result.map(
+    resolveEntry({ ...route, apiKey: undecided }, 0),
+    ({ route: { apiKey: _, ...resolved }, ...entry }) => ({
+      entry: { ...entry, route: resolved, credentials: [] },
+      key: "shared"
+    })
+  )
 }
 
 const resolveOne = (tenant: string, at: string, route: ModelRoute): Result.Result<TenantRoute, TenantRefused> => {
@@ -134,19 +138,35 @@ export const makeTenantRoutes = (
     )
   }
   if (chain.length === 0 && !mayShareKeys)
-    return Result.fail(makeRouteError(tenant, "it has no routes for its runs: add routes, or set sharedKeys to fallback"))
+    return Result.fail(
+      makeRouteError(tenant, "it has no routes for its runs: add routes, or set sharedKeys to fallback")
+    )
   const identity = Digest.toHex(
-    JSON.stringify([tenant, mayShareKeys, sharedKeys, chain.map(describeRoute), Array.from(tasks, ([name, one]) => [name, describeRoute(one)])]),
+    JSON.stringify([
+      tenant,
+      mayShareKeys,
+      sharedKeys,
+      chain.map(describeRoute),
+      Array.from(tasks, ([name, one]) => [name, describeRoute(one)])
+    ]),
     64
   )
-  return Result.succeed({ tenant, identity, chain, tasks, hasOwnKeys, mayShareKeys, appendsShared: sharedKeys === "fallback" })
+  return Result.succeed({
+    tenant,
+    identity,
+    chain,
+    tasks,
+    hasOwnKeys,
+    mayShareKeys,
+    appendsShared: sharedKeys === "fallback"
+  })
 }
 
 const isFields = (value: unknown): boolean => typeof value === "object" && value !== null
 
 const choices: ReadonlyArray<unknown> = [undefined, "never", "fallback"]
 
-/** Resolves the models of a tenant; `undefined` if it has none. Fails with the first field that is not valid. */
+/** Resolves the models of a tenant; `undefined` without models. Fails with the first field that is not valid. */
 export const resolveModels = (
   tenant: string,
   { auxiliary = {}, routes = [], sharedKeys }: TenantModels
@@ -155,8 +175,15 @@ export const resolveModels = (
     if (!choices.includes(sharedKeys))
       return yield* Result.fail(makeRouteError(tenant, "sharedKeys must be never or fallback"))
     const chain: Array<TenantRoute> = []
-    if (!Array.isArray(routes) || !routes.every(isFields) || !isFields(auxiliary) || !Object.values(auxiliary).every(isFields))
-      return yield* Result.fail(makeRouteError(tenant, "routes must be a list of routes, and auxiliary a record of them"))
+    if (
+      !Array.isArray(routes) ||
+      !routes.every(isFields) ||
+      !isFields(auxiliary) ||
+      !Object.values(auxiliary).every(isFields)
+    )
+      return yield* Result.fail(
+        makeRouteError(tenant, "routes must be a list of routes, and auxiliary a record of them")
+      )
     for (const [index, route] of routes.entries()) {
       const found = yield* resolveOne(tenant, `routes[${index}]`, route)
       if (!chain.some((other) => Routes.isSame(other.entry.route, found.entry.route))) chain.push(found)

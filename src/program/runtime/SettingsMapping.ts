@@ -46,7 +46,10 @@ export const selectCommandVariables = ({
 }: Values): { readonly passThrough: ReadonlyArray<string>; readonly reserved: ReadonlyArray<string> } => {
   const ofTenants = DerivedSettings.listTenantRoutes({ tenants })
   const routes = [
-    ...[model, delegation, ...customProviders, ...fallbackProviders],
+    model,
+    delegation,
+    ...customProviders,
+    ...fallbackProviders,
     ...Object.values(auxiliary),
     ...ofTenants
   ]

@@ -34,7 +34,9 @@ const resolveRoute = (
   route: DerivedSettings.TenantRoute
 ): Result.Result<TenantRoutes.TenantRoute, string> => {
   const { apiMode, baseUrl, model, provider } = route
-  const at = place.join(".")
+  const at = place
+    .reduce<string>((path, part) => (typeof part === "number" ? `${path}[${part}]` : `${path}.${part}`), "")
+    .slice(1)
   const keys = readKeys(route, ConfiguredRoutes.makeLookup(configured.environment))
   if (typeof keys === "string") return Result.fail(`${at}: ${keys}`)
   const sources = ConfiguredRoutes.describeSources(configured.settings.sources, place)

@@ -43,7 +43,9 @@ export const makeRetentionLayer = (settings: Values): Layer.Layer<never, never, 
 
 /** Resolves the routes of the tenants of the settings, if one has some. */
 const resolveRoutes = (configured: RouteSources): Effect.Effect<ResolveModels> =>
-  Object.values(configured.settings.tenants).every((tenant) => [tenant.auxiliary, tenant.routes, tenant.sharedKeys].every((one) => one === undefined))
+  Object.values(configured.settings.tenants).every((tenant) =>
+    [tenant.auxiliary, tenant.routes, tenant.sharedKeys].every((one) => one === undefined)
+  )
     ? Effect.succeed(() => Effect.undefined)
     : Effect.flatMap(
         Effect.promise(() => import("./TenantRouteSettings.ts")),

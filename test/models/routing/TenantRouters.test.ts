@@ -31,11 +31,11 @@ const shared: Route.Route = {
 }
 
 /** The resolved routes of a tenant with its own key, or with none. */
-const routesOf = (tenant: string, key: string | undefined, more: TenantRoutes.TenantModels = {}) => {
+const routesOf = (tenant: string, key: string | undefined, model = "small") => {
   const { baseUrl, provider } = shared
   const own = key === undefined ? {} : { apiKey: Redacted.make(key) }
-  const routes = [{ provider, model: "small", baseUrl, ...own }]
-  return Result.getOrThrow(TenantRoutes.resolveModels(tenant, { routes, ...more }))
+  const routes = [{ provider, model, baseUrl, ...own }]
+  return Result.getOrThrow(TenantRoutes.resolveModels(tenant, { routes }))
 }
 
 /** A ledger that permits everything. */
@@ -99,7 +99,10 @@ describe("routers of tenants", () => {
       )
       const done: Array<string> = []
       const start = (name: string, spending: Spending) =>
-        Effect.forkChild(Effect.tap(ask(spending), () => Effect.sync(() => done.push(name))), { startImmediately: true })
+        Effect.forkChild(
+          Effect.tap(ask(spending), () => Effect.sync(() => done.push(name))),
+          { startImmediately: true }
+        )
       const first = yield* start("first", spendingOf("noisy"))
       yield* TestClock.adjust("1 second")
       const storm = yield* Effect.forEach(
@@ -108,7 +111,7 @@ describe("routers of tenants", () => {
       )
       const quiet = yield* start("quiet", spendingOf("quiet"))
       // The tenant's route has the shared key: it takes its turn like the others.
-      const keyless = yield* start("keyless", spendingOf("keyless", routesOf("keyless", undefined)))
+      const keyless = yield* start("keyless", spendingOf("keyless", routesOf("keyless", undefined, "large")))
       const own = yield* start("own", spendingOf("own", routesOf("own", "own-key")))
       yield* Fiber.join(own)
       assert.deepStrictEqual(done, ["own"])
@@ -126,10 +129,15 @@ describe("routers of tenants", () => {
       const acme = routesOf("acme", "acme-key")
       yield* ask(spendingOf("acme", acme))
       const readWindow = (one: Service) =>
-        Effect.map(one.catalogue?.window(one === router ? shared : { ...shared, model: "small" }) ?? Effect.die("none"), ({ tokens }) => tokens)
+        Effect.map(
+          one.catalogue?.window(one === router ? shared : { ...shared, model: "small" }) ?? Effect.die("none"),
+          ({ tokens }) => tokens
+        )
       const learn = (one: Service) =>
         Effect.sync(() => one.catalogue?.probing.learnt({ ...shared, model: "small" }, { window: 9_000, stated: true }))
-      const learnt = yield* router.forTenant?.(acme, (own) => Effect.andThen(learn(own), readWindow(own))) ?? Effect.die("none")
+      const learnt = yield* (
+        router.forTenant?.(acme, (own) => Effect.andThen(learn(own), readWindow(own))) ?? Effect.die("none")
+      )
       assert.strictEqual(learnt, 9_000)
       const globex = routesOf("globex", "globex-key")
       assert.notStrictEqual(yield* router.forTenant?.(globex, readWindow) ?? Effect.die("none"), 9_000)
@@ -141,8 +149,11 @@ describe("routers of tenants", () => {
   it.effect("are closed when their tenants are idle, and never during a call", () =>
     Effect.gen(function* () {
       const { ask, calls, closed } = yield* makeWorld((key) => (key === "slow" ? Effect.never : said(key)))
-      const slow = yield* Effect.forkChild(ask(spendingOf("slow", routesOf("slow", "slow"))), { startImmediately: true })
-      for (let index = 0; index < 300; index++) yield* ask(spendingOf(`t${index}`, routesOf(`t${index}`, `key-${index}`)))
+      const slow = yield* Effect.forkChild(ask(spendingOf("slow", routesOf("slow", "slow"))), {
+        startImmediately: true
+      })
+      for (let index = 0; index < 300; index++)
+        yield* ask(spendingOf(`t${index}`, routesOf(`t${index}`, `key-${index}`)))
       assert.strictEqual(calls.length, 301)
       // 256 stay open, and the one in use.
       assert.strictEqual(closed.length, 300 + 1 - 256)
