@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A router exists from the first call of its tenant. Routers of idle tenants are closed: the least recently used one
- * if there are more than `mostRouters`, and each that was not used for an hour when another one is opened. A router in use
+ * A router exists from the first call of its tenant. Routers of idle tenants are closed: the least recently used one if
+ * there are more than `mostRouters`, and each that was not used for an hour when another one is opened. A router in use
  * is closed when its last call ends. A tenant whose routes or keys change gets another router with its next run.
  *
  * A route without a key uses the pool, the limits and the queue of the runtime for that key, with a circuit of the
@@ -139,7 +139,9 @@ const makeRouteFinder = (
     if (found !== undefined) return found
     const isOwn = isDerived(route)
     if (!isOwn && !tenant.mayShareKeys && !isWithoutSecrets(route)) {
-      const problem = `its calls may not use the key of ${route.provider} (${route.model}): add a key to its routes, or set sharedKeys to fallback`
+      const problem =
+        `its calls may not use the key of ${route.provider} (${route.model}): ` +
+        "add a key to its routes, or set sharedKeys to fallback"
       return makeRouteError(owner, problem)
     }
     const made = isOwn
