@@ -42,13 +42,13 @@ import * as PermissionMode from "../base/config/PermissionMode.ts"
 import { TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
-import { formatTenant, type Tenant as Limits } from "../base/domain/Tenant.ts"
+import type { Tenant as Limits } from "../base/domain/Tenant.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import type { TenantModels, TenantRoutes } from "../models/routing/TenantRoutes.ts"
 import { CurrentTenant } from "../store/TenantScope.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
 import { AllowedTools } from "../tools/ToolRegistry.ts"
-import { type Service, Tenants } from "./Tenancy.ts"
+import { makeUnknownTenantError, type Service, Tenants } from "./Tenancy.ts"
 import * as TenantLedgerWriter from "./TenantLedgerWriter.ts"
 import * as TenantSpending from "./TenantSpending.ts"
 
@@ -81,7 +81,9 @@ const resolveModels: ResolveModels = (tenant) =>
 /** Hides the keys of a tenant in everything that the effect writes, and in the other output of the process. */
 const hideKeys = <A, E, R>(routes: TenantRoutes | undefined, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   routes?.hasOwnKeys === true
-    ? Effect.updateService(effect, Secrets.Secrets, (registry) => Secrets.extendRegistry(registry, routes))
+    ? Effect.updateService(effect, Secrets.Secrets, (registry) =>
+        Secrets.extendRegistry(registry, [...routes.chain, ...routes.tasks.values()])
+      )
     : effect
 
 /** Creates the tenants over a ledger. */
@@ -95,11 +97,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
 
   const findTenant = (id: string) =>
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>
-      tenant === undefined
-        ? Effect.fail(
-            new TenantRefused({ tenant: id, reason: "unknown", message: `there is no tenant ${formatTenant(id)}` })
-          )
-        : TenantSpending.checkLimits(tenant)
+      tenant === undefined ? Effect.fail(makeUnknownTenantError(id)) : TenantSpending.checkLimits(tenant)
     )
 
   const enter = ({ id: tenant }: Tenant, runs: number) =>

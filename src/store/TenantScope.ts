@@ -253,17 +253,36 @@ export const scopeStore = (store: Store): Store => {
   return scoped
 }
 
-/** Makes every operation of a store one of a tenant, for users of the store that work for that tenant only. */
-export const bindStore = (store: Store, tenant: string): Store => {
+/**
+ * Makes every operation of a service one of a tenant, for users of the service that work for that tenant only. Members
+ * are effects, and functions that return effects.
+ */
+export const bindService = <Service extends object>(service: Service, tenant: string): Service => {
   const bindEffect = (value: unknown): unknown =>
     Effect.isEffect(value) ? Effect.provideService(value, CurrentTenant, tenant) : value
-  const bound = Object.entries(store).map(([name, member]: readonly [string, unknown]) => [
+  const bound = Object.entries(service).map(([name, member]: readonly [string, unknown]) => [
     name,
-    typeof member === "function" ? (...given: ReadonlyArray<unknown>) => bindEffect(member(...given)) : member
+    typeof member === "function"
+      ? (...given: ReadonlyArray<unknown>) => bindEffect(member(...given))
+      : bindEffect(member)
   ])
   // Each member keeps its arguments and its result.
-  return Object.fromEntries(bound) as Store
+  return Object.fromEntries(bound) as Service
 }
+
+/**
+ * Tests whether a session belongs to another tenant than the one for which the fiber works, for data about a session
+ * that is not in the store. A session that is not stored belongs to no other tenant.
+ */
+export const isForeignSession = (store: Pick<Store, "get">, id: SessionId): Effect.Effect<boolean, SessionStoreError> =>
+  findTenant((tenant) =>
+    tenant === undefined
+      ? Effect.succeed(false)
+      : Effect.map(
+          Effect.provideService(store.get(id), CurrentTenant, undefined),
+          (found) => Option.isSome(found) && found.value.tenant !== tenant
+        )
+  )
 
 /** Limits a search to the sessions of the tenant for which a fiber works. */
 export const scopeSearch = (search: Search): Search => {

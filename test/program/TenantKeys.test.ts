@@ -94,7 +94,7 @@ describe("tenants of createHermes", () => {
           const hermes = createHermes({ model: { ...at, model: "large", apiKey: keys.shared }, tenants })
           assert.strictEqual((await hermes.run({ prompt: "go", tenant: "acme" })).text, "acme")
           assert.strictEqual((await hermes.run({ prompt: "go" })).text, "shared")
-          const model = languageModel(hermes, { tenant: "acme" })
+          const model = languageModel(hermes.forTenant("acme"))
           assert.strictEqual((await generateText({ model, prompt: "go" })).text, "acme")
           const refused = await hermes.run({ prompt: "go", tenant: "globex" }).catch((error: unknown) => error)
           assert.include(String(refused), "routes[0].apiKey is empty")
