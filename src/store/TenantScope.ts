@@ -27,6 +27,7 @@ import * as Reference from "./Reference.ts"
 import type { Service as Record } from "./RunRecord.ts"
 import type { Service as Activity } from "./SessionActivity.ts"
 import type { Service as Backup } from "./SessionBackup.ts"
+import type { Delivery, InboxMessage, Service as Inbox } from "./SessionInbox.ts"
 import type { Service as Maintenance } from "./SessionMaintenance.ts"
 import type { Limit, Service as Retention } from "./SessionRetention.ts"
 import { hiddenSources, type Service as Search } from "./SessionSearch.ts"
@@ -378,6 +379,33 @@ export const scopeActivity = (activity: Activity, store: Pick<Store, "get">): Ac
         selectIds(ids, (own) => Array.from(own), ids),
         (own) => activity.prompts(own)
       )
+  }
+  return scoped
+}
+
+/** Limits the messages to sessions to those of the tenant for which a fiber works. */
+export const scopeInbox = (inbox: Inbox, store: Pick<Store, "get">): Inbox => {
+  const ownership = makeOwnership(store)
+  const { guardRead } = makeGuards(ownership)
+  const guard = <A>(id: string, missing: A, effect: Effect.Effect<A, SessionStoreError>) =>
+    guardRead(SessionId.make(id), missing, effect)
+  const scoped: Complete<Inbox> = {
+    changes: inbox.changes,
+    send: (message) => guard(message.sessionId, undefined, inbox.send(message)),
+    withdraw: (id, number) => guard(id, false, inbox.withdraw(id, number)),
+    read: (id, number) => guard<Delivery>(id, { _tag: "removed" }, inbox.read(id, number)),
+    remove: (id, number) => guard(id, undefined, inbox.remove(id, number)),
+    waiting: Effect.flatMap(inbox.waiting, (ids) =>
+      findTenant((tenant) =>
+        tenant === undefined
+          ? Effect.succeed(ids)
+          : Effect.filter(ids, (id) => ownership.isOwner(tenant, SessionId.make(id)))
+      )
+    ),
+    take: (id) => guard<ReadonlyArray<InboxMessage>>(id, [], inbox.take(id)),
+    reply: (message, reply) => guard(message.sessionId, undefined, inbox.reply(message, reply)),
+    post: (id, kind, body) => guard(id, undefined, inbox.post(id, kind, body)),
+    find: (id, kind) => guard(id, undefined, inbox.find(id, kind))
   }
   return scoped
 }

@@ -80,9 +80,13 @@ import {
   type SessionIdentity,
   type State
 } from "./HostEvent.ts"
+import * as RemoteSession from "../../store/RemoteSession.ts"
 import { bindStore } from "../../store/TenantScope.ts"
 import * as LiveQuestions from "./LiveQuestions.ts"
 import * as LiveTurns from "./LiveTurns.ts"
+import * as RemoteOwner from "./RemoteOwner.ts"
+import * as RemoteRun from "./RemoteRun.ts"
+import * as RemoteTurns from "./RemoteTurns.ts"
 import * as SessionMoves from "./SessionMoves.ts"
 import * as StateOwner from "./StateOwner.ts"
 
@@ -185,6 +189,23 @@ export interface LiveSession {
   /** Interrupts the turn, and waits briefly for its end. */
   readonly interrupt: Effect.Effect<void>
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, LiveQuestions.AnswerRejected>
+  /**
+   * Follows the turns that other processes with the same store run in this session, until the scope closes: their
+   * events, questions and ends are those of turns of the origin `remote`, and `send`, `stop` and `answer` reach their
+   * process.
+   */
+  readonly follow: Effect.Effect<void, never, Scope.Scope>
+  /**
+   * Follows the turn that another process runs in this session now. Returns its run, with the message that it began
+   * with; `undefined` if there is none, or it is followed already.
+   */
+  readonly attach: Effect.Effect<RemoteTurns.FollowedRun | undefined>
+  /** Returns true while the running turn is one of another process. */
+  readonly isFollowing: Effect.Effect<boolean>
+  /** Returns true for a question that another process asks. */
+  readonly isRemoteQuestion: (id: string) => boolean
+  /** Returns true if another process follows this session, and may answer its questions. */
+  readonly isWatched: Effect.Effect<boolean>
   /** Closes an open question without an answer. The policy of the run (`questions`) says what follows. */
   readonly leaveUnanswered: (id: string) => Effect.Effect<void>
   /** Interface through which plugins add messages to the conversation. */
@@ -361,6 +382,14 @@ const makeCompaction =
     )
   }
 
+/** Tests whether another process follows the session. */
+const isWatched = (owner: StateOwner.StateOwner, remote: RemoteRun.RemoteRun | undefined): Effect.Effect<boolean> =>
+  remote === undefined
+    ? Effect.succeed(false)
+    : Effect.suspend(() =>
+        Effect.orElseSucceed(remote.provide(RemoteSession.isWatched(owner.state().session.id)), () => false)
+      )
+
 /** Makes a live session over the agent in the context. With a tenant, it reaches only the sessions of that tenant. */
 export const make = (
   options: Options = {}
@@ -395,13 +424,17 @@ const makeSession = Effect.fnUntraced(function* (
     effort: undefined
   })
   const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform: options.input?.platform ?? "library" })
-  const questions = LiveQuestions.make(owner)
+  const reader = yield* RemoteOwner.make(owner)
+  const questions = LiveQuestions.make(owner, reader?.postQuestions)
+  const remoteRun = yield* RemoteRun.make(owner, questions)
   const settings = makeSettings(owner, questions, options.mode, yield* readLoosestMode(options.maxMode))
-  const turns = yield* LiveTurns.make(owner, moves, questions, {
+  const turnOptions: LiveTurns.TurnOptions = {
     ...options,
     mode: settings.mode,
     plans: { modes: planModes.filter(settings.isAllowed), choose: (mode) => settings.apply({ mode }) }
-  })
+  }
+  const turns = yield* LiveTurns.make(owner, moves, questions, turnOptions, { owner: reader, run: remoteRun })
+  const remote = remoteRun === undefined ? undefined : RemoteTurns.make({ owner, turns, remote: remoteRun })
 
   const parts: SessionParts = { agent, owner, moves, turns }
   const close = makeClose(parts)
@@ -418,7 +451,7 @@ const makeSession = Effect.fnUntraced(function* (
         Stream.fromPull(Effect.succeed(Effect.map(take, (event) => [event] as const)))
       )
     ),
-    send: (message) => owner.run(turns.send(message, "client")),
+    send: (message) => Effect.suspend(() => remote?.send(message) ?? owner.run(turns.send(message, "client"))),
     continueRun: owner.run(turns.continueRun),
     askWaiting: Effect.gen(function* () {
       const { id: sessionId } = owner.state().session
@@ -429,9 +462,17 @@ const makeSession = Effect.fnUntraced(function* (
     }),
     unqueue: (id) => owner.run(turns.unqueue(id)),
     takeBack: owner.run(turns.takeBack),
-    stop: owner.run(turns.stop),
+    stop: Effect.suspend(() => remote?.stop() ?? owner.run(turns.stop)),
     interrupt: turns.interrupt,
-    answer: questions.answer,
+    answer: (id, answer) =>
+      Effect.suspend(() =>
+        remoteRun?.isMirrored(id) === true ? remoteRun.answer(id, answer) : questions.answer(id, answer)
+      ),
+    isRemoteQuestion: (id) => remoteRun?.isMirrored(id) === true,
+    follow: remote?.follow ?? Effect.void,
+    attach: remote?.attach ?? Effect.undefined,
+    isFollowing: Effect.sync(() => remoteRun?.isFollowing() === true),
+    isWatched: isWatched(owner, remoteRun),
     leaveUnanswered: questions.leaveUnanswered,
     conversation: makeConversation(owner, turns),
     hold,
