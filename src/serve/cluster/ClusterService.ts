@@ -10,16 +10,10 @@ import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import { Cluster, ClusterError, turnKind } from "./Cluster.ts"
 import { Inbox } from "./Inbox.ts"
 import * as RunForms from "./RunForms.ts"
+import { cancelledOutcome } from "./RunOutcomes.ts"
 import * as Runs from "./Runs.ts"
 import { repeatAfterLoss } from "./StorageLoss.ts"
-import {
-  submitUndelivered,
-  cancelledOutcome,
-  computeExecutionId,
-  RunWorkflow,
-  wakeAnswered,
-  wakeTurn
-} from "./RunWorkflow.ts"
+import { submitUndelivered, computeExecutionId, RunWorkflow, wakeAnswered, wakeTurn } from "./RunWorkflow.ts"
 
 const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(RunForms.Request))
 
