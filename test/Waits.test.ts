@@ -113,6 +113,7 @@ const reasons: Readonly<Record<string, string>> = {
   "observe/studio/page/WorkflowPage.ts": "a timer of the browser until the workflow ends, outside of any fiber",
   "program/cli/internal/Start.ts": "one deadline for the end of the program, set by the handler of each signal",
   "serve/cluster/RunWorkflow.ts": "a durable wait of a workflow, which another runner may end",
+  "store/RemoteSession.ts": "the state of a message decides what follows, and the sum of the pauses bounds the wait",
   "serve/cluster/workflow/AgentQuestions.ts": "a durable wait of a workflow, which an answer ends"
 }
 

@@ -24,7 +24,7 @@
  *
  * const program = Effect.gen(function*() {
  *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
- *   const refused = yield* Effect.flip(RemoteSession.steer(sessionId, { prompt: "Be brief", busy: "steer" }))
+ *   const refused = yield* Effect.flip(RemoteSession.steerTurn(sessionId, { prompt: "Be brief", busy: "steer" }))
  *   return refused._tag === "RemoteRefused" ? refused.reason : refused._tag
  * })
  *
@@ -80,7 +80,7 @@ const explain = {
   too_long: `a message to a running turn has at most ${RemoteForms.longestBody} characters: send a shorter one`
 } as const
 
-const refuse = (sessionId: string, reason: keyof typeof explain): RemoteRefused =>
+const makeRefusal = (sessionId: string, reason: keyof typeof explain): RemoteRefused =>
   new RemoteRefused({ sessionId, reason, message: explain[reason] })
 
 /** Tests whether a live process works on the conversation of a session. */
@@ -97,21 +97,21 @@ export const isRunning = Effect.fnUntraced(function* (
 const findNewest = (sessionId: string) => SessionStore.use(({ newest }) => newest(SessionId.make(sessionId)))
 
 /** Sends a message, and waits for its reply. */
-const exchange = Effect.fnUntraced(function* (
+const exchangeMessage = Effect.fnUntraced(function* (
   sessionId: string,
   kind: Kind,
   content: unknown
 ): Effect.fn.Return<RemoteForms.Reply, RemoteRefused | SessionStoreError, Needs> {
   const inbox = yield* SessionInbox
   const body = JSON.stringify(content)
-  if (body.length > RemoteForms.longestBody) return yield* refuse(sessionId, "too_long")
+  if (body.length > RemoteForms.longestBody) return yield* makeRefusal(sessionId, "too_long")
   const id = yield* findNewest(sessionId)
   const isReachable = Effect.gen(function* () {
     return (yield* isRunning(id)) || (yield* inbox.find(id, "claim")) !== undefined
   })
-  if (!(yield* isReachable)) return yield* refuse(sessionId, "ended")
+  if (!(yield* isReachable)) return yield* makeRefusal(sessionId, "ended")
   const number = yield* inbox.send({ sessionId: id, kind, body })
-  if (number === undefined) return yield* refuse(sessionId, "full")
+  if (number === undefined) return yield* makeRefusal(sessionId, "full")
   let absences = 0
   for (let waited = 0, pause = pauses.shortest; ; waited += pause) {
     const delivery = yield* inbox.read(id, number)
@@ -121,16 +121,16 @@ const exchange = Effect.fnUntraced(function* (
       if (reply.refused === undefined) return reply
       return yield* new RemoteRefused({ sessionId, reason: "rejected", message: reply.refused })
     }
-    if (delivery._tag === "removed") return yield* refuse(sessionId, "unknown")
+    if (delivery._tag === "removed") return yield* makeRefusal(sessionId, "unknown")
     absences = (yield* isReachable) ? 0 : absences + 1
     // The reply may have been stored after the message was read.
     const isGone = absences >= 2
     if (delivery._tag === "pending" && (isGone || waited >= patience.taken)) {
       // A durable run is woken by the next runner.
       const isLeft = kind === "resume" || (yield* inbox.withdraw(id, number))
-      if (isLeft) return yield* refuse(sessionId, isGone ? "ended" : "unreachable")
+      if (isLeft) return yield* makeRefusal(sessionId, isGone ? "ended" : "unreachable")
     } else if (delivery._tag === "taken" && (isGone || waited >= patience.replied))
-      return yield* refuse(sessionId, "unknown")
+      return yield* makeRefusal(sessionId, "unknown")
     yield* Effect.sleep(pause)
     pause = Math.min(pause * pauses.growth, pauses.longest)
   }
@@ -143,31 +143,32 @@ export type NewText = typeof RemoteForms.Steer.Type
  * Sends a text to the turn of a session. Returns its treatment by the process that runs the turn: it is delivered with
  * the next result of a tool, waits for a turn, or begins one.
  */
-export const steer = (
+export const steerTurn = (
   sessionId: string,
   text: NewText
 ): Effect.Effect<"queued" | "started" | "steering", RemoteRefused | SessionStoreError, Needs> =>
-  Effect.map(exchange(sessionId, "steer", text), ({ status = "queued" }) => status)
+  Effect.map(exchangeMessage(sessionId, "steer", text), ({ status = "queued" }) => status)
 
 /**
  * Ends the turn of a session with its current result. Messages that wait for a turn are taken back, and returned.
  * `stopped` is false if no turn was running.
  */
-export const cancel = (
+export const cancelTurn = (
   sessionId: string
 ): Effect.Effect<
   { readonly stopped: boolean; readonly returned: ReadonlyArray<string> },
   RemoteRefused | SessionStoreError,
   Needs
-> => Effect.map(exchange(sessionId, "cancel", {}), ({ returned = [], stopped = false }) => ({ stopped, returned }))
+> =>
+  Effect.map(exchangeMessage(sessionId, "cancel", {}), ({ returned = [], stopped = false }) => ({ stopped, returned }))
 
 /** Answers a question of the running turn, once. Fails with `rejected` if it is not open, or of another kind. */
-export const answer = (
+export const answerQuestion = (
   sessionId: string,
   question: string,
   given: RemoteForms.RemoteAnswer
 ): Effect.Effect<void, RemoteRefused | SessionStoreError, Needs> =>
-  Effect.asVoid(exchange(sessionId, "answer", { question, answer: given }))
+  Effect.asVoid(exchangeMessage(sessionId, "answer", { question, answer: given }))
 
 /** Lists the questions of the turn that another process runs, the oldest first. */
 export const listQuestions = Effect.fnUntraced(function* (
@@ -188,15 +189,15 @@ export const findClaim = Effect.fnUntraced(function* (
 })
 
 /**
- * Wakes the durable run that waits for answers to the questions of a session. Returns false if there is none, so that
+ * Wakes the durable run that waits for answers to the questions of a session. Returns false without such a run, so that
  * the caller continues the session itself.
  */
-export const resume = Effect.fnUntraced(function* (
+export const resumeRun = Effect.fnUntraced(function* (
   sessionId: string
 ): Effect.fn.Return<boolean, RemoteRefused | SessionStoreError, Needs> {
   const run = yield* findClaim(sessionId)
   if (run === undefined) return false
-  return yield* Effect.match(exchange(sessionId, "resume", { run }), {
+  return yield* Effect.match(exchangeMessage(sessionId, "resume", { run }), {
     onSuccess: () => true,
     onFailure: (error) => error
   }).pipe(
@@ -211,7 +212,7 @@ export const resume = Effect.fnUntraced(function* (
 })
 
 /** Posts that this process watches a session for the next seconds, so that its questions wait for an answer. */
-export const watch = Effect.fnUntraced(function* (
+export const announceWatch = Effect.fnUntraced(function* (
   sessionId: string
 ): Effect.fn.Return<void, SessionStoreError, SessionInbox | SessionStore> {
   const now = yield* Clock.currentTimeMillis

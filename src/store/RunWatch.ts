@@ -236,11 +236,11 @@ export const findActive = Effect.fnUntraced(function* (
 export interface RunPrompt {
   readonly text: string
   readonly sessionId: string
-  /** Position of the first message of the user, or `undefined` if the run has none. */
+  /** Position of the first message of the user. `undefined` for a run without one. */
   readonly position: number | undefined
 }
 
-/** Returns the message of the user with which a run began. A run that continues has none. */
+/** Returns the message of the user with which a run began. A run that continues began without one. */
 export const readPrompt = Effect.fnUntraced(function* (
   sessionId: string,
   runId: string

@@ -46,7 +46,7 @@ export type Notice = "claim" | "questions" | "watched"
 /** Maximum number of messages of a session that wait. */
 export const mostMessages = 100
 
-/** Functions that carry messages and notices. An unknown session has none of both. */
+/** Functions that carry messages and notices. For an unknown session they have no effect. */
 export interface Service {
   /** Sends a message. Returns its number, or `undefined` if too many messages of the session wait. */
   readonly send: (message: NewMessage) => Effect.Effect<number | undefined, SessionStoreError>

@@ -383,18 +383,18 @@ export const scopeActivity = (activity: Activity, store: Pick<Store, "get">): Ac
   return scoped
 }
 
-/** Limits the messages to sessions to those of the tenant for which a fiber works. */
+/** Limits messages between processes to the sessions of the tenant for which a fiber works. */
 export const scopeInbox = (inbox: Inbox, store: Pick<Store, "get">): Inbox => {
   const ownership = makeOwnership(store)
   const { guardRead } = makeGuards(ownership)
-  const guard = <A>(id: string, missing: A, effect: Effect.Effect<A, SessionStoreError>) =>
+  const guardSession = <A>(id: string, missing: A, effect: Effect.Effect<A, SessionStoreError>) =>
     guardRead(SessionId.make(id), missing, effect)
   const scoped: Complete<Inbox> = {
     changes: inbox.changes,
-    send: (message) => guard(message.sessionId, undefined, inbox.send(message)),
-    withdraw: (id, number) => guard(id, false, inbox.withdraw(id, number)),
-    read: (id, number) => guard<Delivery>(id, { _tag: "removed" }, inbox.read(id, number)),
-    remove: (id, number) => guard(id, undefined, inbox.remove(id, number)),
+    send: (message) => guardSession(message.sessionId, undefined, inbox.send(message)),
+    withdraw: (id, number) => guardSession(id, false, inbox.withdraw(id, number)),
+    read: (id, number) => guardSession<Delivery>(id, { _tag: "removed" }, inbox.read(id, number)),
+    remove: (id, number) => guardSession(id, undefined, inbox.remove(id, number)),
     waiting: Effect.flatMap(inbox.waiting, (ids) =>
       findTenant((tenant) =>
         tenant === undefined
@@ -402,10 +402,10 @@ export const scopeInbox = (inbox: Inbox, store: Pick<Store, "get">): Inbox => {
           : Effect.filter(ids, (id) => ownership.isOwner(tenant, SessionId.make(id)))
       )
     ),
-    take: (id) => guard<ReadonlyArray<InboxMessage>>(id, [], inbox.take(id)),
-    reply: (message, reply) => guard(message.sessionId, undefined, inbox.reply(message, reply)),
-    post: (id, kind, body) => guard(id, undefined, inbox.post(id, kind, body)),
-    find: (id, kind) => guard(id, undefined, inbox.find(id, kind))
+    take: (id) => guardSession<ReadonlyArray<InboxMessage>>(id, [], inbox.take(id)),
+    reply: (message, reply) => guardSession(message.sessionId, undefined, inbox.reply(message, reply)),
+    post: (id, kind, body) => guardSession(id, undefined, inbox.post(id, kind, body)),
+    find: (id, kind) => guardSession(id, undefined, inbox.find(id, kind))
   }
   return scoped
 }

@@ -45,11 +45,13 @@ export const world = Effect.fnUntraced(function* (
   clientCapabilities: acp.ClientCapabilities = {},
   mode: PermissionMode = "ask",
   /** Directory with the file of the sessions; by default they are in memory. */
-  directory?: string
+  directory?: string,
+  sessions?: ReturnType<typeof SessionStore.layerPostgres>
 ) {
   const played = yield* playedModel.make(plays)
   const cwd = realpathSync(directory ?? (yield* temporaryDirectory))
-  const store = directory === undefined ? {} : { store: SessionStore.layerSqlite({ path: join(cwd, "state.db") }) }
+  const file = () => SessionStore.layerSqlite({ path: join(cwd, "state.db") })
+  const store = directory === undefined ? {} : { store: sessions ?? file() }
   const secrets = Secrets.make()
   secrets.add(held)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })

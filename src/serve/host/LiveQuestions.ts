@@ -106,6 +106,26 @@ const removeQuestion = (owner: StateOwner, waiting: WaitingCode, id: string, ans
   return true
 }
 
+/** Makes the operations on questions of other processes, and the withdrawals. */
+const makeClosing = (
+  owner: StateOwner,
+  waiting: WaitingCode,
+  closeQuestion: (id: string, answer: Answer | undefined) => boolean
+): Pick<LiveQuestions, "closeMirrored" | "mirror" | "withdraw" | "withdrawPlan"> => ({
+  mirror: (question) =>
+    Effect.sync(() => {
+      waiting.set(question.id, () => Effect.void)
+      owner.change({ questions: [...owner.state().questions, question] }, { _tag: "QuestionAsked", question })
+    }),
+  closeMirrored: (id, answer) => Effect.sync(() => void closeQuestion(id, answer)),
+  withdraw: Effect.sync(() => {
+    for (const { id } of owner.state().questions) closeQuestion(id, undefined)
+  }),
+  withdrawPlan: Effect.sync(() => {
+    for (const { _tag, id } of owner.state().questions) if (_tag === "Plan") closeQuestion(id, undefined)
+  })
+})
+
 /** Makes the questions of a live session. `onChange` is called after each change of the open questions. */
 export const make = (owner: StateOwner, onChange: () => void = () => {}): LiveQuestions => {
   const waiting: WaitingCode = new Map()
@@ -181,17 +201,6 @@ export const make = (owner: StateOwner, onChange: () => void = () => {}): LiveQu
           event: { _tag: "QuestionAsked", question: asked }
         }
       }),
-    mirror: (question) =>
-      Effect.sync(() => {
-        waiting.set(question.id, () => Effect.void)
-        owner.change({ questions: [...owner.state().questions, question] }, { _tag: "QuestionAsked", question })
-      }),
-    closeMirrored: (id, answer) => Effect.sync(() => void closeQuestion(id, answer)),
-    withdraw: Effect.sync(() => {
-      for (const { id } of owner.state().questions) closeQuestion(id, undefined)
-    }),
-    withdrawPlan: Effect.sync(() => {
-      for (const { _tag, id } of owner.state().questions) if (_tag === "Plan") closeQuestion(id, undefined)
-    })
+    ...makeClosing(owner, waiting, closeQuestion)
   }
 }

@@ -360,18 +360,6 @@ const continueRun = (context: TurnContext, origin: "answers" | "questions"): Eff
       : Effect.succeed({ _tag: "Queued", message: queued })
   })
 
-/** Interrupts the current turn, and waits at most `grace` for its end. */
-const interruptTurn = ({ fibers }: TurnContext, grace: Duration.Duration): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const fiber = fibers.running
-    if (fiber === undefined) return Effect.void
-    fiber.interruptUnsafe()
-    return Effect.raceFirst(
-      Effect.interruptible(Effect.asVoid(Fiber.await(fiber))),
-      Effect.interruptible(Effect.sleep(grace))
-    )
-  })
-
 /** Parts that connect the turns with other processes, if their store can be reached. */
 interface RemoteParts {
   readonly owner?: RemoteOwner | undefined
@@ -452,7 +440,7 @@ export const make = Effect.fnUntraced(function* (
           : Effect.as(startTurn(context, queue.makeMessage(content, "remote"), followed), true)
       ),
     makeMessage: (content) => queue.makeMessage(content, "client"),
-    interrupt: interruptTurn(context, grace)
+    interrupt: Effect.suspend(() => TurnRun.interruptFiber(context.fibers.running, grace))
   }
   return turns
 })

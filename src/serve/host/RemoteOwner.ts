@@ -94,7 +94,7 @@ const takeMessages = Effect.fnUntraced(function* (
 })
 
 /** Makes the reader of a live session. Returns `undefined` if other processes cannot reach its store. */
-export const make = Effect.fnUntraced(function* (
+export const makeOwner = Effect.fnUntraced(function* (
   owner: StateOwner
 ): Effect.fn.Return<RemoteOwner | undefined, never, Scope.Scope | SessionStore> {
   const inbox = Option.getOrUndefined(yield* Effect.serviceOption(SessionInbox))

@@ -11,6 +11,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -190,12 +191,14 @@ const keepWatching = Effect.fnUntraced(function* (
   context: FollowContext,
   turn: Turn
 ): Effect.fn.Return<void, never, Scope.Scope | Needs> {
-  const warn = <R>(effect: Effect.Effect<void, SessionStoreError, R>) =>
+  const warnOfFailure = <R>(effect: Effect.Effect<void, SessionStoreError, R>) =>
     Effect.catch(effect, ({ message }) => Effect.logWarning(message))
   const { changes } = yield* SessionInbox
-  yield* Effect.forkScoped(Stream.runForEach(Stream.tick(watchAgain), () => warn(RemoteSession.watch(turn.sessionId))))
+  yield* Effect.forkScoped(
+    Stream.runForEach(Stream.tick(watchAgain), () => warnOfFailure(RemoteSession.announceWatch(turn.sessionId)))
+  )
   const mirror = Effect.ensuring(
-    warn(mirrorQuestions(context, turn)),
+    warnOfFailure(mirrorQuestions(context, turn)),
     Effect.suspend(() => Deferred.succeed(context.settled, undefined))
   )
   yield* Effect.forkScoped(
@@ -240,7 +243,7 @@ const wakeClaimed = Effect.fnUntraced(function* (
   const store = yield* SessionStore
   if (answers.length > 0) yield* Resumption.takeAnswers(store, yield* store.newest(sessionId), { answers })
   const before = yield* RunWatch.findNewest(sessionId)
-  const isWoken = yield* Effect.catchTag(RemoteSession.resume(sessionId), "RemoteRefused", () =>
+  const isWoken = yield* Effect.catchTag(RemoteSession.resumeRun(sessionId), "RemoteRefused", () =>
     Effect.fail(
       new InvalidInput({
         message: "the answers are stored: the run continues as soon as a runner of its cluster works"
@@ -248,16 +251,16 @@ const wakeClaimed = Effect.fnUntraced(function* (
     )
   )
   if (!isWoken) return undefined
-  for (let looks = 0; looks < wakeUp.looks; looks++) {
-    const newest = yield* RunWatch.findNewest(sessionId)
-    if (newest !== undefined && newest !== before) return newest
-    yield* Effect.sleep(wakeUp.pause)
-  }
-  return yield* makeFailure("the run was woken, but has not begun: its runners are busy")
+  const begun = yield* Effect.repeat(RunWatch.findNewest(sessionId), {
+    until: (newest) => newest !== before,
+    schedule: Schedule.spaced(wakeUp.pause),
+    times: wakeUp.looks
+  })
+  return begun === before ? yield* makeFailure("the run was woken, but has not begun: its runners are busy") : begun
 })
 
 /** Makes the turns of other processes. Returns `undefined` if other processes cannot reach the store. */
-export const make = Effect.fnUntraced(function* (
+export const makeRemoteRun = Effect.fnUntraced(function* (
   owner: StateOwner,
   questions: LiveQuestions
 ): Effect.fn.Return<RemoteRun | undefined, never, SessionStore> {
@@ -297,7 +300,7 @@ export const make = Effect.fnUntraced(function* (
       if (found === undefined) return yield* new AnswerRejected({ id, reason: "closed" })
       if (found.kind !== answer._tag) return yield* new AnswerRejected({ id, reason: "kind" })
       yield* Effect.mapError(
-        provide(RemoteSession.answer(found.sessionId, found.remoteId, toRemoteAnswer(answer))),
+        provide(RemoteSession.answerQuestion(found.sessionId, found.remoteId, toRemoteAnswer(answer))),
         () => new AnswerRejected({ id, reason: "closed" })
       )
       mirrored.delete(id)

@@ -8,13 +8,14 @@
  * the live session.
  */
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as RemoteSession from "../../store/RemoteSession.ts"
 import * as RunWatch from "../../store/RunWatch.ts"
 import { SessionActivity } from "../../store/SessionActivity.ts"
+import type { LiveQuestions } from "./LiveQuestions.ts"
+import type { LiveSession } from "./LiveSession.ts"
 import type { LiveTurns, NewMessage, SentMessage } from "./LiveTurns.ts"
 import type { Needs, RemoteRun } from "./RemoteRun.ts"
 import type { Turn } from "./HostEvent.ts"
@@ -49,7 +50,7 @@ const makeLook = ({ owner, remote, turns }: FollowContext) => {
   /** Version of the store at the last look that found no run. */
   let seen: number | undefined
   const followed = new Set<string>()
-  const look = (isRepeated: boolean) =>
+  const lookOnce = (isRepeated: boolean) =>
     Effect.gen(function* (): Effect.gen.Return<FollowedRun | undefined, SessionStoreError, Needs> {
       const { session, turn } = owner.state()
       if (turn !== undefined) return void (seen = undefined)
@@ -60,16 +61,19 @@ const makeLook = ({ owner, remote, turns }: FollowContext) => {
       if (found === undefined || followed.has(found.runId)) return undefined
       const { runId, text } = found
       yield* remote.expectQuestions
-      const run = (turn: Turn) => {
+      const followRun = (turn: Turn) => {
         followed.add(runId)
         return remote.watchRun(turn, runId)
       }
-      if (!(yield* owner.run(turns.watch({ prompt: Redaction.redactText(text) }, { runId, run })))) return undefined
+      if (!(yield* owner.run(turns.watch({ prompt: Redaction.redactText(text) }, { runId, run: followRun }))))
+        return undefined
       yield* remote.settled
       return found
     })
   return (isRepeated: boolean): Effect.Effect<FollowedRun | undefined> =>
-    Effect.catch(remote.provide(look(isRepeated)), ({ message }) => Effect.as(Effect.logWarning(message), undefined))
+    Effect.catch(remote.provide(lookOnce(isRepeated)), ({ message }) =>
+      Effect.as(Effect.logWarning(message), undefined)
+    )
 }
 
 const publishNotice = (owner: StateOwner, message: string): void =>
@@ -88,7 +92,7 @@ const forwardText = (
     })
   const { turn } = owner.state()
   if (turn === undefined) return owner.run(turns.send(message, "client"))
-  return remote.provide(RemoteSession.steer(turn.sessionId, { prompt, busy: message.busy ?? "queue" })).pipe(
+  return remote.provide(RemoteSession.steerTurn(turn.sessionId, { prompt, busy: message.busy ?? "queue" })).pipe(
     Effect.flatMap((status) =>
       owner.run(
         Effect.sync((): SentMessage => ({
@@ -111,7 +115,7 @@ const forwardText = (
 const forwardStop = ({ owner, remote }: FollowContext): Effect.Effect<boolean> => {
   const { turn } = owner.state()
   if (turn === undefined) return Effect.succeed(false)
-  return remote.provide(RemoteSession.cancel(turn.sessionId)).pipe(
+  return remote.provide(RemoteSession.cancelTurn(turn.sessionId)).pipe(
     Effect.map(({ stopped }) => stopped),
     Effect.catch(({ message }) => {
       publishNotice(owner, `The turn was not stopped: ${message}.`)
@@ -120,29 +124,47 @@ const forwardStop = ({ owner, remote }: FollowContext): Effect.Effect<boolean> =
   )
 }
 
-/** Operations of a live session on turns of other processes. */
-export interface RemoteTurns {
-  /** Follows the turns of other processes until the scope closes. */
-  readonly follow: Effect.Effect<void, never, Scope.Scope>
-  /** Follows the turn that another process runs now. Returns its run, if it is not followed already. */
-  readonly attach: Effect.Effect<FollowedRun | undefined>
-  /** Sends a message to the followed turn, or returns `undefined` if no turn of another process runs. */
-  readonly send: (message: NewMessage) => Effect.Effect<SentMessage> | undefined
-  /** Stops the followed turn, or returns `undefined` if no turn of another process runs. */
-  readonly stop: () => Effect.Effect<boolean> | undefined
-}
+/** Commands of a live session that reach a turn of another process while one is followed. */
+export type RemoteCommands = Pick<
+  LiveSession,
+  "answer" | "attach" | "follow" | "isFollowing" | "isRemoteQuestion" | "isWatched" | "send" | "stop"
+>
 
-/** Makes the operations on turns of other processes. */
-export const make = (context: FollowContext): RemoteTurns => {
-  const { remote } = context
-  const look = makeLook(context)
+/** Makes the commands of a live session. Without `remote`, other processes cannot reach its store. */
+export const makeCommands = (
+  { owner, questions, turns }: Omit<FollowContext, "remote"> & { readonly questions: LiveQuestions },
+  remote: RemoteRun | undefined
+): RemoteCommands => {
+  const sendHere: LiveSession["send"] = (message) => owner.run(turns.send(message, "client"))
+  if (remote === undefined)
+    return {
+      send: sendHere,
+      stop: owner.run(turns.stop),
+      answer: questions.answer,
+      isRemoteQuestion: () => false,
+      follow: Effect.void,
+      attach: Effect.undefined,
+      isFollowing: Effect.succeed(false),
+      isWatched: Effect.succeed(false)
+    }
+  const context: FollowContext = { owner, turns, remote }
+  const lookForRun = makeLook(context)
   return {
-    attach: look(false),
-    follow: Effect.asVoid(Effect.forkScoped(Stream.runForEach(Stream.tick(interval), () => look(true)))),
     send: (message) =>
-      remote.isFollowing() && typeof message.prompt === "string"
-        ? forwardText(context, message, message.prompt)
-        : undefined,
-    stop: () => (remote.isFollowing() ? forwardStop(context) : undefined)
+      Effect.suspend(() =>
+        remote.isFollowing() && typeof message.prompt === "string"
+          ? forwardText(context, message, message.prompt)
+          : sendHere(message)
+      ),
+    stop: Effect.suspend(() => (remote.isFollowing() ? forwardStop(context) : owner.run(turns.stop))),
+    answer: (id, answer) =>
+      Effect.suspend(() => (remote.isMirrored(id) ? remote.answer(id, answer) : questions.answer(id, answer))),
+    isRemoteQuestion: remote.isMirrored,
+    follow: Effect.asVoid(Effect.forkScoped(Stream.runForEach(Stream.tick(interval), () => lookForRun(true)))),
+    attach: lookForRun(false),
+    isFollowing: Effect.sync(remote.isFollowing),
+    isWatched: Effect.suspend(() =>
+      Effect.orElseSucceed(remote.provide(RemoteSession.isWatched(owner.state().session.id)), () => false)
+    )
   }
 }

@@ -4,6 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
@@ -128,6 +129,19 @@ const resumeRun = (
       isQuestionError(error) ? Effect.fail(new InvalidInput({ message: error.message })) : Effect.fail(error)
     )
   )
+
+/** Interrupts the fiber of a turn, and waits at most `grace` for its end. */
+export const interruptFiber = (
+  fiber: Fiber.Fiber<unknown, unknown> | undefined,
+  grace: Duration.Duration
+): Effect.Effect<void> => {
+  if (fiber === undefined) return Effect.void
+  fiber.interruptUnsafe()
+  return Effect.raceFirst(
+    Effect.interruptible(Effect.asVoid(Fiber.await(fiber))),
+    Effect.interruptible(Effect.sleep(grace))
+  )
+}
 
 /** Parts of a live session that a turn changes, or is followed with. */
 interface TurnParts {

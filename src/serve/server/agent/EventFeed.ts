@@ -248,12 +248,13 @@ const makeFollowed = () => {
   const runs = new Set<string>()
   let isRemote = false
   return {
-    note: (event: HostEvent): void => {
+    noteEvent: (event: HostEvent): void => {
       if (event._tag === "TurnStarted") isRemote = event.turn.message.origin === "remote"
       if (event._tag === "RunEvents" && isRemote)
         for (const one of event.events) if (one._tag === "RunStarted") runs.add(one.turnId)
     },
-    exclude: (all: ReadonlySet<string>): ReadonlySet<string> => new Set(Array.from(all).filter((id) => !runs.has(id)))
+    excludeRuns: (all: ReadonlySet<string>): ReadonlySet<string> =>
+      new Set(Array.from(all).filter((id) => !runs.has(id)))
   }
 }
 
@@ -295,7 +296,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
 
   return {
     publish: (event) => {
-      followed.note(event)
+      followed.noteEvent(event)
       const before = kept.last()
       for (const one of redactEvent(hidden, event)) {
         const places = movePlace(one)
@@ -309,7 +310,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
       if (id !== kept.first() - 1 && event === undefined) return false
       return place === undefined || event === undefined || event.place?.position.turnId === place.position.turnId
     },
-    runs: () => followed.exclude(kept.listRuns()),
+    runs: () => followed.excludeRuns(kept.listRuns()),
     last: kept.last,
     readers: () => readers,
     after: streamAfter,

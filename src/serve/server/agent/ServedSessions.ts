@@ -273,7 +273,6 @@ const handleEvent = Effect.fnUntraced(function* (
     yield* session.freed
   }
   if (event._tag !== "QuestionAsked" || feed.readers() > 0) return
-  // The reader may be a client of another process, or the question one of another process.
   if (live.isRemoteQuestion(event.question.id) || (yield* live.isWatched)) return
   if (event.question._tag === "Approval" && input.questions?.unanswered === "suspend")
     return yield* live.leaveUnanswered(event.question.id)
