@@ -32,6 +32,7 @@ import * as Stream from "effect/Stream"
 import type { AgentError, ConfigError, SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { RunRecorder } from "../base/domain/RunRecorder.ts"
+import * as RunSurroundings from "../base/domain/RunSurroundings.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import type { Question, QuestionError } from "../base/domain/Question.ts"
 import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
@@ -207,7 +208,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     Effect.gen(function* () {
       const { selectServices, services } = yield* AgentParts.collectServices(settings, outermost, middleware ?? [])
       const built = yield* Effect.context<Middleware.Needs<Middlewares>>()
-      const needs = Context.add(built, EntryServices.AgentContext, built)
+      const joinServices = RunSurroundings.makeJoin(Context.add(built, EntryServices.AgentContext, built))
       const memories = yield* MemoryTurns.makeNotifier
 
       const sessions = yield* OwnedSessions.makeSessions(services, memories)
@@ -218,8 +219,14 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError> =>
         Effect.scoped(
           Effect.gen(function* () {
-            const { id } = yield* sessions.acquireSession(input.sessionId)
-            const session = Option.getOrUndefined(yield* services.store.get(id))
+            const isOwn = yield* sessions.requireOwn(input.sessionId).pipe(
+              Effect.as(true),
+              Effect.catchTag("SessionNotFound", () => Effect.succeed(false))
+            )
+            const { id } = isOwn
+              ? yield* sessions.acquireSession(input.sessionId)
+              : { id: Ids.SessionId.make(input.sessionId) }
+            const session = isOwn ? Option.getOrUndefined(yield* services.store.get(id)) : undefined
             if (session === undefined || session.messageCount === 0) {
               const nothing = { messages: 0, tokens: 0 }
               return { sessionId: id, before: nothing, after: nothing }
@@ -274,6 +281,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         const own = selectServices(lineage)
         const conducted = Effect.scoped(
           Effect.gen(function* () {
+            if (resumed !== undefined && given.sessionId !== undefined) yield* sessions.requireOwn(given.sessionId)
             const { id, stopped } = yield* sessions.acquireSession(given.sessionId)
             const asked =
               resumed === undefined
@@ -350,11 +358,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const provideSurroundings = <A, Failure>(
         effect: Effect.Effect<A, Failure>,
         own: Context.Context<never> | undefined
-      ) =>
-        Effect.updateContext(effect, (given: Context.Context<never>) => {
-          const surroundings = Context.merge(needs, given)
-          return own === undefined ? surroundings : Context.merge(surroundings, own)
-        })
+      ) => Effect.updateContext(effect, (given: Context.Context<never>) => joinServices(given, own))
 
       const runAs =
         (name: AgentSpans.Name) =>

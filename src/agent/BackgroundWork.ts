@@ -24,9 +24,12 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type { SessionId } from "../base/domain/Ids.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
 import type { ProcessEvent } from "../tools/builtin/terminal/ProcessEvents.ts"
+import { SessionStore } from "../store/SessionStorePort.ts"
+import { isForeignSession } from "../store/TenantScope.ts"
 import { ProcessEvents } from "../tools/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "../tools/builtin/terminal/ProcessRegistry.ts"
 import * as ResultText from "../tools/ResultText.ts"
@@ -157,7 +160,7 @@ const make = Effect.gen(function* () {
     return item
   })
 
-  return BackgroundWork.of({
+  return yield* limitToTenant({
     list,
     stop: Effect.fnUntraced(function* (sessionId, id) {
       const found = (yield* list(sessionId)).filter((item) => id !== "" && item.id.startsWith(id))
@@ -190,6 +193,33 @@ const make = Effect.gen(function* () {
 
 /** Service of the background work of all conversations. */
 export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {}
+
+/** Limits background work to the sessions of the tenant for which a fiber works. Others have no work. */
+const limitToTenant = (work: Service): Effect.Effect<Service> =>
+  Effect.map(Effect.serviceOption(SessionStore), (found) => {
+    const store = Option.getOrUndefined(found)
+    if (store === undefined) return work
+    const guardWork = <A>(
+      sessionId: SessionId,
+      nothing: Effect.Effect<A>,
+      effect: Effect.Effect<A>
+    ): Effect.Effect<A> =>
+      Effect.flatMap(
+        Effect.catch(isForeignSession(store, sessionId), () => Effect.succeed(true)),
+        (isForeign) => (isForeign ? nothing : effect)
+      )
+    const none = Effect.succeed([])
+    return {
+      list: (id) => guardWork(id, none, work.list(id)),
+      stop: (id, item) => guardWork(id, Effect.undefined, work.stop(id, item)),
+      stopAll: (id) => guardWork(id, none, work.stopAll(id)),
+      arrived: (id) => guardWork(id, Effect.never, work.arrived(id)),
+      take: (id) => guardWork(id, none, work.take(id)),
+      takeNotices: (id) => guardWork(id, none, work.takeNotices(id)),
+      settled: (id) => guardWork(id, Effect.void, work.settled(id)),
+      reviewed: (id) => guardWork(id, Effect.void, work.reviewed(id))
+    }
+  })
 
 /** Layer of the background work, over the children, processes and reviews in the context. */
 export const layer: Layer.Layer<BackgroundWork, never, BackgroundReviews | Children | ProcessRegistry | ProcessEvents> =

@@ -10,11 +10,13 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { InvalidInput, type SessionBusy } from "../base/domain/AgentError.ts"
+import * as Scope from "effect/Scope"
+import { InvalidInput, type SessionBusy, SessionNotFound, type SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
 import * as SessionChain from "../store/SessionChain.ts"
 import { SessionMaintenance } from "../store/SessionMaintenance.ts"
+import { CurrentTenant, isForeignSession } from "../store/TenantScope.ts"
 import * as Continuation from "./Continuation.ts"
 import type * as MemoryTurns from "./MemoryTurns.ts"
 import type { Service } from "./Agent.ts"
@@ -26,6 +28,7 @@ import type * as SessionOpening from "./SessionOpening.ts"
 /** The last run of a session. */
 interface LastRun {
   readonly turnId: Ids.TurnId
+  readonly tenant: string | undefined
   /** False if the session and its record were removed. */
   readonly isStored: boolean
 }
@@ -55,25 +58,35 @@ const recordEnd = (
       )
 }
 
+/** A run that owns its session. */
+interface ActiveRun {
+  readonly stopped: Deferred.Deferred<void, SessionBusy>
+  readonly tenant: string | undefined
+}
+
 /** Creates the ownership of sessions whose runs are active. */
 const makeOwnership = ({ store }: AgentServices) => {
-  const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
+  const active = new Map<string, ActiveRun>()
   const stop: Service["stop"] = (sessionId) =>
-    Effect.suspend(() => {
-      const stopped = active.get(sessionId)
-      return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
+    Effect.flatMap(CurrentTenant, (tenant) => {
+      const run = active.get(sessionId)
+      return run === undefined || (tenant !== undefined && run.tenant !== tenant)
+        ? Effect.succeed(false)
+        : Effect.as(Deferred.succeed(run.stopped, undefined), true)
     })
 
   /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
   const acquireSession = Effect.fnUntraced(function* (asked: string | undefined) {
     if (asked === "") return yield* new InvalidInput({ message: "the session id is empty: leave it out, or name one" })
     const stopped = Deferred.makeUnsafe<void, SessionBusy>()
+    const run: ActiveRun = { stopped, tenant: yield* CurrentTenant }
     const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
       const { lost } = yield* store.acquire(id)
-      yield* Effect.acquireRelease(
-        Effect.sync(() => active.set(id, stopped)),
-        () => Effect.sync(() => active.delete(id))
+      yield* Scope.addFinalizer(
+        yield* Effect.scope,
+        Effect.sync(() => active.delete(id))
       )
+      active.set(id, run)
       if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
     })
     let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
@@ -88,19 +101,62 @@ const makeOwnership = ({ store }: AgentServices) => {
     return { id, stopped }
   })
 
-  return { acquireSession, stop, isActive: (id: string): boolean => active.has(id) }
+  /**
+   * Fails for a session that the tenant of the fiber does not have. To acquire it would reveal that another tenant has
+   * it.
+   */
+  const requireOwn = (id: string): Effect.Effect<void, SessionNotFound | SessionStoreError> =>
+    Effect.flatMap(CurrentTenant, (tenant) =>
+      tenant === undefined
+        ? Effect.void
+        : Effect.flatMap(store.get(Ids.SessionId.make(id)), (found) =>
+            Option.isSome(found) ? Effect.void : Effect.fail(new SessionNotFound({ sessionId: id, candidates: [] }))
+          )
+    )
+
+  return { acquireSession, requireOwn, stop, isActive: (id: string): boolean => active.has(id) }
 }
+
+/** Notifies the listeners and the memory of the end of a session, and records it. */
+const announceEnd = (
+  services: AgentServices,
+  memories: MemoryTurns.MemoryNotifier,
+  old: Ids.SessionId,
+  last: LastRun | undefined,
+  { next, reason }: SessionEnd
+): Effect.Effect<void> => {
+  const { interceptors, settings } = services
+  const told = interceptors.hooks.emit("on_session_finalize", () => ({
+    session_id: old,
+    platform: settings.platform ?? "library",
+    reason,
+    ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
+  }))
+  const remembered = Effect.provideService(memories.ended(old), Services, services)
+  const closed = Effect.andThen(Effect.andThen(told, remembered), recordEnd(services, old, last, reason))
+  // The end may be caused by the work for another tenant.
+  return last === undefined ? closed : Effect.provideService(closed, CurrentTenant, last.tenant)
+}
+
+/** Tests whether a session may be closed in the work for the tenant of the fiber. */
+const isClosable = ({ store }: AgentServices, sessionId: string, last: LastRun | undefined): Effect.Effect<boolean> =>
+  Effect.flatMap(CurrentTenant, (tenant) => {
+    if (tenant === undefined || last !== undefined)
+      return Effect.succeed(tenant === undefined || last?.tenant === tenant)
+    const isForeign = isForeignSession(store, Ids.SessionId.make(sessionId))
+    return Effect.catch(
+      Effect.map(isForeign, (foreign) => !foreign),
+      () => Effect.succeed(false)
+    )
+  })
 
 /** Creates the sessions of an agent. Those that are still open are closed with the scope. */
 export const makeSessions = Effect.fnUntraced(function* (
   services: AgentServices,
   memories: MemoryTurns.MemoryNotifier
 ) {
-  const {
-    interceptors: { hooks },
-    settings
-  } = services
-  const { acquireSession, isActive, stop } = makeOwnership(services)
+  const { hooks } = services.interceptors
+  const { acquireSession, isActive, requireOwn, stop } = makeOwnership(services)
 
   /** Sessions of top-level runs with their last run, the most recent last. */
   const open = new Map<string, LastRun>()
@@ -110,26 +166,22 @@ export const makeSessions = Effect.fnUntraced(function* (
   }
   yield* services.store.dropped?.((ids) => ids.forEach(noteRemoval)) ?? Effect.void
 
-  const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
+  const closeSession: Service["finalize"] = (sessionId, end) =>
     Effect.suspend(() => {
       const last = open.get(sessionId)
       open.delete(sessionId)
-      const old = Ids.SessionId.make(sessionId)
-      const told = hooks.emit("on_session_finalize", () => ({
-        session_id: old,
-        platform: settings.platform ?? "library",
-        reason,
-        ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
-      }))
-      const remembered = Effect.provideService(memories.ended(old), Services, services)
-      return Effect.andThen(Effect.andThen(told, remembered), recordEnd(services, old, last, reason))
+      return announceEnd(services, memories, Ids.SessionId.make(sessionId), last, end)
     })
+  const finalize: Service["finalize"] = (sessionId, end) =>
+    Effect.flatMap(isClosable(services, sessionId, open.get(sessionId)), (isOwn) =>
+      isOwn ? closeSession(sessionId, end) : Effect.void
+    )
   const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
-    Effect.suspend(() => {
+    Effect.flatMap(CurrentTenant, (tenant) => {
       open.delete(sessionId)
-      open.set(sessionId, { turnId, isStored: true })
+      open.set(sessionId, { turnId, tenant, isStored: true })
       const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !isActive(id)) : undefined
-      return idle === undefined ? Effect.void : finalize(idle, { reason: "session_expired" })
+      return idle === undefined ? Effect.void : closeSession(idle, { reason: "session_expired" })
     })
 
   /** Continues a compacted session in a new one: notifies the listeners and replaces the old session. */
@@ -142,7 +194,7 @@ export const makeSessions = Effect.fnUntraced(function* (
       const { platform, sessionId: old } = opened.run
       if (next === undefined) return Effect.void
       return Effect.gen(function* () {
-        yield* finalize(old, { reason: "compression", next })
+        yield* closeSession(old, { reason: "compression", next })
         yield* hooks.emit("on_session_reset", () => ({
           session_id: next,
           platform,
@@ -161,14 +213,14 @@ export const makeSessions = Effect.fnUntraced(function* (
       const isRemoved = yield* SessionChain.removeConversation(services.store, newest, maintenance)
       if (!isRemoved || !open.has(newest)) return isRemoved
       noteRemoval(newest)
-      yield* finalize(newest, { reason: "session_boundary" })
+      yield* closeSession(newest, { reason: "session_boundary" })
       return true
     })
 
   const finalizeAll = Effect.suspend(() =>
-    Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true })
+    Effect.forEach(Array.from(open.keys()), (id) => closeSession(id, { reason: "shutdown" }), { discard: true })
   )
   yield* Effect.addFinalizer(() => finalizeAll)
 
-  return { acquireSession, keepOpen, stop, finalize, continueInNewSession, deleteSession }
+  return { acquireSession, requireOwn, keepOpen, stop, finalize, continueInNewSession, deleteSession }
 })

@@ -25,9 +25,10 @@ import {
   noteAnswerStored,
   openBatch,
   postponeMessages,
+  postponeMessagesIn,
   removeFrom,
+  storeInRegion,
   storeMessages,
-  storeMessagesIn,
   watchBatch
 } from "./RunConversation.ts"
 import * as RunEnding from "./RunEnding.ts"
@@ -159,6 +160,12 @@ const runTools = Effect.fnUntraced(function* (
     yield* recorder.settled
     yield* recorder.flush
   }
+  const storeResult =
+    (write: typeof storeInRegion): Parameters<typeof ToolCalls.run<SessionStoreError>>[0]["settled"] =>
+    (call, message, told, { end }) =>
+      Effect.map(write(RunSuspension.closingQuestions(store, run, call.id), run, [message], told), () =>
+        batch.noteResult(call.id, message, end)
+      )
   const outcome = yield* ToolCalls.run({
     calls,
     succeeded,
@@ -175,17 +182,15 @@ const runTools = Effect.fnUntraced(function* (
     history: (json) => Conversation.hasResultText(run.conversation.messages, json),
     mayStart: () => !run.phase.isStopping,
     stored: recorder === undefined ? undefined : Effect.andThen(recorder.settled, recorder.flush),
-    begin: (started) => {
+    begin: (started, told) => {
       const ids = started.map(({ id }) => id)
       const noted = store.begin(run.sessionId, ids)
-      return Effect.map(recorder === undefined ? noted : recorder.storing(noted, () => {}), () => {
+      return Effect.map(recorder === undefined ? noted : recorder.storing(noted, told), () => {
         batch.noteBegun(ids)
       })
     },
-    settled: (call, message, told, { end }) =>
-      Effect.map(storeMessagesIn(RunSuspension.closingQuestions(store, run, call.id), run, [message], told), () =>
-        batch.noteResult(call.id, message, end)
-      ),
+    settled: storeResult(storeInRegion),
+    postponed: recorder === undefined ? undefined : storeResult(postponeMessagesIn),
     quota: () => Budget.takeToolCall(run.budget),
     questions: run.book
   })

@@ -46,6 +46,10 @@ const makeMissingError = (tenant: string): ConfigError =>
     message: `the run is for tenant ${formatTenant(tenant)}, and the runtime has no tenants: add its option \`tenants\``
   })
 
+/** Creates the error for a tenant that does not exist, or that the work for another tenant names. */
+export const makeUnknownTenantError = (id: string): TenantRefused =>
+  new TenantRefused({ tenant: id, reason: "unknown", message: `there is no tenant ${formatTenant(id)}` })
+
 type Bounded<A, E, R> = Effect.Effect<A, E | TenantRefused | SessionStoreError | ConfigError, R>
 
 /** Bounds an effect for a tenant, or for the tenant of the fiber, unless a run of a tenant bounds it already. */
@@ -57,7 +61,11 @@ const boundEffect = <A, E, R>(
 ): Bounded<A, E, R> =>
   Effect.withFiber((fiber): Bounded<A, E, R> => {
     const isBounded = fiber.getRef(CurrentSpending) !== undefined
-    const tenant = given ?? (isBounded ? undefined : fiber.getRef(TenantScope.CurrentTenant))
+    const current = fiber.getRef(TenantScope.CurrentTenant)
+    // In the work for a tenant, no other tenant exists.
+    if (given !== undefined && current !== undefined && given !== current)
+      return Effect.fail(makeUnknownTenantError(given))
+    const tenant = given ?? (isBounded ? undefined : current)
     if (tenant === undefined) return effect
     return tenants === undefined ? Effect.fail(makeMissingError(tenant)) : tenants[kind](tenant, effect)
   })

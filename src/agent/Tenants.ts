@@ -41,12 +41,12 @@ import type * as Scope from "effect/Scope"
 import * as PermissionMode from "../base/config/PermissionMode.ts"
 import { TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
-import { formatTenant, type Tenant } from "../base/domain/Tenant.ts"
+import type { Tenant } from "../base/domain/Tenant.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import { CurrentTenant } from "../store/TenantScope.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
 import { AllowedTools } from "../tools/ToolRegistry.ts"
-import { type Service, Tenants } from "./Tenancy.ts"
+import { makeUnknownTenantError, type Service, Tenants } from "./Tenancy.ts"
 import * as TenantLedgerWriter from "./TenantLedgerWriter.ts"
 import * as TenantSpending from "./TenantSpending.ts"
 
@@ -67,11 +67,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
 
   const findTenant = (id: string) =>
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>
-      tenant === undefined
-        ? Effect.fail(
-            new TenantRefused({ tenant: id, reason: "unknown", message: `there is no tenant ${formatTenant(id)}` })
-          )
-        : TenantSpending.checkLimits(tenant)
+      tenant === undefined ? Effect.fail(makeUnknownTenantError(id)) : TenantSpending.checkLimits(tenant)
     )
 
   const enter = ({ id: tenant }: Tenant, runs: number) =>

@@ -254,17 +254,36 @@ export const scopeStore = (store: Store): Store => {
   return scoped
 }
 
-/** Makes every operation of a store one of a tenant, for users of the store that work for that tenant only. */
-export const bindStore = (store: Store, tenant: string): Store => {
+/**
+ * Makes every operation of a service one of a tenant, for users of the service that work for that tenant only. Members
+ * are effects, and functions that return effects.
+ */
+export const bindService = <Service extends object>(service: Service, tenant: string): Service => {
   const bindEffect = (value: unknown): unknown =>
     Effect.isEffect(value) ? Effect.provideService(value, CurrentTenant, tenant) : value
-  const bound = Object.entries(store).map(([name, member]: readonly [string, unknown]) => [
+  const bound = Object.entries(service).map(([name, member]: readonly [string, unknown]) => [
     name,
-    typeof member === "function" ? (...given: ReadonlyArray<unknown>) => bindEffect(member(...given)) : member
+    typeof member === "function"
+      ? (...given: ReadonlyArray<unknown>) => bindEffect(member(...given))
+      : bindEffect(member)
   ])
   // Each member keeps its arguments and its result.
-  return Object.fromEntries(bound) as Store
+  return Object.fromEntries(bound) as Service
 }
+
+/**
+ * Tests whether a session belongs to another tenant than the one for which the fiber works, for data about a session
+ * that is not in the store. A session that is not stored belongs to no other tenant.
+ */
+export const isForeignSession = (store: Pick<Store, "get">, id: SessionId): Effect.Effect<boolean, SessionStoreError> =>
+  findTenant((tenant) =>
+    tenant === undefined
+      ? Effect.succeed(false)
+      : Effect.map(
+          Effect.provideService(store.get(id), CurrentTenant, undefined),
+          (found) => Option.isSome(found) && found.value.tenant !== tenant
+        )
+  )
 
 /** Limits a search to the sessions of the tenant for which a fiber works. */
 export const scopeSearch = (search: Search): Search => {
@@ -385,29 +404,23 @@ export const scopeActivity = (activity: Activity, store: Pick<Store, "get">): Ac
 
 /** Limits messages between processes to the sessions of the tenant for which a fiber works. */
 export const scopeInbox = (inbox: Inbox, store: Pick<Store, "get">): Inbox => {
-  const ownership = makeOwnership(store)
-  const { guardRead } = makeGuards(ownership)
-  const guardSession = <A>(id: string, missing: A, effect: Effect.Effect<A, SessionStoreError>) =>
+  const { guardRead } = makeGuards(makeOwnership(store))
+  const guardId = <A>(id: string, missing: A, effect: Effect.Effect<A, SessionStoreError>) =>
     guardRead(SessionId.make(id), missing, effect)
-  const scoped: Complete<Inbox> = {
+  return {
     changes: inbox.changes,
-    send: (message) => guardSession(message.sessionId, undefined, inbox.send(message)),
-    withdraw: (id, number) => guardSession(id, false, inbox.withdraw(id, number)),
-    read: (id, number) => guardSession<Delivery>(id, { _tag: "removed" }, inbox.read(id, number)),
-    remove: (id, number) => guardSession(id, undefined, inbox.remove(id, number)),
+    send: (message) => guardId(message.sessionId, undefined, inbox.send(message)),
+    withdraw: (id, number) => guardId(id, false, inbox.withdraw(id, number)),
+    read: (id, number) => guardId<Delivery>(id, { _tag: "removed" }, inbox.read(id, number)),
+    remove: (id, number) => guardId(id, undefined, inbox.remove(id, number)),
     waiting: Effect.flatMap(inbox.waiting, (ids) =>
-      findTenant((tenant) =>
-        tenant === undefined
-          ? Effect.succeed(ids)
-          : Effect.filter(ids, (id) => ownership.isOwner(tenant, SessionId.make(id)))
-      )
+      Effect.filter(ids, (id) => guardId(id, false, Effect.succeed(true)))
     ),
-    take: (id) => guardSession<ReadonlyArray<InboxMessage>>(id, [], inbox.take(id)),
-    reply: (message, reply) => guardSession(message.sessionId, undefined, inbox.reply(message, reply)),
-    post: (id, kind, body) => guardSession(id, undefined, inbox.post(id, kind, body)),
-    find: (id, kind) => guardSession(id, undefined, inbox.find(id, kind))
-  }
-  return scoped
+    take: (id) => guardId<ReadonlyArray<InboxMessage>>(id, [], inbox.take(id)),
+    reply: (message, reply) => guardId(message.sessionId, undefined, inbox.reply(message, reply)),
+    post: (id, kind, body) => guardId(id, undefined, inbox.post(id, kind, body)),
+    find: (id, kind) => guardId(id, undefined, inbox.find(id, kind))
+  } satisfies Complete<Inbox>
 }
 
 /** Limits the removal of old sessions to the tenant for which a fiber works. */

@@ -12,8 +12,6 @@ import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
-import type { CallEnd } from "../base/domain/RunDetails.ts"
-import type { RunEvent, ToolFinished } from "../base/domain/RunEvent.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import * as CallSuspension from "../base/domain/CallSuspension.ts"
@@ -27,6 +25,7 @@ import {
   ToolContext
 } from "./ToolContext.ts"
 import { ChangeSink, type Sink } from "./ChangeRecording.ts"
+import * as CallClosing from "./CallClosing.ts"
 import * as CallRecording from "./CallRecording.ts"
 import { CurrentCall } from "./CallQuestions.ts"
 import * as CallSpan from "./CallSpan.ts"
@@ -39,11 +38,10 @@ import * as ToolSchedule from "./ToolSchedule.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
 /** Calls of one answer, with the parts of their run. `E` is the error type of `begin` and `settled`. */
-interface Batch<E> extends Prepare.CallEnvironment {
+interface Batch<E> extends Prepare.CallEnvironment, CallClosing.ClosingBatch<E> {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   /** Limits on the results that reach the model. */
   readonly limits: ResultText.Limits
-  readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /**
    * Returns true if a call may start. A call that may not start waits until it is interrupted. By default, every call
    * may start.
@@ -54,34 +52,10 @@ interface Batch<E> extends Prepare.CallEnvironment {
    */
   readonly history?: ((json: string) => boolean) | undefined
   /**
-   * Stores the answer that contains the calls, unless it is already stored. Only {@link Batch.begin} is called earlier.
+   * Stores that calls are about to start, before any of them starts. `told` records the starts; call it after they are
+   * stored.
    */
-  readonly stored?: Effect.Effect<void, E> | undefined
-  /** Records calls that are about to start, before any of them starts. */
-  readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
-  /** Notes for the model. They are added to the results of calls that were changed before they reached the batch. */
-  readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
-  /**
-   * Receives each successful call of the answer, with the arguments and the result before remarks are added to it.
-   */
-  readonly succeeded?: ((call: Prompt.ToolCallPart, args: unknown, text: string) => void) | undefined
-  /**
-   * Stores every result as soon as it exists, in order of completion. `told` records the end of the call; call it after
-   * the result is stored.
-   */
-  readonly settled: (
-    call: Prompt.ToolCallPart,
-    message: Prompt.ToolMessage,
-    told: () => void,
-    facts: CallFacts
-  ) => Effect.Effect<void, E>
-}
-
-/** Facts about the end of a call. */
-interface CallFacts {
-  /** Reason why the call did not run; `undefined` if it ran. */
-  readonly reason: string | undefined
-  readonly end: CallEnd
+  readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>, told: () => void) => Effect.Effect<void, E>
 }
 
 /** Outcome of a batch. */
@@ -94,93 +68,6 @@ export interface BatchOutcome {
   readonly invalid: boolean
   /** Ids of the calls that wait for an answer, and of those that run after them. They have no result. */
   readonly waiting: ReadonlyArray<string>
-}
-
-/** Settlement of one call, with the data needed to close it. */
-interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw" | "value"> {
-  readonly call: Prompt.ToolCallPart
-  /** Value of the result; `undefined` if the text of the result is not the tool's own. */
-  readonly value?: unknown
-  /** Arguments that reached the tool; `undefined` if the call did not run. */
-  readonly args?: unknown
-  /** Reason why the call did not run; `undefined` if it ran. */
-  readonly reason?: string | undefined
-  readonly ran: boolean
-  readonly durationMillis: number
-  /** The tool's own limit on its results. */
-  readonly bound: number | undefined
-  /** Remark of the loop guard, added to the result. */
-  readonly remark?: string | undefined
-  readonly halted?: string | undefined
-}
-
-/**
- * Creates the event of the end of a call. Its JSON contains the result once, as text: the value is not enumerable.
- */
-const makeFinished = (
-  event: Omit<typeof ToolFinished.Type, "_tag" | "result">,
-  value: unknown
-): typeof ToolFinished.Type => {
-  const finished = { _tag: "ToolFinished" as const, ...event }
-  return value === undefined ? finished : Object.defineProperty(finished, "result", { value, enumerable: false })
-}
-
-/** Returns the text of a result that the limits apply to. Its images and files are not part of it. */
-const readLimitedText = ({ modelOutput, output }: Pick<SettledCall, "modelOutput" | "output">): string =>
-  modelOutput === undefined
-    ? output
-    : modelOutput.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")
-
-/** Returns the output of a call with its text within the limits. */
-const takeBoundedText = (ended: SettledCall, text: string): Pick<SettledCall, "modelOutput" | "output"> => {
-  const { modelOutput, output } = ended
-  if (modelOutput === undefined) return { output: text, modelOutput }
-  if (text === readLimitedText(ended)) return { output, modelOutput }
-  return {
-    output: text,
-    modelOutput: [Prompt.textPart({ text }), ...modelOutput.filter(({ type }) => type === "file")]
-  }
-}
-
-const closeCall = <E>(
-  { emit, notes, settled, succeeded }: Batch<E>,
-  ended: SettledCall,
-  text: string,
-  recording: CallRecording.Recording | undefined
-): Effect.Effect<ClosedCall, E> => {
-  const { blockedBy, call, durationMillis, halted, isFailure, reason = blockedBy, remark, status, value } = ended
-  const bounded = takeBoundedText(ended, text)
-  const remarks = [notes?.get(call), remark].flatMap((line) => (line === undefined ? [] : [`[${line}]`]))
-  const output = [bounded.output, ...remarks].join("\n\n")
-  const modelOutput = bounded.modelOutput && [
-    ...bounded.modelOutput,
-    ...remarks.map((line) => Prompt.textPart({ text: line }))
-  ]
-  const message = Conversation.makeToolResult(call, { output, isFailure, modelOutput })
-  const isOwn = value !== undefined && bounded.output === ended.output
-  const end: CallEnd = {
-    status,
-    form: isOwn ? (typeof value === "string" ? "text" : "json") : "other",
-    length: ended.output.length
-  }
-  if (!isFailure) succeeded?.(call, ended.args ?? call.params, bounded.output)
-  const stored = settled(
-    call,
-    message,
-    () => {
-      if (recording !== undefined) CallRecording.recordEnd(recording, ended, output)
-    },
-    { reason, end }
-  )
-  // Stores a result and then emits `ToolFinished` in the same step. The event is emitted only here.
-  const told =
-    emit === undefined
-      ? stored
-      : Effect.andThen(
-          stored,
-          emit([makeFinished({ callId: call.id, name: call.name, status, output, durationMillis }, value)])
-        )
-  return Effect.as(Effect.uninterruptible(told), { message, halted })
 }
 
 /** Notifies the hooks of the end of a call and returns the result, as transformed by them for the model. */
@@ -227,10 +114,9 @@ const canLeaveTraces = ({ bound: { facts } }: Prepare.ReadyCall): boolean => fac
  * right before it starts.
  */
 const planStarts = <E>(
-  { begin }: Batch<E>,
+  { begin, emit }: Batch<E>,
   entries: ReadonlyArray<Prepare.PreparedCall>,
-  concurrency: number,
-  recording: CallRecording.Recording | undefined
+  { closer, concurrency, recording }: Pick<BatchPlan<E>, "closer" | "concurrency" | "recording">
 ) => {
   const noted =
     concurrency === 1
@@ -245,8 +131,9 @@ const planStarts = <E>(
   const startNoted = (some: ReadonlyArray<Prepare.ReadyCall>): Effect.Effect<void, E> =>
     Effect.uninterruptible(
       Effect.suspend(() => {
-        recordStarts(some)
-        const begun = begin(some.map(({ call }) => call))
+        const calls = some.map(({ call }) => call)
+        const stored = begin(calls, () => recordStarts(some))
+        const begun = emit === undefined ? stored : Effect.andThen(stored, closer.report)
         return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
       })
     )
@@ -290,7 +177,7 @@ const runReadyCall = <E>(
   batch: Batch<E>,
   ready: Prepare.ReadyCall,
   recorder: Recorder | undefined
-): Effect.Effect<SettledCall | undefined, never, ToolContext> =>
+): Effect.Effect<CallClosing.SettledCall | undefined, never, ToolContext> =>
   Effect.withFiber((fiber) => {
     const { approvals, emit, interceptors, questions } = batch
     const { args, call } = ready
@@ -316,7 +203,7 @@ const runReadyCall = <E>(
       questions === undefined || suspension === undefined
         ? undefined
         : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0, delegated: 0 }
-    const ports = { onProgress, suspension, questions }
+    const ports = { onProgress, suspension, questions, redact: fiber.getRef(RedactSecrets) }
     const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
       Effect.updateContext((context: Context.Context<ToolContext>) =>
         (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
@@ -332,7 +219,7 @@ const runReadyCall = <E>(
       span === undefined
         ? execution
         : Effect.onExit(execution, (exit) => Effect.sync(() => CallSpan.endSpan(span, services, exit))),
-      (ended): Effect.Effect<SettledCall | undefined> => {
+      (ended): Effect.Effect<CallClosing.SettledCall | undefined> => {
         if (suspension?.isSuspended === true) return Effect.undefined
         const settlement = isStopped ? markStopped(ended) : ended
         const durationMillis = clock.currentTimeMillisUnsafe() - started
@@ -355,7 +242,7 @@ const finishObservedCall = Effect.fnUntraced(function* <E>(
   ready: Prepare.ReadyCall,
   settlement: ToolExecution.Settlement,
   durationMillis: number
-): Effect.fn.Return<SettledCall> {
+): Effect.fn.Return<CallClosing.SettledCall> {
   const { interceptors } = batch
   const seen = yield* notifyToolEnd(interceptors, ready, settlement, durationMillis)
   const { lifecycle } = interceptors.stack
@@ -382,7 +269,7 @@ const toSettledCall = <E>(
   durationMillis: number,
   seen: string,
   after: AfterToolResult | undefined
-): SettledCall => {
+): CallClosing.SettledCall => {
   const isChanged = after?.isChanged === true
   const verdict = checkLoopGuard(batch, ready, settlement)
   return {
@@ -401,16 +288,17 @@ const toSettledCall = <E>(
 }
 
 /** Prepared calls of a batch, with their concurrency and record. */
-interface BatchPlan {
+interface BatchPlan<E> {
   readonly concurrency: number
   readonly recording: CallRecording.Recording | undefined
+  readonly closer: CallClosing.CallCloser<E>
   readonly entries: ReadonlyArray<Prepare.PreparedCall>
   /** `isHeld` is true after a call was suspended in whose place the calls after it must not run. */
   readonly order: { isHeld: boolean }
 }
 
 /** Notes that a call waits. Calls that run one after another wait with it. */
-const noteWaitingCall = (plan: BatchPlan, index: number): void => {
+const noteWaitingCall = <E>(plan: BatchPlan<E>, index: number): void => {
   const entry = plan.entries[index]
   if (entry?._tag === "Ready" && plan.recording !== undefined && !plan.order.isHeld)
     CallRecording.recordSuspension(plan.recording, entry.call)
@@ -421,10 +309,10 @@ const runPreparedCall = <E>(
   batch: Batch<E>,
   begin: (ready: Prepare.ReadyCall) => Effect.Effect<void, E>,
   prepared: Prepare.PreparedCall,
-  { concurrency, order, recording }: BatchPlan
-): Effect.Effect<SettledCall | undefined, E, ToolContext> =>
+  { concurrency, order, recording }: BatchPlan<E>
+): Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? Effect.suspend((): Effect.Effect<SettledCall | undefined, E, ToolContext> => {
+    ? Effect.suspend((): Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext> => {
         if (batch.mayStart?.() === false) return Effect.never
         if (order.isHeld) return Effect.undefined
         const ran = CallRecording.recordNestedInterrupt(
@@ -464,17 +352,55 @@ const decideConcurrency = Effect.fnUntraced(function* (
   return mode === "parallel" ? ToolSchedule.maxConcurrency : 1
 })
 
-interface ClosedCall {
-  readonly message: Prompt.ToolMessage
-  readonly halted: string | undefined
+/** A call of a batch that has ended, by its place in the batch. */
+interface IndexedCall extends CallClosing.EndedCall {
+  readonly index: number
 }
 
-const toResult = (ended: SettledCall): ResultText.Result => ({
-  callId: ended.call.id,
-  tool: ended.call.name,
-  text: readLimitedText(ended),
-  bound: ended.bound
-})
+/** Returns true if the start of a call is stored at once, before anything else happens. */
+const startsAtOnce = <E>({ mayStart }: Batch<E>, next: Prepare.PreparedCall | undefined): boolean =>
+  next?._tag === "Ready" && canLeaveTraces(next) && mayStart?.() !== false
+
+/** Closes the calls of a batch in the order in which they end. Results wait only for a write that follows at once. */
+const makeClosingLine = <E>(batch: Batch<E>, { closer, concurrency, entries }: BatchPlan<E>) => {
+  const closed = new Map<number, CallClosing.ClosedCall>()
+  /** Calls whose results are stored by the fiber that has the first of them. */
+  let ready: Array<IndexedCall> = []
+
+  const closeReady = Effect.suspend(() => {
+    const group = ready
+    ready = []
+    return group.length === 0
+      ? Effect.void
+      : Effect.map(closer.closeAll(group), (answers) =>
+          answers.forEach((answer, at) => closed.set(group[at]?.index ?? 0, answer))
+        )
+  })
+  return {
+    closeReady,
+    closeAll: (calls: ReadonlyArray<IndexedCall>): Effect.Effect<void, E> => {
+      ready.push(...calls)
+      return closeReady
+    },
+    close: (one: IndexedCall): Effect.Effect<void, E> => {
+      if (concurrency === 1) {
+        const isNextStarted = startsAtOnce(batch, entries[one.index + 1])
+        return Effect.map(
+          isNextStarted ? closer.postpone(one) : closer.close(one),
+          (answer) => void closed.set(one.index, answer)
+        )
+      }
+      ready.push(one)
+      // Calls that end at the same time are closed by one write.
+      return ready.length > 1 ? Effect.void : Effect.andThen(Effect.yieldNow, closeReady)
+    },
+    /** Returns the closed calls in the order of the batch. */
+    listClosed: (): ReadonlyArray<CallClosing.ClosedCall> =>
+      Array.from(closed)
+        .sort(([a], [b]) => a - b)
+        .map(([, answer]) => answer)
+  }
+}
 
 /**
  * Closes calls as they end and limits each result and the total to the budget of the batch. The results are returned in
@@ -488,51 +414,47 @@ const toResult = (ended: SettledCall): ResultText.Result => ({
  */
 const closeAllCalls = <E>(
   batch: Batch<E>,
-  work: ReadonlyArray<Effect.Effect<SettledCall | undefined, E, ToolContext>>,
-  plan: BatchPlan
-): Effect.Effect<ReadonlyArray<ClosedCall>, E, ToolContext> =>
+  work: ReadonlyArray<Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext>>,
+  plan: BatchPlan<E>
+): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> =>
   Effect.suspend(() => {
-    const { concurrency, recording } = plan
+    const { closer, concurrency } = plan
     const { limits } = batch
     const share = limits.perTurn / Math.max(1, work.length)
-    const waiting: Array<{ readonly index: number; readonly ended: SettledCall }> = []
-    const closed = new Map<number, ClosedCall>()
+    const waiting: Array<IndexedCall> = []
+    const line = makeClosingLine(batch, plan)
     let spent = 0
 
-    const closeWithText = (index: number, ended: SettledCall, text: string) =>
-      Effect.map(closeCall(batch, ended, text, recording), (answer) => void closed.set(index, answer))
-    const closeOrDefer = (index: number, ended: SettledCall | undefined): Effect.Effect<void, E, ToolContext> => {
+    const closeOrDefer = (
+      index: number,
+      ended: CallClosing.SettledCall | undefined
+    ): Effect.Effect<void, E, ToolContext> => {
       if (ended === undefined) {
         noteWaitingCall(plan, index)
         return Effect.void
       }
-      const result = toResult(ended)
-      return Effect.flatMap(ResultText.boundResult(result, limits), (text) => {
+      const result = CallClosing.toResult(ended)
+      return Effect.flatMapEager(ResultText.boundResult(result, limits), (text) => {
         if (text === result.text && text.length > share && ResultText.isMovable(result)) {
-          waiting.push({ index, ended })
+          waiting.push({ index, ended, text })
           return Effect.void
         }
         spent += text.length
-        return closeWithText(index, ended, text)
+        return line.close({ index, ended, text })
       })
     }
     // Closes all waiting results or none: an interruption would leave the rest open.
     const closeWaiting = Effect.uninterruptible(
       Effect.suspend(() => {
         const late = waiting.splice(0)
-        if (late.length === 0) return Effect.void
+        if (late.length === 0) return line.closeReady
         const left = { ...limits, perTurn: Math.max(0, limits.perTurn - spent) }
         return Effect.flatMap(
           ResultText.boundAll(
-            late.map(({ ended }) => toResult(ended)),
+            late.map(({ ended }) => CallClosing.toResult(ended)),
             left
           ),
-          (texts) =>
-            Effect.forEach(
-              late,
-              ({ ended, index }, at) => closeWithText(index, ended, texts[at] ?? readLimitedText(ended)),
-              { discard: true }
-            )
+          (texts) => line.closeAll(late.map((one, at) => ({ ...one, text: texts[at] ?? one.text })))
         )
       })
     )
@@ -541,32 +463,28 @@ const closeAllCalls = <E>(
       concurrency,
       discard: true
     }).pipe(
-      Effect.onInterrupt(() => closeWaiting),
+      Effect.onInterrupt(() => Effect.andThen(closer.settle, closeWaiting)),
       Effect.andThen(closeWaiting),
-      Effect.map(() =>
-        Array.from(closed)
-          .sort(([a], [b]) => a - b)
-          .map(([, answer]) => answer)
-      )
+      Effect.map(() => line.listClosed())
     )
   })
 
 /** {@link closeAllCalls} for a single call, whose share is the whole budget. */
 const closeSingleCall = <E>(
   batch: Batch<E>,
-  work: Effect.Effect<SettledCall | undefined, E, ToolContext>,
-  plan: BatchPlan
-): Effect.Effect<ReadonlyArray<ClosedCall>, E, ToolContext> =>
+  work: Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext>,
+  plan: BatchPlan<E>
+): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> =>
   Effect.flatMap(work, (ended) => {
     if (ended === undefined) {
       noteWaitingCall(plan, 0)
       return Effect.succeed([])
     }
-    const result = toResult(ended)
-    return Effect.flatMap(ResultText.boundResult(result, batch.limits), (text) =>
+    const result = CallClosing.toResult(ended)
+    return Effect.flatMapEager(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
         ? closeAllCalls(batch, [Effect.succeed(ended)], plan)
-        : Effect.map(closeCall(batch, ended, text, plan.recording), (answer) => [answer])
+        : Effect.map(plan.closer.close({ ended, text }), (answer) => [answer])
     )
   })
 
@@ -590,7 +508,7 @@ const applyEdits = <E>(batch: Batch<E>): Batch<E> => {
 }
 
 /** Returns the ids of the calls without a result. */
-const listOpenIds = <E>({ calls }: Batch<E>, results: ReadonlyArray<ClosedCall>): ReadonlyArray<string> => {
+const listOpenIds = <E>({ calls }: Batch<E>, results: ReadonlyArray<CallClosing.ClosedCall>): ReadonlyArray<string> => {
   const closed = new Set(results.flatMap(({ message }) => Conversation.listResultIds(message)))
   return calls.flatMap(({ id }) => (closed.has(id) ? [] : [id]))
 }
@@ -610,9 +528,10 @@ const runBatch = Effect.fnUntraced(function* <E>(
   if (batch.stored !== undefined && (first?._tag !== "Ready" || !canLeaveTraces(first))) yield* batch.stored
   const concurrency = entries.length === 1 ? 1 : yield* decideConcurrency(batch, entries)
   const recording = yield* CallRecording.findRecording(batch, concurrency > 1)
-  const begin = planStarts(batch, entries, concurrency, recording)
+  const closer = CallClosing.makeCloser(batch, recording)
+  const plan: BatchPlan<E> = { closer, concurrency, recording, entries, order: { isHeld: false } }
+  const begin = planStarts(batch, entries, plan)
   if (concurrency > 1) yield* begin.first
-  const plan: BatchPlan = { concurrency, recording, entries, order: { isHeld: false } }
   const work = entries.map((entry) => runPreparedCall(batch, begin.of, entry, plan))
   const [only] = work
   const results = yield* only !== undefined && work.length === 1
@@ -638,7 +557,10 @@ export const run = <E>(batch: Batch<E>): Effect.Effect<BatchOutcome, E, ToolCont
 
 /** Runs a call that does not come from the model: its result is returned and not stored. */
 export const runOne = (
-  batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "questions" | "settled" | "stored" | "succeeded">,
+  batch: Omit<
+    Batch<never>,
+    "begin" | "calls" | "history" | "notes" | "postponed" | "questions" | "settled" | "stored" | "succeeded"
+  >,
   { params, ...call }: Prompt.ToolCallPart
 ): Effect.Effect<NestedOutcome, never, ToolContext> => {
   const part = Prompt.toolCallPart({ ...call, params: Normalise.readArguments(call.name, params, batch.tools) })
@@ -646,7 +568,7 @@ export const runOne = (
     ...batch,
     calls: [part],
     notes: undefined,
-    begin: () => Effect.void,
+    begin: (_calls, told) => Effect.sync(told),
     settled: (_call, _message, told) => Effect.sync(told)
   })
   return Effect.map(Effect.provideService(ran, ConversationHistory, undefined), ({ messages }) => {
@@ -664,6 +586,6 @@ export const runOne = (
 const makeNestedRun =
   <E>(batch: Batch<E>): NestedRun =>
   (call) => {
-    const { history: _, questions: ____, stored: __, succeeded: ___, ...rest } = batch
+    const { history: _, postponed: _____, questions: ____, stored: __, succeeded: ___, ...rest } = batch
     return runOne({ ...rest, limits: ResultText.unlimited }, call)
   }

@@ -5,17 +5,21 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import * as Agent from "../../src/agent/Agent.ts"
+import { BackgroundWork } from "../../src/agent/BackgroundWork.ts"
 import * as Tenants from "../../src/agent/Tenants.ts"
 import type { Tenant } from "../../src/base/domain/Tenant.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
 import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as LiveSession from "../../src/serve/host/LiveSession.ts"
+import { RunRecord } from "../../src/store/RunRecord.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { CurrentTenant } from "../../src/store/TenantScope.ts"
 import * as MemoryTool from "../../src/tools/builtin/MemoryTool.ts"
 import * as SessionSearchTool from "../../src/tools/builtin/SessionSearchTool.ts"
+import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as MemoryStore from "../../src/tools/prompt/MemoryStore.ts"
 import * as SkillStore from "../../src/tools/prompt/SkillStore.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -27,7 +31,7 @@ const runtimeWith = (fake: Fake.Fake, directory: string, all: ReadonlyArray<Tena
   Runtime.layer({
     provider: Layer.succeed(Provider, fake.provider),
     retry: RetryPolicy.none,
-    tools: [MemoryTool.toolset, SessionSearchTool.toolset],
+    tools: [MemoryTool.toolset, SessionSearchTool.toolset, TerminalTools.toolset],
     store: SessionStore.layerMemory,
     tenants: Tenants.layerFrom(all)
   }).pipe(
@@ -66,7 +70,7 @@ describe("a run of a tenant", () => {
 
   it.effect("opens no session of another tenant as a live session", () =>
     Effect.gen(function* () {
-      const fake = Fake.make(Fake.text("The harbour is blue."))
+      const fake = Fake.make(Fake.text("The harbour is blue."), Fake.text("Still."))
       yield* Effect.gen(function* () {
         const { sessionId } = yield* Agent.run({ prompt: "Tell me about the harbour", tenant: "acme" })
         const readAs = (tenant: string | undefined) =>
@@ -79,6 +83,60 @@ describe("a run of a tenant", () => {
         assert.deepStrictEqual(yield* readAs("zeta"), [0, undefined, undefined])
         assert.deepStrictEqual(yield* readAs("acme"), [2, sessionId, undefined])
         assert.deepStrictEqual(yield* readAs(undefined), [2, sessionId, undefined])
+        const record = yield* RunRecord
+        const countEnds = Effect.map(
+          Stream.runCollect(record.read({ sessionId, kinds: ["SessionEnded"] })),
+          ({ length }) => length
+        )
+        // A session that a run opened ends once.
+        assert.strictEqual(yield* countEnds, 1)
+        yield* Agent.run({ prompt: "And now?", tenant: "acme", sessionId })
+        yield* readAs("zeta")
+        assert.strictEqual(yield* countEnds, 1)
+        yield* readAs("acme")
+        assert.strictEqual(yield* countEnds, 2)
+      }).pipe(Effect.provide(runtimeWith(fake, yield* temporaryDirectory)))
+    }).pipe(Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("neither lists nor stops the background work of another tenant, and takes no reports of it", () =>
+    Effect.gen(function* () {
+      const fake = Fake.make(Fake.text("The harbour is blue."))
+      yield* Effect.gen(function* () {
+        const { sessionId } = yield* Agent.run({ prompt: "Tell me about the harbour", tenant: "acme" })
+        const background = yield* BackgroundWork
+        const { callTool } = yield* Agent.Agent
+        const start = (command: string) =>
+          callTool({
+            name: "terminal",
+            args: { command, background: true, notify_on_complete: true },
+            sessionId,
+            cwd: "/tmp",
+            tenant: "acme"
+          })
+        assert.isFalse((yield* start("sleep 600")).isFailure)
+        const listAs = (tenant: string | undefined) =>
+          Effect.provideService(
+            Effect.all([background.list(sessionId), background.take(sessionId), background.takeNotices(sessionId)]),
+            CurrentTenant,
+            tenant
+          )
+        const countAs = (tenant: string | undefined) =>
+          Effect.map(listAs(tenant), (all) => all.map(({ length }) => length))
+        assert.deepStrictEqual(yield* countAs("zeta"), [0, 0, 0])
+        assert.deepStrictEqual(yield* countAs("acme"), [1, 0, 0])
+        const [[item]] = yield* listAs(undefined)
+        const stopAs = (tenant: string) =>
+          Effect.provideService(background.stop(sessionId, item?.id ?? ""), CurrentTenant, tenant)
+        assert.isUndefined(yield* stopAs("zeta"))
+        assert.deepStrictEqual(yield* Effect.provideService(background.stopAll(sessionId), CurrentTenant, "zeta"), [])
+        // It does not wait for the process either.
+        yield* Effect.provideService(background.settled(sessionId), CurrentTenant, "zeta")
+        assert.strictEqual((yield* stopAs("acme"))?.id, item?.id)
+        yield* start("echo blue")
+        yield* Effect.provideService(background.arrived(sessionId), CurrentTenant, "acme")
+        assert.deepStrictEqual(yield* countAs("zeta"), [0, 0, 0])
+        assert.include(JSON.stringify(yield* listAs("acme")), "blue")
       }).pipe(Effect.provide(runtimeWith(fake, yield* temporaryDirectory)))
     }).pipe(Effect.provide(NodeServices.layer))
   )

@@ -201,6 +201,10 @@ export const runThroughFaults = async (options: Options): Promise<Report> => {
       client = startClient("--resume")
     }
   }
+  const progress = setInterval(() => {
+    const ended = readLines(traces).filter((line) => line.startsWith("end ")).length
+    told(`${((Date.now() - began) / 1000).toFixed(0)} s: ${ended} of ${4 * rows} calls have ended`)
+  }, 15_000)
   try {
     for (const fault of options.faults) {
       const before = readLines(traces).length
@@ -219,6 +223,7 @@ export const runThroughFaults = async (options: Options): Promise<Report> => {
     }
     return count({ traces, results: `${cwd}/data/all`, ids, millis: Date.now() - began, output })
   } finally {
+    clearInterval(progress)
     for (const child of children) child.kill("SIGKILL")
     for (const { way } of runners) way.close()
   }

@@ -6,9 +6,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import type * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
@@ -18,6 +16,8 @@ import { Agent, RunRecord, Runtime, SessionStore, Toolset } from "../../src/inde
 import { Cluster } from "../../src/kit/entry/cluster.ts"
 import type { AgentRuntime } from "../../src/program/cli/ClusterAgents.ts"
 import * as ClusterBatch from "../../src/program/cli/ClusterBatch.ts"
+import * as ClusterRows from "../../src/program/cli/ClusterRows.ts"
+import { Environment, Home } from "../../src/base/config/Environment.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
 import * as ClusterDatabase from "../../src/serve/cluster/ClusterDatabase.ts"
 import * as ClusterJobs from "../../src/serve/cluster/ClusterJobs.ts"
@@ -126,10 +126,12 @@ const cron = Effect.gen(function* () {
 /** A runner of the rows of batches. The agent of the submission is this one, whatever its content is. */
 const rowRunner = Effect.gen(function* () {
   const services = yield* Layer.build(agent)
-  const around = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const around = yield* Effect.context<ClusterRows.RunnerServices>()
   // The handler reads the disabled toolsets alone.
   const opened = { services, settings: { disabledToolsets: [] }, agentFile: undefined } as unknown as AgentRuntime
-  const handlers = { [ClusterBatch.kind]: ClusterBatch.makeRowHandler(() => Effect.succeed(opened), around, rows) }
+  const handlers = {
+    [ClusterBatch.kind]: ClusterRows.makeHandler(ClusterBatch.rowKind, () => Effect.succeed(opened), around, rows)
+  }
   yield* Layer.build(
     Cluster.layerRunner({ url: Redacted.make(place), ...options, handlers }).pipe(
       Layer.provide(
@@ -139,7 +141,11 @@ const rowRunner = Effect.gen(function* () {
   )
   yield* say("ready")
   yield* asked
-}).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+}).pipe(
+  Effect.scoped,
+  Effect.provide([Environment.layerIn({}), Home.layerAt(rows)]),
+  Effect.provide(NodeServices.layer)
+)
 
 const programs = { cron, rows: rowRunner, runner, sqlite: alone }
 // Other kinds are errors of the test.

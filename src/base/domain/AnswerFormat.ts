@@ -55,7 +55,7 @@ export interface AnswerFormat<out A> {
 export type Output<A, I = unknown> = Schema.ConstraintCodec<A, I, never, unknown> | AnswerFormat<A>
 
 /** Values whose JSON has another form, such as the text of a date. */
-type Converted =
+export type ConvertedValue =
   | Date
   | Error
   | ReadonlyMap<unknown, unknown>
@@ -69,7 +69,7 @@ type Converted =
  * The JSON of a value of which any part may still be missing, as it is while an answer arrives. Parts that are not JSON
  * themselves, such as dates, are `unknown`.
  */
-export type DeepPartial<A> = A extends Converted
+export type DeepPartial<A> = A extends ConvertedValue
   ? unknown
   : A extends ReadonlyArray<infer Item>
     ? ReadonlyArray<DeepPartial<Item>>

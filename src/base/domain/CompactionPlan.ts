@@ -1,5 +1,5 @@
 /**
- * A plan for compacting a conversation, requested by middleware. It states which part is kept and what replaces the
+ * A plan for compacting a conversation, requested by middleware. It states the part that is kept and the text for the
  * rest.
  *
  * Source: `nexau.md` §4.
@@ -15,7 +15,7 @@ export interface SummaryModel {
   readonly apiMode: Configurable
 }
 
-/** States which part of a conversation is kept and what replaces the rest. */
+/** States the part of a conversation that is kept, and the text for the rest. */
 export interface CompactionPlan {
   /**
    * `tool_result_compaction` replaces each old tool result with one line; `llm_summary` replaces all old messages with

@@ -42,7 +42,10 @@ export const removeDeclined = ({ anyOf }: Question["schema"]): Question["schema"
   return isAdded && Json.isFields(schema) ? schema : undefined
 }
 
-const approvalWords: ReadonlyMap<string, string> = new Map([
+/** An answer to an approval. `session` and `always` also allow the same request later. */
+export type ApprovalChoice = "once" | "session" | "always" | "deny"
+
+const approvalWords: ReadonlyMap<string, ApprovalChoice> = new Map([
   ["y", "once"],
   ["yes", "once"],
   ["once", "once"],
@@ -60,8 +63,12 @@ const booleanWords: ReadonlyMap<string, boolean> = new Map([
   ["no", false]
 ])
 
+/** Reads a word such as `y`, `always` or `no` as the answer to an approval. Letter case and surrounding spaces are ignored. */
+export const readApprovalWord = (word: string): ApprovalChoice | undefined =>
+  approvalWords.get(word.trim().toLowerCase())
+
 const readApproval = (line: string): unknown => {
-  const choice = approvalWords.get(line.toLowerCase())
+  const choice = readApprovalWord(line)
   if (choice !== undefined) return { choice }
   const json = Option.getOrUndefined(Json.parse(line))
   return Json.isFields(json) ? json : { choice: "deny", ...(line === "" ? {} : { reason: line }) }

@@ -41,24 +41,14 @@ import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import type { Spent } from "./Cost.ts"
 import * as Json from "./Json.ts"
+import type { ConvertedValue } from "./AnswerFormat.ts"
 import type { AnswerSource } from "./ModelCall.ts"
 import type { RunResult, ToolStatus } from "./RunEvent.ts"
 import type { ToolContent } from "./ToolContent.ts"
 import type { Usage } from "./Usage.ts"
 
-/** Values whose JSON has another form, such as the text of a date. */
-type Converted =
-  | Date
-  | Error
-  | ReadonlyMap<unknown, unknown>
-  | ReadonlySet<unknown>
-  | RegExp
-  | URL
-  | Uint8Array
-  | bigint
-
 /** JSON of a value. Parts that are not JSON themselves, such as dates, are `unknown`; `ToolContent` is a text. */
-export type JsonOf<A> = A extends Converted
+export type JsonOf<A> = A extends ConvertedValue
   ? unknown
   : A extends ToolContent
     ? string

@@ -19,6 +19,27 @@ export type ToolOutcome = "done" | "failed" | "refused" | "stopped"
 /** Kind of a result. */
 export type ToolViewKind = "command" | "matches" | "table" | "diff" | "plan" | "image" | "text"
 
+/** Names of the arguments that identify the subject of a call, the most informative first. */
+const subjectArguments = [
+  "command",
+  "pattern",
+  "query",
+  "path",
+  "file_path",
+  "url",
+  "urls",
+  "goal",
+  "action",
+  "name",
+  "code",
+  "question",
+  "prompt"
+]
+
+/** Returns the name of the argument that identifies the subject of a call, if it has one of the usual names. */
+export const findSubjectArgument = (params: Readonly<Record<string, unknown>>): string | undefined =>
+  subjectArguments.find((name) => Object.hasOwn(params, name) && params[name] !== undefined)
+
 /** A result as a user reads it. */
 export interface ToolView {
   readonly kind: ToolViewKind

@@ -138,6 +138,12 @@ export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 )`
 
+/** Returns an SQL query for the numbers of the processes whose advisory lock is held, in the column `number`. */
+export const selectHeld = (sql: Client): Fragment => sql`
+  SELECT CAST(CAST(objid AS BIGINT) AS INTEGER) AS number FROM pg_locks
+  WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace}
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
 /**
  * Returns an SQL condition that tests whether a free lock proves that its process has ended. `seen` is the time when
  * the process was last seen. The condition is true if the server did not restart since then, or if the grace period
@@ -149,10 +155,14 @@ const isSettledIn = (sql: Client, seen: Fragment): Fragment =>
 
 /**
  * Returns an SQL condition that tests whether a process, given by number and by the time when it was last seen, is
- * alive or may still reconnect after a restart of the server.
+ * alive or may still reconnect after a restart of the server. `isHeld` is the condition that its lock is held.
  */
-export const isProcessAlive = (sql: Client, process: Fragment, seen: Fragment): Fragment =>
-  sql`(${isHeldIn(sql, process)} OR NOT ${isSettledIn(sql, seen)})`
+export const isProcessAlive = (
+  sql: Client,
+  process: Fragment,
+  seen: Fragment,
+  isHeld: Fragment = isHeldIn(sql, process)
+): Fragment => sql`(${isHeld} OR NOT ${isSettledIn(sql, seen)})`
 
 /** Returns an SQL condition that tests whether the owner of a row in `leases` has ended. */
 const isOverIn = (sql: Client): Fragment => sql`(

@@ -9,6 +9,7 @@
  * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run. They run a
  * transaction and its statements without the Effects and spans that `effect/sql` creates for each statement.
  *
+ * While several runs write ({@link Client.writer}), transactions of the same moment share a commit; see `SqliteGroup`.
  * With {@link Sharing}, the writes within a short period share one transaction. Each write is a savepoint in it, and is
  * visible at once to all users of the same client. If the process is killed, the latest writes may be lost, but an
  * earlier write is never lost while a later one survives. {@link Client.committed} is for data that must not be lost.
@@ -35,6 +36,7 @@ import { classifySqliteError, isSqlError, SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import { chmodSync, closeSync, fstatSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
+import * as SqliteGroup from "./SqliteGroup.ts"
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
 
@@ -69,6 +71,11 @@ export interface Client extends SqlClient.SqlClient {
    * transaction.
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  /**
+   * Announces a run that writes until the scope closes. While there are several, transactions of the same moment share
+   * a commit.
+   */
+  readonly writer: Effect.Effect<void, never, Scope.Scope>
   /** Tests whether a fiber is inside a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /**
@@ -315,45 +322,49 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     })
   )
 
-  const transactionIn =
-    ({ enter, leave, onLeaveFailure, takeBack }: Bounds): Client["transaction"] =>
-    (effect) => {
-      const runWithin = (connection: Connection) =>
-        Effect.suspend(() => {
-          try {
-            enter(database.all)
-          } catch (thrown) {
-            return Effect.fail(failed(thrown))
-          }
+  const runWithin =
+    <A, E, R>({ enter, leave, onLeaveFailure, takeBack }: Bounds, effect: Effect.Effect<A, E, R>) =>
+    (connection: Connection) =>
+      Effect.suspend((): Effect.Effect<SqliteGroup.Ran<A>, E | SqlError, R> => {
+        try {
+          enter(database.all)
+        } catch (thrown) {
+          return Effect.fail(failed(thrown))
+        }
+        renewTransaction()
+        const giveUp = <E>(cause: Cause.Cause<E>) => {
           renewTransaction()
-          const giveUp = <E>(cause: Cause.Cause<E>) => {
-            renewTransaction()
-            return Effect.andThen(takeBack(cause), Effect.failCause(cause))
-          }
-          return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
-            onFailure: giveUp,
-            onSuccess: (value) => {
-              try {
-                runLateWrites()
-              } catch (thrown) {
-                return giveUp(Cause.fail(failed(thrown)))
-              }
-              try {
-                leave(database.all)
-              } catch (thrown) {
-                const error = failed(thrown)
-                return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
-              }
-              return Effect.succeed({ value, then: afterwards })
+          return Effect.andThen(takeBack(cause), Effect.failCause(cause))
+        }
+        return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
+          onFailure: giveUp,
+          onSuccess: (value) => {
+            try {
+              runLateWrites()
+            } catch (thrown) {
+              return giveUp(Cause.fail(failed(thrown)))
             }
-          })
+            try {
+              leave(database.all)
+            } catch (thrown) {
+              const error = failed(thrown)
+              return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
+            }
+            return Effect.succeed({ value, then: afterwards })
+          }
         })
-      return Effect.uninterruptible(
-        Effect.flatMap(acquirers.borrower(runWithin), ({ then, value }) =>
-          then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
-        )
+      })
+  /** Runs what follows a transaction. The transaction cannot be interrupted. */
+  const finish = <A, E, R>(ran: Effect.Effect<SqliteGroup.Ran<A>, E, R>): Effect.Effect<A, E | SqlError, R> =>
+    Effect.uninterruptible(
+      Effect.flatMap(ran, ({ then, value }) =>
+        then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
       )
-    }
+    )
+  const transactionIn =
+    (bounds: Bounds): Client["transaction"] =>
+    (effect) =>
+      finish(acquirers.borrower(runWithin(bounds, effect)))
 
   const alone = transactionIn({
     enter: startTransaction,
@@ -361,6 +372,41 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     onLeaveFailure: (connection) => Effect.orDie(acquirers.onCommitFailure(connection)),
     takeBack: () => rollback
   })
+
+  const leaveSavepoint = (all: Database["all"]): void => void all(`RELEASE ${savepoint}`, [])
+  const undoSavepoint = Effect.orDie(
+    statements((all) => {
+      all(`ROLLBACK TO ${savepoint}`, [])
+      all(`RELEASE ${savepoint}`, [])
+    })
+  )
+
+  /** Number of runs that write at the same time. */
+  let writers = 0
+  const runInGroup = SqliteGroup.makeGroupTransaction({
+    borrower: acquirers.borrower,
+    begin: statements(startTransaction),
+    commit: (connection) =>
+      Effect.tapError(statements(commitTransaction), () => Effect.orDie(acquirers.onCommitFailure(connection))),
+    rollback,
+    runMember: (effect, onLost) =>
+      runWithin(
+        {
+          enter: (all) => {
+            all(`SAVEPOINT ${savepoint}`, [])
+            afterwards = []
+          },
+          leave: leaveSavepoint,
+          onLeaveFailure: (_, error) => Effect.sync(() => onLost(error)),
+          takeBack: (cause) =>
+            // SQLite ends the whole transaction after some failures, as on a full disk.
+            database.isTransaction() ? undoSavepoint : Effect.sync(() => onLost(failed(Cause.squash(cause))))
+        },
+        effect
+      )
+  })
+  const separate: Client["transaction"] = (effect) =>
+    Effect.suspend(() => (writers > 1 ? finish(runInGroup(effect)) : alone(effect)))
 
   const shareCommits = ({ scope, within }: Sharing) => {
     let isOpen = false
@@ -409,17 +455,12 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
         all(`SAVEPOINT ${savepoint}`, [])
         afterwards = []
       },
-      leave: (all) => void all(`RELEASE ${savepoint}`, []),
+      leave: leaveSavepoint,
       onLeaveFailure: (_, error) => loseTransaction(error),
       takeBack: (cause) => {
         // SQLite ends the whole transaction after some failures, as on a full disk.
         if (!database.isTransaction()) return loseTransaction(failed(Cause.squash(cause)))
-        return Effect.orDie(
-          statements((all) => {
-            all(`ROLLBACK TO ${savepoint}`, [])
-            all(`RELEASE ${savepoint}`, [])
-          })
-        )
+        return undoSavepoint
       }
     })
     const due = Effect.suspend(() => {
@@ -432,10 +473,14 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
   }
 
   const { committed, transaction } =
-    sharing === undefined ? { committed: undefined, transaction: alone } : shareCommits(sharing)
+    sharing === undefined ? { committed: undefined, transaction: separate } : shareCommits(sharing)
 
   return Object.assign(client, {
     transaction,
+    writer: Effect.acquireRelease(
+      Effect.sync(() => void writers++),
+      () => Effect.sync(() => void writers--)
+    ),
     isWithin,
     statements,
     statementsUnsafe,

@@ -1,4 +1,5 @@
 /** Evaluations of agents: cases, scores, statistics and reports. */
+export * as EvalAnswer from "../../research/eval/EvalAnswer.ts"
 export * as EvalPage from "../../research/eval/EvalPage.ts"
 export * as EvalReport from "../../research/eval/EvalReport.ts"
 export * as EvalRun from "../../research/eval/EvalRun.ts"

@@ -1,5 +1,5 @@
 /** The runtime for code without Effect. */
-export { createHermes, fromLayer, type Hermes } from "../promise/CreateHermes.ts"
+export { createHermes, fromLayer, type Hermes, type HermesView } from "../promise/CreateHermes.ts"
 export {
   type CallsOf,
   type HermesEvent,

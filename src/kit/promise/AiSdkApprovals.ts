@@ -15,7 +15,7 @@
  */
 import type { LanguageModelV4Prompt, LanguageModelV4ToolApprovalResponsePart } from "@ai-sdk/provider"
 import type { Answer, Question } from "../../base/domain/Question.ts"
-import type { Hermes } from "./CreateHermes.ts"
+import type { HermesView } from "./CreateHermes.ts"
 import { HermesError } from "./HermesError.ts"
 
 /** Answers to a suspended session. */
@@ -50,7 +50,7 @@ const parseApprovalId = (approvalId: string) => {
  * continued; every session may if it is `undefined`.
  */
 export const findAnswers = async (
-  hermes: Hermes,
+  hermes: HermesView,
   responses: ReadonlyArray<LanguageModelV4ToolApprovalResponsePart>,
   sessions: ReadonlyArray<string> | undefined
 ): Promise<SessionAnswers> => {

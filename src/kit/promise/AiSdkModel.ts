@@ -66,7 +66,7 @@ import * as AiSdkEvents from "./AiSdkEvents.ts"
 import { toV2, toV3, type Specifications } from "./AiSdkOlderModel.ts"
 import * as AiSdkOutput from "./AiSdkOutput.ts"
 import * as AiSdkSession from "./AiSdkSession.ts"
-import type { Hermes } from "./CreateHermes.ts"
+import type { HermesView } from "./CreateHermes.ts"
 import type { HermesInput } from "./HermesOptions.ts"
 import { HermesError } from "./HermesError.ts"
 import type { ContextOption } from "./PlainContext.ts"
@@ -94,10 +94,10 @@ interface ModelState {
   readonly watched?: PlainStreams.WatchInput | undefined
 }
 
-const allBranches = new WeakMap<Hermes, AiSdkSession.Branches>()
+const allBranches = new WeakMap<HermesView, AiSdkSession.Branches>()
 
 /** Returns the copies of sessions that calls of a runtime have made. */
-const findBranches = (hermes: Hermes): AiSdkSession.Branches => {
+const findBranches = (hermes: HermesView): AiSdkSession.Branches => {
   const known = allBranches.get(hermes) ?? new Map()
   allBranches.set(hermes, known)
   return known
@@ -147,7 +147,7 @@ const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | 
 
 /** Finds the session of a call that names a session. */
 const placeCallIn = async (
-  hermes: Hermes,
+  hermes: HermesView,
   call: AiSdkSession.NamedCall,
   branches: AiSdkSession.Branches
 ): Promise<AiSdkSession.PlacedCall> => {
@@ -181,7 +181,7 @@ const toSettings = (
   }
 }
 
-const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
+const toInput = async (hermes: HermesView, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
   const { history, prompt } = AiSdkConversation.toConversation(options.prompt)
   const run = toSettings(options, settings)
   const sessionId = readSession(options)
@@ -194,7 +194,7 @@ const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { br
 }
 
 /** Starts the run of a call: it continues a suspended run if the prompt ends in answers to its approvals. */
-const planRun = async (hermes: Hermes, options: LanguageModelV4CallOptions, state: ModelState) => {
+const planRun = async (hermes: HermesView, options: LanguageModelV4CallOptions, state: ModelState) => {
   if (state.watched !== undefined) {
     const { abortSignal: signal } = options
     return { output: false, run: hermes.watch({ ...state.watched, signal }), warning: undefined }
@@ -235,7 +235,7 @@ const startAtOnce = (run: AsyncIterableIterator<RunEvent>): AsyncIterable<RunEve
 }
 
 async function* streamParts(
-  hermes: Hermes,
+  hermes: HermesView,
   options: LanguageModelV4CallOptions,
   state: ModelState
 ): AsyncGenerator<LanguageModelV4StreamPart> {
@@ -321,13 +321,13 @@ const collectAnswer = async (
  * whose functions read a `context` needs one in the options; make one model for each user, which costs nothing.
  */
 export const languageModel = <Version extends keyof Specifications = "v4", Context = unknown>(
-  hermes: Hermes<Context>,
+  hermes: HermesView<Context>,
   ...[settings]: unknown extends Context
     ? [settings?: LanguageModelOptions<Version>]
     : [settings: LanguageModelOptions<Version> & ContextOption<Context>]
 ): Specifications[Version] =>
   // The context that the agent requires is in the settings.
-  makeVersion(hermes as Hermes, settings ?? {})
+  makeVersion(hermes as HermesView, settings ?? {})
 
 /** Names of a model that returns the active run of a session. */
 export interface RunningModelOptions<Version extends keyof Specifications = keyof Specifications> extends Pick<
@@ -345,11 +345,11 @@ export interface RunningModelOptions<Version extends keyof Specifications = keyo
  * model needs the option `whenLeft: "continue"`, and its call no signal of the request.
  */
 export const runningModel = async <Version extends keyof Specifications = "v4", Context = unknown>(
-  hermes: Hermes<Context>,
+  hermes: HermesView<Context>,
   { sessionId, ...settings }: RunningModelOptions<Version>
 ): Promise<Specifications[Version] | undefined> => {
   // A reader needs no context.
-  const runtime = hermes as Hermes
+  const runtime = hermes as HermesView
   const branches = findBranches(runtime)
   for (const id of [...(branches.get(sessionId) ?? []), sessionId].toReversed()) {
     const after = await hermes.activeRun(id)
@@ -359,7 +359,7 @@ export const runningModel = async <Version extends keyof Specifications = "v4", 
 }
 
 const makeVersion = <Version extends keyof Specifications>(
-  hermes: Hermes,
+  hermes: HermesView,
   settings: LanguageModelOptions<Version>,
   watched?: PlainStreams.WatchInput
 ): Specifications[Version] => {
@@ -378,7 +378,7 @@ const makeVersion = <Version extends keyof Specifications>(
   return selectVersion() as Specifications[Version]
 }
 
-const makeModel = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
+const makeModel = (hermes: HermesView, state: ModelState): LanguageModelV4 => ({
   specificationVersion: "v4",
   provider: state.settings.provider ?? "hermes",
   modelId: state.settings.modelId ?? "agent",

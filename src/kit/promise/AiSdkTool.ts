@@ -31,7 +31,7 @@
  */
 import * as Schema from "effect/Schema"
 import { isCompletedExit } from "../../base/domain/RunEvent.ts"
-import type { Hermes } from "./CreateHermes.ts"
+import type { HermesView } from "./CreateHermes.ts"
 import type { HermesInput } from "./HermesOptions.ts"
 import type { ContextOption } from "./PlainContext.ts"
 import type { PlainOutput, ValueOf } from "./PlainOutput.ts"
@@ -68,18 +68,18 @@ export interface AgentTool<Result = string> {
 /** Converts an agent to a tool for `generateText`, `streamText` and agents of the AI SDK. */
 export const agentTool: {
   <Schema extends PlainOutput, Context = unknown>(
-    hermes: Hermes<Context>,
+    hermes: HermesView<Context>,
     options: AgentToolOptions<Schema> & ContextOption<Context> & { readonly output: Schema }
   ): AgentTool<ValueOf<Schema>>
   <Context = unknown>(
-    hermes: Hermes<Context>,
+    hermes: HermesView<Context>,
     options: AgentToolOptions & ContextOption<Context> & { readonly output?: undefined }
   ): AgentTool
-} = <Context>(hermes: Hermes<Context>, options: AgentToolOptions & ContextOption<Context>): AgentTool<never> =>
+} = <Context>(hermes: HermesView<Context>, options: AgentToolOptions & ContextOption<Context>): AgentTool<never> =>
   // The context that the agent requires is in the options.
-  makeTool(hermes as Hermes, options)
+  makeTool(hermes as HermesView, options)
 
-const makeTool = (hermes: Hermes, { description, ...run }: AgentToolOptions): AgentTool<never> => ({
+const makeTool = (hermes: HermesView, { description, ...run }: AgentToolOptions): AgentTool<never> => ({
   description,
   inputSchema,
   execute: async ({ task }, { abortSignal }) => {

@@ -48,6 +48,7 @@ import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import { layerFetch } from "../../base/platform/ModelTransport.ts"
 import type * as Runtime from "../../program/Runtime.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import * as Approvals from "../../tools/Approvals.ts"
 import type { Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
@@ -87,10 +88,15 @@ import type { EventStream } from "./StreamCursor.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
 /**
- * A runtime for code without Effect. `Context` is the value that each run has to bring, `Output` the schema of the runs
- * that name none, and `Call` the type of the tool calls in results.
+ * A runtime with all its sessions, or with the sessions of a tenant ({@link Hermes.forTenant}). `Context` is the value
+ * that each run has to bring, `Output` the schema of the runs that name none, and `Call` the type of the tool calls in
+ * results.
  */
-export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOutput, Call extends RunCall = RunCall> {
+export interface HermesView<
+  Context = unknown,
+  Output extends PlainOutput = PlainOutput,
+  Call extends RunCall = RunCall
+> {
   readonly run: {
     <Schema extends PlainOutput>(input: OutputArgument<Schema, Context>): Promise<HermesResult<Schema, Call>>
     (input: PlainArgument<Context>): Promise<HermesResult<Output, Call>>
@@ -179,6 +185,19 @@ export interface Hermes<Context = unknown, Output extends PlainOutput = PlainOut
    * its summary. Resolves with `undefined` if the session is unknown.
    */
   readonly readSession: (sessionId: string) => Promise<ReadonlyArray<PlainMessage> | undefined>
+}
+
+/** A runtime for code without Effect. Its own members reach the sessions of all tenants. */
+export interface Hermes<
+  Context = unknown,
+  Output extends PlainOutput = PlainOutput,
+  Call extends RunCall = RunCall
+> extends HermesView<Context, Output, Call> {
+  /**
+   * Limits the runtime to a tenant: its runs work for the tenant, and only the tenant's sessions exist, whose ids a
+   * client may name therefore. A run of another tenant rejects with `TenantRefused`, as for an unknown tenant.
+   */
+  readonly forTenant: (tenant: string) => HermesView<Context, Output, Call>
   /**
    * Ends all runs, which then reject with `Aborted`, and closes all resources of the runtime. Any later run rejects
    * with `Disposed`.
@@ -325,38 +344,38 @@ const makeMethods = (runToEnd: RunToEnd) => ({
   }
 })
 
-/** Creates a runtime. `own` is the selection of tools for runs that make none. */
-const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | undefined): Hermes => {
-  const runtime = ManagedRuntime.make(Layer.provideMerge(layer, quiet))
-  /**
-   * Functions that release runs whose readers lag behind. Otherwise these runs would wait for their readers during
-   * shutdown.
-   */
-  const open = new Set<() => void>()
-  let isDisposed = false
+/** A runtime whose runs and readers are started. */
+interface StartedRuntime {
+  readonly runtime: ManagedRuntime.ManagedRuntime<Agent.Agent, unknown>
+  /** Streams of the runtime for a tenant. */
+  readonly makeStreams: PlainStreams.StreamsMaker
+  /** Selection of tools for runs that make none. */
+  readonly own: Selection | undefined
+  readonly isDisposed: () => boolean
+}
+
+/** Creates the view of a tenant, or of all sessions without one. */
+const makeView = ({ isDisposed, makeStreams, own, runtime }: StartedRuntime, tenant: string | undefined) => {
+  const limitToTenant = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    tenant === undefined ? work : Effect.provideService(work, CurrentTenant, tenant)
   const runToEnd = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {
     // A fiber starts before it checks its signal, and may already be finished then.
     if (signal?.aborted === true) throw makeAbortedError(signal.reason)
-    if (isDisposed) throw makeDisposedError()
-    const exit = await runtime.runPromiseExit(effect, signal === undefined ? {} : { signal })
+    if (isDisposed()) throw makeDisposedError()
+    const exit = await runtime.runPromiseExit(limitToTenant(effect), signal === undefined ? {} : { signal })
     if (Exit.isSuccess(exit)) return exit.value
     throw fromCause(exit.cause, signal?.reason)
-  }
-  const dispose = (): Promise<void> => {
-    isDisposed = true
-    for (const letGo of open) letGo()
-    return runtime.dispose()
   }
   const runInput = async (input: string | HermesInput) => {
     const run = PlainRun.planRun(input)
     return await runToEnd(PlainRun.startRun(run, own), run.signal)
   }
   const fork = <A, E>(work: Effect.Effect<A, E, Agent.Agent>) => {
-    if (isDisposed) throw makeDisposedError()
-    return runtime.runFork(work)
+    if (isDisposed()) throw makeDisposedError()
+    return runtime.runFork(limitToTenant(work))
   }
-  const streams = PlainStreams.makeStreams({ fork, open, own })
-  const hermes = {
+  const streams = makeStreams(fork, tenant)
+  const view = {
     run: runInput,
     runAll: async (inputs: Iterable<string | HermesInput>, options: BatchOptions = {}) => {
       Options.requireArgument(options, checkBatch, "options")
@@ -376,7 +395,52 @@ const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | unde
     ...makeMethods(runToEnd),
     stop: async (sessionId: string) => {
       Options.requireArgument(sessionId, Options.name, "sessionId")
-      return !isDisposed && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId))))
+      return !isDisposed() && (await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId))))
+    }
+  }
+  return { view, runToEnd }
+}
+
+/** Maximum number of tenants whose views are kept. */
+const mostViews = 1_000
+
+/** Creates a runtime. `own` is the selection of tools for runs that make none. */
+const makeHermes = <E>(layer: Layer.Layer<Agent.Agent, E>, own: Selection | undefined): Hermes => {
+  const runtime = ManagedRuntime.make(Layer.provideMerge(layer, quiet))
+  /**
+   * Functions that release runs whose readers lag behind. Otherwise these runs would wait for their readers during
+   * shutdown.
+   */
+  const open = new Set<() => void>()
+  let isDisposed = false
+  const dispose = (): Promise<void> => {
+    isDisposed = true
+    for (const letGo of open) letGo()
+    return runtime.dispose()
+  }
+  const started: StartedRuntime = {
+    runtime,
+    makeStreams: PlainStreams.makeStreams({ open, own }),
+    own,
+    isDisposed: () => isDisposed
+  }
+  const views = new Map<string, HermesView>()
+  const makeTenantView = (tenant: string): HermesView => {
+    const made = makeView(started, tenant)
+    // A run with a schema ends in a value that the schema checked.
+    const view = made.view as HermesView
+    keepPerformer(view, (work) => made.runToEnd(work))
+    const [oldest] = views.keys()
+    if (oldest !== undefined && views.size >= mostViews) views.delete(oldest)
+    views.set(tenant, view)
+    return view
+  }
+  const { runToEnd, view } = makeView(started, undefined)
+  const hermes = {
+    ...view,
+    forTenant: (tenant: string) => {
+      Options.requireArgument(tenant, Options.name, "tenant")
+      return views.get(tenant) ?? makeTenantView(tenant)
     },
     dispose,
     [Symbol.asyncDispose]: dispose

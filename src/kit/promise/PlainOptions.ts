@@ -33,9 +33,13 @@ export const makeKindCheck =
 /** Check that accepts any value, which is checked when it is read. */
 export const skipCheck: Check = () => []
 
+/** Checks a text. */
 export const text = makeKindCheck("a text", (value) => typeof value === "string")
+/** Checks a boolean. */
 export const flag = makeKindCheck("true or false", (value) => typeof value === "boolean")
+/** Checks a function. */
 export const callback = makeKindCheck("a function", (value) => typeof value === "function")
+/** Checks a list of any values. */
 export const list = makeKindCheck("a list", Array.isArray)
 /** Checks a text that is not empty. */
 export const name = makeKindCheck("a text that is not empty", (value) => typeof value === "string" && value !== "")
@@ -44,13 +48,18 @@ export const names = makeKindCheck(
   "a list of texts",
   (value) => Array.isArray(value) && Array.from(value).every((one) => typeof one === "string")
 )
+/** Checks an object. */
 export const fields = makeKindCheck("an object", Json.isFields)
+/** Checks a whole number from 1 on. */
 export const count = makeKindCheck(
   "a whole number, 1 or more",
   (value) => Number.isSafeInteger(value) && Number(value) >= 1
 )
+/** Checks a number from 0 on. */
 export const amount = makeKindCheck("a number, 0 or more", (value) => typeof value === "number" && value >= 0)
+/** Checks a finite number. */
 export const number = makeKindCheck("a number", Number.isFinite)
+/** Checks a number above 0, such as seconds. */
 export const duration = makeKindCheck("a number, more than 0", (value) => typeof value === "number" && value > 0)
 
 /** Checks a duration as Effect accepts it. */

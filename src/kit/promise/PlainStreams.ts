@@ -53,9 +53,21 @@ const planWatch = (input: WatchInput): WatchedRun & Pick<WatchInput, "signal"> =
   return { sessionId, after, signal }
 }
 
-/** Finds the log of an active run of this process. */
-const findLog = (logs: RunLog.RunLogs, { after, sessionId }: WatchedRun) => {
+/** Logs of the active runs of this process, and the tenant of their reader. */
+interface ReadableLogs {
+  readonly logs: RunLog.RunLogs
+  readonly tenant: string | undefined
+}
+
+/** Returns the log of the active run of a session. A tenant finds its own runs only. */
+const getLog = ({ logs, tenant }: ReadableLogs, sessionId: string): RunLog.RunLog | undefined => {
   const log = logs.get(sessionId)
+  return tenant === undefined || log?.tenant === tenant ? log : undefined
+}
+
+/** Finds the log of an active run of this process. */
+const findLog = (logs: ReadableLogs, { after, sessionId }: WatchedRun) => {
+  const log = getLog(logs, sessionId)
   return after === undefined || log?.turnId() === after.turnId ? log : undefined
 }
 
@@ -77,7 +89,7 @@ const useRecord = <A>(work: Effect.Effect<A, unknown, RecordNeeds>): Effect.Effe
   })
 
 /** Returns the events of a run that a reader has not seen: of a run of this process, or from the run record. */
-const readRun = (logs: RunLog.RunLogs, watched: WatchedRun): Stream.Stream<RunEvent, unknown> =>
+const readRun = (logs: ReadableLogs, watched: WatchedRun): Stream.Stream<RunEvent, unknown> =>
   Stream.suspend(() => {
     const { after, sessionId } = watched
     const log = findLog(logs, watched)
@@ -95,9 +107,9 @@ const readRun = (logs: RunLog.RunLogs, watched: WatchedRun): Stream.Stream<RunEv
   })
 
 /** Returns the cursor before the first event of the active run of a session. */
-const findActiveRun = (logs: RunLog.RunLogs, sessionId: string): Effect.Effect<string | undefined, unknown> =>
+const findActiveRun = (logs: ReadableLogs, sessionId: string): Effect.Effect<string | undefined, unknown> =>
   Effect.suspend(() => {
-    const turnId = logs.get(sessionId)?.turnId()
+    const turnId = getLog(logs, sessionId)?.turnId()
     const found = turnId === undefined ? useRecord(RunWatch.findActive(sessionId)) : Effect.succeed(turnId)
     return Effect.map(found, (id) => (id === undefined ? undefined : RunCursor.formatCursor(RunCursor.makeStart(id))))
   })
@@ -111,13 +123,17 @@ const combineListeners =
 
 /** Runtime in which runs are streamed. */
 interface StreamRuntime {
-  /** Starts work, and throws after the end of the runtime. */
-  readonly fork: <A, E>(work: Effect.Effect<A, E, Agent.Agent>) => Fiber.Fiber<A, unknown>
   /** Functions that release runs whose readers lag behind. */
   readonly open: Set<() => void>
   /** Selection of tools for runs that make none. */
   readonly own: Selection | undefined
 }
+
+/** Starts work, and throws after the end of the runtime. */
+type Fork = <A, E>(work: Effect.Effect<A, E, Agent.Agent>) => Fiber.Fiber<A, unknown>
+
+/** Makes the streams of a runtime for a tenant, or for all sessions without one. */
+export type StreamsMaker = (fork: Fork, tenant: string | undefined) => RunStreams
 
 /** Streams of the runs of a runtime. */
 export interface RunStreams {
@@ -126,9 +142,13 @@ export interface RunStreams {
   readonly findActive: (sessionId: string) => Effect.Effect<string | undefined, unknown>
 }
 
-/** Makes the streams of a runtime. */
-export const makeStreams = ({ fork, open, own }: StreamRuntime): RunStreams => {
+/** Makes the streams of a runtime, whose active runs all of them read. */
+export const makeStreams = (runtime: StreamRuntime): StreamsMaker => {
   const logs: RunLog.RunLogs = new Map()
+  return (fork, tenant) => makeTenantStreams(runtime, { logs, tenant }, fork)
+}
+
+const makeTenantStreams = ({ open, own }: StreamRuntime, readable: ReadableLogs, fork: Fork): RunStreams => {
   const startWith = (run: PlainRun.PlannedRun, offer: OnEvent) => {
     const { options } = run
     const offerPlain: OnEvent = (events) => offer(presentMessages(events))
@@ -137,7 +157,7 @@ export const makeStreams = ({ fork, open, own }: StreamRuntime): RunStreams => {
   }
   /** Starts a run that continues without its reader. */
   const forkKept = (run: PlainRun.PlannedRun, offer: OnEvent) => {
-    const log = RunLog.makeLog(logs)
+    const log = RunLog.makeLog(readable.logs, run.options.tenant ?? readable.tenant)
     const fiber = fork(startWith(run, (events) => Effect.sync(() => log.add(events))))
     fiber.addObserver(log.end)
     run.signal?.addEventListener("abort", () => fiber.interruptUnsafe(), { once: true })
@@ -151,9 +171,9 @@ export const makeStreams = ({ fork, open, own }: StreamRuntime): RunStreams => {
     watch: (input) => {
       const { after, sessionId, signal } = planWatch(input)
       const forkReader = (offer: OnEvent) =>
-        fork(Stream.runForEach(readRun(logs, { sessionId, after }), (event) => offer([event])))
+        fork(Stream.runForEach(readRun(readable, { sessionId, after }), (event) => offer([event])))
       return StreamCursor.addCursor(EventIterator.make({ fork: forkReader, open, signal }), after)
     },
-    findActive: (sessionId) => findActiveRun(logs, sessionId)
+    findActive: (sessionId) => findActiveRun(readable, sessionId)
   }
 }

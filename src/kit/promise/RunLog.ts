@@ -15,6 +15,8 @@ import * as RunCursor from "../../store/RunCursor.ts"
 
 /** Log of one run. */
 export interface RunLog {
+  /** Tenant of the run. */
+  readonly tenant: string | undefined
   /** Id of the run; `undefined` before its first event. */
   readonly turnId: () => string | undefined
   readonly add: (events: ReadonlyArray<RunEvent>) => void
@@ -42,7 +44,7 @@ const compactStep = (events: ReadonlyArray<RunEvent>): ReadonlyArray<RunEvent> =
 }
 
 /** Makes the log of a run, which is in `logs` from its first event to its end. */
-export const makeLog = (logs: RunLogs): RunLog => {
+export const makeLog = (logs: RunLogs, tenant: string | undefined): RunLog => {
   /** Events of each step. The newest list grows. */
   const steps: Array<ReadonlyArray<RunEvent>> = []
   let newest: Array<RunEvent> = []
@@ -80,6 +82,7 @@ export const makeLog = (logs: RunLogs): RunLog => {
     )
 
   const log: RunLog = {
+    tenant,
     turnId: () => turnId,
     add: (events) => {
       events.forEach(addEvent)

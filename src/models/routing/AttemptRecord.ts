@@ -8,6 +8,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Tracer from "effect/Tracer"
+import * as AnswerText from "../../base/domain/AnswerText.ts"
 import * as Assembler from "../../base/domain/Assembler.ts"
 import * as Cost from "../../base/domain/Cost.ts"
 import type { ContentPart, ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
@@ -154,13 +155,14 @@ const makeEndRecord = (
       ...(interrupted ? {} : { failure: describeFailure(state, exit.cause) })
     }
   }
-  const { finishReason, id, model, parts, reportedCost, usage: reported } = exit.value
+  const { finishReason, id, model, reportedCost, usage: reported } = exit.value
   const usage = Usage.fromResponse(reported)
   const cost = state.known.cost(usage, reportedCost)
   return {
     ...common,
     status: "answered",
-    answer: parts.map(toAnswerPart),
+    // The run goes on with as much of an endless answer.
+    answer: AnswerText.boundAnswer(exit.value).response.parts.map(toAnswerPart),
     ...includeDefined("model", model),
     ...includeDefined("responseId", id),
     finishReason,

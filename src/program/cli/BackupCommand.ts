@@ -126,6 +126,7 @@ export const only = Flags.takeLast(
   "sessions: the conversations; files: settings, memory, skills, jobs, plugins"
 )
 
+/** The command `hermes backup`. */
 export const command = Command.make(
   "backup",
   { file: Argument.String("file").pipe(Argument.withDescription("Backup file, such as hermes.backup.gz")), only },

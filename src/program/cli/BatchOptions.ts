@@ -31,7 +31,7 @@ const readRequiredFlags = (flags: RunFlags) => {
     return Effect.fail(
       makeUsageFailure(
         `${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing: ` +
-          "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first"
+          "hermes lab batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first"
       )
     )
   }
@@ -67,11 +67,7 @@ export const findRowImage = ({ fields }: Dataset.Row): string | undefined =>
 
 /** Fails if an option works only on this machine, but the rows are run by the runners of a cluster. */
 export const checkClusterFlags = Effect.fnUntraced(function* (flags: RunFlags, { rows }: Dataset.Dataset) {
-  const own = flags.script !== undefined ? "--script" : flags.replay !== undefined ? "--replay" : undefined
-  if (own !== undefined)
-    return yield* makeUsageFailure(
-      `${own} has no effect on the runners of --cluster: pass it to \`hermes cluster runner\`, or leave out --cluster`
-    )
+  yield* RunnerCommand.checkRemoteFlags(flags)
   const row = rows.find((one) => findRowImage(one) !== undefined)
   if (flags.image === undefined && row === undefined) return
   return yield* makeUsageFailure(

@@ -95,15 +95,25 @@ const makeRowImages = Effect.fnUntraced(function* (settings: Values) {
   }
 })
 
-const submitRows = Effect.fnUntraced(function* (
-  { agentFile, directory, flags, runName, settings }: BatchJob,
-  address: NonNullable<BatchJob["address"]>
+const openSubmitter = Effect.fnUntraced(function* (
+  { agentFile, directory, flags, runName, settings, shared }: BatchJob,
+  url: NonNullable<BatchJob["address"]>
 ) {
-  const cluster = yield* Effect.promise(() => import("./ClusterBatch.ts"))
-  const options = { runName, directory, settings, agentFile, rowTimeout: flags.rowTimeout }
-  return yield* Effect.mapError(cluster.makeRowSubmitter(address, options), (error) =>
-    error._tag === "ClusterError" ? ClusterSettings.toClusterFailure(error) : makeUsageFailure(error.message)
+  const paths = yield* Path.Path
+  const [{ makeRowSubmitter }, { kind }] = yield* Effect.promise(() =>
+    Promise.all([import("./ClusterSubmission.ts"), import("./ClusterBatch.ts")])
   )
+  return yield* makeRowSubmitter({
+    url,
+    settings,
+    agentFile,
+    kind,
+    batch: `batch ${runName}`,
+    name: `batch-${runName}`,
+    keyFile: paths.join(directory, BatchFiles.names.cluster),
+    isFresh: shared.resume === undefined,
+    timeoutSeconds: flags.rowTimeout
+  })
 })
 
 const selectToolsets = ({ agentFile, flags, shared }: BatchJob): ReadonlyArray<string> | undefined => {
@@ -122,7 +132,11 @@ const reportAnswer =
 
 const runRows = Effect.fnUntraced(function* (job: BatchJob, images: Effect.Success<ReturnType<typeof makeRowImages>>) {
   const { address, agentFile, display, flags, limits, settings, shared } = job
-  const elsewhere = address === undefined ? undefined : yield* submitRows(job, address)
+  const submitter = address === undefined ? undefined : yield* openSubmitter(job, address)
+  const elsewhere =
+    submitter === undefined
+      ? undefined
+      : (yield* Effect.promise(() => import("./ClusterBatch.ts"))).makeRowRunner(job.runName, submitter)
   const router = yield* ModelRouter
   const route = address === undefined ? yield* router.primary : undefined
   const { model, provider } = route ?? {
@@ -159,6 +173,8 @@ const runRows = Effect.fnUntraced(function* (job: BatchJob, images: Effect.Succe
     onNote: (text) => display.say(`Note: ${text}`),
     onAnswer: shared.verbose ? reportAnswer(job) : undefined
   }).pipe(
+    // The rows in flight at a limit stop on their runners, too.
+    Effect.tap(({ stopped }) => (stopped === undefined ? Effect.void : (submitter?.cancelOpen ?? Effect.void))),
     Effect.catchTags({
       BatchError: (error) =>
         Effect.fail(error.isInput ? makeUsageFailure(error.message) : makeWorkFailure(error.message)),

@@ -171,6 +171,7 @@ const check = Command.make("check", {}, () => Effect.provide(checkSettings(load)
   Command.withDescription("Check the settings and report all problems")
 )
 
+/** The command `hermes config`. */
 export const command = Command.make("config", { json }, showAll).pipe(
   Command.withSubcommands([show, get, set, unset, edit, check, path, envPath])
 )

@@ -34,6 +34,7 @@ import * as OpenRoute from "../../models/routing/OpenRoute.ts"
 import { Failure, makeWorkFailure } from "./Failure.ts"
 import { Program } from "./Program.ts"
 
+/** The configured models, and the function that opens a route to one of them. */
 export interface Models {
   readonly configured: ConfiguredRoutes.RouteSources
   readonly open: OpenRoute.Open

@@ -30,6 +30,7 @@ const run = {
   idField: Flags.makeText("id-field", "NAME", "Field with the id of a row"),
   split: Flags.makeText("split", "NAME", "Split of a folder (train)"),
   commandTimeout: Flags.makeInteger("command-timeout", "N", "Seconds for a command scorer (60)"),
+  cluster: Flags.makeSwitch("cluster", "Answer and score on the runners of the cluster"),
   json,
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model"),
   replay: Flags.makeText("replay", "PATH", "Answer from a recording instead of a model")
@@ -72,4 +73,5 @@ const compareCommand = Command.make(
   (flags) => Effect.flatMap(loadResults, ({ compare }) => compare(flags))
 ).pipe(Command.withDescription("Compare configurations on common rows; three or more are ranked"))
 
+/** The command `hermes eval`. */
 export const command = Command.make("eval").pipe(Command.withSubcommands([runCommand, showCommand, compareCommand]))

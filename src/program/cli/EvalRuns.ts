@@ -2,34 +2,34 @@
  * Action of `hermes eval run`. Running the same command again resumes with the missing attempts. Different rules or a
  * different model require another results directory.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
+import type * as Redacted from "effect/Redacted"
 import type { AgentFile } from "../../base/config/AgentFile.ts"
 import type { Values } from "../../base/config/Settings.ts"
-import * as Cost from "../../base/domain/Cost.ts"
 import type * as Json from "../../base/domain/Json.ts"
-import { isCompletedExit } from "../../base/domain/RunEvent.ts"
-import * as Usage from "../../base/domain/Usage.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import * as Offline from "../../models/provider/Offline.ts"
-import { CommandEnvironment } from "../../places/CommandEnvironment.ts"
-import * as BatchRow from "../../research/batch/BatchRow.ts"
+import { CommandEnvironment, layerLocal } from "../../places/CommandEnvironment.ts"
 import type * as Dataset from "../../research/batch/Dataset.ts"
 import type * as RowJournal from "../../research/batch/RowJournal.ts"
 import * as RowPool from "../../research/batch/RowPool.ts"
 import * as RowSeed from "../../research/batch/RowSeed.ts"
+import * as EvalAnswer from "../../research/eval/EvalAnswer.ts"
 import * as EvalPage from "../../research/eval/EvalPage.ts"
 import * as EvalReport from "../../research/eval/EvalReport.ts"
 import * as EvalRun from "../../research/eval/EvalRun.ts"
 import * as Scorer from "../../research/eval/Scorer.ts"
-import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
+import * as ClusterSettings from "./ClusterSettings.ts"
 import { surroundings } from "./CommandSettings.ts"
 import type { RunFlags } from "./EvalCommand.ts"
 import * as EvalResults from "./EvalResults.ts"
 import * as EvalRules from "./EvalRules.ts"
-import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
+import { type Failure, makeUsageFailure, makeWorkFailure } from "./Failure.ts"
 import { hermes } from "./Hermes.ts"
 import * as OutputFile from "./OutputFile.ts"
 import { Output, printNote, printWarnings } from "./ProgramOutput.ts"
@@ -115,8 +115,11 @@ const prepareJob = Effect.fnUntraced(function* (flags: RunFlags) {
     [{ name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns }],
     agentFile
   )
-  yield* requireLocalFiles(settings, rules)
-  yield* RunnerRuntime.requireModel(settings, flags)
+  if (flags.cluster) yield* RunnerCommand.checkRemoteFlags(flags)
+  else {
+    yield* requireLocalFiles(settings, rules)
+    yield* RunnerRuntime.requireModel(settings, flags)
+  }
   const name = flags.name ?? toSafeName(settings.model.default ?? Offline.route.model)
   const directory = paths.resolve(
     getWorkingDirectory(),
@@ -200,62 +203,25 @@ const selectTools = Effect.fnUntraced(function* ({ agentFile, settings }: EvalJo
   )
 })
 
-/** Creates the function that runs one attempt in a temporary directory. Attempts cannot see each other's files. */
+/** Creates the function that runs one attempt in this process. */
 const makeAttemptRunner = Effect.fnUntraced(function* (job: EvalJob, runtime: Runtime) {
-  const fs = yield* FileSystem.FileSystem
   const { seed } = job.flags
   const { settings } = job
   const tools = yield* selectTools(job, runtime)
+  const fs = yield* FileSystem.FileSystem
+  const services = Context.add(runtime.services, FileSystem.FileSystem, fs)
   const runAttempt: EvalRun.Subject["ask"] = (prompt, attempt, tell) =>
-    Effect.gen(function* () {
-      const seedOfAttempt = seed === undefined ? undefined : RowSeed.computeSeed(seed, attempt.id)
-      const usageReporter = BatchRow.makeUsageReporter(tell)
-      const cwd = yield* Effect.orDie(
-        Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "hermes-eval-" }), fs.realPath)
-      )
-      const runTurn = (prompt: string, sessionId: string | undefined) =>
-        Effect.provideService(
-          runtime.agent
-            .run({
-              prompt,
-              ...(sessionId === undefined ? {} : { sessionId }),
-              source: "eval",
-              platform: "eval",
-              cwd,
-              tools,
-              maxIterations: settings.agent.maxTurns,
-              budget: job.limits.budget,
-              seed: seedOfAttempt,
-              streaming: false,
-              readsText: false,
-              onEvent: usageReporter.onEvent
-            })
-            .pipe(Effect.onError(() => usageReporter.rest)),
-          InteractiveMode,
-          makeUnattended("eval run", settings.approvals.unattendedMode)
-        )
-      const first = yield* runTurn(prompt, undefined)
-      const results = [first]
-      let last = first
-      // A turn that did not end with an answer ends the conversation.
-      for (const turn of attempt.turns) {
-        if (!isCompletedExit(last.exit)) break
-        last = yield* runTurn(turn, last.sessionId)
-        results.push(last)
-      }
-      const cost = results.reduce((sum, result) => Cost.addCall(sum, Cost.fromSpent(result.cost)), Cost.nothing)
-      return {
-        text: last.text,
-        // A turn without an answer is scored as an empty answer.
-        turns: Array.from({ length: 1 + attempt.turns.length }, (_, index) => results[index]?.text ?? ""),
-        model: last.model,
-        exit: last.exit,
-        sessionId: last.sessionId,
-        usage: results.reduce((sum, result) => Usage.add(sum, result.usage), Usage.zero),
-        cost: results.length === 1 ? first.cost : Cost.toSpent(cost),
-        seed: seedOfAttempt
-      }
-    }).pipe(Effect.scoped)
+    EvalAnswer.ask(
+      [prompt, ...attempt.turns],
+      {
+        tools,
+        maxIterations: settings.agent.maxTurns,
+        budget: job.limits.budget,
+        seed: seed === undefined ? undefined : RowSeed.computeSeed(seed, attempt.id),
+        approvals: settings.approvals.unattendedMode
+      },
+      tell
+    ).pipe(Effect.provideContext(services))
   return runAttempt
 })
 
@@ -341,42 +307,119 @@ const reportSummary = Effect.fnUntraced(function* (
   )
 })
 
+/** A prepared subject: its name in the configuration, and the environment of the commands of scorers. */
+interface PreparedSubject {
+  readonly model: string
+  readonly environment: CommandEnvironment["Service"]
+  readonly prepare: (
+    journal: RowJournal.Journal
+  ) => Effect.Effect<
+    { readonly subject: EvalRun.RemoteSubject | EvalRun.Subject; readonly cancelOpen?: Effect.Effect<void> },
+    Failure,
+    Effect.Services<ReturnType<typeof openSubmitter>> | Output
+  >
+}
+
+/** Opens the submitter of attempts for the runners of the cluster. */
+const openSubmitter = Effect.fnUntraced(function* (
+  { agentFile, directory, flags, name, settings }: EvalJob,
+  url: Redacted.Redacted,
+  journal: RowJournal.Journal
+) {
+  const paths = yield* Path.Path
+  const [{ makeRowSubmitter }, { kind }] = yield* Effect.promise(() =>
+    Promise.all([import("./ClusterSubmission.ts"), import("./ClusterEval.ts")])
+  )
+  return yield* makeRowSubmitter({
+    url,
+    settings,
+    agentFile,
+    kind,
+    batch: `eval ${name}`,
+    name: `eval-${toSafeName(name).slice(0, 60)}`,
+    keyFile: paths.join(directory, EvalResults.files.cluster),
+    isFresh: journal.entries.size === 0 && journal.attempts.size === 0,
+    timeoutSeconds: flags.rowTimeout
+  })
+})
+
+/** Prepares the subject whose attempts run on the runners of the cluster. */
+const prepareRemoteSubject = Effect.fnUntraced(function* (job: EvalJob) {
+  const { flags, limits, settings } = job
+  const { seed } = flags
+  const url = yield* ClusterSettings.requireDatabaseUrl(settings)
+  const subject: PreparedSubject = {
+    model: `${settings.model.provider}/${settings.model.default ?? "its default"}`,
+    environment: Context.get(yield* Layer.build(layerLocal), CommandEnvironment),
+    prepare: Effect.fnUntraced(function* (journal) {
+      const submitter = yield* openSubmitter(job, url, journal)
+      const { makeSubject } = yield* Effect.promise(() => import("./ClusterEval.ts"))
+      return {
+        cancelOpen: submitter.cancelOpen,
+        subject: makeSubject(submitter, {
+          budget: limits.budget,
+          getSeed: seed === undefined ? undefined : ({ id }) => RowSeed.computeSeed(seed, id)
+        })
+      }
+    })
+  }
+  return subject
+})
+
+/** Prepares the subject whose attempts run in this process. */
+const prepareLocalSubject = Effect.fnUntraced(function* (job: EvalJob) {
+  const { directory, flags, settings } = job
+  const paths = yield* Path.Path
+  const runtime = yield* RunnerRuntime.open(settings, {
+    agentFile: job.agentFile,
+    script: flags.script,
+    replay: flags.replay,
+    database: paths.join(directory, EvalResults.files.sessions)
+  })
+  const route = yield* runtime.router.primary
+  const ask = yield* makeAttemptRunner(job, runtime)
+  const subject: PreparedSubject = {
+    model: `${route.provider}/${route.model}`,
+    environment: runtime.environment,
+    prepare: Effect.fnUntraced(function* () {
+      const seedNote = flags.seed === undefined ? undefined : RowSeed.describeIgnoredSeed(route, "it changes nothing")
+      if (seedNote !== undefined) yield* printNote(`Note: ${seedNote}`)
+      return { subject: { ask, auxiliary: runtime.auxiliary } }
+    })
+  }
+  yield* requireJudges(job, runtime)
+  return subject
+})
+
 /** Runs an evaluation. */
 export const run = Effect.fn("hermes eval run")(
   function* (flags: RunFlags) {
     yield* (yield* Output).protect
-    const paths = yield* Path.Path
     const job = yield* prepareJob(flags)
-    const { directory, limits, rules, settings } = job
-    const runtime = yield* RunnerRuntime.open(settings, {
-      agentFile: job.agentFile,
-      script: flags.script,
-      replay: flags.replay,
-      database: paths.join(directory, EvalResults.files.sessions)
-    })
-    const route = yield* runtime.router.primary
-    const configuration = describeConfiguration(job, `${route.provider}/${route.model}`, (yield* hermes).toolsets)
+    const { directory, limits, rules } = job
+    const prepared = yield* flags.cluster ? prepareRemoteSubject(job) : prepareLocalSubject(job)
+    const configuration = describeConfiguration(job, prepared.model, (yield* hermes).toolsets)
     const before = yield* requireSameConfiguration(directory, configuration)
-    yield* requireJudges(job, runtime)
     yield* RunnerRuntime.hold(directory)
     const journal = yield* EvalResults.openJournal(directory)
     yield* printWarnings(journal.problems)
     const evaluation = yield* writeEvaluation(job, configuration, before, journal)
-    const ask = yield* makeAttemptRunner(job, runtime)
-    const seedNote = flags.seed === undefined ? undefined : RowSeed.describeIgnoredSeed(route, "it changes nothing")
-    if (seedNote !== undefined) yield* printNote(`Note: ${seedNote}`)
+    const { cancelOpen = Effect.void, subject } = yield* prepared.prepare(journal)
     const display = yield* ProgressDisplay.make("attempts")
     const work = EvalRun.run({
-      subject: { ask, auxiliary: runtime.auxiliary },
+      subject,
       rows: job.dataset.rows,
       rules,
       journal,
       concurrency: flags.workers ?? 4,
       limits: limits.limits,
-      timeout: limits.timeout,
+      // A runner applies the time limit of an attempt, so that the wait for a runner does not count.
+      timeout: flags.cluster ? undefined : limits.timeout,
       onProgress: RunLimits.watchProgress(limits, display)
     }).pipe(
-      Effect.provideService(CommandEnvironment, runtime.environment),
+      // The attempts in flight at a limit stop on their runners, too.
+      Effect.tap(({ stopped }) => (stopped === undefined ? Effect.void : cancelOpen)),
+      Effect.provideService(CommandEnvironment, prepared.environment),
       Effect.mapError(({ message }) => makeWorkFailure(message)),
       Effect.provide(display.log)
     )
@@ -386,8 +429,8 @@ export const run = Effect.fn("hermes eval run")(
         const last = display.last()
         const done = last === undefined ? "no attempts" : BatchProgress.listFacts(last, "attempts")[0]
         return (
-          `Interrupted: ${done} done. The results are in ${directory}. Run the same command to continue ` +
-          `(exit code ${code}).`
+          `Interrupted: ${done} done. The results are in ${directory}. ` +
+          `${flags.cluster ? RunnerCommand.continuesOnRunners : "Run the same command to continue"} (exit code ${code}).`
         )
       },
       conclude: (summary) => reportSummary(job, evaluation, journal, summary)

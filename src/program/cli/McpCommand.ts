@@ -280,6 +280,7 @@ const serve = Command.make(
     )
 ).pipe(Command.withDescription("Serve this agent to other programs over stdin and stdout"))
 
+/** The command `hermes mcp`. */
 export const command = Command.make("mcp", { json }, listServers).pipe(
   Command.withSubcommands([list, add, remove, test, login, logout, serve])
 )

@@ -57,6 +57,7 @@ const flags = {
   bundled: Flags.makeSwitch("bundled", "List the bundled middleware for middlewares in config.yaml")
 }
 
+/** The command `hermes middleware`. */
 export const command = Command.make(
   "middleware",
   flags,

@@ -34,6 +34,7 @@ export interface ModelChoice {
   readonly window: number | undefined
 }
 
+/** The models that a user can choose. */
 export interface ModelChoices {
   readonly list: Effect.Effect<ReadonlyArray<ModelChoice>>
   /** Makes a model the default of new sessions and returns the path of the changed file. */
@@ -43,6 +44,7 @@ export interface ModelChoices {
 /** Time limit for an endpoint to list its models. */
 const patience = Duration.seconds(5)
 
+/** Collects the choices from the settings, the catalogue and the models that endpoints list. */
 export const make: Effect.Effect<
   ModelChoices,
   never,

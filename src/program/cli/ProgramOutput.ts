@@ -13,6 +13,7 @@ import type { Streams } from "./render/Screen.ts"
 import * as Width from "./render/Width.ts"
 import * as Wrap from "./render/Wrap.ts"
 
+/** The output streams of the program. */
 export interface Service {
   /** Writes text to stdout without control sequences, so that output of a model or a tool cannot control a terminal. */
   readonly out: (text: string) => Effect.Effect<void>
@@ -51,6 +52,7 @@ export interface Service {
   readonly onExit: (last: (code: number) => number) => Effect.Effect<void, never, Scope.Scope>
 }
 
+/** The service of the program's output. A command never writes to `process.stdout` itself. */
 export class Output extends Context.Service<Output, Service>()("hermes-effect/cli/Output") {}
 
 /** Prints a line to stdout. */

@@ -119,4 +119,5 @@ const size = Command.make(
   })
 ).pipe(Command.withDescription("Show the estimated tokens of the system prompt and the tools"))
 
+/** The command `hermes prompt`. */
 export const command = Command.make("prompt", { json }, showLayers).pipe(Command.withSubcommands([show, size]))

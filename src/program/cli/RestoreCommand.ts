@@ -111,6 +111,7 @@ const restoreFiles = Effect.fnUntraced(function* (path: string) {
   )
 })
 
+/** The command `hermes restore`. */
 export const command = Command.make(
   "restore",
   {

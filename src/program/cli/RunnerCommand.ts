@@ -66,6 +66,27 @@ export const makeResultsDirectory = Effect.fnUntraced(function* (directory: stri
   )
 })
 
+/** Fails if a flag works only on this machine, but the rows are run by the runners of a cluster. */
+export const checkRemoteFlags = ({
+  replay,
+  script
+}: {
+  readonly replay?: string | undefined
+  readonly script?: string | undefined
+}): Effect.Effect<void, Failure> => {
+  const own = script !== undefined ? "--script" : replay !== undefined ? "--replay" : undefined
+  return own === undefined
+    ? Effect.void
+    : Effect.fail(
+        makeUsageFailure(
+          `${own} has no effect on the runners of --cluster: pass it to \`hermes cluster runner\`, or leave out --cluster`
+        )
+      )
+}
+
+/** End of the message about an interruption while runners of a cluster run the rows. */
+export const continuesOnRunners = "Runners continue what they have; run the same command to collect it"
+
 /** Handlers for the end of a run supervised by {@link superviseWork}. */
 interface Supervision<A, E, R> {
   /** Display of the run, cleared before the report is printed. */

@@ -24,6 +24,12 @@ import { hermes } from "./Hermes.ts"
 import type { Start } from "../runtime/ProgramStart.ts"
 import { Program } from "./Program.ts"
 
+/** Settings shared by every rollout: transcripts are never shortened, and the runs are unattended. */
+export const rolloutFlags: ReadonlyArray<Config.Flag> = [
+  { name: "hermes rl", key: "compression.enabled", value: false },
+  { name: "hermes rl", key: "context.engine", value: "compressor" }
+]
+
 /** Loads the settings, overridden by the shared flags and the command's flags. */
 export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
   const options = Flags.toConfigOptions({ ...(yield* hermes), agentFile })
@@ -36,7 +42,7 @@ export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Co
  * Returns the settings for a runtime that works in workspaces created by the program. The workspaces are writable,
  * regardless of the folder in which the program was started. Sessions start without the user's own files.
  */
-const toWorkspaceSettings = (settings: Values): Values => {
+export const toWorkspaceSettings = (settings: Values): Values => {
   const { sandbox } = settings.terminal
   return {
     ...settings,
@@ -83,6 +89,7 @@ export const open = Effect.fnUntraced(function* (
   const services = yield* Layer.build(program.layer(settings, { ...start, ignoreRules: true, withoutChanges: true }))
   const router = Context.get(services, ModelRouter)
   return {
+    services,
     agent: Context.get(services, Agent),
     auxiliary: Context.get(services, Auxiliary),
     router,

@@ -373,4 +373,5 @@ const repair = Command.make(
   }, Effect.provide(Home.layer))
 ).pipe(Command.withDescription("Check the database, rebuild its search index, and recover a damaged one"))
 
+/** Subcommands of `hermes sessions` that search and maintain the store. */
 export const commands = [search, fork, remove, importCommand, stats, optimize, repair] as const

@@ -165,4 +165,5 @@ const undo = Command.make(
   )
 ).pipe(Command.withDescription("Undo the file changes of a session's last run (in a conversation: /undo)"))
 
+/** Subcommands of `hermes sessions` that show and undo the changes of files. */
 export const commands = [diff, undo] as const

@@ -344,6 +344,7 @@ const pruneCommand = Command.make(
   )
 )
 
+/** The command `hermes sessions`. */
 export const command = Command.make("sessions", { source, limit, json }, listNewest).pipe(
   Command.withSubcommands([
     list,

@@ -59,6 +59,7 @@ const toQuestionFact = (question: Question) => ({
 
 const toTextFacts = (piece: string): ReadonlyArray<Fact> => (piece === "" ? [] : [{ type: "text", text: piece }])
 
+/** Creates the view that writes each event as one line of JSON. */
 export const make = ({ out }: ProgramOutput.Service): View => {
   let startedAt: number | undefined
   let shown = makeStreamedText(true)

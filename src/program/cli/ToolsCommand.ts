@@ -208,4 +208,5 @@ const disable = Command.make(
   }, CommandSettings.provide)
 ).pipe(Command.withDescription("Disable toolsets"))
 
+/** The command `hermes tools`. */
 export const command = Command.make("tools", listFlags, listAll).pipe(Command.withSubcommands([enable, disable]))

@@ -420,4 +420,5 @@ const serve = Command.make(
     )
 ).pipe(Command.withDescription("Serve the studio, which shows all sessions live in a local browser, until Ctrl+C"))
 
+/** The command `hermes trace`. */
 export const command = Command.make("trace").pipe(Command.withSubcommands([serve, convert, validate, stats, view]))

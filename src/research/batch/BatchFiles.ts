@@ -70,6 +70,8 @@ export const names = {
   statistics: "statistics.json",
   trajectories: "trajectories.jsonl",
   atif: "trajectories.atif.jsonl",
+  /** Key of the names of rows that runners of a cluster execute. */
+  cluster: "cluster.json",
   batch: (number: number): string => `batch_${number}.jsonl`,
   isBatch: (name: string): boolean => /^batch_\d+\.jsonl$/.test(name)
 } as const

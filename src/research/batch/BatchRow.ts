@@ -40,6 +40,7 @@ import { SessionStore } from "../../store/SessionStore.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
 import type { Row } from "./Dataset.ts"
+import * as Outcome from "./Outcome.ts"
 import * as RowPool from "./RowPool.ts"
 import * as RowRecord from "./RowRecord.ts"
 
@@ -85,7 +86,7 @@ export interface Options {
 export const noReasoning = "no reasoning in any turn"
 
 /** Returns the name of a row for ids and paths. */
-const formatRowName = ({ id }: Row): string =>
+export const formatRowName = ({ id }: Pick<Row, "id">): string =>
   /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.toHex(id, 16)}`
 
 /** Returns the session id of an attempt at a row. */
@@ -98,6 +99,7 @@ export const makeRowSessionId = (row: Row, { number }: Pick<RowPool.Attempt, "nu
  */
 export const decideOnFailure = (error: unknown): RowPool.Decision => {
   if (error instanceof RowRefused) return "fail"
+  if (error instanceof Outcome.ReportedFailure) return error.isPassing ? "retry" : "fail"
   if (AiError.isAiError(error)) {
     const { _tag: tag } = error.reason
     if (tag === "AuthenticationError" || tag === "QuotaExhaustedError") return "stop"

@@ -25,6 +25,7 @@
  * // => 0.33 0.50
  * ```
  */
+import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import type { Exit } from "../../base/domain/RunEvent.ts"
 
@@ -52,10 +53,24 @@ export const parseKind = (value: unknown): Kind | undefined => kinds.find((kind)
 /** Formats a kind for display. */
 export const formatKind = (kind: Kind): string => kind.replaceAll("_", " ")
 
+/** Failure of an attempt in another process, which reported its kind. */
+export class ReportedFailure extends Schema.TaggedError<ReportedFailure>("hermes-effect/ReportedFailure")(
+  "ReportedFailure",
+  {
+    message: Schema.String,
+    kind: Schema.Literals(kinds),
+    /** True if another attempt may succeed. */
+    isPassing: Schema.Boolean,
+    /** Row with the work done before the failure, if there is any. */
+    fields: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown))
+  }
+) {}
+
 const modelFailures: ReadonlySet<string> = new Set(["CompressionExhausted", "InvalidOutput"])
 
 /** Returns the kind of an attempt that ended with an error. A defect is a failure of the infrastructure. */
 export const classifyFailure = (error: unknown): Kind => {
+  if (error instanceof ReportedFailure) return error.kind
   if (AiError.isAiError(error)) return "model_failure"
   const tag = typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : ""
   if (tag === "RowTimeout") return "limit"

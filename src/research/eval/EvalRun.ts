@@ -52,6 +52,7 @@ import type * as Auxiliary from "../../models/routing/Auxiliary.ts"
 import type { Row } from "../batch/Dataset.ts"
 import * as BatchRow from "../batch/BatchRow.ts"
 import type { Journal, JournalError } from "../batch/RowJournal.ts"
+import type * as Outcome from "../batch/Outcome.ts"
 import * as RowPool from "../batch/RowPool.ts"
 import * as BoundedCommand from "../swe/BoundedCommand.ts"
 import type * as EvalReport from "./EvalReport.ts"
@@ -84,6 +85,15 @@ export interface Subject {
   readonly ask: (prompt: string, attempt: Attempt, tell: RowPool.UsageReporter) => Effect.Effect<Answer, AgentError>
   /** Service that runs the side tasks of judges. */
   readonly auxiliary: Auxiliary.Service
+}
+
+/** A configuration whose attempts are answered and scored in other processes. */
+export interface RemoteSubject {
+  readonly submit: (
+    attempt: Attempt,
+    rules: Rules,
+    number: RowPool.Attempt
+  ) => Effect.Effect<RowPool.Result, Outcome.ReportedFailure>
 }
 
 /** Rules of an evaluation. */
@@ -291,16 +301,23 @@ const addCosts = (a: number | undefined, b: number | undefined): number | undefi
 const getKnownCost = ({ status, usd }: Cost.Spent): number | undefined =>
   status === "unknown" && (usd === 0 || usd === null) ? undefined : (usd ?? undefined)
 
-const runAttempt = Effect.fn("EvalRun.attempt")(function* (
+/** Errors of an attempt. */
+export type AttemptError =
+  | AgentError
+  | AiError
+  | ConfigError
+  | JudgeScorer.JudgeFailed
+  | Outcome.ReportedFailure
+  | RowNotScored
+  | ScoreFailed
+
+/** Runs one attempt: asks the subject, and scores its answers. */
+export const runAttempt = Effect.fn("EvalRun.attempt")(function* (
   subject: Subject,
   attempt: Attempt,
   rules: Rules,
   tell: RowPool.UsageReporter
-): Effect.fn.Return<
-  RowPool.Result,
-  AgentError | AiError | ConfigError | JudgeScorer.JudgeFailed | RowNotScored | ScoreFailed,
-  CommandEnvironment | FileSystem.FileSystem | Path.Path
-> {
+): Effect.fn.Return<RowPool.Result, AttemptError, CommandEnvironment | FileSystem.FileSystem | Path.Path> {
   const began = yield* Clock.currentTimeMillis
   const { fields } = attempt.row
   const prompts = EvalTurns.readTurns(fields, rules.promptField)
@@ -367,7 +384,7 @@ const shownChars = 300
 
 /** Options of a run. */
 export interface Options extends Pick<RowPool.Options<Attempt, never, never>, "limits" | "timeout"> {
-  readonly subject: Subject
+  readonly subject: RemoteSubject | Subject
   readonly rows: ReadonlyArray<Row>
   readonly rules: Rules
   readonly journal: Journal
@@ -397,7 +414,11 @@ export const run = Effect.fn("EvalRun.run")(function* ({
     // because it would fail for every row.
     onFailure: (error) =>
       error._tag === "ScoreFailed" || BatchRow.decideOnFailure(error) === "stop" ? "stop" : "fail",
-    run: (attempt: Attempt, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>
-      runAttempt(subject, attempt, rules, tell)
+    run: (
+      attempt: Attempt,
+      number: RowPool.Attempt,
+      tell: RowPool.UsageReporter
+    ): Effect.Effect<RowPool.Result, AttemptError, CommandEnvironment | FileSystem.FileSystem | Path.Path> =>
+      "submit" in subject ? subject.submit(attempt, rules, number) : runAttempt(subject, attempt, rules, tell)
   })
 })

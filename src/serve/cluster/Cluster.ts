@@ -52,6 +52,7 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Agent } from "../../agent/Agent.ts"
+import type { Limits } from "../../agent/Budget.ts"
 import * as Resumption from "../../agent/Resumption.ts"
 import type { InvalidInput, SessionNotFound, SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { Answer, Question, QuestionError } from "../../base/domain/Question.ts"
@@ -76,7 +77,10 @@ export class ClusterError extends Schema.TaggedError<ClusterError>("hermes-effec
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** Service that submits durable runs and reads their outcomes. */
+/**
+ * Service that submits durable runs and reads their outcomes. In the work for a tenant (`CurrentTenant`), submitted runs
+ * are the tenant's, and the runs of other tenants do not exist.
+ */
 export interface Service {
   /**
    * Submits a run. An already submitted run is not started again. Returns the outcome of the run, or `undefined` if it
@@ -111,6 +115,11 @@ export interface Service {
   readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
+  /**
+   * Removes the runs of a tenant with their messages, and returns their number. Fails while one of them is running,
+   * after it was asked to stop: call it again.
+   */
+  readonly removeTenant: (tenant: string) => Effect.Effect<number, ClusterError>
 }
 
 /** Service for durable runs, in one process or in a cluster. */
@@ -197,6 +206,10 @@ export interface Turn {
   readonly systemPrompt?: string | undefined
   readonly cwd?: string | undefined
   readonly maxIterations?: number | undefined
+  /** Limits of the turn, in addition to those of its agent. */
+  readonly budget?: Limits | undefined
+  /** Seed for the model calls, if their protocol has one. */
+  readonly seed?: number | undefined
   /**
    * Treatment of questions: approvals, and questions of tools (`Ask`). A turn that is suspended waits for
    * {@link answer} without a place in a runner. Defaults to the agent's policy. `expiresAfter` is in milliseconds.
@@ -215,12 +228,14 @@ export const turnKind = "turn"
 export const makeTurnRequest = ({
   agent,
   batch,
+  budget,
   cwd,
   id,
   maxIterations,
   prompt,
   questions,
   retries = 3,
+  seed,
   sessionId,
   source = "cluster",
   systemPrompt,
@@ -231,7 +246,8 @@ export const makeTurnRequest = ({
   kind: turnKind,
   sessionId,
   retries,
-  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, questions, tenant })
+  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, budget, seed, questions, tenant }),
+  ...(tenant === undefined ? {} : { tenant })
 })
 
 /**

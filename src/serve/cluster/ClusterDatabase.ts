@@ -19,6 +19,7 @@ import * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
 import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import { ClusterError } from "./Cluster.ts"
+import * as ClusterNews from "./ClusterNews.ts"
 
 /** Statements that create the table of submitted runs, shared with SQLite. Times are milliseconds since 1970. */
 export const buildRunTables = (made: string): ReadonlyArray<string> => [
@@ -70,6 +71,12 @@ export const buildInboxTable = (seq: string): ReadonlyArray<string> => [
   "ALTER TABLE runs ADD COLUMN retried_as TEXT"
 ]
 
+/** The tenants of runs, shared with SQLite. */
+export const tenantColumn = [
+  "ALTER TABLE runs ADD COLUMN tenant TEXT",
+  "CREATE INDEX runs_tenant ON runs (tenant) WHERE tenant IS NOT NULL"
+]
+
 /** Migration statements, one list for each version of the tables. A released list must never be changed. */
 const steps: ReadonlyArray<ReadonlyArray<string>> = [
   [
@@ -105,7 +112,8 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
   ],
   [openRunsIndex],
   stallColumns,
-  [openTurnsIndex, ...buildInboxTable("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")]
+  [openTurnsIndex, ...buildInboxTable("BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")],
+  tenantColumn
 ]
 
 /**
@@ -113,7 +121,7 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
  * with the same protocol version work together, whatever their program versions are. The protocol version increases
  * when an older program would misread the data of a newer program.
  */
-export const protocol = 3
+export const protocol = 4
 
 const migrating = 0x48654568
 
@@ -164,6 +172,8 @@ export interface Service {
   /** Address of the database without the login, and the schema of the tables. */
   readonly place: string
   readonly schema: string
+  /** Notifications between the processes. */
+  readonly news: ClusterNews.News
   /**
    * Runs statements, and waits for the server while it is unavailable. Any other failure is reported together with the
    * address of the database.
@@ -192,11 +202,13 @@ export const layer = (
       )
       const lock = yield* PostgresLeases.holdProcess(sql)
       yield* lock.held
+      const schema = PostgresClient.readSchemaName(url)
       const service: Service = {
         sql,
         lock,
         place,
-        schema: PostgresClient.readSchemaName(url),
+        schema,
+        news: yield* ClusterNews.makeNews(sql, schema),
         run: <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
           Effect.mapError(sql.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
             // The type system cannot see that every other failure has one of the remaining types.

@@ -16,10 +16,10 @@ import * as Runners from "effect/cluster/Runners"
 import { layer as shardingLayer, Sharding } from "effect/cluster/Sharding"
 import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as SqlMessageStorage from "effect/cluster/SqlMessageStorage"
-import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as Cluster from "./Cluster.ts"
 import { ClusterDatabase, layer as databaseLayer } from "./ClusterDatabase.ts"
 import * as ClusterService from "./ClusterService.ts"
+import * as ClusterStorage from "./ClusterStorage.ts"
 import * as ClusterRetention from "./ClusterRetention.ts"
 import * as Members from "./Members.ts"
 import * as Inbox from "./Inbox.ts"
@@ -46,20 +46,26 @@ const buildShardingConfig = (
   shardLockRefreshInterval: Duration.seconds(takeoverSeconds / 4),
   shardLockExpiration: Duration.seconds(takeoverSeconds),
   refreshAssignmentsInterval: Duration.seconds(1),
-  entityMessagePollInterval: Duration.seconds(2),
+  // A notification wakes the reader of messages. The poll finds messages whose notification was lost.
+  entityMessagePollInterval: Duration.seconds(5),
   entityReplyPollInterval: Duration.millis(500),
   entityTerminationTimeout: Duration.seconds(10),
   entityMaxIdleTime: Duration.seconds(10),
   simulateRemoteSerialization: false
 })
 
-const getEngine = ClusterWorkflowEngine.layer.pipe(
+const engine = ClusterWorkflowEngine.layer.pipe(
   Layer.provideMerge(shardingLayer),
-  Layer.provideMerge(Runners.layerNoop),
-  Layer.provideMerge(SqlMessageStorage.layer),
-  // The database client reports a lost connection; other logs are suppressed.
-  Layer.provide([RunnerHealth.layerNoop, Digest.layerWebCrypto, Layer.succeed(References.MinimumLogLevel, "Fatal")])
+  Layer.provideMerge(Runners.layerNoop)
 )
+// The database client reports a lost connection; other logs are suppressed.
+const quiet = Layer.mergeAll(
+  RunnerHealth.layerNoop,
+  Digest.layerWebCrypto,
+  Layer.succeed(References.MinimumLogLevel, "Fatal")
+)
+const sqliteEngine = engine.pipe(Layer.provideMerge(SqlMessageStorage.layer), Layer.provide(quiet))
+const postgresEngine = engine.pipe(Layer.provideMerge(ClusterStorage.layerMessages), Layer.provide(quiet))
 
 const makeWorkerLayer = (
   runner: string,
@@ -116,7 +122,7 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
     ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)
   ).pipe(
     Layer.provide(makeWorkerLayer(address.host, options, () => {})),
-    Layer.provide(getEngine),
+    Layer.provide(sqliteEngine),
     Layer.provide([
       RunnerStorage.layerMemory,
       ShardingConfig.layer(buildShardingConfig(Option.some(address), singleProcess))
@@ -145,12 +151,11 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
         messages,
         runner,
         woken,
-        Members.removeDead,
         ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)
       ).pipe(
         Layer.provide(makeWorkerLayer(address.host, options, report)),
-        Layer.provide(getEngine),
-        Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
+        Layer.provide(postgresEngine),
+        Layer.provide(ClusterStorage.layerRunners),
         Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.some(address), sql)))
       )
     })
@@ -167,8 +172,9 @@ export const makeRunnerLayer = (options: Cluster.ServerOptions & Cluster.RunnerO
 
 /** Provides a client that submits runs through a database that is already open. */
 export const clientOver = ClusterService.layer.pipe(
-  Layer.provide(getEngine),
-  Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
+  Layer.provide(postgresEngine),
+  // A client owns no shards, and its messages reach their runner through the database.
+  Layer.provide(RunnerStorage.layerMemory),
   Layer.provide(
     Layer.unwrap(
       Effect.map(ClusterDatabase, ({ sql }) => ShardingConfig.layer(buildShardingConfig(Option.none(), sql)))

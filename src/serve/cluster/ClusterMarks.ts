@@ -156,21 +156,17 @@ const makeRateGuard = ({ run, sql }: ClusterDatabase["Service"]): RateGuard => (
 /** Schedule for adding the pending use of this process to a shared budget. */
 const settlements = Schedule.spaced("1 second")
 
-/** Schedule for listening again after the connection of the listener broke. */
-const listenAgain = Schedule.spaced("1 second")
-
 /** Shares the marks of API keys between the runners of a cluster. */
 export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
   SharedMarks,
   Effect.gen(function* () {
     const database = yield* ClusterDatabase
-    const { lock, schema, sql } = database
-    const channel = `hermes_rates_${schema}`.slice(0, 60)
+    const { lock, news } = database
     const told = yield* Queue.sliding<News>(1_000)
     const queueNews = (news: News) => void Queue.offerUnsafe(told, news)
     const pools = new Set<PoolListener>()
     const refused = new Set<Refusal>()
-    yield* Effect.flatMap(Queue.take(told), (news) => sql.notify(channel, JSON.stringify(news))).pipe(
+    yield* Effect.flatMap(Queue.take(told), (mark) => news.notify("rates", JSON.stringify(mark))).pipe(
       Effect.catch((error) => Effect.logDebug("a mark was not told to the other runners", error)),
       Effect.forever,
       Effect.forkScoped
@@ -184,20 +180,15 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(
         if (news.from !== lock.number) for (const heard of refused) heard(news.key, news.closedFor)
       })
     }
-    yield* Effect.scoped(
-      Effect.flatMap(sql.listen(channel), (payloads) =>
-        // The table contains the changes whose notifications were sent before this runner started to listen.
-        Effect.andThen(
-          rereadPools(() => true),
-          Effect.forever(
-            Effect.flatMap(Queue.take(payloads), (payload) => handleNews(Option.getOrUndefined(decodeNews(payload))))
-          )
-        )
+    yield* Effect.forkScoped(
+      news.subscribe("rates", (payloads) =>
+        payloads.length === 0
+          ? // The table contains the changes whose notifications were sent before this runner started to listen.
+            rereadPools(() => true)
+          : Effect.forEach(payloads, (payload) => handleNews(Option.getOrUndefined(decodeNews(payload))), {
+              discard: true
+            })
       )
-    ).pipe(
-      Effect.catchCause((cause) => Effect.logDebug("the listener for marks is restarting", cause)),
-      Effect.repeat(listenAgain),
-      Effect.forkScoped
     )
     const marks: Marks = {
       pools: makePoolStore(database, queueNews, pools),

@@ -20,7 +20,7 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
-import { type RunsPlace, runSqlite } from "./Runs.ts"
+import { deleteRuns, type RunsPlace, runSqlite } from "./Runs.ts"
 import { computeExecutionId } from "./RunWorkflow.ts"
 
 /** Default number of days for which a run is retained after its end. */
@@ -40,15 +40,7 @@ const pruneRuns = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, run: Ru
     if (rows.length === 0) return removed
     const ids = rows.map(({ id }) => id)
     const executions = yield* Effect.forEach(ids, computeExecutionId)
-    yield* run(
-      sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`DELETE FROM cluster_replies WHERE request_id IN (SELECT id FROM cluster_messages WHERE ${sql.in("entity_id", executions)})`
-          yield* sql`DELETE FROM cluster_messages WHERE ${sql.in("entity_id", executions)}`
-          yield* sql`DELETE FROM runs WHERE ${sql.in("id", ids)}`
-        })
-      )
-    )
+    yield* run(sql.withTransaction(deleteRuns(sql, ids, executions)))
     removed += ids.length
   }
 })

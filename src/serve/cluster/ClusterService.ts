@@ -7,7 +7,9 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SqlClient from "effect/sql/SqlClient"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import { Cluster, ClusterError, turnKind } from "./Cluster.ts"
+import * as ClusterScope from "./ClusterScope.ts"
 import { Inbox } from "./Inbox.ts"
 import * as RunForms from "./RunForms.ts"
 import { cancelledOutcome } from "./RunOutcomes.ts"
@@ -37,10 +39,7 @@ const steerTurn = Effect.fnUntraced(function* (sessionId: string, text: string) 
   const runs = yield* Runs.Runs
   const inbox = yield* Inbox
   const running = yield* runs.findRunning(sessionId, turnKind)
-  if (running === undefined)
-    return yield* new ClusterError({
-      message: `session ${sessionId} has no running turn: submit the text as a turn of it`
-    })
+  if (running === undefined) return yield* ClusterScope.makeIdleError(sessionId)
   yield* inbox.send({ sessionId, kind: "steer", body: text })
   if ((yield* runs.find(running))?.state !== "done") return running
   // The turn ended meanwhile, and its runner may not have seen the message.
@@ -52,6 +51,40 @@ const steerTurn = Effect.fnUntraced(function* (sessionId: string, text: string) 
   return running
 })
 
+/** Number of runs that are removed in one transaction. */
+const removedTogether = 500
+
+/** Cancels the runs of a tenant that are not over, and removes all of them. */
+const removeTenantRuns = Effect.fnUntraced(function* (
+  runs: Runs.Service,
+  tenant: string,
+  cancel: Cluster["Service"]["cancel"]
+) {
+  for (const { id, state } of yield* runs.ofTenant(tenant)) if (state !== "done") yield* cancel(id)
+  const all = yield* runs.ofTenant(tenant)
+  const executions = yield* Effect.forEach(all, ({ id }) => computeExecutionId(id))
+  const running = all.filter(({ state }) => state !== "done").length
+  // A workflow that is ending still writes its end.
+  const active = Math.max(running, yield* runs.countOpenWorkflows(executions))
+  if (active > 0)
+    return yield* new ClusterError({
+      message: `${active} of the tenant's runs were asked to stop and have not ended: try again in a few seconds`
+    })
+  for (let at = 0; at < all.length; at += removedTogether)
+    yield* runs.remove(all.slice(at, at + removedTogether), executions.slice(at, at + removedTogether))
+  return all.length
+})
+
+/** Makes the queries over the runs of the tenant for which a fiber works, or over all runs. */
+const makeTenantQueries = (
+  runs: Runs.Service
+): Pick<Cluster["Service"], "counts" | "failures" | "outcomes" | "suspended"> => ({
+  outcomes: (ids) => Effect.flatMap(CurrentTenant, (tenant) => runs.outcomes(ids, tenant)),
+  suspended: (ids) => Effect.flatMap(CurrentTenant, (tenant) => runs.suspended(ids, tenant)),
+  counts: Effect.flatMap(CurrentTenant, runs.counts),
+  failures: (most) => Effect.flatMap(CurrentTenant, (tenant) => runs.failures(most, tenant))
+})
+
 /** Provides the `Cluster` service. */
 export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.SqlClient | WorkflowEngine> =
   Layer.effect(
@@ -61,11 +94,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
       const inbox = yield* Inbox
       const services = yield* Effect.context<Inbox | Runs.Runs | SqlClient.SqlClient | WorkflowEngine>()
       const startWorkflow = (request: RunForms.Request) =>
-        RunWorkflow.execute(request, { discard: true }).pipe(
-          Effect.provideContext(services),
-          repeatAfterLoss,
-          Effect.andThen(runs.announce)
-        )
+        RunWorkflow.execute(request, { discard: true }).pipe(Effect.provideContext(services), repeatAfterLoss)
       /** Ends a run that has no attempt. Returns false if it is running or over. */
       const endWaiting = Effect.fnUntraced(function* (id: string) {
         if (!(yield* runs.finishWaiting(id, cancelledOutcome))) return false
@@ -73,11 +102,11 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
         // Its workflow ends, instead of waiting for a turn that it does not take, or for answers.
         yield* repeatAfterLoss(Effect.provideContext(Effect.andThen(wakeTurn(id), wakeAnswered(id, starts)), services))
         // A workflow that pauses between two attempts ends later; the next turn does not wait for that.
-        const next = yield* runs.findNextTurn(id)
+        const { next } = yield* runs.findNextTurn(id)
         if (next !== undefined) yield* repeatAfterLoss(Effect.provideContext(wakeTurn(next), services))
         return true
       })
-      return {
+      const service: Cluster["Service"] = {
         submit: Effect.fnUntraced(function* (request) {
           const known = yield* runs.add(request)
           if (known !== undefined) return known
@@ -86,7 +115,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
         }),
         cancel: Effect.fnUntraced(function* (id) {
           const run = yield* runs.find(id)
-          if (run === undefined) return yield* new ClusterError({ message: `there is no run ${id}: check its id` })
+          if (run === undefined) return yield* ClusterScope.makeUnknownRunError(id)
           if (run.state === "done") return false
           if (yield* endWaiting(id)) return true
           if ((yield* runs.find(id))?.state === "done") return false
@@ -120,10 +149,9 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
           return again.id
         }),
         find: runs.find,
-        outcomes: runs.outcomes,
-        suspended: runs.suspended,
-        counts: runs.counts,
-        failures: runs.failures
+        ...makeTenantQueries(runs),
+        removeTenant: (tenant) => removeTenantRuns(runs, tenant, service.cancel)
       }
+      return ClusterScope.scopeCluster(service, (sessionId) => runs.findRunning(sessionId, turnKind))
     })
   )

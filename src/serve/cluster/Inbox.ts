@@ -16,7 +16,6 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
 import type { ClusterError } from "./Cluster.ts"
-import { listenOn } from "./ClusterDatabase.ts"
 import { type RunsPlace, runSqlite } from "./Runs.ts"
 
 /** Kinds of messages. */
@@ -110,20 +109,18 @@ const makeInbox = ({ listed, listen, notify, run, sql, transaction }: InboxPlace
   listen
 })
 
-const formatChannelName = (schema: string): string => `hermes_inbox_${schema}`.slice(0, 60)
-
 /** The inbox in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Inbox, never, ClusterDatabase> = Layer.effect(
   Inbox,
   Effect.gen(function* () {
-    const { run, schema, sql } = yield* ClusterDatabase
+    const { news, run, sql } = yield* ClusterDatabase
     return makeInbox({
       sql,
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
       transaction: sql.transaction,
-      notify: sql`SELECT pg_notify(${formatChannelName(schema)}, '')`,
-      listen: (then) => listenOn(sql, formatChannelName(schema), then)
+      notify: news.notify("inbox"),
+      listen: (then) => news.subscribe("inbox", () => then)
     })
   })
 )

@@ -7,22 +7,25 @@
  * versions differ, so that they can be replaced one after another. A runner with another protocol version would misread
  * the shared data, so it may join only after the current runners are drained. The same applies to a client that submits
  * runs. When a runner's process dies, the server frees its advisory lock, and the other runners take its shards within
- * {@link lookEvery}.
+ * a second.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import * as Semaphore from "effect/Semaphore"
+import * as Option from "effect/Option"
+import { Runner } from "effect/cluster/Runner"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
-import { RunnerStorage } from "effect/cluster/RunnerStorage"
+import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Version from "../../base/domain/Version.ts"
 import { getCurrentProcess } from "../../base/platform/ProcessIdentity.ts"
 import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import { ClusterDatabase, protocol } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
-/** Time between two checks of the other runners. */
 /** Schedule on which a runner checks itself and the other runners. */
 const looks = Schedule.spaced("1 second")
 
@@ -48,6 +51,10 @@ export interface Service {
   readonly drain: Effect.Effect<void>
   /** Publishes the number of active runs of this runner. */
   readonly report: (running: number) => void
+  /** The runners that may own shards, as of the last check, each with its health. */
+  readonly runners: Effect.Effect<Array<readonly [runner: Runner, isHealthy: boolean]>>
+  /** Checks this runner and the others now. */
+  readonly check: Effect.Effect<void>
 }
 
 /** Service for the membership of this runner in the cluster. */
@@ -147,6 +154,47 @@ export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = L
   })
 )
 
+/** Port of all addresses. They are not addresses of a network: runners communicate only through the database. */
+const port = 1
+
+/** Result of a check. */
+interface Check {
+  /** Absent if the other runners considered this one dead. */
+  readonly is_draining: boolean | null
+  readonly dead: ReadonlyArray<string> | null
+  readonly runners: ReadonlyArray<readonly [runner: string, isHealthy: boolean]> | null
+}
+
+const decodeRunner = Option.liftThrowable(Runner.decodeSync)
+
+/**
+ * Publishes the state of this runner, removes dead runners from the members and from the owners of shards, and returns
+ * the others, in one statement. A runner counts as seen while it holds its lock. If a runner was seen after the start
+ * of the server but no longer holds its lock, it is dead.
+ */
+const checkMembers = ({ sql }: ClusterDatabase["Service"], address: string, running: number) => {
+  // The locks are read once. With a query for each member, the server would compile the statement each time.
+  const isHeld = sql`members.process IN (SELECT number FROM held)`
+  const isAlive = PostgresLeases.isProcessAlive(sql, sql`members.process`, sql`members.seen_at`, isHeld)
+  const isOwner = sql`(address = ${`${address}:${port}`} OR address IN (SELECT address FROM alive))`
+  return sql<Check>`
+    WITH held AS MATERIALIZED (${PostgresLeases.selectHeld(sql)}
+    ), alive AS MATERIALIZED (
+      SELECT address || ${`:${port}`} AS address FROM members WHERE ${isAlive}
+    ), own AS (
+      UPDATE members SET running = ${running}, seen_at = CASE WHEN ${isHeld} THEN clock_timestamp() ELSE seen_at END
+      WHERE address = ${address} RETURNING is_draining
+    ), dead AS (
+      DELETE FROM members WHERE address IN (
+        SELECT address FROM members WHERE address <> ${address} AND NOT ${isAlive} FOR UPDATE SKIP LOCKED)
+      RETURNING address
+    ), removed AS (
+      DELETE FROM cluster_runners WHERE NOT ${isOwner}
+    )
+    SELECT (SELECT is_draining FROM own) AS is_draining, (SELECT json_agg(address) FROM dead) AS dead,
+      (SELECT json_agg(json_build_array(runner, healthy)) FROM cluster_runners WHERE ${isOwner}) AS runners`
+}
+
 /** Joins the cluster, and leaves it when the scope closes. Dead runners are removed from the cluster. */
 export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError, ClusterDatabase> =>
   Layer.effect(
@@ -154,37 +202,38 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
     Effect.gen(function* () {
       const database = yield* ClusterDatabase
       const { lock, run, sql } = database
-      // This is not a network address, because runners communicate only through the database.
       const address = RunnerAddress.make(
         `${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`,
-        1
+        port
       )
+      yield* Layer.build(SqlRunnerStorage.layerMigrations({})).pipe(Effect.provideService(SqlClient.SqlClient, sql))
       yield* joinCluster(address.host, concurrency)
       yield* Effect.addFinalizer(() =>
         Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds"))
       )
       const asked = yield* Deferred.make<void>()
       let running = 0
-      const isHeld = PostgresLeases.isHeldIn(sql, sql`members.process`)
-      const look = Effect.gen(function* () {
-        // A runner counts as seen while it holds its lock. If a runner was seen after the start of the server but no
-        // longer holds its lock, it is dead.
-        const [own] = yield* run(sql<{ readonly is_draining: boolean }>`
-        UPDATE members SET running = ${running}, seen_at = CASE WHEN ${isHeld} THEN clock_timestamp() ELSE seen_at END
-        WHERE address = ${address.host} RETURNING is_draining`)
-        // The other runners considered this one dead while it could not reach the server.
-        if (own === undefined) {
-          return yield* Effect.catch(joinCluster(address.host, concurrency), ({ message }) =>
+      let found: Array<readonly [runner: Runner, isHealthy: boolean]> = []
+      const check = Effect.gen(function* () {
+        const [checked] = yield* run(checkMembers(database, address.host, running))
+        found = (checked?.runners ?? []).flatMap(([text, isHealthy]) =>
+          Option.match(decodeRunner(text), { onNone: () => [], onSome: (runner) => [[runner, isHealthy] as const] })
+        )
+        for (const dead of checked?.dead ?? [])
+          yield* Effect.logWarning(`Runner ${dead} is gone; the others go on with its runs.`)
+        const isDraining = checked?.is_draining ?? null
+        if (isDraining === null) {
+          // The other runners considered this one dead while it could not reach the server.
+          yield* Effect.catch(joinCluster(address.host, concurrency), ({ message }) =>
             Effect.andThen(Effect.logWarning(message), Effect.asVoid(Deferred.succeed(asked, undefined)))
           )
-        }
-        if (own.is_draining) yield* Deferred.succeed(asked, undefined)
-      }).pipe(Effect.provideService(ClusterDatabase, database))
-      yield* look.pipe(
+        } else if (isDraining) yield* Deferred.succeed(asked, undefined)
+      }).pipe(
+        Effect.provideService(ClusterDatabase, database),
         Effect.catch(({ message }) => Effect.logWarning(message)),
-        Effect.repeat(looks),
-        Effect.forkScoped
+        Semaphore.makeUnsafe(1).withPermit
       )
+      yield* Effect.forkScoped(Effect.repeat(check, looks))
       return {
         address,
         drained: Deferred.await(asked),
@@ -194,34 +243,9 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
           ),
           Deferred.succeed(asked, undefined)
         ),
-        report: (now) => void (running = now)
+        report: (now) => void (running = now),
+        runners: Effect.sync(() => found),
+        check
       }
     })
   )
-
-/** Removes dead runners from the list of shard owners, for the lifetime of the scope. */
-export const removeDead: Layer.Layer<never, never, ClusterDatabase | RunnerStorage> = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const database = yield* ClusterDatabase
-    const { run, sql } = database
-    const runners = yield* RunnerStorage
-    const look = Effect.gen(function* () {
-      const dead = yield* run(
-        sql<{ readonly address: string }>`DELETE FROM members WHERE NOT ${isAliveIn(database)} RETURNING address`
-      )
-      const alive = new Set(
-        (yield* run(sql<{ readonly address: string }>`SELECT address FROM members`)).map(({ address }) => address)
-      )
-      for (const [{ address }] of yield* runners.getRunners) {
-        if (!alive.has(address.host)) yield* runners.unregister(address)
-      }
-      for (const { address } of dead)
-        yield* Effect.logWarning(`Runner ${address} is gone; the others go on with its runs.`)
-    })
-    yield* look.pipe(
-      Effect.catchCause((cause) => Effect.logDebug("the other runners could not be checked", cause)),
-      Effect.repeat(looks),
-      Effect.forkScoped
-    )
-  })
-)

@@ -15,7 +15,9 @@ export const Request = Schema.Struct({
   /** Input of the handler, as JSON. */
   input: Schema.String,
   /** Number of attempts after a failure. */
-  retries: Schema.Int
+  retries: Schema.Int,
+  /** Tenant for which the run works. */
+  tenant: Schema.optionalKey(Schema.String)
 })
 /** One {@link Request}. */
 export type Request = typeof Request.Type
@@ -32,7 +34,9 @@ export const Outcome = Schema.Struct({
    * True if the run did not end by itself: its program or its database failed. `retry` continues it in its session,
    * where its messages are.
    */
-  isBroken: Schema.optionalKey(Schema.Boolean)
+  isBroken: Schema.optionalKey(Schema.Boolean),
+  /** True if the run was cancelled. `retry` continues it in its session. */
+  isCancelled: Schema.optionalKey(Schema.Boolean)
 })
 /** One {@link Outcome}. */
 export type Outcome = typeof Outcome.Type
@@ -72,6 +76,7 @@ export interface StoredRun {
   readonly id: string
   readonly batch: string
   readonly sessionId: string
+  readonly tenant: string | undefined
   readonly state: "done" | "running" | "suspended" | "waiting"
   readonly outcome: Outcome | undefined
   /** Times of the first start and of the end, in epoch milliseconds. */
@@ -97,4 +102,6 @@ export interface StartedRun {
    * the session.
    */
   readonly stalls: number
+  /** True if the inbox has messages for the session. */
+  readonly hasMessages: boolean
 }

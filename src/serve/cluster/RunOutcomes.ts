@@ -11,7 +11,12 @@ export const makeFailedOutcome = (message: string, isPassing: boolean): Outcome 
 })
 
 /** Outcome of a run that was cancelled. */
-export const cancelledOutcome: Outcome = { status: "failed", message: "the run was cancelled", isPassing: false }
+export const cancelledOutcome: Outcome = {
+  status: "failed",
+  message: "the run was cancelled",
+  isPassing: false,
+  isCancelled: true
+}
 
 /** Makes the outcome of a run whose workflow failed unexpectedly because of a program defect or a database failure. */
 export const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {

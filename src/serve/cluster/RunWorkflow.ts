@@ -1,5 +1,5 @@
 /**
- * The durable workflow of a run. Its attempts are activities, and the pauses between them continue even if the runner
+ * The durable workflow of a run. Its attempts after a failure are activities, and the pauses between them continue even if the runner
  * dies.
  *
  * **Details**
@@ -35,6 +35,7 @@ import * as DurableClock from "effect/workflow/DurableClock"
 import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import { turnKind } from "./Cluster.ts"
 import { Inbox, type ReceivedMessage } from "./Inbox.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Suspended } from "./RunForms.ts"
@@ -68,7 +69,12 @@ export interface Work extends Request {
 /** Executes the requests of one kind. Failures are returned as outcomes. A run may wait for answers instead. */
 export type Handler = (work: Work) => Effect.Effect<Outcome | Suspended>
 
-const AttemptEnd = Schema.Union([OutcomeSchema, Suspended])
+/** End of an attempt after which the run is over. Its outcome is stored with the run, and not again in the workflow. */
+const Stored = Schema.Struct({ status: Schema.Literal("stored") })
+
+const isOutcome = Schema.is(OutcomeSchema)
+
+const AttemptEnd = Schema.Union([OutcomeSchema, Suspended, Stored])
 type AttemptEnd = typeof AttemptEnd.Type
 
 /** Service that executes runs in this process. */
@@ -119,20 +125,28 @@ const mostStalls = 10
 /** Time that a cancelled run has to end, before it is interrupted. */
 const cancellationGrace = "10 seconds"
 
+/** Messages to an attempt. */
+interface AttemptSignals extends Pick<Work, "steering"> {
+  readonly cancelled: Effect.Effect<void>
+  /** Takes the messages that are in the inbox of the session. */
+  readonly handleMessages: Effect.Effect<void, { readonly message: string }>
+}
+
 /** Makes one attempt of a run: asks for admission, records the start in the database, and runs the handler. */
 const runAttempt = Effect.fnUntraced(function* (
   { admit, claim, handlers, messages, runner }: WorkerOptions,
   runs: Runs["Service"],
   request: Request,
-  { cancelled, steering }: Pick<Work, "steering"> & { readonly cancelled: Effect.Effect<void> }
+  { cancelled, handleMessages, steering }: AttemptSignals
 ): Effect.fn.Return<AttemptEnd, { readonly message: string }> {
-  const { id, kind, sessionId } = request
+  const { id, kind, sessionId, tenant } = request
   const handler = handlers[kind]
   if (handler === undefined) return makeFailedOutcome(`this version has no handler of kind "${kind}"`, false)
   const refused = yield* admit?.(request) ?? Effect.succeed(undefined)
   if (refused !== undefined) return makeFailedOutcome(refused, false)
-  const started = yield* runs.start(id, runner, yield* messages(sessionId))
-  if (started === undefined) return { status: "finished" }
+  const counted = Effect.provideService(messages(sessionId), CurrentTenant, tenant)
+  const started = yield* runs.start(id, runner, yield* counted)
+  if (started === undefined) return { status: "stored" }
   if (started.starts > 1) yield* claim(sessionId, undefined)
   if (started.stalls >= mostStalls) {
     return makeFailedOutcome(
@@ -140,16 +154,27 @@ const runAttempt = Effect.fnUntraced(function* (
       false
     )
   }
+  if (started.hasMessages) {
+    // They may have been sent to a runner that died.
+    yield* handleMessages
+    if ((yield* runs.find(id))?.state === "done") return { status: "stored" }
+  }
   const outcome = yield* Effect.raceFirst(
-    handler({ ...request, ...started, cancelled, steering }),
+    Effect.provideService(handler({ ...request, ...started, cancelled, steering }), CurrentTenant, tenant),
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
-  if (outcome.status === "finished") return outcome
-  if (!(yield* runs.pause(id, started.starts, outcome.status === "suspended" ? "suspended" : "waiting"))) {
+  // The workflow breaks off at an outcome without a stored form.
+  if (outcome.status === "finished" && !isOutcome(outcome)) return outcome
+  const isStored =
+    outcome.status === "finished"
+      ? yield* runs.finishAttempt(id, started.starts, outcome)
+      : yield* runs.pause(id, started.starts, outcome.status === "suspended" ? "suspended" : "waiting")
+  if (!isStored) {
     const run = yield* runs.find(id)
-    // A frozen runner may continue after another one began the run again. Its failure is not an end of the run.
+    // A frozen runner may continue after another one began the run again. Its end is not the end of the run.
     if (run !== undefined && run.state !== "done" && run.starts !== started.starts) return yield* Effect.never
   }
+  if (outcome.status === "finished") return { status: "stored" }
   return outcome.status === "suspended" ? { ...outcome, starts: started.starts } : outcome
 })
 
@@ -240,7 +265,8 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
           }
           const signals = {
             cancelled: Deferred.await(active.cancelled),
-            steering: makeSource(sessionId, active.steered)
+            steering: makeSource(sessionId, active.steered),
+            handleMessages: handleMessages([sessionId])
           }
           attempts.set(id, active)
           return yield* permits.withPermit(
@@ -250,8 +276,6 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
                 : Effect.ensuring(
                     changeRunningCount(1).pipe(
                       Effect.andThen(Effect.sync(() => void (active.isBegun = true))),
-                      // Messages may have been sent to a runner that died.
-                      Effect.andThen(handleMessages([sessionId])),
                       Effect.andThen(runAttempt(options, runs, request, signals)),
                       Effect.tap(({ status }) =>
                         // A cancellation that was sent to the attempt ends the run that waits.
@@ -305,10 +329,15 @@ const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 10
 /** Completed when no earlier run of the session is left. */
 const turn = DurableDeferred.make("turn")
 
-/** Waits until the earlier runs of the session are over: turns of one session run in the order of their submission. */
+/**
+ * Waits until the earlier runs of the session are over: turns of one session run in the order of their submission.
+ * Returns true if the workflow has no attempt of the run.
+ */
 const waitForTurn = Effect.fnUntraced(function* ({ id, sessionId }: Request) {
   const runs = yield* Runs
-  if (yield* runs.isBehind(id, sessionId)) yield* DurableDeferred.await(turn)
+  const { isBehind, isFresh } = yield* runs.readPlace(id, sessionId)
+  if (isBehind) yield* DurableDeferred.await(turn)
+  return isFresh
 })
 
 /** Wakes the workflow of a run that waits for its turn. */
@@ -320,7 +349,6 @@ export const wakeTurn = Effect.fnUntraced(function* (id: string) {
     deferredName: turn.name,
     exit: Exit.void
   })
-  yield* (yield* Runs).announce
 })
 
 /** Completed when answers arrive for a run that was suspended in its start of this number. */
@@ -336,7 +364,6 @@ export const wakeAnswered = Effect.fnUntraced(function* (id: string, starts: num
     deferredName: answered.name,
     exit: Exit.void
   })
-  yield* (yield* Runs).announce
 })
 
 /** Waits until the questions of a suspended run have answers, or the time is over at which it needs none. */
@@ -357,18 +384,22 @@ const waitForAnswers = Effect.fnUntraced(function* ({ id, sessionId }: Request, 
 })
 
 /**
- * Ends a run, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn
- * that was submitted meanwhile either sees the end or is found. `afterEnd` runs between the two.
+ * Ends a run, unless the attempt stored its outcome, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn
+ * that was submitted meanwhile either sees the end or is found. `afterEnd` runs if the session has messages that the
+ * model of the run did not get.
  */
 export const endRun = Effect.fnUntraced(function* <E = never, R = never>(
   id: string,
-  outcome: Outcome,
+  outcome: Outcome | typeof Stored.Type,
   afterEnd: Effect.Effect<void, E, R> = Effect.void
 ) {
   const runs = yield* Runs
-  yield* runs.finish(id, outcome)
-  yield* afterEnd
-  const next = yield* runs.findNextTurn(id)
+  if (outcome.status !== "stored") yield* runs.finish(id, outcome)
+  let { hasMessages, next } = yield* runs.findNextTurn(id)
+  if (hasMessages) {
+    yield* afterEnd
+    next = (yield* runs.findNextTurn(id)).next
+  }
   if (next !== undefined) yield* wakeTurn(next)
 })
 
@@ -404,14 +435,15 @@ const submitLeft = (request: Request) =>
 export const layer = RunWorkflow.toLayer(
   Effect.fnUntraced(function* (request) {
     const { attempt } = yield* Worker
-    const attempts = Effect.gen(function* () {
+    const makeAttempts = Effect.fnUntraced(function* (isFresh: boolean) {
+      // Most runs end with their first attempt, which is therefore stored in the workflow only if another follows.
+      let first = isFresh ? yield* attempt(request) : undefined
+      if (first?.status === "stored") return first
       let failures = 0
       for (let number = 0; ; number++) {
-        const outcome: AttemptEnd = yield* Activity.make({
-          name: `attempt ${number}`,
-          success: AttemptEnd,
-          execute: attempt(request)
-        })
+        const execute = first === undefined ? attempt(request) : Effect.succeed(first)
+        first = undefined
+        const outcome: AttemptEnd = yield* Activity.make({ name: `attempt ${number}`, success: AttemptEnd, execute })
         if (outcome.status === "suspended") {
           yield* waitForAnswers(request, outcome)
           continue
@@ -422,7 +454,7 @@ export const layer = RunWorkflow.toLayer(
     })
     // A run that is already over retains its outcome.
     yield* waitForTurn(request).pipe(
-      Effect.andThen(attempts),
+      Effect.flatMap(makeAttempts),
       Effect.flatMap((outcome) => endRun(request.id, outcome, submitLeft(request))),
       // The attempts that are stored are not made again.
       repeatAfterLoss,

@@ -21,12 +21,12 @@ import * as SqlFailure from "../../base/platform/SqlFailure.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
 import {
   ClusterDatabase,
-  listenOn,
   openRunsIndex,
   openTurnsIndex,
   buildInboxTable,
   buildRunTables,
-  stallColumns
+  stallColumns,
+  tenantColumn
 } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 import {
@@ -41,12 +41,28 @@ import {
 
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 
+/** What follows a run in its session. */
+export interface NextTurn {
+  readonly next: string | undefined
+  /** True if the inbox has messages that the model of a turn did not get. */
+  readonly hasMessages: boolean
+}
+
+/** Place of a run in its session. */
+export interface RunPlace {
+  /** True if an earlier run of the session is not over. */
+  readonly isBehind: boolean
+  /** True if no attempt of the run was stored by its workflow: it has none, or the runner died during one. */
+  readonly isFresh: boolean
+}
+
 /** Service that stores the submitted runs and their outcomes. */
 export interface Service {
-  /** Adds a run, unless it already exists. Returns the outcome of the run, or `undefined` if it is not over. */
+  /**
+   * Adds a run, unless it already exists. Returns the outcome of the run, or `undefined` if it is not over. Fails if
+   * the id belongs to a run of another tenant.
+   */
   readonly add: (request: Request) => Effect.Effect<Outcome | undefined, ClusterError>
-  /** Notifies the runners that a run was added. */
-  readonly announce: Effect.Effect<void>
   /**
    * Marks a run as started by a runner. `messages` is the number of messages in its session; the number at the first
    * start is retained. Returns `undefined` if the run is over.
@@ -57,6 +73,8 @@ export interface Service {
    * began with the given start. Returns false if the run is over, or if another runner began it again meanwhile.
    */
   readonly pause: (id: string, starts: number, state?: "suspended" | "waiting") => Effect.Effect<boolean, ClusterError>
+  /** Ends a run by its attempt that began with the given start. Returns false as {@link Service.pause} does. */
+  readonly finishAttempt: (id: string, starts: number, outcome: Outcome) => Effect.Effect<boolean, ClusterError>
   /** Ends a run; the first outcome is retained. */
   readonly finish: (id: string, outcome: Outcome) => Effect.Effect<void, ClusterError>
   /** Ends a run that is not started. Returns false if it is running or over. */
@@ -71,22 +89,42 @@ export interface Service {
    */
   readonly addRetry: (id: string, retry: Request) => Effect.Effect<boolean, ClusterError>
   /** Returns the outcomes of the given runs that are over. */
-  readonly outcomes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
+  readonly outcomes: (
+    ids: ReadonlyArray<string>,
+    tenant: string | undefined
+  ) => Effect.Effect<ReadonlyMap<string, Outcome>, ClusterError>
   /** Returns the given runs that wait for answers, each with its session and its number of starts. */
-  readonly suspended: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, SuspendedRun>, ClusterError>
-  /** Returns true if an earlier run of the session is not over. */
-  readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
-  /** Returns the id of the first unfinished run in the session of a run, if any. */
-  readonly findNextTurn: (id: string) => Effect.Effect<string | undefined, ClusterError>
+  readonly suspended: (
+    ids: ReadonlyArray<string>,
+    tenant: string | undefined
+  ) => Effect.Effect<ReadonlyMap<string, SuspendedRun>, ClusterError>
+  /** Returns the place of a run that begins or continues. */
+  readonly readPlace: (id: string, sessionId: string) => Effect.Effect<RunPlace, ClusterError>
+  /** Returns the id of the first unfinished run in the session of a run, and if the session has messages for a turn. */
+  readonly findNextTurn: (id: string) => Effect.Effect<NextTurn, ClusterError>
   /**
    * Returns the ids of at most `most` unfinished runs that do not wait for an earlier run of their session, the oldest
    * first.
    */
   readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
-  readonly counts: Effect.Effect<ReadonlyArray<Counts>, ClusterError>
+  /**
+   * Removes runs that are over, with everything that is stored for them. `executions` are the ids of their workflows, in
+   * the same order.
+   */
+  readonly remove: (
+    runs: ReadonlyArray<Pick<StoredRun, "id" | "sessionId">>,
+    executions: ReadonlyArray<string>
+  ) => Effect.Effect<void, ClusterError>
+  /** Counts the workflows that are not over. */
+  readonly countOpenWorkflows: (executions: ReadonlyArray<string>) => Effect.Effect<number, ClusterError>
+  /** Returns the runs of a tenant, each with its session and state. */
+  readonly ofTenant: (
+    tenant: string
+  ) => Effect.Effect<ReadonlyArray<Pick<StoredRun, "id" | "sessionId" | "state">>, ClusterError>
+  readonly counts: (tenant: string | undefined) => Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */
-  readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
-  /** Runs `then` whenever this process is notified of submitted runs. */
+  readonly failures: (most: number, tenant: string | undefined) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
+  /** Runs `then` whenever a message for the workflow of a run is stored. If a notification is lost, a poll finds it. */
   readonly listen: (then: Effect.Effect<void>) => Effect.Effect<never>
 }
 
@@ -101,8 +139,6 @@ export interface RunsPlace {
    * Builds a list of strings as rows from one parameter, so that the statement is the same for any number of strings.
    */
   readonly listed: (texts: ReadonlyArray<string>) => Fragment
-  /** Notifies other processes. If a notification is lost, they find the run at their next check. */
-  readonly announce: Service["announce"]
   readonly listen: Service["listen"]
 }
 
@@ -111,20 +147,26 @@ const decodeOutcomeText = (text: string | null): Outcome | undefined =>
 
 type RunsPart<Members extends keyof Service> = Pick<Service, Members>
 
+const makeTakenIdError = (id: string): ClusterError =>
+  new ClusterError({ message: `the id ${id} is used by another run: choose ids that cannot be guessed` })
+
 /** Makes the operations that change a run: add, start, pause and finish. */
 const makeCourse = ({
   run,
   sql
-}: RunsPlace): RunsPart<"add" | "addRetry" | "finish" | "finishWaiting" | "pause" | "start"> => ({
-  add: ({ batch, id, kind, sessionId }) =>
+}: RunsPlace): RunsPart<"add" | "addRetry" | "finish" | "finishAttempt" | "finishWaiting" | "pause" | "start"> => ({
+  add: ({ batch, id, kind, sessionId, tenant }) =>
     run(
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const added = yield* sql`
-        INSERT INTO runs (id, batch, kind, session_id, state, starts, submitted_at)
-        VALUES (${id}, ${batch}, ${kind}, ${sessionId}, 'waiting', 0, ${now}) ON CONFLICT DO NOTHING RETURNING id`
+        INSERT INTO runs (id, batch, kind, session_id, state, starts, submitted_at, tenant)
+        VALUES (${id}, ${batch}, ${kind}, ${sessionId}, 'waiting', 0, ${now}, ${tenant ?? null})
+        ON CONFLICT DO NOTHING RETURNING id`
         if (added.length > 0) return undefined
-        const [row] = yield* sql<{ readonly outcome: string | null }>`SELECT outcome FROM runs WHERE id = ${id}`
+        const [row] = yield* sql<{ readonly outcome: string | null; readonly tenant: string | null }>`
+          SELECT outcome, tenant FROM runs WHERE id = ${id}`
+        if (tenant !== undefined && row !== undefined && row.tenant !== tenant) return yield* makeTakenIdError(id)
         return decodeOutcomeText(row?.outcome ?? null)
       })
     ),
@@ -132,15 +174,26 @@ const makeCourse = ({
     run(
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const [row] = yield* sql<{ readonly first_position: number; readonly starts: number; readonly stalls: number }>`
+        const [row] = yield* sql<{
+          readonly first_position: number
+          readonly starts: number
+          readonly stalls: number
+          readonly pending: number
+        }>`
         UPDATE runs SET state = 'running', runner = ${runner}, starts = starts + 1,
           started_at = coalesce(started_at, ${now}), first_position = coalesce(first_position, ${messages}),
           stalls = CASE WHEN state = 'running' AND messages = ${messages} THEN stalls + 1 ELSE 0 END,
           messages = ${messages}
-        WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts, stalls`
+        WHERE id = ${id} AND state <> 'done' RETURNING first_position, starts, stalls,
+          CASE WHEN EXISTS (SELECT 1 FROM inbox WHERE inbox.session_id = runs.session_id) THEN 1 ELSE 0 END AS pending`
         return row === undefined
           ? undefined
-          : { firstPosition: row.first_position, starts: row.starts, stalls: row.stalls }
+          : {
+              firstPosition: row.first_position,
+              starts: row.starts,
+              stalls: row.stalls,
+              hasMessages: row.pending === 1
+            }
       })
     ),
   pause: (id, starts, state = "waiting") =>
@@ -148,6 +201,14 @@ const makeCourse = ({
       run(sql`
         UPDATE runs SET state = ${state} WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
       (rows) => rows.length > 0
+    ),
+  finishAttempt: (id, starts, outcome) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.map(
+        run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
+          WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
+        (rows) => rows.length > 0
+      )
     ),
   finishWaiting: (id, outcome) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -170,8 +231,8 @@ const makeCourse = ({
             RETURNING id`
           if (marked.length === 0) return false
           yield* sql`
-            INSERT INTO runs (id, batch, kind, session_id, first_position, state, starts, submitted_at)
-            SELECT ${retry.id}, batch, kind, session_id, first_position, 'waiting', 0, CAST(${now} AS BIGINT)
+            INSERT INTO runs (id, batch, kind, session_id, first_position, state, starts, submitted_at, tenant)
+            SELECT ${retry.id}, batch, kind, session_id, first_position, 'waiting', 0, CAST(${now} AS BIGINT), tenant
             FROM runs WHERE id = ${id}`
           return true
         })
@@ -188,6 +249,10 @@ const makeCourse = ({
     )
 })
 
+/** Limits a query to the runs of a tenant; to all without one. */
+const limitTo = (sql: SqlClient.SqlClient, tenant: string | undefined): Fragment =>
+  tenant === undefined ? sql`` : sql`AND tenant = ${tenant}`
+
 const makeFind =
   ({ run, sql }: RunsPlace): Service["find"] =>
   (id) =>
@@ -196,6 +261,7 @@ const makeFind =
         sql<{
           readonly batch: string
           readonly sessionId: string
+          readonly tenant: string | null
           readonly state: StoredRun["state"]
           readonly outcome: string | null
           readonly startedAt: number | null
@@ -203,7 +269,7 @@ const makeFind =
           readonly retriedAs: string | null
           readonly starts: number
         }>`
-          SELECT batch, session_id AS "sessionId", state, outcome, starts, retried_as AS "retriedAs",
+          SELECT batch, session_id AS "sessionId", tenant, state, outcome, starts, retried_as AS "retriedAs",
             started_at AS "startedAt", ended_at AS "endedAt"
           FROM runs WHERE id = ${id}`
       ),
@@ -213,6 +279,7 @@ const makeFind =
           : {
               id,
               ...row,
+              tenant: row.tenant ?? undefined,
               outcome: decodeOutcomeText(row.outcome),
               startedAt: row.startedAt ?? undefined,
               endedAt: row.endedAt ?? undefined,
@@ -222,14 +289,14 @@ const makeFind =
 
 const makeFindSuspended =
   ({ listed, run, sql }: RunsPlace): Service["suspended"] =>
-  (ids) =>
+  (ids, tenant) =>
     ids.length === 0
       ? Effect.succeed(new Map())
       : Effect.map(
           run(
             sql<SuspendedRun & { readonly id: string }>`
               SELECT id, session_id AS "sessionId", starts FROM runs
-              WHERE state = 'suspended' AND id IN (${listed(ids)})`
+              WHERE state = 'suspended' AND id IN (${listed(ids)}) ${limitTo(sql, tenant)}`
           ),
           (rows) => new Map(rows.map(({ id, sessionId, starts }) => [id, { sessionId, starts }]))
         )
@@ -239,8 +306,8 @@ const makeQueries = ({
   listed,
   run,
   sql
-}: RunsPlace): RunsPart<"counts" | "failures" | "findNextTurn" | "isBehind" | "open" | "outcomes"> => ({
-  outcomes: (ids) =>
+}: RunsPlace): RunsPart<"counts" | "failures" | "findNextTurn" | "open" | "outcomes" | "readPlace"> => ({
+  outcomes: (ids, tenant) =>
     ids.length === 0
       ? Effect.succeed(new Map())
       : Effect.map(
@@ -248,7 +315,7 @@ const makeQueries = ({
             sql<{
               readonly id: string
               readonly outcome: string | null
-            }>`SELECT id, outcome FROM runs WHERE state = 'done' AND id IN (${listed(ids)})`
+            }>`SELECT id, outcome FROM runs WHERE state = 'done' AND id IN (${listed(ids)}) ${limitTo(sql, tenant)}`
           ),
           (rows) =>
             new Map(
@@ -258,19 +325,24 @@ const makeQueries = ({
               })
             )
         ),
-  isBehind: (id, sessionId) =>
+  readPlace: (id, sessionId) =>
     Effect.map(
-      run(sql`
-        SELECT 1 FROM runs WHERE session_id = ${sessionId} AND state <> 'done'
-          AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
-      (rows) => rows.length > 0
+      run(sql<{ readonly behind: number; readonly fresh: number }>`
+        SELECT CASE WHEN EXISTS (SELECT 1 FROM runs AS earlier WHERE earlier.session_id = ${sessionId}
+            AND earlier.state <> 'done' AND earlier.made < runs.made) THEN 1 ELSE 0 END AS behind,
+          CASE WHEN starts = 0 OR state = 'running' THEN 1 ELSE 0 END AS fresh
+        FROM runs WHERE id = ${id}`),
+      ([row]) => ({ isBehind: row?.behind === 1, isFresh: row?.fresh === 1 })
     ),
   findNextTurn: (id) =>
     Effect.map(
-      run(sql<{ readonly id: string }>`
-        SELECT id FROM runs WHERE session_id = (SELECT session_id FROM runs WHERE id = ${id}) AND state <> 'done'
-        ORDER BY made LIMIT 1`),
-      ([row]) => row?.id
+      run(sql<{ readonly next: string | null; readonly messages: number }>`
+        SELECT (SELECT later.id FROM runs AS later WHERE later.session_id = runs.session_id AND later.state <> 'done'
+            ORDER BY later.made LIMIT 1) AS next,
+          CASE WHEN EXISTS (SELECT 1 FROM inbox WHERE inbox.session_id = runs.session_id AND inbox.kind = 'steer')
+            THEN 1 ELSE 0 END AS messages
+        FROM runs WHERE id = ${id}`),
+      ([row]) => ({ next: row?.next ?? undefined, hasMessages: row?.messages === 1 })
     ),
   open: (most) =>
     Effect.map(
@@ -281,29 +353,73 @@ const makeQueries = ({
         ORDER BY made LIMIT ${most}`),
       (rows) => rows.map(({ id }) => id)
     ),
-  counts: Effect.map(
-    run(sql<{ readonly batch: string; readonly state: string; readonly is_failed: number; readonly count: number }>`
+  counts: (tenant) =>
+    Effect.map(
+      run(sql<{ readonly batch: string; readonly state: string; readonly is_failed: number; readonly count: number }>`
       SELECT batch, state, CASE WHEN outcome LIKE '{"status":"failed"%' THEN 1 ELSE 0 END AS is_failed,
         count(*) AS count
-      FROM runs GROUP BY batch, state, is_failed ORDER BY batch`),
-    (rows) => {
-      const batches = new Map<string, { -readonly [K in keyof Counts]: Counts[K] }>()
-      for (const { batch, count, is_failed, state } of rows) {
-        const counts = batches.get(batch) ?? { batch, waiting: 0, suspended: 0, running: 0, finished: 0, failed: 0 }
-        const isOpen = state === "waiting" || state === "suspended" || state === "running"
-        counts[isOpen ? state : is_failed === 1 ? "failed" : "finished"] += count
-        batches.set(batch, counts)
+      FROM runs WHERE TRUE ${limitTo(sql, tenant)} GROUP BY batch, state, is_failed ORDER BY batch`),
+      (rows) => {
+        const batches = new Map<string, { -readonly [K in keyof Counts]: Counts[K] }>()
+        for (const { batch, count, is_failed, state } of rows) {
+          const counts = batches.get(batch) ?? { batch, waiting: 0, suspended: 0, running: 0, finished: 0, failed: 0 }
+          const isOpen = state === "waiting" || state === "suspended" || state === "running"
+          counts[isOpen ? state : is_failed === 1 ? "failed" : "finished"] += count
+          batches.set(batch, counts)
+        }
+        return Array.from(batches.values())
       }
-      return Array.from(batches.values())
-    }
-  ),
-  failures: (most) =>
+    ),
+  failures: (most, tenant) =>
     Effect.map(
       run(sql<Omit<Failure, "message"> & { readonly outcome: string }>`
         SELECT id, batch, session_id AS "sessionId", outcome FROM runs
         WHERE state = 'done' AND outcome LIKE '{"status":"failed"%' AND retried_as IS NULL
+          ${limitTo(sql, tenant)}
         ORDER BY ended_at DESC, made DESC LIMIT ${most}`),
       (rows) => rows.map(({ outcome, ...run }) => ({ ...run, message: decodeOutcomeText(outcome)?.message ?? "" }))
+    )
+})
+
+/** Removes runs with the messages and replies of their workflows. */
+export const deleteRuns = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  ids: ReadonlyArray<string>,
+  executions: ReadonlyArray<string>
+): Effect.fn.Return<void, SqlError> {
+  const ofRuns = sql.in("entity_id", executions)
+  yield* sql`DELETE FROM cluster_replies WHERE request_id IN (SELECT id FROM cluster_messages WHERE ${ofRuns})`
+  yield* sql`DELETE FROM cluster_messages WHERE ${ofRuns}`
+  yield* sql`DELETE FROM runs WHERE ${sql.in("id", ids)}`
+})
+
+/** Makes the removal of the runs of a tenant. */
+const makeRemoval = ({ listed, run, sql }: RunsPlace): RunsPart<"countOpenWorkflows" | "ofTenant" | "remove"> => ({
+  ofTenant: (tenant) =>
+    run(sql<Pick<StoredRun, "id" | "sessionId" | "state">>`
+      SELECT id, session_id AS "sessionId", state FROM runs WHERE tenant = ${tenant} ORDER BY made`),
+  countOpenWorkflows: (executions) =>
+    Effect.map(
+      run(sql<{ readonly count: number }>`
+        SELECT count(*) AS count FROM cluster_messages
+        WHERE tag = 'run' AND NOT processed AND entity_id IN (${listed(executions)})`),
+      ([row]) => Number(row?.count ?? 0)
+    ),
+  remove: (runs, executions) =>
+    run(
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`DELETE FROM inbox WHERE ${sql.in(
+            "session_id",
+            runs.map(({ sessionId }) => sessionId)
+          )}`
+          yield* deleteRuns(
+            sql,
+            runs.map(({ id }) => id),
+            executions
+          )
+        })
+      )
     )
 })
 
@@ -319,23 +435,20 @@ const make = (place: RunsPlace): Service => ({
       ([row]) => row?.id
     ),
   suspended: makeFindSuspended(place),
-  announce: place.announce,
+  ...makeRemoval(place),
   listen: place.listen
 })
-
-const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
 
 /** Stores the runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(
   Runs,
   Effect.gen(function* () {
-    const { run, schema, sql } = yield* ClusterDatabase
+    const { news, run, sql } = yield* ClusterDatabase
     return make({
       sql,
       run,
       listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
-      announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
-      listen: (then) => listenOn(sql, formatChannelName(schema), then)
+      listen: (then) => news.subscribe("work", () => then)
     })
   })
 )
@@ -378,10 +491,13 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
             for (const statement of buildInboxTable("INTEGER PRIMARY KEY AUTOINCREMENT"))
               yield* sql.unsafe(statement).unprepared
           }
+          if (!columns.some(({ name }) => name === "tenant")) {
+            for (const statement of tenantColumn) yield* sql.unsafe(statement).unprepared
+          }
         })
       )
       const listTexts = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
-      const runs = make({ sql, run, listed: listTexts, announce: Effect.void, listen: () => Effect.never })
+      const runs = make({ sql, run, listed: listTexts, listen: () => Effect.never })
       return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
     })
   )

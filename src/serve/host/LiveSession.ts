@@ -78,7 +78,7 @@ import {
   type SessionIdentity,
   type State
 } from "./HostEvent.ts"
-import { bindStore } from "../../store/TenantScope.ts"
+import { bindService } from "../../store/TenantScope.ts"
 import * as LiveCompaction from "./LiveCompaction.ts"
 import * as LiveQuestions from "./LiveQuestions.ts"
 import * as LiveTurns from "./LiveTurns.ts"
@@ -334,11 +334,15 @@ export const make = (
   options: Options = {}
 ): Effect.Effect<LiveSession, never, Agent | BackgroundWork | Hooks | Scope.Scope | SessionStore> => {
   const tenant = options.input?.tenant
-  return tenant === undefined
-    ? makeSession(options)
-    : Effect.flatMap(SessionStore, (store) =>
-        Effect.provideService(makeSession(options), SessionStore, bindStore(store, tenant))
-      )
+  if (tenant === undefined) return makeSession(options)
+  return Effect.gen(function* () {
+    const { finalize, stop, ...agent } = yield* Agent
+    return yield* makeSession(options).pipe(
+      Effect.provideService(Agent, { ...agent, ...bindService({ finalize, stop }, tenant) }),
+      Effect.provideService(BackgroundWork, bindService(yield* BackgroundWork, tenant)),
+      Effect.provideService(SessionStore, bindService(yield* SessionStore, tenant))
+    )
+  })
 }
 
 const makeSession = Effect.fnUntraced(function* (

@@ -50,6 +50,7 @@ export interface StatusFacts extends Pick<LiveSettings, "effort" | "mode"> {
   readonly cacheLoss: CacheWatch.CacheLoss | undefined
 }
 
+/** Facts about a live session for a status line, updated by events and by {@link LiveStatus.refresh}. */
 export interface LiveStatus {
   readonly facts: () => StatusFacts
   /** Updates the facts from an event. Events must be passed in order. */

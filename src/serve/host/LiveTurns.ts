@@ -86,6 +86,7 @@ export interface TurnOptions extends TurnRun.RunOptions {
   readonly reports?: "turn" | "off" | undefined
 }
 
+/** The turns of a live session: accepted messages, the running turn and the open questions. */
 export interface LiveTurns {
   /** Accepts a message. All members except `interrupt` must run on the fiber of the `StateOwner`. */
   readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage>

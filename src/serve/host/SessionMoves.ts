@@ -40,6 +40,7 @@ interface MoveOptions {
   readonly platform: string
 }
 
+/** The session of a client: starts, resumes, follows and names it. */
 export interface SessionMoves {
   readonly begin: (title: string | undefined) => Effect.Effect<BegunSession, SessionBusy | SessionStoreError>
   /**

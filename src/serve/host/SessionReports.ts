@@ -45,6 +45,7 @@ const nothingUsed: SessionChain.Sums = {
 const sumChain = (session: Session | undefined): Effect.Effect<SessionChain.Sums, SessionStoreError, SessionStore> =>
   session === undefined ? Effect.succeed(nothingUsed) : SessionChain.sumUsage(session)
 
+/** Sums the usage of a session, its earlier parts and its side tasks. */
 export const readUsage = Effect.fnUntraced(function* (
   live: LiveSession
 ): Effect.fn.Return<UsageReport, SessionStoreError, Auxiliary | SessionStore> {
@@ -79,6 +80,7 @@ export interface StatusReport {
   readonly routes: ReadonlyArray<RouteStatus>
 }
 
+/** Reads the state of a session and of its routes. */
 export const readStatus = Effect.fnUntraced(function* (
   live: LiveSession
 ): Effect.fn.Return<StatusReport, SessionStoreError, SessionStore> {
@@ -104,6 +106,7 @@ export interface OfferedTools {
   readonly names: ReadonlyArray<string>
 }
 
+/** Lists the toolsets, and for each tool if the model is offered it. */
 export const listTools = Effect.fnUntraced(function* (
   selection: Selection | undefined
 ): Effect.fn.Return<ReadonlyArray<OfferedTools>, never, ToolRegistry> {

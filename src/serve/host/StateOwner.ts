@@ -9,6 +9,7 @@ import type * as Scope from "effect/Scope"
 import * as EventReaders from "./EventReaders.ts"
 import type { HostEvent, State } from "./HostEvent.ts"
 
+/** The fiber that alone changes the state of a live session, and the readers of its events. */
 export interface StateOwner {
   readonly state: () => State
   readonly readers: EventReaders.EventReaders

@@ -43,6 +43,10 @@ import * as StoreFailure from "../StoreFailure.ts"
 import * as PostgresMaintenance from "./PostgresMaintenance.ts"
 import * as PostgresMigrations from "./PostgresMigrations.ts"
 import * as PostgresSearch from "./PostgresSearch.ts"
+import * as PostgresTexts from "./PostgresTexts.ts"
+import * as PostgresWrites from "./PostgresWrites.ts"
+import type * as SessionStore from "../SessionStorePort.ts"
+import type * as SqlRows from "../sql/SqlRows.ts"
 
 const mark = "\u0001"
 
@@ -56,9 +60,6 @@ const exact: SqlStore.SqlPlace["exact"] = {
     return String(parsed)
   }
 }
-
-/** Converts a string to the form used for search. */
-const toSearchText = (text: string): string => text.replaceAll("\0", " ").toWellFormed()
 
 /**
  * Reads the origin of a stored message from its entry in the record, and whether it was copied from another session.
@@ -88,17 +89,14 @@ const makeActivity = (
         const rows = yield* sql<{ readonly id: string; readonly position: number; readonly body: string }>`
         SELECT session_id AS id, position, body FROM run_record
         WHERE kind = 'MessageAppended' AND at >= ${since} AND at < ${until} AND position IS NOT NULL`
-        const chosen = yield* sql<{
-          readonly id: string
-          readonly at: number
-          readonly text: string
-          readonly body: string | null
-        }>`
-        SELECT m.session_id AS id, m.created_at AS at, substr(m.content, 1, ${promptLength}) AS text, r.body
+        const chosen = yield* sql<
+          PostgresTexts.TextColumns & { readonly id: string; readonly at: number; readonly body: string | null }
+        >`
+        SELECT m.session_id AS id, m.created_at AS at, m.content, m.tool_name, m.tool_calls, m.envelope, r.body
         FROM messages m
         LEFT JOIN run_record r ON r.session_id = m.session_id AND r.position = m.position AND r.kind = 'MessageAppended'
         WHERE m.role = 'user' AND m.created_at >= ${since} AND m.created_at < ${until}
-        AND substr(m.content, 1, 6) = '<skill'`
+        AND (substr(m.content, 1, 6) = '<skill' OR (m.content = '' AND position('<skill' IN m.envelope) > 0))`
         const spoken = new Map<
           string,
           { messages: number; userMessages: number; skills: Array<SpokenCounts["skills"][number]> }
@@ -111,8 +109,8 @@ const makeActivity = (
           if (entry.origin === "user") counts.userMessages++
           spoken.set(id, counts)
         }
-        for (const { at, body, id, text } of chosen) {
-          const name = MessageText.findChosenSkill(text)
+        for (const { at, body, id, ...columns } of chosen) {
+          const name = MessageText.findChosenSkill(PostgresTexts.readTexts(columns).content)
           if (name !== undefined && (body === null || !readOrigin(body).isCopy))
             spoken.get(id)?.skills.push({ name, at })
         }
@@ -124,25 +122,50 @@ const makeActivity = (
       Effect.forEach(Arr.chunksOf(ids, SqlRecord.insertSize), (some) =>
         read(
           "prompts",
-          sql<{ readonly id: string; readonly text: string | null }>`
-          SELECT id, (SELECT substr(content, 1, ${promptLength}) FROM messages
-            WHERE session_id = sessions.id AND role = 'user' ORDER BY position LIMIT 1) AS text
-          FROM sessions WHERE id IN ${sql.in(some)}`
+          sql<PostgresTexts.TextColumns & { readonly id: string }>`
+          SELECT sessions.id, m.content, m.tool_name, m.tool_calls, m.envelope
+          FROM sessions, LATERAL (SELECT * FROM messages
+            WHERE session_id = sessions.id AND role = 'user' ORDER BY position LIMIT 1) AS m
+          WHERE sessions.id IN ${sql.in(some)}`
         )
       ),
-      (rows) => new Map(rows.flat().flatMap(({ id, text }) => (text === null ? [] : [[id, text] as const])))
+      (rows) =>
+        new Map(
+          rows
+            .flat()
+            .map(({ id, ...columns }) => [
+              id,
+              PostgresTexts.takeChars(PostgresTexts.readTexts(columns).content, promptLength)
+            ])
+        )
     )
 })
+
+const toTextColumns = (row: Row): PostgresTexts.TextColumns => {
+  const readColumn = (name: string): string => String(row[name] ?? "")
+  return {
+    content: readColumn("content"),
+    tool_name: readColumn("tool_name"),
+    tool_calls: readColumn("tool_calls"),
+    envelope: readColumn("envelope")
+  }
+}
 
 /** Adds rows of a backup to `messages`, with their words for the index. */
 const addMessages = (sql: PostgresClient.Client, rows: ReadonlyArray<Row>) => {
   const added = rows.map((row) => {
-    const [content = "", names = "", calls = ""] = [row["content"], row["tool_name"], row["tool_calls"]].map((text) =>
-      toSearchText(String(text))
-    )
-    const folded = SearchWords.fold([content, names, calls].join("\n"))
+    const columns = toTextColumns(row)
+    const texts = [columns.content, columns.tool_name, columns.tool_calls].map(PostgresTexts.toSearchText)
+    const [content = "", names = "", calls = ""] = texts
+    const folded = SearchWords.fold(texts.join("\n"))
     const words = PostgresSearch.listIndexWords(folded)
-    return { ...row, content, tool_name: names, tool_calls: calls, folded: words === undefined ? folded : "", words }
+    const stored = PostgresTexts.readTexts({ ...columns, content: "", tool_name: "", tool_calls: "" })
+    // A stored form of a newer version has texts that this version does not read.
+    const isInForm = stored.content === content && stored.toolNames === names && stored.toolCalls === calls
+    const kept = isInForm
+      ? { content: "", tool_name: "", tool_calls: "" }
+      : { content, tool_name: names, tool_calls: calls }
+    return { ...row, ...kept, folded: words === undefined ? folded : "", words }
   })
   return sql`
     INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, words,
@@ -194,6 +217,28 @@ const makeInboxNews = Effect.fnUntraced(function* (
   }
 })
 
+/** Returns the columns of a new message, by their names. `index` is its place among the added messages. */
+const toMessageRow = ({ content, envelope, role, toolCalls, toolNames }: SqlRows.NewMessage, index: number) => {
+  const texts = [content, toolNames, toolCalls].map(PostgresTexts.toSearchText)
+  const folded = SearchWords.fold(texts.join("\n"))
+  const words = PostgresSearch.listIndexWords(folded)
+  return {
+    index,
+    role,
+    // The stored form has the texts (`PostgresTexts`).
+    content: "",
+    tool_name: "",
+    tool_calls: "",
+    folded: words === undefined ? folded : "",
+    words,
+    envelope
+  }
+}
+
+/** Returns the columns of an entry of the record, by their names. */
+const toEntryRow = (row: SqlRecord.Columns): object =>
+  Object.fromEntries(SqlRecord.columnNames.map((name, index) => [name, row[index]]))
+
 /** Creates the store, the record and the search over an open client. */
 const make = (
   sql: PostgresClient.Client,
@@ -201,51 +246,50 @@ const make = (
   news: InboxNews,
   described: (operation: string) => (error: SqlError) => SessionStoreError
 ): Backend => {
+  /** Ends a collection of writes, because a statement between them must see them. */
+  const leave: Effect.Effect<void> = Effect.suspend(() => writes.leave)
   const read: SqlStore.Run = (operation, effect) =>
-    Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
+    Effect.andThen(
+      leave,
+      Effect.catchTag(sql.waiting(effect), "SqlError", (error) => Effect.fail(described(operation)(error)))
+    )
   const write: SqlStore.Run = (operation, effect) =>
-    Effect.catchTag(sql.transaction(effect), "SqlError", (error) =>
-      // If the connection is lost, the outer transaction is repeated, and with it the nested write. The code between
-      // them must therefore not receive the failure.
-      Effect.withFiber((fiber) =>
-        sql.isWithin(fiber) && PostgresFailure.isAway(error)
-          ? Effect.die(error)
-          : Effect.fail(described(operation)(error))
+    Effect.andThen(
+      leave,
+      Effect.catchTag(sql.transaction(effect), "SqlError", (error) =>
+        // If the connection is lost, the outer transaction is repeated, and with it the nested write. The code between
+        // them must therefore not receive the failure.
+        Effect.withFiber((fiber) =>
+          sql.isWithin(fiber) && PostgresFailure.isAway(error)
+            ? Effect.die(error)
+            : Effect.fail(described(operation)(error))
+        )
       )
     )
   const leases = PostgresLeases.make<SessionStoreError>(sql, lock, (effect) => read("acquire", effect))
   const xact = sql.literal(PostgresClient.xact)
 
   /**
-   * Returns the SQL condition that this process still owns the session. If this process does not hold a lease of the
-   * session, the condition is always true.
+   * Returns the SQL condition that this process still owns the session. Returns `undefined` if this process does not
+   * hold a lease of the session.
    */
-  const isOurs = (id: string) => {
+  const findOwnership = (id: string) => {
     const owner = leases.getOwner(Leases.toSessionName(id))
     return owner === undefined
-      ? sql`TRUE`
+      ? undefined
       : sql`EXISTS (SELECT 1 FROM leases WHERE name = ${Leases.toSessionName(id)} AND owner = ${owner})`
   }
+  const isOurs = (id: string) => findOwnership(id) ?? sql`TRUE`
 
-  const append: SqlStore.SqlPlace["append"] = (id, { answered, calls, now, rows }) => {
-    const added = JSON.stringify(
-      rows.map(({ content, envelope, role, toolCalls, toolNames }, index) => {
-        const texts = [content, toolNames, toolCalls].map(toSearchText)
-        const [text = "", names = "", written = ""] = texts
-        const folded = SearchWords.fold(texts.join("\n"))
-        const words = PostgresSearch.listIndexWords(folded)
-        return {
-          index,
-          role,
-          content: text,
-          tool_name: names,
-          tool_calls: written,
-          folded: words === undefined ? folded : "",
-          words,
-          envelope
-        }
-      })
-    )
+  const writes: PostgresWrites.PostgresWrites = PostgresWrites.makePostgresWrites({
+    sql,
+    isOurs: findOwnership,
+    toRow: toMessageRow,
+    toEntry: toEntryRow
+  })
+
+  const appendNow: SqlStore.SqlPlace["append"] = (id, { answered, calls, now, rows }) => {
+    const added = JSON.stringify(rows.map(toMessageRow))
     return write(
       "append",
       Effect.gen(function* () {
@@ -277,18 +321,27 @@ const make = (
     )
   }
 
-  const record = SqlRecord.make({
-    sql,
-    read,
-    afterwards: sql.afterTransaction,
-    keep: (rows) =>
-      write(
-        "record",
-        Effect.gen(function* () {
-          const added = JSON.stringify(
-            rows.map((row) => Object.fromEntries(SqlRecord.columnNames.map((name, index) => [name, row[index]])))
+  const append: SqlStore.SqlPlace["append"] = (id, appended) =>
+    Effect.flatMap(writes.append(id, appended), (collected) =>
+      collected !== undefined
+        ? Effect.succeed(collected)
+        : Effect.tap(appendNow(id, appended), (first) =>
+            Effect.sync(() => {
+              if (first !== undefined) writes.noteCount(id, first + appended.rows.length)
+            })
           )
-          const [end] = yield* sql<{ readonly missing: string | null; readonly xact: string | null }>`
+    )
+
+  /** Runs `otherwise` unless a write was collected. */
+  const unlessCollected = <A, E>(collected: Effect.Effect<boolean>, value: A, otherwise: Effect.Effect<A, E>) =>
+    Effect.flatMap(collected, (isCollected) => (isCollected ? Effect.succeed(value) : otherwise))
+
+  const keepNow = (rows: ReadonlyArray<SqlRecord.Columns>) =>
+    write(
+      "record",
+      Effect.gen(function* () {
+        const added = JSON.stringify(rows.map(toEntryRow))
+        const [end] = yield* sql<{ readonly missing: string | null; readonly xact: string | null }>`
           WITH added AS (
             SELECT a.*, row_number() OVER () AS place
             FROM json_to_recordset(CAST(${added} AS json)) AS a (session_id TEXT, turn_id TEXT,
@@ -302,14 +355,19 @@ const make = (
             WHERE NOT EXISTS (SELECT 1 FROM missing) ORDER BY place ON CONFLICT DO NOTHING
           )
           SELECT (SELECT session_id FROM missing) AS missing, CAST(pg_current_xact_id() AS TEXT) AS xact`
-          yield* sql.identified(end?.xact)
-          if (typeof end?.missing === "string")
-            return yield* StoreFailure.makeUnknownSessionError("record", end.missing)
-        })
-      )
+        yield* sql.identified(end?.xact)
+        if (typeof end?.missing === "string") return yield* StoreFailure.makeUnknownSessionError("record", end.missing)
+      })
+    )
+  const record = SqlRecord.make({
+    sql,
+    read,
+    afterwards: writes.afterwards,
+    isShort: true,
+    keep: (rows) => unlessCollected(writes.record(rows), undefined, keepNow(rows))
   })
 
-  const store = SqlStore.make({
+  const sqlStore = SqlStore.make({
     sql,
     read,
     write,
@@ -317,12 +375,16 @@ const make = (
     made: "made",
     exact,
     append,
+    collected: writes,
     // `begin` is idempotent, so it does not need a separate transaction.
     begin: (id, callIds) =>
-      Effect.flatMap(
-        read(
-          "begin",
-          sql<{ readonly is_ours: boolean }>`
+      unlessCollected(
+        writes.begin(id, callIds),
+        true,
+        Effect.flatMap(
+          read(
+            "begin",
+            sql<{ readonly is_ours: boolean }>`
           WITH found AS (SELECT id, ${isOurs(id)} AS is_ours FROM sessions WHERE id = ${id}), added AS (
             INSERT INTO begun_calls (session_id, call_id)
             SELECT found.id, a.call_id
@@ -330,20 +392,24 @@ const make = (
             WHERE found.is_ours ON CONFLICT DO NOTHING
           )
           SELECT is_ours FROM found`
-        ),
-        // A call must not run here if another process may already have begun it.
-        ([found]) =>
-          found?.is_ours === false
-            ? Effect.fail(StoreFailure.makeLostSessionError(id))
-            : Effect.succeed(found !== undefined)
+          ),
+          // A call must not run here if another process may already have begun it.
+          ([found]) =>
+            found?.is_ours === false
+              ? Effect.fail(StoreFailure.makeLostSessionError(id))
+              : Effect.succeed(found !== undefined)
+        )
       ),
     addUsage: (id, { model, provider }, counted) =>
-      write(
-        "recordUsage",
-        Effect.gen(function* () {
-          const { cost_source, cost_status, ...sums } = counted
-          const added = JSON.stringify(sums)
-          const rows = yield* sql<{ readonly xact: string }>`
+      unlessCollected(
+        writes.addUsage(id, { model, provider, counted }),
+        true,
+        write(
+          "recordUsage",
+          Effect.gen(function* () {
+            const { cost_source, cost_status, ...sums } = counted
+            const added = JSON.stringify(sums)
+            const rows = yield* sql<{ readonly xact: string }>`
           WITH added AS (
             SELECT * FROM json_to_record(CAST(${added} AS json)) AS a (input_tokens BIGINT, output_tokens BIGINT,
               cache_read_tokens BIGINT, cache_write_tokens BIGINT, reasoning_tokens BIGINT, api_call_count BIGINT,
@@ -374,11 +440,21 @@ const make = (
               cost_status = excluded.cost_status, cost_source = excluded.cost_source
           )
           SELECT ${xact} AS xact FROM counted`
-          yield* sql.identified(rows[0]?.xact)
-          return rows.length > 0
-        })
+            yield* sql.identified(rows[0]?.xact)
+            return rows.length > 0
+          })
+        )
       )
   })
+  const store: SessionStore.Service = {
+    ...sqlStore,
+    get: (id) =>
+      Effect.tap(sqlStore.get(id), (session) =>
+        Effect.sync(() => {
+          if (Option.isSome(session)) writes.noteCount(id, session.value.messageCount)
+        })
+      )
+  }
 
   const backup = SqlBackup.make({
     sql,
@@ -391,6 +467,10 @@ const make = (
       ),
     inTransaction: sql.transaction,
     listHeld: PostgresLeases.listHeldSessions(sql),
+    completeMessage: (row) => {
+      const texts = PostgresTexts.readTexts(toTextColumns(row))
+      return { ...row, content: texts.content, tool_name: texts.toolNames, tool_calls: texts.toolCalls }
+    },
     addMessages: (rows) => addMessages(sql, rows),
     toStoreError: described
   })
@@ -404,8 +484,10 @@ const make = (
     maintenance: PostgresMaintenance.makeMaintenance({ sql, read, write, store }),
     inbox: SqlInbox.makeInbox({ sql, read, write, ...news }),
     retention: PostgresMaintenance.makeRetention({ sql, read, write, store }),
-    together: (writes) =>
-      Effect.catchIf(sql.transaction(writes), isSqlError, (error) => Effect.fail(described("write")(error)))
+    together: (work) =>
+      Effect.catchIf(writes.collect(work, sql.transaction(work)), isSqlError, (error) =>
+        Effect.fail(described("write")(error))
+      )
   }
 }
 

@@ -66,6 +66,16 @@ export interface SqlPlace {
     model: Pick<SessionStore.UsageRecord, "provider" | "model">,
     counted: SqlRows.UsageCounts
   ) => Effect.Effect<boolean, SessionStoreError>
+  /**
+   * Collects writes that are stored together later. Returns false for a write that must be stored now. Absent if writes
+   * are not collected.
+   */
+  readonly collected?:
+    | {
+        readonly create: (row: SqlRows.SessionRow) => Effect.Effect<boolean>
+        readonly end: (id: string, at: number, reason: string) => Effect.Effect<boolean>
+      }
+    | undefined
   /** Waits until earlier writes are durable. Absent if writes are durable when they return. */
   readonly committed?: Effect.Effect<void, SessionStoreError> | undefined
 }
@@ -89,6 +99,7 @@ export const make = ({
   addUsage,
   append,
   begin,
+  collected,
   committed,
   exact,
   leases,
@@ -180,6 +191,7 @@ export const make = ({
         title,
         now
       )
+      if (collected !== undefined && (yield* collected.create(row))) return toSession(row)
       return yield* write(
         "create",
         Effect.gen(function* () {
@@ -227,6 +239,7 @@ export const make = ({
 
     end: Effect.fnUntraced(function* (id, reason) {
       const now = yield* Clock.currentTimeMillis
+      if (collected !== undefined && (yield* collected.end(id, now, reason))) return
       yield* write(
         "end",
         Effect.flatMap(

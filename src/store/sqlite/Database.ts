@@ -8,8 +8,10 @@
  *
  * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses
  * nothing. A power failure can lose the latest transactions, but never leaves a partial transaction; a checkpoint,
- * tried every 50 writes, makes all earlier transactions safe. If the file system does not support WAL, a rollback
- * journal is used (`synchronous = FULL`), and a transaction that has returned also survives a power failure.
+ * tried one second after a write, makes all earlier transactions safe. It runs in a fiber of the database, so that a
+ * turn does not wait for the disk; a log that grows faster is also checkpointed by the writes. If the file system does
+ * not support WAL, a rollback journal is used (`synchronous = FULL`), and a transaction that has returned also survives
+ * a power failure.
  *
  * A database for many runs ({@link open} with `within`) collects the writes of a short time in one commit, because each
  * commit writes the same index pages again. Runs that use it wait for {@link Database.committed} before a tool begins
@@ -17,8 +19,9 @@
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -55,8 +58,14 @@ export interface Database {
   readonly committed: Effect.Effect<void, SessionStoreError> | undefined
 }
 
-/** Number of writes between two checkpoints. */
-const checkpointEvery = 50
+/** Time from a write to the checkpoint after it. */
+const checkpointAfter = Duration.seconds(1)
+
+/** Number of pages in the log from which a write makes the checkpoint itself: 16 MB. */
+const maxLogPages = 4000
+
+/** Size in bytes to which the log file is cut after it grew, for example behind a long read of another process. */
+const maxLogBytes = 64 * 1024 * 1024
 
 /** Converts a failure of SQLite to a failure of an operation, which contains the path. */
 export const toStoreError =
@@ -64,26 +73,20 @@ export const toStoreError =
   (error: SqlError): SessionStoreError =>
     new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
-/** Creates the database at `path` from its client. Every failure contains the path. */
-export const make = (path: string, sql: SqliteClient.Client): Database => {
+/**
+ * Creates the database at `path` from its client. Every failure contains the path. `onWrite` runs after each commit.
+ */
+export const make = (path: string, sql: SqliteClient.Client, onWrite: () => void = () => {}): Database => {
   const runStatements: Run = (operation, effect) =>
     SqliteClient.retryWhileLocked(effect).pipe(
       Effect.catchTag("SqlError", (error) => Effect.fail(toStoreError(path, operation)(error)))
     )
 
-  let writes = 0
-  // A failed checkpoint only means that the log keeps growing until the next one succeeds.
-  const checkpoint = Effect.catchTag(sql`PRAGMA wal_checkpoint(PASSIVE)`, "SqlError", (error) =>
-    Effect.logDebug("checkpoint failed", error)
-  )
-  // An open transaction prevents checkpoints. For a database for many runs, SQLite's automatic checkpoints are
-  // sufficient.
-  const isCheckpointDue = (): boolean => sql.committed === undefined && ++writes % checkpointEvery === 0
-
   const runTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
-    Effect.flatMap(SqliteClient.retryWhileLocked(sql.transaction(effect)), (value) =>
-      isCheckpointDue() ? Effect.as(checkpoint, value) : Effect.succeed(value)
-    )
+    Effect.map(SqliteClient.retryWhileLocked(sql.transaction(effect)), (value) => {
+      onWrite()
+      return value
+    })
 
   const write: Run = (operation, effect) =>
     Effect.withFiber((fiber) =>
@@ -110,6 +113,28 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
   }
 }
 
+const configureLog = (sql: SqliteClient.Client): Effect.Effect<void, SqlError> =>
+  SqliteClient.configure(sql).pipe(
+    Effect.andThen(sql.unsafe(`PRAGMA wal_autocheckpoint = ${maxLogPages}`)),
+    Effect.andThen(sql.unsafe(`PRAGMA journal_size_limit = ${maxLogBytes}`)),
+    Effect.asVoid
+  )
+
+/** Moves the pages of the log into the file. A failure only means that the log grows until the next checkpoint. */
+const makeCheckpoint = (sql: SqliteClient.Client): Effect.Effect<void> =>
+  Effect.catchTag(Effect.asVoid(sql`PRAGMA wal_checkpoint(PASSIVE)`), "SqlError", (error) =>
+    Effect.logDebug("checkpoint failed", error)
+  )
+
+/** Makes a checkpoint some time after the latch was opened by a write. It never ends. */
+const runCheckpoints = (sql: SqliteClient.Client, written: Latch.Latch): Effect.Effect<never> =>
+  written.await.pipe(
+    Effect.andThen(Effect.sleep(checkpointAfter)),
+    Effect.andThen(written.close),
+    Effect.andThen(makeCheckpoint(sql)),
+    Effect.forever
+  )
+
 /**
  * Opens the database in a file, and creates or migrates it if necessary. If `within` is given, writes within that time
  * share a commit. The database is closed with the scope.
@@ -120,8 +145,11 @@ export const open = Effect.fnUntraced(function* (
   within?: Duration.Input
 ): Effect.fn.Return<Database, SessionStoreError, Scope.Scope> {
   const sql = yield* Effect.mapError(SqliteClient.open(path, within), toStoreError(path, "open"))
-  const database = make(path, sql)
-  yield* database.read("open", Effect.andThen(SqliteClient.configure(sql), Migrations.migrate(sql, path, migrations)))
+  const written = Latch.makeUnsafe()
+  const database = make(path, sql, () => void written.openUnsafe())
+  yield* database.read("open", Effect.andThen(configureLog(sql), Migrations.migrate(sql, path, migrations)))
+  // An open transaction prevents checkpoints. SQLite itself makes them for a database for many runs.
+  if (sql.committed === undefined) yield* Effect.forkScoped(runCheckpoints(sql, written))
   return database
 })
 

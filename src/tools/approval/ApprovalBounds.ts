@@ -10,6 +10,8 @@
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import type { Choice } from "./ApprovalRequest.ts"
 
 /** Bounds on the approvals of a run. */
@@ -39,4 +41,17 @@ export const ofClient: Bounds = {
 /** Bounds of the current run; by default, the bounds of the owner. */
 export const CurrentBounds = Context.Reference<Bounds>("hermes-effect/tool/approval/ApprovalBounds", {
   defaultValue: () => ofOwner
+})
+
+/**
+ * Reads the bounds of the current run. In the work for a tenant, no approval is permanent, because it would hold for the
+ * other tenants.
+ */
+export const readBounds: Effect.Effect<Bounds> = Effect.withFiber((fiber) => {
+  const bounds = fiber.getRef(CurrentBounds)
+  return Effect.succeed(
+    fiber.getRef(CurrentTenant) === undefined
+      ? bounds
+      : { ...bounds, choices: bounds.choices.filter((choice) => choice !== "always") }
+  )
 })

@@ -26,7 +26,7 @@ import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
-import { type Bounds, CurrentBounds } from "./ApprovalBounds.ts"
+import { type Bounds, readBounds } from "./ApprovalBounds.ts"
 import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./ApprovalRequest.ts"
 import * as RefusalTexts from "./RefusalTexts.ts"
 import * as ShownText from "./ShownText.ts"
@@ -360,7 +360,7 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
       ? yield* request.offeredRules?.(concerns, findCommonPrefix(concerns)) ?? Effect.undefined
       : undefined
     const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
-    const question = buildQuestion(request, text, concerns, ids, rules, yield* CurrentBounds)
+    const question = buildQuestion(request, text, concerns, ids, rules, yield* readBounds)
     const { keys } = question
     const pending = yield* CurrentApproval
     const subject = pending === undefined ? "" : makeSubject(request.tool, request.command, keys)

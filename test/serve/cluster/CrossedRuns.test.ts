@@ -158,6 +158,7 @@ describe("a run that is watched", () => {
               sessionId: "one",
               state: looks < 2 ? "running" : "done",
               outcome: undefined,
+              tenant: undefined,
               startedAt: 1,
               endedAt: looks < 2 ? undefined : 20,
               retriedAs: undefined,

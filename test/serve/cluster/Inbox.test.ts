@@ -19,7 +19,12 @@ import { missing, type Server, startServer } from "../../support/postgresServer.
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const finished: Cluster.Outcome = { status: "finished" }
-const cancelled: Cluster.Outcome = { status: "failed", message: "the run was cancelled", isPassing: false }
+const cancelled: Cluster.Outcome = {
+  status: "failed",
+  message: "the run was cancelled",
+  isPassing: false,
+  isCancelled: true
+}
 
 const makeRequest = (id: string, kind: string, sessionId = id): Cluster.Request => ({
   id,

@@ -4,6 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
 import { createHash } from "node:crypto"
+import { copyFileSync, statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../../src/base/domain/Ids.ts"
 import * as Usage from "../../../src/base/domain/Usage.ts"
@@ -102,6 +103,51 @@ describe("a lock", () => {
       assert.isAtLeast(statements.length, 15_000 / 150)
       assert.isAtMost(statements.length, 1 + 15_000 / 20)
     })
+  )
+})
+
+describe("a checkpoint", () => {
+  /** Opens a database, with the messages that its file has without its log. */
+  const opened = Effect.gen(function* () {
+    const directory = yield* temporaryDirectory
+    const path = `${directory}/state.db`
+    const { store } = yield* SqliteStore.open(path)
+    yield* store.create(makeNewSession(id))
+    yield* TestClock.adjust("1 second")
+    const countInFile = Effect.sync(() => {
+      copyFileSync(path, `${directory}/copy.db`)
+      const copy = new DatabaseSync(`${directory}/copy.db`)
+      try {
+        return copy.prepare("SELECT count(*) AS count FROM messages").get()?.["count"]
+      } finally {
+        copy.close()
+      }
+    })
+    return { store, countInFile, log: `${path}-wal` }
+  })
+
+  it.effect("follows each write after a second", () =>
+    Effect.gen(function* () {
+      const { countInFile, store } = yield* opened
+      for (const count of [1, 2]) {
+        yield* store.append(id, [makeUserMessage("hello")])
+        assert.strictEqual(yield* countInFile, count - 1)
+        yield* TestClock.adjust("999 millis")
+        assert.strictEqual(yield* countInFile, count - 1)
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual(yield* countInFile, count)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is made by the writes of a log that has grown to 16 MB", () =>
+    Effect.gen(function* () {
+      const { log, store } = yield* opened
+      const text = "x".repeat(1_000_000)
+      for (let count = 0; count < 24; count++) yield* store.append(id, [makeUserMessage(text)])
+      assert.isAtLeast(statSync(log).size, 16_000_000)
+      assert.isAtMost(statSync(log).size, 20_000_000)
+    }).pipe(Effect.scoped)
   )
 })
 

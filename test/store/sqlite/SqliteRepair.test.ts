@@ -20,10 +20,10 @@ const messageOf = (name: string) => makeUserMessage(textOf(name))
 const withStore = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore.SessionStore>) =>
   Effect.provide(body, SessionStore.layerSqlite({ path }), { local: true })
 
-const fill = (count: number) =>
+const fill = (to: number, from = 0) =>
   SessionStore.SessionStore.use((store) =>
     Effect.forEach(
-      names.slice(0, count),
+      names.slice(from, to),
       (name) =>
         Effect.andThen(store.create(makeNewSession(name)), store.append(SessionId.make(name), [messageOf(name)])),
       { discard: true }
@@ -54,7 +54,12 @@ const withLog = (count: number) =>
     yield* withStore(
       from,
       Effect.andThen(
-        fill(count),
+        Effect.gen(function* () {
+          const older = Math.max(0, count - 10)
+          yield* fill(older)
+          if (older > 0) execute(from, "PRAGMA wal_checkpoint(PASSIVE)")
+          yield* fill(count, older)
+        }),
         Effect.sync(() => {
           for (const end of ["", "-wal"]) copyFileSync(`${from}${end}`, `${path}${end}`)
         })

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import { ConfigError } from "../../../src/base/domain/AgentError.ts"
+import { CurrentTenant } from "../../../src/store/TenantScope.ts"
 import { SessionId } from "../../../src/base/domain/Ids.ts"
 import * as Correlation from "../../../src/hooks/Correlation.ts"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
@@ -102,6 +103,22 @@ describe("Approvals", () => {
       const { check } = yield* scene(["deny", "deny"], { policy: { allow: ["rm -rf build"] } })
       assert.strictEqual(blocked(yield* check(dangerous)), "allow-list")
       assert.strictEqual(blocked(yield* check("rm -rf build; rm -rf src")), "approval_denied")
+    })
+  )
+
+  it.effect("stores nothing for the other tenants in the work for a tenant", () =>
+    Effect.gen(function* () {
+      const kept: Array<ReadonlyArray<string>> = []
+      const store = { add: (keys: ReadonlyArray<string>) => Effect.sync(() => void kept.push(keys)) }
+      const { check, questions } = yield* scene(["always", "deny", "deny"], { store })
+      const checkAs = (tenant: string | undefined, session: string) =>
+        Effect.provideService(check(dangerous, session), CurrentTenant, tenant)
+      assert.strictEqual(blocked(yield* checkAs("acme", "s1")), "user")
+      assert.strictEqual(blocked(yield* checkAs("acme", "s1")), "remembered")
+      assert.strictEqual(blocked(yield* checkAs("zeta", "s2")), "approval_denied")
+      assert.strictEqual(blocked(yield* checkAs(undefined, "s3")), "approval_denied")
+      assert.deepStrictEqual(kept, [])
+      assert.deepStrictEqual(questions[0]?.choices, ["once", "session", "deny"])
     })
   )
 

@@ -27,6 +27,7 @@ export interface Actions {
   readonly note?: ((position: number) => void) | undefined
 }
 
+/** The messages of a session as an element that can be updated. */
 export interface ConversationView {
   readonly element: HTMLElement
   /** Replaces the messages from an index on. */

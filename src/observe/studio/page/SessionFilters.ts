@@ -61,6 +61,7 @@ export const selectFilterParameters = (parameters: URLSearchParams): URLSearchPa
   return found
 }
 
+/** The form of filters above a list of sessions. */
 export interface SessionFilters {
   readonly element: HTMLElement
   /** Offers these values as choices. */

@@ -59,6 +59,7 @@ const cell = (name: string, ...inside: ReadonlyArray<Node | string>): HTMLElemen
 
 const heads = ["", "Session", "State", "Model", "Steps", "Tokens", "Cost", "Time", "Errors", "Active"] as const
 
+/** A list of sessions that is refreshed until it is closed. */
 export interface SessionTable {
   readonly element: HTMLElement
   readonly close: () => void

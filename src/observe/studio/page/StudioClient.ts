@@ -56,18 +56,27 @@ const session = (id: string): string => `/api/sessions/${encodeURIComponent(id)}
 
 const query = (parameters: URLSearchParams): string => (parameters.size === 0 ? "" : `?${parameters}`)
 
+/** Reads the version, the home and the permissions of the studio. */
 export const about = (): Promise<About> => read("/api/about")
+/** Reads the sessions that match the filters in the parameters. */
 export const sessions = (parameters: URLSearchParams, signal?: AbortSignal): Promise<SessionList> =>
   read(`/api/sessions${query(parameters)}`, signal)
+/** Reads the sums of the sessions that match the filters. */
 export const aggregates = (parameters: URLSearchParams, signal?: AbortSignal): Promise<Aggregates> =>
   read(`/api/aggregates${query(parameters)}`, signal)
+/** Reads one session with its messages and runs. */
 export const detail = (id: string, signal?: AbortSignal): Promise<SessionDetail> => read(session(id), signal)
+/** Reads the steps and the state of a workflow's execution. */
 export const workflow = (id: string, signal?: AbortSignal): Promise<WorkflowExecutionView> =>
   read(`${session(id)}/workflow`, signal)
+/** Reads the differences between two sessions. */
 export const compare = (parameters: URLSearchParams, signal?: AbortSignal): Promise<Comparison> =>
   read(`/api/compare${query(parameters)}`, signal)
+/** Sends a stored model call again, with the changes of the request. */
 export const replay = (id: string, request: ReplayRequest): Promise<Replayed> => send(`${session(id)}/replay`, request)
+/** Stores a score for a session. */
 export const score = (id: string, request: ScoreRequest): Promise<Score> => send(`${session(id)}/scores`, request)
+/** Stores a note for a session. */
 export const note = (id: string, request: NoteRequest): Promise<Note> => send(`${session(id)}/notes`, request)
 
 /**

@@ -49,6 +49,7 @@ export const showTotals = (): void => {
   open(true)
 }
 
+/** Connects the buttons of the detail pane. */
 export const startDetails = (): void => {
   byId("closeDetail").addEventListener("click", closeDetails)
   byId("totals").addEventListener("click", showTotals)

@@ -49,6 +49,7 @@ export const setPressed = (button: Element, on: boolean): void => button.setAttr
 /** Kinds of rows, in the order of their filters. */
 export const kinds: ReadonlyArray<Kind> = ["agent", "user", "system", "llm", "tool", "approval", "mark"]
 
+/** The symbol of each kind of row. */
 export const glyphs: Readonly<Record<Kind, string>> = {
   agent: "◆",
   user: "›",

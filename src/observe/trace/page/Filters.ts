@@ -74,6 +74,7 @@ const chips = kinds.map((kind) => {
   return { kind, chip, label }
 })
 
+/** Clears the search text. */
 export const clearQuery = (): void => {
   state.query = ""
   search.value = ""

@@ -109,6 +109,7 @@ const anywhere = (event: KeyboardEvent): void => {
   }
 }
 
+/** Connects the keys of the page and the button of their list. */
 export const startKeys = (): void => {
   list.addEventListener("keydown", onList)
   search.addEventListener("keydown", onSearch)

@@ -38,6 +38,7 @@ interface State {
   zoom: Extent | undefined
 }
 
+/** State of the page. The module that changes a member draws its part of the page again. */
 export const state: State = {
   view: 0,
   hidden: new Set(),
@@ -70,6 +71,7 @@ export const viewed = signal()
 /** Signals that new data was loaded: other runs, or the same run with more rows. */
 export const loaded = signal()
 
+/** Returns true if the page shows the difference of two runs. */
 export const isDiff = (): boolean => state.view === data.runs.length
 
 /** Changes from the first run to the second. Empty for a single run. */

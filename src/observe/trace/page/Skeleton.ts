@@ -1,5 +1,5 @@
 /**
- * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Each page inserts {@link viewer} where it
+ * Markup of the viewer: tabs, totals, toolbar, map, timeline and details. Each page inserts {@link viewer} wherever it
  * needs it.
  */
 import { el, make } from "./Elements.ts"
@@ -67,6 +67,7 @@ const helpForm = (): HTMLElement => {
   return form
 }
 
+/** The search field. */
 export const search = part("input", "search", {
   type: "search",
   placeholder: "Search everything ( / )",
@@ -85,11 +86,13 @@ export const list = part(
   part("div", "none", { hidden: "" }, "No row matches. ", button("clear", "Clear search and filters")),
   room
 )
+/** The pane with the details of the selected row. */
 export const detail = part("div", "detail", {
   role: "region",
   tabindex: "-1",
   "aria-label": "Details of the selected row"
 })
+/** The dialog with the list of keys. */
 export const help = part("dialog", "help", { "aria-labelledby": "helpTitle" }, helpForm())
 
 const tools = part(

@@ -4,6 +4,7 @@
  *
  * Source: `hermes-product.md` §1.10.
  */
+import * as QuestionAnswer from "../../../base/domain/QuestionAnswer.ts"
 import type { Target } from "../../../tools/approval/AllowList.ts"
 import {
   type Choice,
@@ -87,24 +88,13 @@ const listOffers = ({ choices, command, prefix, rules, targets }: OfferedQuestio
   })
 }
 
-const words: ReadonlyMap<string, Choice> = new Map([
-  ["y", "once"],
-  ["yes", "once"],
-  ["once", "once"],
-  ["session", "session"],
-  ["always", "always"],
-  ["n", "deny"],
-  ["no", "deny"],
-  ["deny", "deny"]
-])
-
 /**
  * Parses a reply as a choice. A choice that was not offered is a denial, and typed text never selects the approval of a
  * command prefix.
  */
 const readReply = (question: OfferedQuestion, answer: string): Reply => {
   const offer = listOffers(question).find(({ label }) => label === answer)
-  const word = words.get(answer.trim().toLowerCase())
+  const word = QuestionAnswer.readApprovalWord(answer)
   if (offer !== undefined) return offer.reply
   if (word !== undefined) return { choice: question.choices.includes(word) ? word : "deny" }
   return { choice: "deny", reason: answer }

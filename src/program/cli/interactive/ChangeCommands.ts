@@ -299,6 +299,7 @@ const checkpoints = makeHeldAction(
 
 const parts = { files: "only the files", conversation: "only the messages" }
 
+/** Commands of the dialogue that show and undo the changes of files. */
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "diff",

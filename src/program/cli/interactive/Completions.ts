@@ -117,6 +117,7 @@ const mostFiles = 20_000
 /** Time for which a list is reused, in milliseconds. */
 const freshMillis = 5000
 
+/** Creates the list of files that complete a path after `@`. */
 export const fileList: Effect.Effect<FileList, never, FileSystem.FileSystem | Path.Path> = Effect.map(
   Effect.context<FileSystem.FileSystem | Path.Path>(),
   (context) => {

@@ -23,6 +23,7 @@ export const maxEntries = 1000
 
 const ownerOnly = 0o600
 
+/** Lines that the user has typed, stored across sessions. */
 export interface History {
   /** Entries of the history, newest last. */
   readonly entries: () => ReadonlyArray<string>

@@ -110,6 +110,7 @@ const makeModeWords =
   () =>
     Effect.succeed(modes.map((value) => ({ label: value, detail: help[value], value })))
 
+/** Commands of the dialogue that change the mode of approvals. */
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "mode",

@@ -95,6 +95,7 @@ const runEffortCommand = Effect.fnUntraced(function* (argument: string, dialog: 
   printLines(dialog, `Reasoning effort: ${wanted ?? "from the settings"}, from the next turn on.`, "")
 })
 
+/** Commands of the dialogue that choose a model and its reasoning effort. */
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "model",

@@ -163,6 +163,7 @@ const makeWords =
   () =>
     Effect.succeed(list.map((label) => ({ label, value: label })))
 
+/** Commands of the dialogue about the program: settings, checks, permissions, MCP, exports and bug reports. */
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "config",

@@ -101,6 +101,7 @@ const fork = makeCommandAction(
   })
 )
 
+/** Commands of the dialogue that copy an answer and fork the session. */
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "copy",

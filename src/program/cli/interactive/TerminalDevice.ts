@@ -20,6 +20,7 @@ export type TerminalEvent =
   | { readonly _tag: "Resized" }
   | { readonly _tag: "Resumed" }
 
+/** A terminal in raw mode. */
 export interface Terminal {
   readonly write: (text: string) => void
   readonly size: () => Size
@@ -41,6 +42,7 @@ const escapeTime = Duration.millis(50)
 /** A key, or a change of the terminal. */
 type Event = Keys.Key | Exclude<TerminalEvent, { readonly _tag: "Input" }>
 
+/** The keys that are typed, and the other events that end a wait for a key. */
 export interface Keyboard {
   /** Returns the next event; fails when the input is closed. */
   readonly next: Effect.Effect<Event, Cause.Done>

@@ -121,6 +121,7 @@ const runThemeCommand = Effect.fnUntraced(function* (argument: string, dialog: D
   if (isKept !== undefined) yield* applyTheme(name, isKept)
 })
 
+/** The command of the dialogue that chooses a theme. */
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "theme",

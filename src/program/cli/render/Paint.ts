@@ -56,6 +56,7 @@ export interface Options {
   readonly theme?: Theme.CurrentTheme | undefined
 }
 
+/** Functions that add the colours and attributes of a terminal to a text. */
 export interface Paint extends Options {
   readonly text: (text: string, ...attributes: ReadonlyArray<Attribute>) => string
   readonly span: (text: string, style: Style) => string

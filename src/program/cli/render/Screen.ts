@@ -86,6 +86,7 @@ export interface Mark {
   readonly size: Size
 }
 
+/** The two streams of the program as places for an answer and for messages about it. */
 export interface Screen {
   readonly answerPaint: Paint.Paint
   readonly asidePaint: Paint.Paint

@@ -13,23 +13,6 @@ import * as ViewContent from "../../../base/domain/ViewContent.ts"
 import * as SafeText from "./SafeText.ts"
 import * as Width from "./Width.ts"
 
-/** Names of the most informative arguments, in order of preference. */
-const telling = [
-  "command",
-  "pattern",
-  "query",
-  "path",
-  "file_path",
-  "url",
-  "urls",
-  "goal",
-  "action",
-  "name",
-  "code",
-  "question",
-  "prompt"
-]
-
 /**
  * Maximum number of characters of an argument that are examined, because the full text of a file is too long for a
  * preview.
@@ -54,7 +37,7 @@ const readFirstLine = (text: string): string => {
 export const summariseParams = (params: unknown): string => {
   if (!Json.isFields(params)) return ""
   const entries = Object.entries(params)
-  const name = telling.find((name) => Object.hasOwn(params, name))
+  const name = ToolView.findSubjectArgument(params)
   const value = name === undefined ? entries[0]?.[1] : params[name]
   return value === undefined ? "" : readFirstLine(Json.toText(value))
 }

@@ -67,26 +67,10 @@ const kinds: ReadonlyMap<string, ToolKind> = new Map<string, ToolKind>([
 /** Returns the kind of the tool with the given name. */
 export const classifyTool = (name: string): ToolKind => kinds.get(name) ?? "other"
 
-/** Arguments that identify the subject of a call, the most informative first. */
-const telling = [
-  "command",
-  "pattern",
-  "query",
-  "path",
-  "url",
-  "urls",
-  "goal",
-  "action",
-  "name",
-  "code",
-  "question",
-  "prompt"
-]
-
 /** Returns a one-line title for a call, consisting of its tool and its main argument. */
 export const renderCallTitle = (name: string, params: unknown): string => {
   const fields = Json.readFields(params)
-  const key = telling.find((key) => fields[key] !== undefined)
+  const key = ToolView.findSubjectArgument(fields)
   const about =
     key === undefined
       ? ""
