@@ -110,14 +110,15 @@ describe.runIf(isBundled)("the copy of effect that plugins share with the progra
 describe.runIf(isBundled)("compiled code", () => {
   const withoutOther = { NODE_COMPILE_CACHE: "" }
 
-  it.live("is stored in the home directory, readable by its owner, and that of other versions is removed", () =>
+  it.live("is stored in the home directory, readable by its owner, and that of other versions alone is removed", () =>
     Effect.gen(function* () {
       const { hermes, home, keep } = yield* machine
       keep("cache/code/0.0.1/old", "old")
+      keep("cache/code/notes", "of the user")
       const { code } = yield* hermes(["config", "path"], { env: withoutOther })
       assert.strictEqual(code, 0)
       const stored = join(home, "cache/code")
-      assert.deepStrictEqual(readdirSync(stored), [version])
+      assert.deepStrictEqual(readdirSync(stored).toSorted(), [version, "notes"])
       assert.strictEqual(statSync(join(stored, version)).mode & 0o777, 0o700)
       assert.isNotEmpty(readdirSync(join(stored, version), { recursive: true }))
     })
