@@ -24,9 +24,9 @@ import * as ClusterRetention from "./ClusterRetention.ts"
 import * as Members from "./Members.ts"
 import * as Inbox from "./Inbox.ts"
 import * as DurableRun from "./DurableRun.ts"
+import * as RemoteMessages from "./RemoteMessages.ts"
 import * as Runs from "./Runs.ts"
 import * as RunResumption from "./RunResumption.ts"
-import * as RunWorker from "./RunWorker.ts"
 import * as RunWorkflow from "./RunWorkflow.ts"
 
 const defaultConcurrency = 8
@@ -73,16 +73,17 @@ const makeWorkerLayer = (
   report: (running: number) => void
 ) =>
   Layer.unwrap(
-    Effect.map(DurableRun.turns, (turns) =>
+    Effect.map(Effect.all([DurableRun.turns, RemoteMessages.makeClaims]), ([turns, claim]) =>
       Layer.merge(RunWorkflow.layer, RunResumption.layer).pipe(
         Layer.provideMerge(
-          RunWorker.layerWorker({
+          RunWorkflow.layerWorker({
             runner,
             concurrency,
             report,
             admit,
             messages: turns.messages,
             hasAnswers: turns.hasAnswers,
+            claim,
             handlers: { [Cluster.turnKind]: turns.handler, ...handlers }
           })
         )
@@ -99,12 +100,15 @@ const woken = Layer.effectDiscard(
   })
 )
 
+/** Carries out messages of other processes. */
+const messages = RemoteMessages.layer.pipe(Layer.provide(ClusterService.layer))
+
 /** Makes the layer for durable runs in one process over a SQLite file. */
 export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
   const runner = Layer.effect(
     Cluster.Runner,
-    Effect.map(RunWorker.Worker, ({ close, running }): Cluster.RunnerService => ({
+    Effect.map(RunWorkflow.Worker, ({ close, running }): Cluster.RunnerService => ({
       name: address.host,
       drained: Effect.never,
       close,
@@ -113,6 +117,7 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   )
   return Layer.mergeAll(
     ClusterService.layer,
+    messages,
     runner,
     ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)
   ).pipe(
@@ -133,7 +138,7 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
     Cluster.Runner,
     Effect.gen(function* () {
       const { address, drain, drained } = yield* Members.Membership
-      const { close, running } = yield* RunWorker.Worker
+      const { close, running } = yield* RunWorkflow.Worker
       return { name: address.host, drained, close: Effect.andThen(drain, close), running }
     })
   )
@@ -143,6 +148,7 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
       const { sql } = yield* ClusterDatabase
       return Layer.mergeAll(
         ClusterService.layer,
+        messages,
         runner,
         woken,
         ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)

@@ -32,7 +32,7 @@ import * as Hooks from "../../hooks/Hooks.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
 import type { Outcome, Suspended } from "./RunForms.ts"
-import type { Handler, Work } from "./RunWorker.ts"
+import type { Handler, Work } from "./RunWorkflow.ts"
 import { deliverSteering, type SteeringSource } from "./Steering.ts"
 
 /** Input of a run that may have been started before. */
@@ -147,6 +147,15 @@ const TurnInput = Schema.Struct({
   cwd: Schema.optionalKey(Schema.String),
   tenant: Schema.optionalKey(Schema.String),
   maxIterations: Schema.optionalKey(Schema.Int),
+  budget: Schema.optionalKey(
+    Schema.Struct({
+      tokens: Schema.optionalKey(Schema.Finite),
+      dollars: Schema.optionalKey(Schema.Finite),
+      seconds: Schema.optionalKey(Schema.Finite),
+      toolCalls: Schema.optionalKey(Schema.Finite)
+    })
+  ),
+  seed: Schema.optionalKey(Schema.Int),
   questions: Schema.optionalKey(
     Schema.Struct({
       unanswered: Schema.optionalKey(Schema.Literals(["deny", "suspend"])),
@@ -256,8 +265,10 @@ export const turns = Effect.gen(function* () {
     )
   const hasAnswers = Effect.fnUntraced(function* (sessionId: string) {
     const newest = yield* store.newest(SessionId.make(sessionId))
-    const stored = yield* store.listQuestions({ sessionId: newest, states: ["answered"], limit: 1 })
-    return stored.length > 0
+    const states = ["answered", "open"] as const
+    const stored = yield* store.listQuestions({ sessionId: newest, states, limit: Number.MAX_SAFE_INTEGER })
+    // Without open questions, another process continued the session with the answers.
+    return stored.length === 0 || stored.some(({ state }) => state === "answered")
   })
   return { handler, messages: countMessages, hasAnswers }
 })
