@@ -70,6 +70,7 @@ import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import type { ToolFacts } from "./Annotations.ts"
 import * as Injection from "../base/domain/Injection.ts"
 import * as TextCut from "../base/domain/TextCut.ts"
+import { locateCurrentFolder, removeTenantFolder } from "../store/TenantFolder.ts"
 
 const normalizeText = (text: string): string => TextHygiene.withoutControls(TextHygiene.toWellFormed(text))
 
@@ -334,11 +335,45 @@ const toLines = (text: string): string => {
     .join("\n")
 }
 
+/** Maximum number of tenants whose keepers are held. */
+const mostKeepers = 1_000
+
 /**
- * Creates a keeper for a directory. The directory is created when it is first needed, and results older than a week are
- * removed then.
+ * Creates a keeper for a directory. Work for a tenant stores its results in the tenant's own folder below the directory,
+ * and reads no others.
  */
 const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const paths = yield* Path.Path
+    const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+    const root = paths.resolve(directory)
+    const shared = yield* makeFolderKeeper(root)
+    const keepers = new Map<string, Keeper>()
+    const getKeeper = Effect.gen(function* () {
+      const folder = yield* locateCurrentFolder(paths, root)
+      if (folder === root) return shared
+      const known = keepers.get(folder)
+      if (known !== undefined) return known
+      const keeper = yield* Effect.provideContext(makeFolderKeeper(folder), context)
+      const [oldest] = keepers.keys()
+      if (oldest !== undefined && keepers.size >= mostKeepers) keepers.delete(oldest)
+      keepers.set(folder, keeper)
+      return keeper
+    })
+    return {
+      keep: (callId, text) => Effect.flatMap(getKeeper, ({ keep }) => keep(callId, text)),
+      kept: Effect.flatMap(getKeeper, ({ kept = Effect.undefined }) => kept)
+    }
+  })
+
+/** Removes the stored results of a tenant below a directory. Returns their number. */
+export const removeTenant = removeTenantFolder
+
+/**
+ * Creates a keeper for one folder. The folder is created when it is first needed, and results older than a week are
+ * removed then.
+ */
+const makeFolderKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
@@ -347,9 +382,10 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
     const removeOld = (name: string) =>
       Effect.gen(function* () {
         const file = path.join(root, name)
-        const { mtime } = yield* fs.stat(file)
+        const { mtime, type } = yield* fs.stat(file)
         const now = yield* Clock.currentTimeMillis
-        if (Option.isSome(mtime) && now - mtime.value.getTime() > Duration.toMillis(keptFor)) yield* fs.remove(file)
+        if (type === "File" && Option.isSome(mtime) && now - mtime.value.getTime() > Duration.toMillis(keptFor))
+          yield* fs.remove(file)
       })
     // An interruption must not become the cached result.
     const prepare = yield* Effect.cached(
