@@ -35,7 +35,7 @@ import * as Path from "effect/Path"
 import * as Ids from "../base/domain/Ids.ts"
 import { Secrets } from "../base/domain/Secrets.ts"
 import * as Digest from "../base/platform/Digest.ts"
-import { listTenantFolders, locateCurrentFolder, removeTenantFolder, tenantsFolder } from "./TenantFolder.ts"
+import { listTenantFolders, locateCurrentFolder, tenantsFolder } from "./TenantFolder.ts"
 
 /** Stores and reads contents. */
 export interface Service {
@@ -60,6 +60,27 @@ export const computeHash = (bytes: Uint8Array): string => Digest.toHex(bytes, 64
 
 const isHash = (hash: string): boolean => /^[0-9a-f]{64}$/.test(hash)
 
+/** Lists the files with contents in a folder. */
+const listContents = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const found: Array<{ readonly file: string; readonly size: number; readonly at: number }> = []
+  for (const group of yield* fs.readDirectory(folder)) {
+    if (group === tenantsFolder) continue
+    for (const name of yield* fs.readDirectory(path.join(folder, group))) {
+      const file = path.join(folder, group, name)
+      const info = yield* Effect.option(fs.stat(file))
+      if (Option.isSome(info))
+        found.push({
+          file,
+          size: Number(info.value.size),
+          at: Option.getOrElse(info.value.mtime, () => new Date(0)).getTime()
+        })
+    }
+  }
+  return found
+})
+
 /** Creates a store that keeps contents in a directory. The directory is created when it is first needed. */
 export const make = Effect.fnUntraced(function* (
   directory: string,
@@ -72,28 +93,10 @@ export const make = Effect.fnUntraced(function* (
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const listFolders = Effect.map(Effect.provideContext(listTenantFolders(root), services), (all) => [root, ...all])
 
-  /** Lists the contents in a folder. */
-  const listContents = Effect.fnUntraced(function* (folder: string) {
-    const found: Array<{ readonly file: string; readonly size: number; readonly at: number }> = []
-    for (const group of yield* fs.readDirectory(folder)) {
-      if (group === tenantsFolder) continue
-      for (const name of yield* fs.readDirectory(path.join(folder, group))) {
-        const file = path.join(folder, group, name)
-        const info = yield* Effect.option(fs.stat(file))
-        if (Option.isSome(info))
-          found.push({
-            file,
-            size: Number(info.value.size),
-            at: Option.getOrElse(info.value.mtime, () => new Date(0)).getTime()
-          })
-      }
-    }
-    return found
-  })
-
   /** Removes the oldest contents until the rest fits the capacity. */
   const prune = Effect.gen(function* () {
-    const found = (yield* Effect.forEach(yield* listFolders, listContents)).flat()
+    const listed = Effect.forEach(yield* listFolders, listContents)
+    const found = (yield* Effect.provideContext(listed, services)).flat()
     let left = found.reduce((sum, { size }) => sum + size, 0) - capacity
     for (const { file, size } of found.toSorted((one, other) => one.at - other.at)) {
       if (left <= 0) return
@@ -125,7 +128,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.catch(({ message }) => Effect.succeed(`it could not be kept: ${message}`))
   )
 
-  // Others may have removed it; a damaged one is none.
+  // Another process may have removed it. A damaged content is not returned.
   const readContent = (folder: string, hash: string) =>
     Effect.map(Effect.option(fs.readFile(locateContent(folder, hash))), (found) =>
       Option.getOrUndefined(Option.filter(found, (bytes) => computeHash(bytes) === hash))
@@ -146,9 +149,6 @@ export const make = Effect.fnUntraced(function* (
     })
   }
 })
-
-/** Removes the contents of a tenant below a directory. Returns their number. */
-export const removeTenant = removeTenantFolder
 
 /** Layer that stores contents in a directory. */
 export const layerFile = (

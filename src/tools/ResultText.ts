@@ -70,7 +70,7 @@ import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import type { ToolFacts } from "./Annotations.ts"
 import * as Injection from "../base/domain/Injection.ts"
 import * as TextCut from "../base/domain/TextCut.ts"
-import { locateCurrentFolder, removeTenantFolder } from "../store/TenantFolder.ts"
+import { locateCurrentFolder } from "../store/TenantFolder.ts"
 
 const normalizeText = (text: string): string => TextHygiene.withoutControls(TextHygiene.toWellFormed(text))
 
@@ -335,9 +335,6 @@ const toLines = (text: string): string => {
     .join("\n")
 }
 
-/** Maximum number of tenants whose keepers are held. */
-const mostKeepers = 1_000
-
 /**
  * Creates a keeper for a directory. Work for a tenant stores its results in the tenant's own folder below the directory,
  * and reads no others.
@@ -348,26 +345,14 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
     const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
     const root = paths.resolve(directory)
     const shared = yield* makeFolderKeeper(root)
-    const keepers = new Map<string, Keeper>()
-    const getKeeper = Effect.gen(function* () {
-      const folder = yield* locateCurrentFolder(paths, root)
-      if (folder === root) return shared
-      const known = keepers.get(folder)
-      if (known !== undefined) return known
-      const keeper = yield* Effect.provideContext(makeFolderKeeper(folder), context)
-      const [oldest] = keepers.keys()
-      if (oldest !== undefined && keepers.size >= mostKeepers) keepers.delete(oldest)
-      keepers.set(folder, keeper)
-      return keeper
-    })
+    const getKeeper = Effect.flatMap(locateCurrentFolder(paths, root), (folder) =>
+      folder === root ? Effect.succeed(shared) : Effect.provideContext(makeFolderKeeper(folder), context)
+    )
     return {
       keep: (callId, text) => Effect.flatMap(getKeeper, ({ keep }) => keep(callId, text)),
       kept: Effect.flatMap(getKeeper, ({ kept = Effect.undefined }) => kept)
     }
   })
-
-/** Removes the stored results of a tenant below a directory. Returns their number. */
-export const removeTenant = removeTenantFolder
 
 /**
  * Creates a keeper for one folder. The folder is created when it is first needed, and results older than a week are
