@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * A tenant that can still begin runs gets new data. Refuse its runs first: remove its keys, or return `undefined` for it
- * from the lookup.
+ * A tenant that can still begin runs gets new data. Refuse its runs first: remove its keys, or let the lookup return
+ * `undefined` for it.
  *
  * **Example** (A tenant is removed from a store and a folder of memories)
  *
@@ -85,7 +85,7 @@ export const removeTenant = Effect.fnUntraced(function* <const Parts extends Rea
   return removed
 })
 
-/** Makes the part of the sessions of a tenant, and of those that `isAlso` selects. Fails while one of them is in use. */
+/** Makes the part of a tenant's sessions and the ones that `isAlso` selects. Fails while one of them is in use. */
 export const makeSessionPart = (isAlso?: (session: Session) => boolean): Part<SessionStore> => ({
   name: "sessions",
   remove: (tenant) => TenantData.removeSessions(tenant, isAlso)

@@ -5,8 +5,8 @@
  * **Details**
  *
  * Each content is stored in a file that only the user can read. The total size is limited: once per program run, the
- * oldest contents are removed. Content that contains a secret of the program is not stored. Work for a tenant stores its
- * contents in the tenant's own folder, and reads no others.
+ * oldest contents are removed. Content that contains a secret of the program is not stored. Work for a tenant stores
+ * its contents in the tenant's own folder, and reads no others.
  *
  * **Example** (Changes that can be undone, in an application)
  *

@@ -336,8 +336,8 @@ const toLines = (text: string): string => {
 }
 
 /**
- * Creates a keeper for a directory. Work for a tenant stores its results in the tenant's own folder below the directory,
- * and reads no others.
+ * Creates a keeper for a directory. Work for a tenant stores its results in the tenant's own folder below the
+ * directory, and reads no others.
  */
 const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
