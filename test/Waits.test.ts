@@ -111,6 +111,7 @@ const reasons: Readonly<Record<string, string>> = {
   "models/routing/StreamTimeout.ts": "the next deadline of a stream, computed from the last part that arrived",
   "observe/AtofWriter.ts": "the pause between batches is cut short when the writer closes",
   "observe/studio/page/WorkflowPage.ts": "a timer of the browser until the workflow ends, outside of any fiber",
+  "store/sqlite/Database.ts": "a checkpoint follows a write, not a schedule: an idle database makes none",
   "program/cli/internal/Start.ts": "one deadline for the end of the program, set by the handler of each signal",
   "serve/cluster/RunWorkflow.ts": "a durable wait of a workflow, which another runner may end",
   "serve/cluster/workflow/AgentQuestions.ts": "a durable wait of a workflow, which an answer ends"

@@ -10,7 +10,9 @@ import { writeAscii } from "./support/asciiText.ts"
 import { entries } from "./support/entries.ts"
 import { removeFacades } from "./support/facades.ts"
 import { closureOf, importsOfModules } from "./support/moduleGraph.ts"
+import { programPackages, withBuiltins } from "./support/programPackages.ts"
 import { root } from "./support/sources.ts"
+import { findUsedExports, splitModules, withoutPart } from "./support/splitModules.ts"
 
 const modules = join(root, "node_modules")
 /** What tests import comes from the installed package: it is no part of a program. */
@@ -19,12 +21,13 @@ const inputs = {
   main: join(root, "src/main.ts"),
   ...Object.fromEntries(packaged.map(({ name, source }) => [name, source]))
 }
-const options: InputOptions = {
+const wholeOptions: InputOptions = {
   cwd: root,
   platform: "node",
   tsconfig: false,
   // The last is for a module of `@effect/platform-node` that only a plugin could ask for: it brings its own.
   external: ["sharp", "nemo-relay-node", "redis"],
+  plugins: [programPackages()],
   onLog: (level, log, handle) => {
     if (log.code !== "INEFFECTIVE_DYNAMIC_IMPORT") handle(level, log)
   }
@@ -49,6 +52,12 @@ const sharedModules = (): Readonly<Record<string, string>> =>
         .map((file) => [`shared/${name}/${file.slice(0, -".js".length)}`, join(folder, file)] as const)
     })
   )
+
+const split = splitModules({
+  folders: sharedPackages.map((name) => join(modules, name, "dist")),
+  roots: await findUsedExports({ ...wholeOptions, input: { main: inputs.main } })
+})
+const options: InputOptions = { ...wholeOptions, plugins: [programPackages(), split.plugin] }
 
 interface Group {
   readonly name: string
@@ -145,12 +154,23 @@ const notices = (chunks: ReadonlyArray<OutputChunk>): string => {
     .join(`\n\n${"-".repeat(80)}\n\n`)
 }
 
+/** Fails if files import each other: a module could run before one that it needs. */
+const checkOrder = (chunks: ReadonlyArray<OutputChunk>): void => {
+  const imports = new Map(chunks.map(({ fileName, imports }) => [fileName, imports]))
+  for (const { fileName, imports: direct } of chunks) {
+    const back = direct.find((name) => imports.has(name) && closureOf([name], imports).has(fileName))
+    if (back !== undefined) throw new Error(`${fileName} and ${back} import each other`)
+  }
+}
+
 const [directory, ...scripts] = process.argv.slice(2)
 if (directory === undefined) throw new Error("Give the directory to write to: node test/program.ts dist/hermes")
 const unfinished = `${directory}.${process.pid}`
 const groups = await groupsOf()
 const bundle = await rolldown({
   ...options,
+  // Files may export more than their module does, so that a module is in the file that its group names.
+  preserveEntrySignatures: "allow-extension",
   input: {
     ...inputs,
     ...sharedModules(),
@@ -165,18 +185,32 @@ const { output } = await bundle.write({
   minify: { compress: true, mangle: { toplevel: true, keepNames: true }, codegen: { removeWhitespace: true } },
   chunkFileNames: "chunks/[name]-[hash].js",
   codeSplitting: {
-    groups: groups.map(({ modules, name }, at) => ({
-      name,
-      test: (id) => modules.has(id),
-      priority: groups.length - at
-    }))
+    includeDependenciesRecursively: false,
+    groups: [
+      // A file each: those that the program loads late would otherwise be in one with what only plugins use.
+      {
+        debugName: "plugins",
+        name: (id) => relative(modules, withoutPart(id)).replace(/\.js$/, "").replaceAll(/\W+/g, "_"),
+        test: split.isRest
+      },
+      ...groups.map(({ modules, name }, at) => ({
+        name,
+        test: (id: string) => modules.has(id) && !split.isLate(id),
+        priority: groups.length - at
+      }))
+    ]
   }
 })
 await bundle.close()
+checkOrder(output.filter((part) => part.type === "chunk"))
 const chunks = removeFacades(
   output.filter((part) => part.type === "chunk"),
   unfinished
 )
+for (const { fileName } of chunks) {
+  const path = join(unfinished, fileName)
+  writeFileSync(path, withBuiltins(fileName, readFileSync(path, "utf8")))
+}
 writeAscii(chunks, unfinished)
 writeFileSync(join(unfinished, "LICENSES.txt"), `Packages in the files of this folder.\n\n${notices(chunks)}\n`)
 /** What `main.js` prints for `--help` without loading the commands. */

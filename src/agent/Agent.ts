@@ -32,6 +32,7 @@ import * as Stream from "effect/Stream"
 import type { AgentError, ConfigError, SessionBusy, SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { RunRecorder } from "../base/domain/RunRecorder.ts"
+import * as RunSurroundings from "../base/domain/RunSurroundings.ts"
 import * as RunContext from "../base/domain/RunContext.ts"
 import type { Question, QuestionError } from "../base/domain/Question.ts"
 import type { RunEvent, RunResult } from "../base/domain/RunEvent.ts"
@@ -207,7 +208,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     Effect.gen(function* () {
       const { selectServices, services } = yield* AgentParts.collectServices(settings, outermost, middleware ?? [])
       const built = yield* Effect.context<Middleware.Needs<Middlewares>>()
-      const needs = Context.add(built, EntryServices.AgentContext, built)
+      const joinServices = RunSurroundings.makeJoin(Context.add(built, EntryServices.AgentContext, built))
       const memories = yield* MemoryTurns.makeNotifier
 
       const sessions = yield* OwnedSessions.makeSessions(services, memories)
@@ -357,11 +358,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const provideSurroundings = <A, Failure>(
         effect: Effect.Effect<A, Failure>,
         own: Context.Context<never> | undefined
-      ) =>
-        Effect.updateContext(effect, (given: Context.Context<never>) => {
-          const surroundings = Context.merge(needs, given)
-          return own === undefined ? surroundings : Context.merge(surroundings, own)
-        })
+      ) => Effect.updateContext(effect, (given: Context.Context<never>) => joinServices(given, own))
 
       const runAs =
         (name: AgentSpans.Name) =>

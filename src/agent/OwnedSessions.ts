@@ -10,6 +10,7 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
 import { InvalidInput, type SessionBusy, SessionNotFound, type SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
@@ -81,10 +82,11 @@ const makeOwnership = ({ store }: AgentServices) => {
     const run: ActiveRun = { stopped, tenant: yield* CurrentTenant }
     const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
       const { lost } = yield* store.acquire(id)
-      yield* Effect.acquireRelease(
-        Effect.sync(() => active.set(id, run)),
-        () => Effect.sync(() => active.delete(id))
+      yield* Scope.addFinalizer(
+        yield* Effect.scope,
+        Effect.sync(() => active.delete(id))
       )
+      active.set(id, run)
       if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
     })
     let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
@@ -174,11 +176,15 @@ export const makeSessions = Effect.fnUntraced(function* (
     Effect.flatMap(isClosable(services, sessionId, open.get(sessionId)), (isOwn) =>
       isOwn ? closeSession(sessionId, end) : Effect.void
     )
+  const findLongestIdle = (): string | undefined => {
+    for (const id of open.keys()) if (!isActive(id)) return id
+    return undefined
+  }
   const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
     Effect.flatMap(CurrentTenant, (tenant) => {
       open.delete(sessionId)
       open.set(sessionId, { turnId, tenant, isStored: true })
-      const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !isActive(id)) : undefined
+      const idle = open.size > maxOpenSessions ? findLongestIdle() : undefined
       return idle === undefined ? Effect.void : closeSession(idle, { reason: "session_expired" })
     })
 

@@ -2,6 +2,7 @@
  * Conducts one run from its start to its result: executes the loop, handles a stop request, and stores the outcome
  * however the run ends.
  */
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -24,7 +25,7 @@ import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
 import { emit, makeResult, noteStopRequest, type RunState } from "./RunState.ts"
 import { getSpending, recordPayment } from "./RunUsage.ts"
-import { type MiddlewareFailure, Services } from "./Services.ts"
+import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import * as Tenancy from "./Tenancy.ts"
 
 /** Runs an effect. Side tasks of its session are charged to the run in the meantime. */
@@ -47,13 +48,13 @@ const stopGrace = Duration.seconds(1)
 /** Creates the signals of a stop request, for tools and for the run. */
 const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) => {
   let listening = 0
-  const isSettled = Effect.sync(() =>
-    Array.from(run.conversation.batch.begun).every((id) => run.conversation.batch.results.has(id))
-  )
-  const settled = Effect.timeoutOption(
-    Effect.repeat(isSettled, { schedule: Schedule.spaced("10 millis"), until: (done) => done }),
-    stopGrace
-  )
+  const awaitCalls = (): Effect.Effect<void> => {
+    const isSettled = Effect.sync(() =>
+      Array.from(run.conversation.batch.begun).every((id) => run.conversation.batch.results.has(id))
+    )
+    const settled = Effect.repeat(isSettled, { schedule: Schedule.spaced("10 millis"), until: (done) => done })
+    return Effect.asVoid(Effect.timeoutOption(settled, stopGrace))
+  }
   return {
     /** Signal for `StopRequested`. */
     requested: Effect.suspend(() => {
@@ -65,20 +66,16 @@ const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionB
       Deferred.await(stopped),
       Effect.suspend(() => {
         noteStopRequest(run)
-        return listening === 0 ? Effect.void : Effect.asVoid(settled)
+        return listening === 0 ? Effect.void : awaitCalls()
       })
     )
   }
 }
 
 /** Creates the delegator for `delegate_task`. Its module is loaded with the first task. */
-const makeDelegator = (
-  run: RunState,
-  cwd: string,
-  agent: ChildAgent
-): Effect.Effect<DelegatorService, never, Services> =>
-  Effect.map(Services, (services) => {
-    const loaded = Effect.provideService(
+const makeDelegator = (run: RunState, cwd: string, agent: ChildAgent, services: AgentServices): DelegatorService => {
+  const load = () =>
+    Effect.provideService(
       Effect.flatMap(
         Effect.promise(() => import("./Delegation.ts")),
         ({ make }) => make(run, cwd, agent)
@@ -86,11 +83,11 @@ const makeDelegator = (
       Services,
       services
     )
-    return {
-      delegate: (tasks) => Effect.flatMap(loaded, ({ delegate }) => delegate(tasks)),
-      dispatch: (task) => Effect.flatMap(loaded, ({ dispatch }) => dispatch(task))
-    }
-  })
+  return {
+    delegate: (tasks) => Effect.flatMap(load(), ({ delegate }) => delegate(tasks)),
+    dispatch: (task) => Effect.flatMap(load(), ({ dispatch }) => dispatch(task))
+  }
+}
 
 /** Conducts an opened run until its result: loop, stop and end. */
 export const conduct = Effect.fnUntraced(function* (
@@ -100,7 +97,8 @@ export const conduct = Effect.fnUntraced(function* (
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
   const { cwd, ending, notice, resumed, run } = opened
-  const { interceptors, store } = yield* Services
+  const services = yield* Services
+  const { interceptors, store } = services
   yield* emit(run, {
     _tag: "RunStarted",
     version: 1,
@@ -117,15 +115,19 @@ export const conduct = Effect.fnUntraced(function* (
       ? Tenancy.endWithoutAllowance(run, Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run)))
       : LoopDirection.answerWithoutLoop(run, ending)
   ).pipe(
-    Effect.provideService(Hooks.Hooks, interceptors.hooks),
-    Effect.provideService(CallingRun, { interceptors, getSpending: () => getSpending(run) }),
-    Effect.provideServiceEffect(Delegator, makeDelegator(run, cwd, agent)),
-    Effect.provideService(StopRequested, requested),
-    Effect.provideService(
-      CallConversation,
-      run.lineage === undefined ? run.conversationId : ((yield* CallConversation) ?? run.conversationId)
-    ),
-    Effect.provideService(ToolContext, { sessionId: run.sessionId, turnId: run.turnId, taskId: run.taskId, cwd })
+    Effect.updateContext((outer: Context.Context<Services>) =>
+      outer.pipe(
+        Context.add(Hooks.Hooks, interceptors.hooks),
+        Context.add(CallingRun, { interceptors, getSpending: () => getSpending(run) }),
+        Context.add(Delegator, makeDelegator(run, cwd, agent, services)),
+        Context.add(StopRequested, requested),
+        Context.add(
+          CallConversation,
+          run.lineage === undefined ? run.conversationId : (Context.get(outer, CallConversation) ?? run.conversationId)
+        ),
+        Context.add(ToolContext, { sessionId: run.sessionId, turnId: run.turnId, taskId: run.taskId, cwd })
+      )
+    )
   )
   let isSettled = false
   const settled = Effect.onExit(chargeSideTasks(run, runLoop), (exit) =>

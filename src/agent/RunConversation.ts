@@ -258,20 +258,25 @@ export const storeMessagesIn = (
   told?: () => void,
   writer?: Origin
 ): Effect.Effect<void, SessionStoreError> =>
-  Effect.uninterruptible(
-    Effect.suspend(() => {
-      const { recorder } = run
-      const append = store.append(run.sessionId, messages)
-      if (recorder === undefined || messages.length === 0) return Effect.asVoid(append)
-      const recorded = makeStoredRecorder(run, recorder, messages, writer)
-      return Effect.asVoid(
-        recorder.storing(append, (position) => {
-          recorded(position)
-          told?.()
-        })
-      )
-    })
-  )
+  Effect.uninterruptible(Effect.suspend(() => Effect.asVoid(storeInRegion(store, run, messages, told, writer))))
+
+/** Like {@link storeMessagesIn}, in an uninterruptible region. */
+export const storeInRegion = (
+  store: Pick<AgentServices["store"], "append">,
+  run: RunState,
+  messages: ReadonlyArray<Prompt.Message>,
+  told?: () => void,
+  writer?: Origin
+): Effect.Effect<unknown, SessionStoreError> => {
+  const { recorder } = run
+  const append = store.append(run.sessionId, messages)
+  if (recorder === undefined || messages.length === 0) return append
+  const recorded = makeStoredRecorder(run, recorder, messages, writer)
+  return recorder.storing(append, (position) => {
+    recorded(position)
+    told?.()
+  })
+}
 
 /**
  * Postpones {@link storeMessages} until the next write, so that an answer is stored together with the beginning of its

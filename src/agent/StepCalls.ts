@@ -27,8 +27,8 @@ import {
   postponeMessages,
   postponeMessagesIn,
   removeFrom,
+  storeInRegion,
   storeMessages,
-  storeMessagesIn,
   watchBatch
 } from "./RunConversation.ts"
 import * as RunEnding from "./RunEnding.ts"
@@ -161,7 +161,7 @@ const runTools = Effect.fnUntraced(function* (
     yield* recorder.flush
   }
   const storeResult =
-    (write: typeof storeMessagesIn): Parameters<typeof ToolCalls.run<SessionStoreError>>[0]["settled"] =>
+    (write: typeof storeInRegion): Parameters<typeof ToolCalls.run<SessionStoreError>>[0]["settled"] =>
     (call, message, told, { end }) =>
       Effect.map(write(RunSuspension.closingQuestions(store, run, call.id), run, [message], told), () =>
         batch.noteResult(call.id, message, end)
@@ -189,7 +189,7 @@ const runTools = Effect.fnUntraced(function* (
         batch.noteBegun(ids)
       })
     },
-    settled: storeResult(storeMessagesIn),
+    settled: storeResult(storeInRegion),
     postponed: recorder === undefined ? undefined : storeResult(postponeMessagesIn),
     quota: () => Budget.takeToolCall(run.budget),
     questions: run.book

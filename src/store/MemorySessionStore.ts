@@ -17,6 +17,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
 import type * as Prompt from "effect/ai/Prompt"
 import { SessionBusy, type SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Cost from "../base/domain/Cost.ts"
@@ -192,22 +193,25 @@ const make = (
       return toSession(entry)
     }),
     acquire: (id) =>
-      Effect.acquireRelease(
-        Effect.flatMap(Clock.currentTimeMillis, (at) => {
-          if (owned.has(id)) return Effect.fail(new SessionBusy({ sessionId: id }))
-          owned.add(id)
-          recordUse(id, at)
-          return Effect.succeed({ lost: undefined })
-        }),
-        () => Effect.map(Clock.currentTimeMillis, (at) => releaseSession(id, at))
+      // `acquireRelease` would copy the services of the run for its end.
+      Effect.uninterruptible(
+        Effect.flatMap(Effect.scope, (scope) =>
+          Effect.clockWith((clock) => {
+            if (owned.has(id)) return Effect.fail(new SessionBusy({ sessionId: id }))
+            owned.add(id)
+            recordUse(id, clock.currentTimeMillisUnsafe())
+            const release = Effect.sync(() => releaseSession(id, clock.currentTimeMillisUnsafe()))
+            return Effect.as(Scope.addFinalizer(scope, release), { lost: undefined })
+          })
+        )
       ),
     begin: (id, callIds) =>
-      Effect.map(requireEntry("begin", id), ({ begun }) => {
+      Effect.mapEager(requireEntry("begin", id), ({ begun }) => {
         for (const callId of callIds) begun.add(callId)
       }),
     begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
     append: (id, given) =>
-      Effect.flatMap(StoredMask.maskMessages(given), (messages) => {
+      StoredMask.useMaskedMessages(given, (messages) => {
         const entry = entries.get(id)
         if (entry === undefined) return Effect.fail(StoreFailure.makeUnknownSessionError("append", id))
         entry.activity = ++activity

@@ -171,11 +171,10 @@ export const makeMaskedWriter = (
     })
   return {
     append: (entries) =>
-      Effect.flatMap(StoredMask.maskEntries(entries), (masked) =>
+      StoredMask.useMaskedEntries(entries, (masked) =>
         listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))
       ),
-    announce: (entries) =>
-      listeners.size === 0 ? Effect.void : Effect.flatMap(StoredMask.maskEntries(entries), notifyListeners),
+    announce: (entries) => (listeners.size === 0 ? Effect.void : StoredMask.useMaskedEntries(entries, notifyListeners)),
     isHeard: () => listeners.size > 0,
     listen: (listener) =>
       Effect.acquireRelease(
@@ -188,55 +187,108 @@ export const makeMaskedWriter = (
 /** An in-memory record, from which the entries of sessions can be removed. */
 interface MemoryRecord {
   readonly service: Service
-  readonly forgetSessions: (ids: ReadonlyArray<SessionId>) => void
+  readonly forgetSessions: (ids: ReadonlyArray<string>) => void
 }
 
+/** Entries of one session in memory. */
+interface SessionEntries {
+  entries: Array<Entry>
+  /** Position of each entry among the entries of all sessions. */
+  positions: Array<number>
+  /** Keys of the contents that are stored once. */
+  readonly known: Set<string>
+  characters: number
+}
+
+/** Returns the entries of several sessions that pass a test, in the order in which they were written. */
+const mergeEntries = (
+  sessions: Iterable<SessionEntries>,
+  isWanted: (entry: Entry) => boolean
+): ReadonlyArray<{ readonly entry: Entry; readonly position: number }> =>
+  Array.from(sessions)
+    .flatMap(({ entries, positions }) => entries.map((entry, index) => ({ entry, position: positions[index] ?? 0 })))
+    .filter(({ entry }) => isWanted(entry))
+    .sort((one, other) => one.position - other.position)
+
 const makeMemory = (capacity: number): MemoryRecord => {
-  let kept: Array<Entry> = []
+  const sessions = new Map<string, SessionEntries>()
+  let count = 0
   let characters = 0
-  const known = new Set<string>()
+  let written = 0
+
+  const forgetSessions: MemoryRecord["forgetSessions"] = (ids) => {
+    for (const id of ids) {
+      const session = sessions.get(id)
+      if (session === undefined) continue
+      sessions.delete(id)
+      count -= session.entries.length
+      characters -= session.characters
+    }
+  }
+  /** Drops the first entries of a session. */
+  const dropFirst = (id: string, session: SessionEntries, number: number): void => {
+    const dropped = session.entries.slice(0, number)
+    session.entries = session.entries.slice(number)
+    session.positions = session.positions.slice(number)
+    count -= number
+    for (const entry of dropped) {
+      const size = measureEntry(entry)
+      characters -= size
+      session.characters -= size
+      const key = getContentKey(entry)
+      if (key !== undefined) session.known.delete(key)
+    }
+    if (session.entries.length === 0) forgetSessions([id])
+  }
   /**
    * Drops the oldest entries until at most half of each bound is used. Otherwise a full record would have to move all
    * entries at each step.
    */
   const dropOldest = (): void => {
-    let count = 0
-    while (kept.length - count > capacity / 2 || characters > memoryCharacters / 2) {
-      const entry = kept[count]
-      if (entry === undefined) break
-      count++
-      characters -= measureEntry(entry)
-      const key = getContentKey(entry)
-      if (key !== undefined) known.delete(`${entry.sessionId} ${key}`)
+    let left = count
+    let size = characters
+    let last = -1
+    for (const { entry, position } of mergeEntries(sessions.values(), () => true)) {
+      if (left <= capacity / 2 && size <= memoryCharacters / 2) break
+      left--
+      size -= measureEntry(entry)
+      last = position
     }
-    kept = kept.slice(count)
+    for (const [id, session] of Array.from(sessions)) {
+      const kept = session.positions.findIndex((position) => position > last)
+      dropFirst(id, session, kept === -1 ? session.positions.length : kept)
+    }
+  }
+  const storeEntry = (entry: Entry): void => {
+    let session = sessions.get(entry.sessionId)
+    if (session === undefined) {
+      session = { entries: [], positions: [], known: new Set(), characters: 0 }
+      sessions.set(entry.sessionId, session)
+    }
+    const key = getContentKey(entry)
+    if (key !== undefined && session.known.has(key)) return
+    if (key !== undefined) session.known.add(key)
+    session.entries.push(entry)
+    session.positions.push(written++)
+    const size = measureEntry(entry)
+    session.characters += size
+    characters += size
+    count++
   }
   const storeEntries = (entries: ReadonlyArray<Entry>) =>
     Effect.sync(() => {
-      for (const entry of entries) {
-        const key = getContentKey(entry)
-        const name = key === undefined ? undefined : `${entry.sessionId} ${key}`
-        if (name !== undefined && known.has(name)) continue
-        if (name !== undefined) known.add(name)
-        kept.push(entry)
-        characters += measureEntry(entry)
-      }
-      if (kept.length > capacity || characters > memoryCharacters) dropOldest()
+      for (const entry of entries) storeEntry(entry)
+      if (count > capacity || characters > memoryCharacters) dropOldest()
     })
-  const forgetSessions: MemoryRecord["forgetSessions"] = (ids) => {
-    const gone: ReadonlySet<SessionId> = new Set(ids)
-    kept = kept.filter((entry) => {
-      if (!gone.has(entry.sessionId)) return true
-      characters -= measureEntry(entry)
-      const key = getContentKey(entry)
-      if (key !== undefined) known.delete(`${entry.sessionId} ${key}`)
-      return false
-    })
+  const readEntries = (filter: Filter): ReadonlyArray<Entry> => {
+    const isWanted = isInFilter(filter)
+    if (filter.sessionId === undefined) return mergeEntries(sessions.values(), isWanted).map(({ entry }) => entry)
+    return sessions.get(filter.sessionId)?.entries.filter(isWanted) ?? []
   }
   return {
     service: {
       ...makeMaskedWriter(storeEntries),
-      read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(isInFilter(filter)))),
+      read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(readEntries(filter))),
       unread: () => Effect.succeed(Unread.none)
     },
     forgetSessions

@@ -12,6 +12,7 @@
  * Source: `ARCHITECTURE.md` §7 (secrets), §8 (run record too).
  */
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import type * as Prompt from "effect/ai/Prompt"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import { isSensitiveKey, marker, redactKeys, RedactSecrets, redactText } from "../base/domain/Redaction.ts"
@@ -69,11 +70,17 @@ const [shortest, longest] = [256, 65_536]
 
 /**
  * Memoizes a mask for recent long strings, because system prompts and tool descriptions are the same in many sessions.
+ * Of the strings that are too long for that, the newest one is cached: an answer with it is recorded and then stored.
  */
 const memoizeMask = (mask: (text: string) => string): ((text: string) => string) => {
   const known = new Map<string, string>()
+  const newest = { text: "", safe: "" }
   return (text) => {
-    if (text.length < shortest || text.length > longest) return mask(text)
+    if (text.length < shortest) return mask(text)
+    if (text.length > longest) {
+      if (newest.text !== text) Object.assign(newest, { text, safe: mask(text) })
+      return newest.safe
+    }
     const before = known.get(text)
     if (before !== undefined) return before
     const [oldest] = known.keys()
@@ -101,19 +108,18 @@ interface Masks {
 
 const newestMasks = new WeakMap<Registry, Masks>()
 
-/** Runs a function with the masks of the current fiber. */
-const useMasks = <A>(use: (masks: Masks) => A): Effect.Effect<A> =>
-  Effect.withFiberSucceed((fiber) => {
-    const secrets = fiber.getRef(Secrets)
-    const redact = fiber.getRef(RedactSecrets)
-    const version = secrets.version()
-    const known = newestMasks.get(secrets)
-    if (known?.version === version && known.redact === redact) return use(known)
-    const said = memoizeMask(redact ? (text) => redactKeys(text, secrets) : secrets.mask)
-    const made: Masks = { held: memoizeMask(secrets.mask), said, messages: new WeakMap(), redact, version }
-    newestMasks.set(secrets, made)
-    return use(made)
-  })
+/** Returns the masks of a fiber. */
+const findMasks = (fiber: Fiber.Fiber<unknown, unknown>): Masks => {
+  const secrets = fiber.getRef(Secrets)
+  const redact = fiber.getRef(RedactSecrets)
+  const version = secrets.version()
+  const known = newestMasks.get(secrets)
+  if (known?.version === version && known.redact === redact) return known
+  const said = memoizeMask(redact ? (text) => redactKeys(text, secrets) : secrets.mask)
+  const made: Masks = { held: memoizeMask(secrets.mask), said, messages: new WeakMap(), redact, version }
+  newestMasks.set(secrets, made)
+  return made
+}
 
 /** Masks a message. The result is cached, because the session and the record of a run receive the same messages. */
 const maskMessage =
@@ -131,9 +137,15 @@ const maskMessage =
     return safe
   }
 
+/** Passes messages in their stored form, without secrets, to a function that stores them. */
+export const useMaskedMessages = <A, E>(
+  messages: ReadonlyArray<Prompt.Message>,
+  use: (masked: ReadonlyArray<Prompt.Message>) => Effect.Effect<A, E>
+): Effect.Effect<A, E> => Effect.withFiber((fiber) => use(messages.map(maskMessage(findMasks(fiber)))))
+
 /** Returns messages in their stored form, without secrets. */
 export const maskMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
-  useMasks((masks) => messages.map(maskMessage(masks)))
+  useMaskedMessages(messages, Effect.succeed)
 
 /** Fields of events that contain the runtime's own ids, states and counts. They are never masked. */
 const ownMembers: ReadonlySet<string> = new Set([
@@ -180,16 +192,26 @@ const replaceMessage = <E extends { readonly message: unknown }>(event: E, messa
  * keys of known shapes are also masked.
  */
 export const maskEntries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
-  useMasks((known) =>
-    given.map((entry) => {
-      const { event } = entry
-      const safe =
-        event._tag !== "MessageAppended"
-          ? maskEvent(event, known.said)
-          : replaceMessage(event, event.message === undefined ? undefined : maskMessage(known)(event.message))
-      return safe === event ? entry : { ...entry, event: safe }
-    })
-  )
+  useMaskedEntries(given, Effect.succeed)
+
+/** Passes the result of {@link maskEntries} to a function that stores the entries. */
+export const useMaskedEntries = <A>(
+  given: ReadonlyArray<Entry>,
+  use: (masked: ReadonlyArray<Entry>) => Effect.Effect<A>
+): Effect.Effect<A> =>
+  Effect.withFiber((fiber) => {
+    const known = findMasks(fiber)
+    return use(
+      given.map((entry) => {
+        const { event } = entry
+        const safe =
+          event._tag !== "MessageAppended"
+            ? maskEvent(event, known.said)
+            : replaceMessage(event, event.message === undefined ? undefined : maskMessage(known)(event.message))
+        return safe === event ? entry : { ...entry, event: safe }
+      })
+    )
+  })
 
 /** Redacted entries by their original entries, because all exporters receive the same entries. */
 const exportedEntries = new WeakMap<

@@ -185,7 +185,11 @@ type Announcement = Pick<ReadyCall, "announced" | "args" | "bound" | "call" | "c
 const judgeCall = (
   { approvals, guard }: CallEnvironment,
   { announced: { answer }, args, bound, call, concerned }: Announcement
-): Effect.Effect<StoppedCall | Approvals.Permit | Approvals.SuspendedApproval, never, ToolContext> => {
+): Effect.Effect<
+  StoppedCall | Approvals.Permit | Approvals.Refusal | Approvals.SuspendedApproval,
+  never,
+  ToolContext
+> => {
   if (answer?.action === "block")
     return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
   const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
@@ -195,7 +199,7 @@ const judgeCall = (
   }
   const { facts, isConfined, reach, uncovered } = bound
   const checkApproval = (known: Approvals.Call["uncovered"]) =>
-    Effect.flatMap(ApprovalReasons.collectReasons(concerned, args), (concerns) =>
+    Effect.flatMapEager(ApprovalReasons.collectReasons(concerned, args), (concerns) =>
       approvals.check({
         tool: call.name,
         args,
@@ -213,10 +217,11 @@ const judgeCall = (
       : ToolContext.use((context) =>
           checkApproval((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context))
         )
-  return Effect.map(judged, (judged) =>
-    judged._tag === "Refusal" ? { _tag: "Stop", reason: judged.reason, message: judged.message } : judged
-  )
+  return judged
 }
+
+const toStop = (verdict: StoppedCall | Approvals.Refusal): StoppedCall =>
+  verdict._tag === "Refusal" ? { _tag: "Stop", reason: verdict.reason, message: verdict.message } : verdict
 
 const decideCall = (
   given: CallEnvironment,
@@ -229,17 +234,17 @@ const decideCall = (
   const { questions } = given
   const suspension =
     questions === undefined ? undefined : StoredApproval.makeApproval(questions, call.id, call.name, args)
-  const judged = Effect.updateContext(
-    Effect.suspend(() => judgeCall(given, announcement)),
-    (context: Context.Context<ToolContext>) =>
-      Context.add(context, Correlation, ToolEvents.toCorrelation(announcement.context)).pipe(
-        Context.add(CurrentApproval, suspension)
-      )
+  // A call is decided as soon as it is prepared, so the guard counts it here.
+  const judged = Effect.updateContext(judgeCall(given, announcement), (context: Context.Context<ToolContext>) =>
+    Context.add(context, Correlation, ToolEvents.toCorrelation(announcement.context)).pipe(
+      Context.add(CurrentApproval, suspension)
+    )
   )
-  return Effect.flatMap(judged, (verdict): Effect.Effect<PreparedCall> => {
-    if (verdict._tag === "Suspended") return Effect.succeed({ _tag: "Suspended", call })
-    if (verdict._tag === "Permit") return Effect.succeed({ _tag: "Ready", ...announcement, permit: verdict, approved })
+  return Effect.flatMap(judged, (decided): Effect.Effect<PreparedCall> => {
+    if (decided._tag === "Suspended") return Effect.succeed({ _tag: "Suspended", call })
+    if (decided._tag === "Permit") return Effect.succeed({ _tag: "Ready", ...announcement, permit: decided, approved })
     const { announced, context } = announcement
+    const verdict = toStop(decided)
     const { result, ...outcome } = ToolOutcome.toBlockedOutcome(verdict.reason, verdict.message)
     const output = verdict.output ?? result
     return Effect.as(ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome }), {

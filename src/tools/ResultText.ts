@@ -72,12 +72,13 @@ import * as Injection from "../base/domain/Injection.ts"
 import * as TextCut from "../base/domain/TextCut.ts"
 import { locateCurrentFolder } from "../store/TenantFolder.ts"
 
-const normalizeText = (text: string): string => TextHygiene.withoutControls(TextHygiene.toWellFormed(text))
+/** Replaces or removes the characters that no model and no store should receive. Treats each character on its own. */
+export const normalizeText = (text: string): string => TextHygiene.withoutControls(TextHygiene.toWellFormed(text))
 
 const maxDepth = 64
 
 /** Collects the strings of a value as a model would read them. */
-const collectStrings = (value: unknown, out: Array<string> = [], depth = 0): ReadonlyArray<string> => {
+export const collectStrings = (value: unknown, out: Array<string> = [], depth = 0): ReadonlyArray<string> => {
   if (typeof value === "string") out.push(value)
   else if (typeof value === "object" && value !== null && depth < maxDepth) {
     for (const item of Object.values(value)) collectStrings(item, out, depth + 1)
@@ -85,9 +86,8 @@ const collectStrings = (value: unknown, out: Array<string> = [], depth = 0): Rea
   return out
 }
 
-/** Adds a warning to a value if its text looks like an instruction to the model. */
-const addWarning = (value: unknown): unknown => {
-  const warning = Injection.findForeignWarning(collectStrings(value).join("\n"))
+/** Adds a warning to a value, if there is one. */
+export const addWarning = (value: unknown, warning: string | undefined): unknown => {
   if (warning === undefined) return value
   return Predicate.isObject(value) && !Object.hasOwn(value, "warning")
     ? { warning, ...value }
@@ -95,7 +95,7 @@ const addWarning = (value: unknown): unknown => {
 }
 
 /** Text of a tool result for the model, the store and the listeners. */
-interface RenderedResult {
+export interface RenderedResult {
   readonly output: string
   /** Value that the text represents; `undefined` if a warning was added to it, or if it is a description. */
   readonly value: unknown
@@ -120,7 +120,7 @@ export const cleanText = (given: string, { foreign, redact }: Rules): string => 
 }
 
 /** Bounds that cut no structure: a result is shortened only after it is rendered as text. */
-const whole: Redaction.Bounds = { depth: Json.maxDepth, nodes: Number.POSITIVE_INFINITY }
+export const whole: Redaction.Bounds = { depth: Json.maxDepth, nodes: Number.POSITIVE_INFINITY }
 
 /** Maximum number of characters of a result beside its images and files. A longer result contains their data. */
 const longestBesideFiles = 20_000
@@ -138,12 +138,20 @@ const describeFiles = (parts: ReadonlyArray<Prompt.ToolModelOutputPart>): string
  * images and files is replaced by a description.
  */
 export const renderResult = ({ modelOutput, output }: ToolOutput, rules: Rules): RenderedResult => {
-  const hasFiles = modelOutput?.some(({ type }) => type === "file") === true
-  if (!hasFiles || Json.toText(output).length <= longestBesideFiles)
-    return { ...renderOutput({ modelOutput, output }, rules), raw: output }
-  const described = renderOutput({ modelOutput, output: describeFiles(modelOutput) }, rules)
+  const description = describeLongFiles({ modelOutput, output })
+  if (description === undefined) return { ...renderOutput({ modelOutput, output }, rules), raw: output }
+  const described = renderOutput({ modelOutput, output: description }, rules)
   return { ...described, value: undefined, raw: described.output }
 }
+
+/** Returns the description that replaces a result with the data of its images and files, or `undefined`. */
+export const describeLongFiles = ({
+  modelOutput,
+  output
+}: Pick<ToolOutput, "modelOutput" | "output">): string | undefined =>
+  modelOutput?.some(({ type }) => type === "file") === true && Json.toText(output).length > longestBesideFiles
+    ? describeFiles(modelOutput)
+    : undefined
 
 const renderOutput = (
   { modelOutput, output }: Omit<ToolOutput, "isFailure">,
@@ -158,7 +166,7 @@ const renderOutput = (
   }
   const cleaned = Json.toPlainData(output, normalizeText)
   const safe = rules.redact ? Redaction.redactValue(cleaned, whole) : cleaned
-  const warned = rules.foreign ? addWarning(safe) : safe
+  const warned = rules.foreign ? addWarning(safe, Injection.findForeignWarning(collectStrings(safe).join("\n"))) : safe
   return { output: Json.toText(warned), value: warned === safe ? safe : undefined, modelOutput: parts }
 }
 

@@ -114,7 +114,7 @@ const canLeaveTraces = ({ bound: { facts } }: Prepare.ReadyCall): boolean => fac
  * right before it starts.
  */
 const planStarts = <E>(
-  { begin }: Batch<E>,
+  { begin, emit }: Batch<E>,
   entries: ReadonlyArray<Prepare.PreparedCall>,
   { closer, concurrency, recording }: Pick<BatchPlan<E>, "closer" | "concurrency" | "recording">
 ) => {
@@ -132,10 +132,8 @@ const planStarts = <E>(
     Effect.uninterruptible(
       Effect.suspend(() => {
         const calls = some.map(({ call }) => call)
-        const begun = Effect.andThen(
-          begin(calls, () => recordStarts(some)),
-          closer.report
-        )
+        const stored = begin(calls, () => recordStarts(some))
+        const begun = emit === undefined ? stored : Effect.andThen(stored, closer.report)
         return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
       })
     )
@@ -205,7 +203,7 @@ const runReadyCall = <E>(
       questions === undefined || suspension === undefined
         ? undefined
         : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0, delegated: 0 }
-    const ports = { onProgress, suspension, questions }
+    const ports = { onProgress, suspension, questions, redact: fiber.getRef(RedactSecrets) }
     const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
       Effect.updateContext((context: Context.Context<ToolContext>) =>
         (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
@@ -363,6 +361,47 @@ interface IndexedCall extends CallClosing.EndedCall {
 const startsAtOnce = <E>({ mayStart }: Batch<E>, next: Prepare.PreparedCall | undefined): boolean =>
   next?._tag === "Ready" && canLeaveTraces(next) && mayStart?.() !== false
 
+/** Closes the calls of a batch in the order in which they end. Results wait only for a write that follows at once. */
+const makeClosingLine = <E>(batch: Batch<E>, { closer, concurrency, entries }: BatchPlan<E>) => {
+  const closed = new Map<number, CallClosing.ClosedCall>()
+  /** Calls whose results are stored by the fiber that has the first of them. */
+  let ready: Array<IndexedCall> = []
+
+  const closeReady = Effect.suspend(() => {
+    const group = ready
+    ready = []
+    return group.length === 0
+      ? Effect.void
+      : Effect.map(closer.closeAll(group), (answers) =>
+          answers.forEach((answer, at) => closed.set(group[at]?.index ?? 0, answer))
+        )
+  })
+  return {
+    closeReady,
+    closeAll: (calls: ReadonlyArray<IndexedCall>): Effect.Effect<void, E> => {
+      ready.push(...calls)
+      return closeReady
+    },
+    close: (one: IndexedCall): Effect.Effect<void, E> => {
+      if (concurrency === 1) {
+        const isNextStarted = startsAtOnce(batch, entries[one.index + 1])
+        return Effect.map(
+          isNextStarted ? closer.postpone(one) : closer.close(one),
+          (answer) => void closed.set(one.index, answer)
+        )
+      }
+      ready.push(one)
+      // Calls that end at the same time are closed by one write.
+      return ready.length > 1 ? Effect.void : Effect.andThen(Effect.yieldNow, closeReady)
+    },
+    /** Returns the closed calls in the order of the batch. */
+    listClosed: (): ReadonlyArray<CallClosing.ClosedCall> =>
+      Array.from(closed)
+        .sort(([a], [b]) => a - b)
+        .map(([, answer]) => answer)
+  }
+}
+
 /**
  * Closes calls as they end and limits each result and the total to the budget of the batch. The results are returned in
  * the order of the calls.
@@ -383,32 +422,9 @@ const closeAllCalls = <E>(
     const { limits } = batch
     const share = limits.perTurn / Math.max(1, work.length)
     const waiting: Array<IndexedCall> = []
-    const closed = new Map<number, CallClosing.ClosedCall>()
+    const line = makeClosingLine(batch, plan)
     let spent = 0
-    /** Calls whose results are stored by the fiber that has the first of them. */
-    let ready: Array<IndexedCall> = []
 
-    const closeReady = Effect.suspend(() => {
-      const group = ready
-      ready = []
-      return group.length === 0
-        ? Effect.void
-        : Effect.map(closer.closeAll(group), (answers) =>
-            answers.forEach((answer, at) => closed.set(group[at]?.index ?? 0, answer))
-          )
-    })
-    const closeOne = (one: IndexedCall): Effect.Effect<void, E> => {
-      if (concurrency === 1) {
-        const next = plan.entries[one.index + 1]
-        return Effect.map(
-          startsAtOnce(batch, next) ? closer.postpone(one) : closer.close(one),
-          (answer) => void closed.set(one.index, answer)
-        )
-      }
-      ready.push(one)
-      // Calls that end at the same time are closed by one write.
-      return ready.length > 1 ? Effect.void : Effect.andThen(Effect.yieldNow, closeReady)
-    }
     const closeOrDefer = (
       index: number,
       ended: CallClosing.SettledCall | undefined
@@ -418,30 +434,27 @@ const closeAllCalls = <E>(
         return Effect.void
       }
       const result = CallClosing.toResult(ended)
-      return Effect.flatMap(ResultText.boundResult(result, limits), (text) => {
+      return Effect.flatMapEager(ResultText.boundResult(result, limits), (text) => {
         if (text === result.text && text.length > share && ResultText.isMovable(result)) {
           waiting.push({ index, ended, text })
           return Effect.void
         }
         spent += text.length
-        return closeOne({ index, ended, text })
+        return line.close({ index, ended, text })
       })
     }
     // Closes all waiting results or none: an interruption would leave the rest open.
     const closeWaiting = Effect.uninterruptible(
       Effect.suspend(() => {
         const late = waiting.splice(0)
-        if (late.length === 0) return closeReady
+        if (late.length === 0) return line.closeReady
         const left = { ...limits, perTurn: Math.max(0, limits.perTurn - spent) }
         return Effect.flatMap(
           ResultText.boundAll(
             late.map(({ ended }) => CallClosing.toResult(ended)),
             left
           ),
-          (texts) => {
-            late.forEach((one, at) => ready.push({ ...one, text: texts[at] ?? one.text }))
-            return closeReady
-          }
+          (texts) => line.closeAll(late.map((one, at) => ({ ...one, text: texts[at] ?? one.text })))
         )
       })
     )
@@ -452,11 +465,7 @@ const closeAllCalls = <E>(
     }).pipe(
       Effect.onInterrupt(() => Effect.andThen(closer.settle, closeWaiting)),
       Effect.andThen(closeWaiting),
-      Effect.map(() =>
-        Array.from(closed)
-          .sort(([a], [b]) => a - b)
-          .map(([, answer]) => answer)
-      )
+      Effect.map(() => line.listClosed())
     )
   })
 
@@ -472,7 +481,7 @@ const closeSingleCall = <E>(
       return Effect.succeed([])
     }
     const result = CallClosing.toResult(ended)
-    return Effect.flatMap(ResultText.boundResult(result, batch.limits), (text) =>
+    return Effect.flatMapEager(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
         ? closeAllCalls(batch, [Effect.succeed(ended)], plan)
         : Effect.map(plan.closer.close({ ended, text }), (answer) => [answer])

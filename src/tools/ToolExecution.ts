@@ -11,7 +11,6 @@ import * as Schema from "effect/Schema"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
 import * as CallSuspension from "../base/domain/CallSuspension.ts"
 import * as Interruption from "../base/domain/Interruption.ts"
-import { RedactSecrets } from "../base/domain/Redaction.ts"
 import type { ToolStatus } from "../base/domain/RunEvent.ts"
 import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
 import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
@@ -26,6 +25,7 @@ import type * as Approvals from "./Approvals.ts"
 import * as StoredApproval from "./approval/StoredApproval.ts"
 import { CurrentApproval, type QuestionBook } from "./CallQuestions.ts"
 import { describeParameters, InvalidArguments } from "./calls/InvalidArguments.ts"
+import * as LongResult from "./LongResult.ts"
 import type { ReadyCall } from "./Prepare.ts"
 import * as ResultText from "./ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
@@ -102,6 +102,8 @@ interface CallPorts {
   /** State of the call, if it can be suspended. */
   readonly suspension: CallSuspension.CallSuspension | undefined
   readonly questions: QuestionBook | undefined
+  /** Value of `Redaction.RedactSecrets`. */
+  readonly redact: boolean
 }
 
 /** End of a call, before its result is rendered as text. */
@@ -242,23 +244,18 @@ export const execute = (
       ? wrapped
       : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
   )
-  return RedactSecrets.use((redact) => {
-    const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
-    const toSettlement = (ended: RawSettlement): Settlement => ({
-      ...ended,
-      ...ResultText.renderResult(ended, rules),
-      args: reached
-    })
-    return Effect.matchCauseEffect(run, {
-      onSuccess: (output) => Effect.succeed(toSettlement(toSuccess(output))),
-      onFailure: (cause) => {
-        const error = Cause.squash(cause)
-        const ended = toSettlement(settleFailure(bound, error))
-        // The failure is reported to the model and in the program's log, because a policy could not do its work.
-        return error instanceof MiddlewareFailure
-          ? Effect.as(Effect.logWarning(error.message), ended)
-          : Effect.succeed(ended)
-      }
-    })
+  const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact: ports.redact }
+  const settle = (ended: RawSettlement): Effect.Effect<Settlement> =>
+    LongResult.isLong(ended.output) || LongResult.isLong(ended.modelOutput)
+      ? Effect.map(LongResult.renderResult(ended, rules), (text) => ({ ...ended, ...text, args: reached }))
+      : Effect.succeed({ ...ended, ...ResultText.renderResult(ended, rules), args: reached })
+  return Effect.matchCauseEffect(run, {
+    onSuccess: (output) => settle(toSuccess(output)),
+    onFailure: (cause) => {
+      const error = Cause.squash(cause)
+      const ended = settle(settleFailure(bound, error))
+      // The failure is reported to the model and in the program's log, because a policy could not do its work.
+      return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
+    }
   })
 }

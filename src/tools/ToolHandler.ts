@@ -13,9 +13,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Tracer from "effect/Tracer"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
+import * as RunSurroundings from "../base/domain/RunSurroundings.ts"
 import * as ToolContent from "../base/domain/ToolContent.ts"
 import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
 
@@ -60,7 +62,7 @@ const makeEncoder = (tool: string, schema: Schema.Top): Encode => {
   const encode = Schema.encodeUnknownEffect(schema)
   return (value) =>
     withoutServices(
-      Effect.mapError(encode(value), ({ message }) =>
+      Effect.mapErrorEager(encode(value), ({ message }) =>
         makeFailure(
           tool,
           new AiError.ToolResultEncodingError({ toolName: tool, toolResult: value, description: message })
@@ -99,7 +101,7 @@ const makeResultEncoders = (tool: Tool.Any) => {
   const normalize = makeErrorNormalizer(name)
   return {
     succeeded: (result: unknown): Effect.Effect<ToolOutput, unknown> =>
-      Effect.map(encodeSuccess(result), (output) => ({
+      Effect.mapEager(encodeSuccess(result), (output) => ({
         output,
         isFailure: false,
         modelOutput: toModelOutput?.(result) ?? readContent(result)
@@ -134,19 +136,9 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
   const { failed, succeeded } = makeResultEncoders(tool)
   const { context, handler } = Context.getUnsafe(handlers, Context.Service<Tool.Handler<string>>(tool.id))
   const own = Context.merge(context, services)
-  const members = Array.from(own.mapUnsafe, ([name, service]) => ({
-    key: Context.Service<never, unknown>(name),
-    service
-  }))
   // The call's context already contains most services. Adding the missing services costs less than merging both
   // contexts.
-  const addServices = (call: Context.Context<never>): Context.Context<never> => {
-    let all = call
-    for (const { key, service } of members) {
-      if (Context.getOrUndefined(all, key) === undefined) all = Context.add(all, key, service)
-    }
-    return all
-  }
+  const addServices = RunSurroundings.makeAddition(own)
   const refuseArguments = ({ message }: { readonly message: string }): Effect.Effect<never, AiError.AiError> =>
     Effect.fail(makeFailure(name, new AiError.ToolParameterValidationError({ toolName: name, description: message })))
 
@@ -163,26 +155,31 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
               onProgress
             )
       ).pipe(Effect.provideContext(surroundings))
+    const callHandler = (value: unknown): Effect.Effect<unknown, unknown> => {
+      try {
+        return handler(value, { toolCallId, preliminary: reportPreliminary })
+      } catch (defect) {
+        return Effect.die(defect)
+      }
+    }
     const run = (value: unknown): Effect.Effect<ToolOutput, unknown> =>
-      Effect.matchCauseEffect(
-        Effect.suspend((): Effect.Effect<unknown, unknown> =>
-          handler(value, { toolCallId, preliminary: reportPreliminary })
-        ),
-        {
-          onFailure: (cause) => {
-            over = true
-            return failed(cause)
-          },
-          onSuccess: (result) => {
-            over = true
-            return succeeded(result)
-          }
+      Effect.matchCauseEffectEager(callHandler(value), {
+        onFailure: (cause) => {
+          over = true
+          return failed(cause)
+        },
+        onSuccess: (result) => {
+          over = true
+          return succeeded(result)
         }
-      )
-    const handled: Effect.Effect<ToolOutput, unknown> = Effect.andThen(
-      Effect.annotateCurrentSpan({ tool: name, parameters: params }),
-      Effect.matchEffect(withoutServices(decode(params)), { onFailure: refuseArguments, onSuccess: run })
-    )
+      })
+    const handled = Effect.suspend((): Effect.Effect<ToolOutput, unknown> => {
+      const decoded = Effect.catchEager(withoutServices(decode(params)), refuseArguments)
+      const ran = Effect.flatMapEager(decoded, run)
+      return Context.getOrUndefined(surroundings, Tracer.ParentSpan) === undefined
+        ? ran
+        : Effect.andThen(Effect.annotateCurrentSpan({ tool: name, parameters: params }), ran)
+    })
     return Effect.updateContext(handled, (call: Context.Context<never>) => (surroundings = addServices(call)))
   }
 }

@@ -196,9 +196,13 @@ const failTool = (tool: string, cause: Cause.Cause<unknown>): Effect.Effect<neve
 
 const bindTool = (toolset: string, tool: Tool.Any, handle: ToolHandler.Handle): BoundTool => {
   const run: BoundTool["run"] = (params, callId, onProgress) =>
-    handle(params, callId, onProgress).pipe(
-      Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${tool.name}`)),
-      Effect.catchCause((cause) => failTool(tool.name, cause))
+    Effect.catchCause(handle(params, callId, onProgress), (cause) =>
+      Cause.hasInterrupts(cause)
+        ? Effect.catchCause(
+            Interruption.containCause(cause, () => new Interruption.SelfInterrupted(`the tool ${tool.name}`)),
+            (contained) => failTool(tool.name, contained)
+          )
+        : failTool(tool.name, cause)
     )
   return { toolset, tool, definition: toDefinition(tool), facts: Annotations.readFacts(tool), run }
 }

@@ -2,7 +2,8 @@
 // processor time of each row on the runners, in the database and in the client, and the share of the machine that all
 // of them and whoever else is there use. Rows make three model calls and four tool calls; the model answers inside of
 // the runner. The rate is that of the time in which every runner has rows left: the end, where one waits for the other,
-// is told apart. Arguments: rows, pause of the model in ms, runs at a time of a runner.
+// is told apart. Then the costs of a row of two calls and of an idle runner, in counts. Arguments: rows, pause of the
+// model in ms, runs at a time of a runner.
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { spawn, type ChildProcess } from "node:child_process"
@@ -10,6 +11,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { createInterface } from "node:readline"
 import { Cluster } from "../../src/kit/entry/cluster.ts"
+import * as Costs from "../support/clusterCosts.ts"
 import { startServer } from "../support/postgresServer.ts"
 import { commandOf } from "../support/runScript.ts"
 
@@ -159,5 +161,22 @@ try {
 } finally {
   await server.remove()
   rmSync(folder, { recursive: true, force: true })
+}
+
+const counted = await Costs.startCountedServer()
+try {
+  const costs = await Effect.runPromise(Costs.measureCosts(counted, 200, 20))
+  const sum = (values: Iterable<number>): number => Array.from(values).reduce((all, one) => all + one, 0)
+  const toKilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} kB`
+  const tables = Object.entries(costs.tables).map(([name, bytes]) => `${name} ${toKilobytes(bytes)}`)
+  const { connections, seconds, statements } = costs.idle
+  process.stdout.write(
+    `a row of two calls: ${((sum(costs.statements.values()) + sum(costs.polls.values())) / 200).toFixed(1)} statements, ` +
+      `${toKilobytes(sum(Object.values(costs.tables)))} in tables (${tables.join(", ")}), ` +
+      `${toKilobytes(costs.wal)} in the log of changes\n` +
+      `an idle runner: ${(statements.length / seconds).toFixed(1)} statements a second, ${connections} connections\n`
+  )
+} finally {
+  await counted.remove()
 }
 process.exit(0)

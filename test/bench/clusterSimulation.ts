@@ -1,15 +1,21 @@
 // `npm run simulate:cluster`: sessions on many machines by a simulated clock, with the costs that `bench:cluster`
-// measures: what they reach in an hour, and which part is used up first. Arguments: sessions, machines, cores of the
-// database, model calls a minute that the provider takes (0: any number), runs at a time of a runner.
+// measures: what they reach in an hour, which part is used up first, the statements and connections of the database, and
+// the bytes that it stores. Arguments: sessions, machines, cores of the database, model calls a minute that the provider
+// takes (0: any number), runs at a time of a runner, connections that the database takes.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
 import * as TestClock from "effect/testing/TestClock"
 
-const [sessions = 10_000, machines = 100, databaseCores = 16, callsPerMinute = 0, concurrency = 32] = process.argv
-  .slice(2)
-  .map(Number)
+const [
+  sessions = 10_000,
+  machines = 100,
+  databaseCores = 16,
+  callsPerMinute = 0,
+  concurrency = 32,
+  maxConnections = 2_000
+] = process.argv.slice(2).map(Number)
 
 /** A session makes ten model calls of four seconds, each with tool calls of half a second; costs of a step in ms. */
 const steps = 10
@@ -17,11 +23,21 @@ const modelMillis = 4_000
 const toolMillis = 500
 const runnerCpu = 14
 const databaseCpu = 9
-/** Turns to the database and back, over a network of a data centre. */
-const roundTrips = 24 * 0.5
+/** Statements of a session beside its steps, and of a step: the answer with its calls, and their results. */
+const sessionStatements = 16
+const stepStatements = 2
+/** A way to the database and back, over a network of a data centre. */
+const roundTrip = 0.5
+/** Statements of a runner's timers in a second, and the time of one on the database in ms. */
+const pollsPerSecond = 2.2
+const pollCpu = 0.6
+/** Bytes that a session and a step add to tables with their indexes, and to the log of changes. */
+const stored = { session: 7_000, step: 2_800 }
+const logged = { session: 9_000, step: 6_500 }
 /** Of one machine. */
 const cores = 2
-/** Connections of a runner at most. */
+/** Connections of a runner: without work, and at most. */
+const idleConnections = 6
 const connections = 18
 
 /** A part of the cluster that does some work at a time. */
@@ -59,16 +75,28 @@ const simulation = Effect.gen(function* () {
       yield* runner.cpu.use(runnerCpu)
       yield* database.use(databaseCpu)
       if (callsPerMinute > 0) yield* provider.use(60_000 / callsPerMinute)
-      yield* Effect.sleep(roundTrips + modelMillis + toolMillis)
+      yield* Effect.sleep(stepStatements * roundTrip + modelMillis + toolMillis)
     })
     return runner.slots.withPermit(
       Effect.gen(function* () {
         const began = yield* Clock.currentTimeMillis
+        yield* Effect.sleep(sessionStatements * roundTrip)
         yield* Effect.repeat(step, { times: steps - 1 })
         runner.millis += (yield* Clock.currentTimeMillis) - began
       })
     )
   }
+  // The timers of all runners use the database too.
+  const polls = Effect.forever(
+    Effect.andThen(Effect.sleep("1 second"), database.use((machines * pollsPerSecond * pollCpu) / databaseCores))
+  )
+  yield* Effect.forkScoped(
+    Effect.forEach(
+      Array.from({ length: databaseCores }, (_, core) => core),
+      () => polls,
+      { concurrency: "unbounded", discard: true }
+    )
+  )
   const fiber = yield* Effect.forkChild(
     Effect.forEach(
       Array.from({ length: sessions }, (_, index) => index),
@@ -93,7 +121,16 @@ const simulation = Effect.gen(function* () {
   process.stdout.write(
     `${sessions} sessions of ${steps} model calls (${modelMillis} ms) on ${machines} machines: ${(millis / 1000).toFixed(0)} s, ${Math.round((sessions / millis) * 3_600_000)} sessions an hour\n`
   )
-  process.stdout.write(`  ${machines * connections} connections to the database at most\n`)
+  const statements = sessions * (sessionStatements + steps * stepStatements)
+  const polled = machines * pollsPerSecond
+  const toMegabytes = ({ session, step }: typeof stored): string =>
+    ((sessions * (session + steps * step)) / 1_000_000).toFixed(0)
+  process.stdout.write(
+    `  ${Math.round(statements / (millis / 1000))} statements a second of sessions, ${polled.toFixed(0)} of timers\n` +
+      `  ${toMegabytes(stored)} MB in tables, ${toMegabytes(logged)} MB in the log of changes\n` +
+      `  ${machines * idleConnections} connections to the database without work, ${machines * connections} at most, ` +
+      `${machines * connections > maxConnections ? "more than" : "of"} ${maxConnections}\n`
+  )
   for (const [name, share] of shares.toSorted((a, b) => b[1] - a[1]))
     process.stdout.write(`  ${(share * 100).toFixed(0).padStart(3)} % of ${name}\n`)
 })

@@ -25,6 +25,8 @@ const scripts = [
   "tenantWorker"
 ]
 const cache = join(root, "node_modules/.cache/program")
+/** The directory of compiled code of started programs. */
+export const codeCache = join(root, "node_modules/.cache/node-compile")
 
 const filesBelow = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })

@@ -1,27 +1,28 @@
-// What a row and an idle runner cost the database: statements and transactions by pg_stat_statements, bytes by table,
-// WAL, connections. Over a server with that module (`startCountedServer`).
+// What a row and an idle runner cost the database: statements by the log of the server, bytes by table, WAL, connections.
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { readFileSync } from "node:fs"
 import { Runtime, SessionStore, Toolset } from "../../src/index.ts"
 import { Cluster } from "../../src/kit/entry/cluster.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
 import * as Fake from "./fakeModel.ts"
 import { type Server, startServer } from "./postgresServer.ts"
 
-/** Starts a server that counts statements. */
-export const startCountedServer = async (settings: Readonly<Record<string, string>> = {}): Promise<Server> => {
-  const server = await startServer({
-    shared_preload_libraries: "pg_stat_statements",
-    "pg_stat_statements.max": "1000",
-    ...settings
+/** Starts a server that logs all statements. */
+export const startCountedServer = (): Promise<Server> =>
+  startServer({
+    log_statement: "all",
+    logging_collector: "on",
+    log_filename: "statements.log",
+    log_min_messages: "log",
+    log_line_prefix: "@@",
+    log_parameter_max_length: "0"
   })
-  server.query("CREATE EXTENSION pg_stat_statements")
-  return server
-}
 
 const toolkit = Toolkit.make(
   Tool.make("look", { parameters: Schema.Struct({ path: Schema.String }), success: Schema.String })
@@ -66,29 +67,48 @@ export const layerCostRunner = (url: string) => {
   return Cluster.layerRunner({ url: address, concurrency: 4 }).pipe(Layer.provide(agent))
 }
 
-/** A statement, without its values. */
-export interface Statement {
-  readonly calls: number
-  readonly text: string
-  readonly wal: number
+/** Returns the statements of runners and clients so far, `BEGIN` and `COMMIT` too, without their values. */
+export const readStatements = (server: Server): ReadonlyArray<string> =>
+  readFileSync(`${server.folder}/data/log/statements.log`, "utf8")
+    .split("@@")
+    .flatMap((entry) => /^LOG:\s+execute [^:]+:\s*(.*)/su.exec(entry)?.[1]?.replaceAll(/\s+/gu, " ").trim() ?? [])
+
+/** Statements that a process sends by its timers, or as often as its timers allow: not for each row. */
+const polls: ReadonlyArray<readonly [name: string, pattern: RegExp]> = [
+  ["check of the members", /^WITH held AS MATERIALIZED/],
+  ["poll of the messages", /^WITH messages AS \( UPDATE "cluster_messages"/],
+  ["runs that stand still", /^SELECT id FROM runs WHERE state <> 'done' AND NOT EXISTS/],
+  ["sign of life of the process", /^SELECT 1$/],
+  ["sign of life of the runner", /SET last_heartbeat = NOW\(\)/],
+  ["locks of the shards", /^SELECT objid FROM pg_locks/],
+  ["outcomes", /^SELECT id, outcome FROM runs/],
+  // Once an hour.
+  ["retention", /retention|ended_at < |^DELETE FROM (agents|shared|leases WHERE expires_at)|FROM pg_tables/],
+  ["state of a run that stands still", /FROM "cluster_(messages|replies)" WHERE (message_id|request_id)/]
+]
+
+/** Returns the name of the timer that sends a statement, or `undefined` for a statement of a row. */
+export const findPoll = (statement: string): string | undefined =>
+  polls.find(([, pattern]) => pattern.test(statement))?.[0]
+
+/** Counts equal values. */
+export const countEach = (values: ReadonlyArray<string>): ReadonlyMap<string, number> => {
+  const counts = new Map<string, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return counts
 }
 
-/** Statements since the last reset, the most frequent first. Queries of the measurement are left out. */
-export const readStatements = (server: Server): ReadonlyArray<Statement> =>
-  server
-    .query(
-      `SELECT json_build_object('calls', sum(calls), 'wal', sum(wal_bytes), 'text',
-        regexp_replace(query, '\\s+', ' ', 'g'))
-      FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_%' GROUP BY 1, query ORDER BY sum(calls) DESC`.replace(
-        "GROUP BY 1, query",
-        "GROUP BY query"
-      )
-    )
-    .split("\n")
-    .flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Statement]))
+/** Number of connections of this program. */
+export const countConnections = (server: Server): number =>
+  Number(server.query("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hermes'"))
 
-/** Forgets the statements so far. */
-export const resetStatements = (server: Server): void => void server.query("SELECT pg_stat_statements_reset()")
+/** Runs an effect, and returns the bytes of the log of changes that the server wrote meanwhile. */
+export const measureWal = <A, E, R>(server: Server, work: Effect.Effect<A, E, R>): Effect.Effect<number, E, R> =>
+  Effect.gen(function* () {
+    const before = server.query("SELECT pg_current_wal_lsn()")
+    yield* work
+    return Number(server.query(`SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '${before}')`))
+  })
 
 /** Bytes of the tables of a schema, with their indexes. */
 export const readTableSizes = (server: Server, schema: string): Readonly<Record<string, number>> =>
@@ -108,3 +128,60 @@ export const runRows = (prefix: string, count: number) =>
     )
     yield* Cluster.waitForOutcomes(ids)
   })
+
+/** Costs of a row, and of a runner without work. */
+export interface Costs {
+  /** Statements for each row, in the order of their first use, and statements of timers. */
+  readonly statements: ReadonlyMap<string, number>
+  readonly polls: ReadonlyMap<string, number>
+  /** Bytes of a row by table, with their indexes, and in the log of changes. */
+  readonly tables: Readonly<Record<string, number>>
+  readonly wal: number
+  readonly idle: { readonly connections: number; readonly statements: ReadonlyArray<string>; readonly seconds: number }
+}
+
+/** Waits for the workflows of the last rows, which end after their outcomes are there. */
+const waitForWorkflows = (server: Server) =>
+  Effect.repeat(
+    Effect.andThen(
+      Effect.sleep("50 millis"),
+      Effect.sync(() => server.query("SELECT count(*) FROM cost.cluster_messages WHERE NOT processed"))
+    ),
+    { until: (open) => open === "0" }
+  )
+
+/** Measures the costs of rows of two calls of the model, on one runner in this process. */
+export const measureCosts = (server: Server, rows: number, idleSeconds: number) =>
+  Effect.gen(function* () {
+    // The statements of the start are not counted.
+    yield* Effect.sleep("3 seconds")
+    const began = yield* Clock.currentTimeMillis
+    const start = readStatements(server).length
+    yield* Effect.sleep(`${idleSeconds} seconds`)
+    const idle = {
+      connections: countConnections(server),
+      statements: readStatements(server).slice(start),
+      seconds: ((yield* Clock.currentTimeMillis) - began) / 1000
+    }
+    yield* runRows("warm", 20)
+    yield* waitForWorkflows(server)
+    const sizes = readTableSizes(server, "cost")
+    const before = readStatements(server).length
+    const wal = yield* measureWal(server, runRows("row", rows))
+    yield* waitForWorkflows(server)
+    const statements = readStatements(server).slice(before)
+    const grown = readTableSizes(server, "cost")
+    const costs: Costs = {
+      statements: countEach(statements.filter((statement) => findPoll(statement) === undefined)),
+      polls: countEach(statements.flatMap((statement) => findPoll(statement) ?? [])),
+      tables: Object.fromEntries(
+        Object.entries(grown).flatMap(([name, size]) => {
+          const bytes = (size - (sizes[name] ?? 0)) / rows
+          return bytes > 0 ? [[name, bytes]] : []
+        })
+      ),
+      wal: wal / rows,
+      idle
+    }
+    return costs
+  }).pipe(Effect.provide(layerCostRunner(server.url("cost")), { local: true }))

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { connect, createServer, type Server as SocketServer, type Socket } from "node:net"
 import { createInterface } from "node:readline"
 import * as BatchFiles from "../../src/research/batch/BatchFiles.ts"
+import { codeCache } from "./builtProgram.ts"
 import { program, standInWhereUnset, withoutSandbox } from "./hermes.ts"
 import type { Server } from "./postgresServer.ts"
 import { commandOf } from "./runScript.ts"
@@ -144,6 +145,7 @@ export const runThroughFaults = async (options: Options): Promise<Report> => {
         stdio: ["ignore", "pipe", "pipe"],
         env: {
           PATH: process.env["PATH"],
+          NODE_COMPILE_CACHE: codeCache,
           HOME: `${directory}/home`,
           HERMES_HOME: home,
           TERM: "dumb",
@@ -201,6 +203,10 @@ export const runThroughFaults = async (options: Options): Promise<Report> => {
       client = startClient("--resume")
     }
   }
+  const progress = setInterval(() => {
+    const ended = readLines(traces).filter((line) => line.startsWith("end ")).length
+    told(`${((Date.now() - began) / 1000).toFixed(0)} s: ${ended} of ${4 * rows} calls have ended`)
+  }, 15_000)
   try {
     for (const fault of options.faults) {
       const before = readLines(traces).length
@@ -219,6 +225,7 @@ export const runThroughFaults = async (options: Options): Promise<Report> => {
     }
     return count({ traces, results: `${cwd}/data/all`, ids, millis: Date.now() - began, output })
   } finally {
+    clearInterval(progress)
     for (const child of children) child.kill("SIGKILL")
     for (const { way } of runners) way.close()
   }

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { program } from "./builtProgram.ts"
+import { codeCache, program } from "./builtProgram.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 
 export { program, programFromSources } from "./builtProgram.ts"
@@ -66,6 +66,8 @@ export const standInWhereUnset = (
 /** Nothing of the environment of the tests but the search path: no key, no home directory, no address. */
 const environment = (args: ReadonlyArray<string>, options: Options): NodeJS.ProcessEnv => ({
   PATH: process.env["PATH"],
+  // One for all homes of tests: each would compile the program again.
+  NODE_COMPILE_CACHE: codeCache,
   HOME: dirname(options.home),
   HERMES_HOME: options.home,
   TERM: "dumb",

@@ -40,6 +40,8 @@ export interface Server {
   /** Starts it again after {@link Server.stop}. */
   readonly start: () => Promise<void>
   readonly query: (sql: string) => string
+  /** Folder of the server; `data` is its data directory. */
+  readonly folder: string
   /** Ends it and removes its folder. */
   readonly remove: () => Promise<void>
 }
@@ -107,6 +109,7 @@ export const startServer = async (settings: Readonly<Record<string, string>> = {
     start,
     stop,
     query: (sql) => client("hermes", sql),
+    folder,
     remove: async () => {
       await stop()
       rmSync(folder, { recursive: true, force: true })

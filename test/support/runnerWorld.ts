@@ -36,21 +36,16 @@ export const promptsOf = (body: Fields): ReadonlyArray<string> =>
 
 /**
  * A cluster in the schema `name`. `respond` answers the requests of its model; a request without an answer stays open.
- * `client` submits, and `startRunner` starts a runner in a home directory of its own and waits until it is a member.
+ * A false result of `respond` leaves the answer, with token ids, to `answer`. `client` submits, and `startRunner` starts a runner in a home directory of its own and waits until it is a member.
  */
 export const make = Effect.fnUntraced(function* (
   server: Server,
   name: string,
-  respond: (body: Fields, response: ServerResponse) => void
+  respond: (body: Fields, response: ServerResponse) => unknown,
+  answer: Inference.Options["answer"] = () => undefined
 ) {
   const env = { HERMES_CLUSTER__DATABASE_URL: server.url(name) }
-  const model = yield* Inference.make({
-    answer: () => undefined,
-    before: (body, response) => {
-      respond(body, response)
-      return true
-    }
-  })
+  const model = yield* Inference.make({ answer, before: (body, response) => respond(body, response) !== false })
   const settings = (key: string | undefined) =>
     JSON.stringify({
       model: { provider: "lab", default: "m", streaming: false },

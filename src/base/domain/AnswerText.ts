@@ -253,8 +253,13 @@ export const makeMeter = (): Meter => {
   }
 }
 
-const measureParams = (params: unknown): number =>
-  typeof params === "string" ? params.length : Json.toText(params).length
+/** Length of arguments below which they are not measured exactly: escapes make no text ten times as long. */
+const estimated = limits.arguments / 10
+
+const measureParams = (params: unknown): number => {
+  const length = Json.countCharacters(params, estimated)
+  return typeof params === "string" || length < estimated ? length : Json.toText(params).length
+}
 
 /** An answer cut to the bounds, and the first bound that it exceeded. */
 interface BoundedAnswer {
@@ -267,6 +272,17 @@ interface BoundedAnswer {
  * bound, only the first few remain, with empty arguments, and they must not run.
  */
 export const boundAnswer = (response: ModelResponse): BoundedAnswer => {
+  const known = boundedAnswers.get(response)
+  if (known !== undefined) return known
+  const bounded = measureAnswer(response)
+  boundedAnswers.set(response, bounded)
+  return bounded
+}
+
+/** Bounded answers by their original: an answer is recorded and then handled. */
+const boundedAnswers = new WeakMap<ModelResponse, BoundedAnswer>()
+
+const measureAnswer = (response: ModelResponse): BoundedAnswer => {
   const seen = { text: 0, reasoning: 0, arguments: 0, calls: 0 }
   for (const part of response.parts) {
     if (part.type === "text" || part.type === "reasoning") seen[part.type] += part.text.length

@@ -18,7 +18,6 @@
  * ```
  */
 import * as Clock from "effect/Clock"
-import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
@@ -60,15 +59,21 @@ export type ToolCallId = typeof ToolCallId.Type
 export const makeHex = (count: number): Effect.Effect<string> =>
   Effect.map(Random.nextIntBetween(0, 16 ** Math.min(count, 12)), (n) => n.toString(16).padStart(count, "0"))
 
-/** Cached time zone: reading it from the system is slow, and it does not change. */
-let zone: DateTime.TimeZone | undefined
+const padTwoDigits = (n: number): string => String(n).padStart(2, "0")
+
+/** The newest stamp, with its time in seconds since 1970. */
+const newest = { second: Number.NaN, text: "" }
 
 /** The current time as `YYYYMMDD_HHMMSS` in the machine's time zone, from the fiber's `Clock`. */
 const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => {
-  zone ??= DateTime.zoneMakeLocal()
-  const at = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: zone }))
-  const padTwoDigits = (n: number): string => String(n).padStart(2, "0")
-  return `${at.year}${padTwoDigits(at.month)}${padTwoDigits(at.day)}_${padTwoDigits(at.hour)}${padTwoDigits(at.minute)}${padTwoDigits(at.second)}`
+  const second = Math.floor(millis / 1000)
+  if (second === newest.second) return newest.text
+  // The getters of a date read the zone of the machine; formatting in a zone takes a hundred times as long.
+  const at = new Date(millis)
+  const day = `${at.getFullYear()}${padTwoDigits(at.getMonth() + 1)}${padTwoDigits(at.getDate())}`
+  newest.text = `${day}_${padTwoDigits(at.getHours())}${padTwoDigits(at.getMinutes())}${padTwoDigits(at.getSeconds())}`
+  newest.second = second
+  return newest.text
 })
 
 /**

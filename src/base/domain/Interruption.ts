@@ -34,9 +34,11 @@ const orElse = <E, A2, E2, R2>(
 export const contain =
   <E2>(failure: () => E2) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | E2, R> =>
-    Effect.catchCause(effect, (cause) =>
-      orElse(cause, (): Effect.Effect<A, E | E2> => {
-        const reasons = cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
-        return reasons.length === 0 ? Effect.fail(failure()) : Effect.failCause(Cause.fromReasons(reasons))
-      })
-    )
+    Effect.catchCause(effect, (cause) => containCause(cause, failure))
+
+/** {@link contain} for an effect that failed with a cause. */
+export const containCause = <E, E2>(cause: Cause.Cause<E>, failure: () => E2): Effect.Effect<never, E | E2> =>
+  orElse(cause, (): Effect.Effect<never, E | E2> => {
+    const reasons = cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
+    return reasons.length === 0 ? Effect.fail(failure()) : Effect.failCause(Cause.fromReasons(reasons))
+  })

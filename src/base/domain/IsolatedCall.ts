@@ -180,14 +180,16 @@ export const contain = <A, E, R>(
   { deadline, what }: CallBorder
 ): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(attempt(effect, deadline, restore, true), (exit): Effect.Effect<A, E> => {
-      if (exit === undefined) return Effect.die(new DeadlineExceeded(Duration.toMillis(deadline)))
-      if (Exit.isSuccess(exit) || !Cause.hasInterrupts(exit.cause)) return exit
-      const own = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
-      return own.length === 0
-        ? Effect.die(new Interruption.SelfInterrupted(what))
-        : Effect.failCause(Cause.fromReasons(own))
-    })
+    forkIsolated(effect, (fiber) =>
+      Effect.flatMapEager(awaitExit(fiber, deadline, restore, true), (exit): Effect.Effect<A, E> => {
+        if (exit === undefined) return Effect.die(new DeadlineExceeded(Duration.toMillis(deadline)))
+        if (Exit.isSuccess(exit) || !Cause.hasInterrupts(exit.cause)) return exit
+        const own = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
+        return own.length === 0
+          ? Effect.die(new Interruption.SelfInterrupted(what))
+          : Effect.failCause(Cause.fromReasons(own))
+      })
+    )
   )
 
 /**

@@ -73,6 +73,24 @@ export const toText = (value: unknown): string => {
   }
 }
 
+/** Number of characters that are counted for a value that is not text. */
+const valueLength = 8
+
+/**
+ * Estimates the length of a value as JSON, without making the JSON: its names and texts. Stops when the length exceeds
+ * `most`.
+ */
+export const countCharacters = (value: unknown, most: number): number => {
+  if (typeof value === "string") return value.length
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return valueLength
+  let sum = valueLength
+  for (const key of Object.keys(value)) {
+    if (sum > most) break
+    sum += key.length + countCharacters(Reflect.get(value, key), most - sum)
+  }
+  return sum
+}
+
 /** An object with unknown fields. */
 export interface Fields {
   readonly [name: string]: unknown

@@ -98,6 +98,67 @@ export const redactText = (given: string, secrets = getCurrentRegistry()): strin
   return made
 }
 
+/** Number of characters after a cut that are examined with the text before it. No rule needs more to match. */
+const afterCut = 2_048
+
+/** Number of places at which a cut is tried before a piece becomes longer. */
+const maxCuts = 6
+
+/** Returns the offset of the last character before `end` that no secret contains, or of the last one that few contain. */
+const findCut = (text: string, end: number): number => {
+  const from = Math.max(1, end - 1_024)
+  const part = text.slice(from, end)
+  const blank = Math.max(part.lastIndexOf(" "), part.lastIndexOf("\n"))
+  if (blank >= 0) return from + blank + 1
+  for (let at = end; at > from; at--) if (!/[A-Za-z0-9]/.test(text.charAt(at - 1))) return at
+  return end
+}
+
+/**
+ * Matches the end of a text in which a secret of any length may have begun that is recognized only by a character that
+ * follows: the dot of a web token, the `@` of an address, the end of a key block.
+ */
+const unfinished = /(?:(?:eyJ|SG\.)[\w.-]*|:\/\/[^\s/@"'<>]*|-----BEGIN (?:(?!-----END )[^])*)$/
+
+/** Redacts the beginning of a text with at most `size` characters; `undefined` if a secret is at each tried end. */
+const redactBeginning = (
+  text: string,
+  size: number,
+  secrets: Registry
+): { readonly length: number; readonly redacted: string } | undefined => {
+  for (let cuts = 0; cuts < maxCuts; cuts++) {
+    const end = findCut(text, size - Math.floor((size * cuts) / (2 * maxCuts)))
+    const seen = text.slice(0, end + afterCut)
+    const length = secrets.cut(seen, end)
+    const isWebToken = seen.startsWith("eyJ", length) || seen.startsWith("SG.", length)
+    if (length < size / 4 || isWebToken || unfinished.test(seen.slice(0, length))) continue
+    const redacted = withoutSecrets(seen.slice(0, length), secrets)
+    // A secret on both sides of the cut is recognized only in the whole text.
+    if (redacted + withoutSecrets(seen.slice(length), secrets) === withoutSecrets(seen, secrets))
+      return { length, redacted }
+  }
+  return undefined
+}
+
+/**
+ * {@link redactText} in pieces of about `size` characters, which together are the redacted text. A piece is longer if a
+ * longer secret begins in it.
+ */
+export function* redactPieces(text: string, size: number, secrets = getCurrentRegistry()): Generator<string> {
+  let from = 0
+  let wanted = size
+  while (text.length - from > wanted) {
+    const made = redactBeginning(text.slice(from, from + wanted + afterCut), wanted, secrets)
+    if (made === undefined) wanted *= 2
+    else {
+      yield made.redacted
+      from += made.length
+      wanted = size
+    }
+  }
+  yield withoutSecrets(text.slice(from), secrets)
+}
+
 /**
  * Redacts secret values that the runtime holds, and keys with a known format: vendors' keys, JWTs and private key
  * blocks. Used for text that a model writes to its user. Such text may contain an example of a settings file, in which
@@ -175,12 +236,15 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null
 }
 
+/** Tests for `Headers`. Only a value with a tag is compared: Node loads its `fetch` with the first use of the class. */
+const isHeaders = (value: object): value is Headers => Symbol.toStringTag in value && value instanceof Headers
+
 /**
  * Returns the own enumerable string-keyed entries of an object, and the additional entries of an error, a URL, a `Map`
  * or `Headers`.
  */
 const listEntries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
-  if (value instanceof Map || value instanceof Headers) {
+  if (value instanceof Map || isHeaders(value)) {
     return Array.from<readonly [unknown, unknown], readonly [string, unknown]>(value, ([key, item]) => [
       String(key),
       item

@@ -73,7 +73,7 @@ export interface Recorder {
    */
   readonly storing: <A, E, R>(
     write: Effect.Effect<A, E, R>,
-    told: (value: A) => void
+    told?: (value: A) => void
   ) => Effect.Effect<A, E | SessionStoreError, R>
   /**
    * Defers a small write to the session until the transaction of the next {@link storing}, or until {@link flush} if
@@ -270,6 +270,7 @@ export const make = ({
 
   const storing: Recorder["storing"] = (write, told) => {
     if (together === undefined) {
+      if (told === undefined) return write
       return Effect.map(write, (value) => {
         told(value)
         return value
@@ -320,7 +321,7 @@ export const make = ({
       return Effect.flatMap(late.length === 0 ? write : Effect.andThen(waited, write), (value) => {
         taken = buffer
         buffer = []
-        told(value)
+        told?.(value)
         const entries = [...restoreOrder(taken), ...buffer]
         buffer = []
         return Effect.as(sink(entries), value)
@@ -333,11 +334,9 @@ export const make = ({
     )
   }
 
-  const doNothing = (): void => {}
-
   const flush: Recorder["flush"] = Effect.suspend(() => {
     if (waiting.length === 0) return flushBuffer()
-    return Effect.catch(storing(Effect.void, doNothing), (error) => {
+    return Effect.catch(storing(Effect.void), (error) => {
       waiting = waiting.filter(({ told }) => told !== undefined)
       // Flushes only if no writes are pending, to preserve the order of entries.
       return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? flushBuffer() : Effect.void)
@@ -434,8 +433,6 @@ export const make = ({
         waiting = [...waiting, { write, told: told as (value: unknown) => void, after: buffer.length }]
       })
     },
-    settled: Effect.suspend(() =>
-      waiting.some(({ told }) => told !== undefined) ? storing(Effect.void, doNothing) : Effect.void
-    )
+    settled: Effect.suspend(() => (waiting.some(({ told }) => told !== undefined) ? storing(Effect.void) : Effect.void))
   }
 }

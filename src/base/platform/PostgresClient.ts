@@ -162,6 +162,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     url: options.url,
     applicationName: "hermes",
     maxConnections: options.connections ?? 10,
+    idleTimeout: "20 seconds",
     connectTimeout: "10 seconds",
     keepAlive: "10 seconds",
     // With these parameters, a machine that disappears without closing its connection loses its locks within half a

@@ -9,6 +9,7 @@
  * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run. They run a
  * transaction and its statements without the Effects and spans that `effect/sql` creates for each statement.
  *
+ * While several runs write ({@link Client.writer}), transactions of the same moment share a commit; see `SqliteGroup`.
  * With {@link Sharing}, the writes within a short period share one transaction. Each write is a savepoint in it, and is
  * visible at once to all users of the same client. If the process is killed, the latest writes may be lost, but an
  * earlier write is never lost while a later one survives. {@link Client.committed} is for data that must not be lost.
@@ -33,20 +34,14 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { classifySqliteError, isSqlError, SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
-import { chmodSync, closeSync, fstatSync, mkdirSync, openSync, statSync } from "node:fs"
-import { dirname, resolve } from "node:path"
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite"
-import { pathToFileURL } from "node:url"
+import * as SqliteFile from "./SqliteFile.ts"
+import * as SqliteGroup from "./SqliteGroup.ts"
 
-/** An open database. Every member throws the errors of SQLite. */
-export interface Database {
-  /** Runs one statement, prepared on first use, and returns its rows. */
-  readonly all: (sql: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
-  /** Runs one statement without caching the prepared statement, and returns its rows. */
-  readonly once: (sql: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
-  readonly isTransaction: () => boolean
-  readonly close: () => void
-}
+/** An open database. */
+export type Database = SqliteFile.Database
+
+/** A row by column name. */
+export type Row = SqliteFile.Row
 
 /** An active transaction. */
 export interface Transaction {
@@ -69,6 +64,11 @@ export interface Client extends SqlClient.SqlClient {
    * transaction.
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  /**
+   * Announces a run that writes until the scope closes. While there are several, transactions of the same moment share
+   * a commit.
+   */
+  readonly writer: Effect.Effect<void, never, Scope.Scope>
   /** Tests whether a fiber is inside a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
   /**
@@ -90,113 +90,6 @@ export interface Sharing {
   readonly within: Duration.Input
   /** Scope of the client. */
   readonly scope: Scope.Scope
-}
-
-/** A row by column name. */
-export type Row = Readonly<Record<string, unknown>>
-
-/**
- * Time in milliseconds that a statement waits if another process has locked the database. After that, the lock is
- * reported.
- */
-const busyTimeout = 1000
-
-/** Loads `node:sqlite` and suppresses the warning that older versions of Node print. */
-const loadSqlite = async (): Promise<typeof import("node:sqlite")> => {
-  const emitWarning = process.emitWarning
-  process.emitWarning = (warning: string | Error, ...rest: ReadonlyArray<unknown>): void => {
-    if (!String(warning).includes("SQLite is an experimental feature")) {
-      Reflect.apply(emitWarning, process, [warning, ...rest])
-    }
-  }
-  try {
-    return await import("node:sqlite")
-  } finally {
-    process.emitWarning = emitWarning
-  }
-}
-
-/**
- * Ensures that the file exists and that only its owner can read it, because conversations are private. SQLite creates
- * its additional files with the same mode.
- */
-const prepareFile = (path: string): void => {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const file = openSync(path, "a", 0o600)
-  try {
-    const { mode, uid } = fstatSync(file)
-    if ((mode & 0o077) !== 0 && uid === process.geteuid?.()) chmodSync(path, 0o600)
-  } finally {
-    closeSync(file)
-  }
-}
-
-const toInput = (value: unknown): SQLInputValue => {
-  switch (typeof value) {
-    case "string":
-    case "number":
-    case "bigint":
-      return value
-    case "boolean":
-      return value ? 1 : 0
-    case "undefined":
-      return null
-    default:
-      if (value === null || value instanceof Uint8Array) return value
-      throw new TypeError(`SQLite cannot store a value of type ${typeof value}`)
-  }
-}
-
-/** Opens a database file, and creates it and its directory if they are missing. */
-const openFile = async (path: string): Promise<Database> => {
-  const file = resolve(path)
-  const { DatabaseSync } = await loadSqlite()
-  prepareFile(file)
-  return wrapDatabase(new DatabaseSync(file, { timeout: busyTimeout }))
-}
-
-/**
- * Opens a database file only for reading, and creates no files next to it. If the write-ahead log is empty, the file
- * can be read without SQLite's auxiliary files, even in a directory that is not writable.
- */
-const openFileForReading = async (path: string): Promise<Database> => {
-  const file = resolve(path)
-  const { DatabaseSync } = await loadSqlite()
-  const testDatabase = (database: DatabaseSync): DatabaseSync => {
-    try {
-      database.prepare("SELECT count(*) FROM sqlite_schema").get()
-      return database
-    } catch (error) {
-      database.close()
-      throw error
-    }
-  }
-  try {
-    return wrapDatabase(testDatabase(new DatabaseSync(file, { readOnly: true, timeout: busyTimeout })))
-  } catch (error) {
-    if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) throw error
-    const url = pathToFileURL(file)
-    url.searchParams.set("immutable", "1")
-    return wrapDatabase(testDatabase(new DatabaseSync(url, { readOnly: true })))
-  }
-}
-
-const wrapDatabase = (database: DatabaseSync): Database => {
-  const prepared = new Map<string, StatementSync>()
-  const prepareStatement = (sql: string): StatementSync => {
-    let statement = prepared.get(sql)
-    if (statement === undefined) {
-      statement = database.prepare(sql)
-      prepared.set(sql, statement)
-    }
-    return statement
-  }
-  return {
-    all: (sql, parameters) => prepareStatement(sql).all(...parameters.map(toInput)),
-    once: (sql, parameters) => database.prepare(sql).all(...parameters.map(toInput)),
-    isTransaction: () => database.isTransaction,
-    close: () => database.close()
-  }
 }
 
 const beginTransaction = "BEGIN IMMEDIATE"
@@ -315,45 +208,49 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     })
   )
 
-  const transactionIn =
-    ({ enter, leave, onLeaveFailure, takeBack }: Bounds): Client["transaction"] =>
-    (effect) => {
-      const runWithin = (connection: Connection) =>
-        Effect.suspend(() => {
-          try {
-            enter(database.all)
-          } catch (thrown) {
-            return Effect.fail(failed(thrown))
-          }
+  const runWithin =
+    <A, E, R>({ enter, leave, onLeaveFailure, takeBack }: Bounds, effect: Effect.Effect<A, E, R>) =>
+    (connection: Connection) =>
+      Effect.suspend((): Effect.Effect<SqliteGroup.Ran<A>, E | SqlError, R> => {
+        try {
+          enter(database.all)
+        } catch (thrown) {
+          return Effect.fail(failed(thrown))
+        }
+        renewTransaction()
+        const giveUp = <E>(cause: Cause.Cause<E>) => {
           renewTransaction()
-          const giveUp = <E>(cause: Cause.Cause<E>) => {
-            renewTransaction()
-            return Effect.andThen(takeBack(cause), Effect.failCause(cause))
-          }
-          return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
-            onFailure: giveUp,
-            onSuccess: (value) => {
-              try {
-                runLateWrites()
-              } catch (thrown) {
-                return giveUp(Cause.fail(failed(thrown)))
-              }
-              try {
-                leave(database.all)
-              } catch (thrown) {
-                const error = failed(thrown)
-                return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
-              }
-              return Effect.succeed({ value, then: afterwards })
+          return Effect.andThen(takeBack(cause), Effect.failCause(cause))
+        }
+        return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
+          onFailure: giveUp,
+          onSuccess: (value) => {
+            try {
+              runLateWrites()
+            } catch (thrown) {
+              return giveUp(Cause.fail(failed(thrown)))
             }
-          })
+            try {
+              leave(database.all)
+            } catch (thrown) {
+              const error = failed(thrown)
+              return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
+            }
+            return Effect.succeed({ value, then: afterwards })
+          }
         })
-      return Effect.uninterruptible(
-        Effect.flatMap(acquirers.borrower(runWithin), ({ then, value }) =>
-          then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
-        )
+      })
+  /** Runs what follows a transaction. The transaction cannot be interrupted. */
+  const finish = <A, E, R>(ran: Effect.Effect<SqliteGroup.Ran<A>, E, R>): Effect.Effect<A, E | SqlError, R> =>
+    Effect.uninterruptible(
+      Effect.flatMap(ran, ({ then, value }) =>
+        then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
       )
-    }
+    )
+  const transactionIn =
+    (bounds: Bounds): Client["transaction"] =>
+    (effect) =>
+      finish(acquirers.borrower(runWithin(bounds, effect)))
 
   const alone = transactionIn({
     enter: startTransaction,
@@ -361,6 +258,41 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     onLeaveFailure: (connection) => Effect.orDie(acquirers.onCommitFailure(connection)),
     takeBack: () => rollback
   })
+
+  const leaveSavepoint = (all: Database["all"]): void => void all(`RELEASE ${savepoint}`, [])
+  const undoSavepoint = Effect.orDie(
+    statements((all) => {
+      all(`ROLLBACK TO ${savepoint}`, [])
+      all(`RELEASE ${savepoint}`, [])
+    })
+  )
+
+  /** Number of runs that write at the same time. */
+  let writers = 0
+  const runInGroup = SqliteGroup.makeGroupTransaction({
+    borrower: acquirers.borrower,
+    begin: statements(startTransaction),
+    commit: (connection) =>
+      Effect.tapError(statements(commitTransaction), () => Effect.orDie(acquirers.onCommitFailure(connection))),
+    rollback,
+    runMember: (effect, onLost) =>
+      runWithin(
+        {
+          enter: (all) => {
+            all(`SAVEPOINT ${savepoint}`, [])
+            afterwards = []
+          },
+          leave: leaveSavepoint,
+          onLeaveFailure: (_, error) => Effect.sync(() => onLost(error)),
+          takeBack: (cause) =>
+            // SQLite ends the whole transaction after some failures, as on a full disk.
+            database.isTransaction() ? undoSavepoint : Effect.sync(() => onLost(failed(Cause.squash(cause))))
+        },
+        effect
+      )
+  })
+  const separate: Client["transaction"] = (effect) =>
+    Effect.suspend(() => (writers > 1 ? finish(runInGroup(effect)) : alone(effect)))
 
   const shareCommits = ({ scope, within }: Sharing) => {
     let isOpen = false
@@ -409,17 +341,12 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
         all(`SAVEPOINT ${savepoint}`, [])
         afterwards = []
       },
-      leave: (all) => void all(`RELEASE ${savepoint}`, []),
+      leave: leaveSavepoint,
       onLeaveFailure: (_, error) => loseTransaction(error),
       takeBack: (cause) => {
         // SQLite ends the whole transaction after some failures, as on a full disk.
         if (!database.isTransaction()) return loseTransaction(failed(Cause.squash(cause)))
-        return Effect.orDie(
-          statements((all) => {
-            all(`ROLLBACK TO ${savepoint}`, [])
-            all(`RELEASE ${savepoint}`, [])
-          })
-        )
+        return undoSavepoint
       }
     })
     const due = Effect.suspend(() => {
@@ -432,10 +359,14 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
   }
 
   const { committed, transaction } =
-    sharing === undefined ? { committed: undefined, transaction: alone } : shareCommits(sharing)
+    sharing === undefined ? { committed: undefined, transaction: separate } : shareCommits(sharing)
 
   return Object.assign(client, {
     transaction,
+    writer: Effect.acquireRelease(
+      Effect.sync(() => void writers++),
+      () => Effect.sync(() => void writers--)
+    ),
     isWithin,
     statements,
     statementsUnsafe,
@@ -472,10 +403,10 @@ const openClient = Effect.fnUntraced(function* (
  * Opens the client of the database in a file, which is closed with the scope. If `within` is set, the writes within
  * that time share a commit.
  */
-export const open = (path: string, within?: Duration.Input) => openClient(() => openFile(path), within)
+export const open = (path: string, within?: Duration.Input) => openClient(() => SqliteFile.openFile(path), within)
 
 /** Opens an existing file for reading only; neither the file nor its directory need be writable. */
-export const openForReading = (path: string) => openClient(() => openFileForReading(path))
+export const openForReading = (path: string) => openClient(() => SqliteFile.openFileForReading(path))
 
 /** Tests whether an error means that another connection has locked the file. */
 const isLocked = (error: unknown): boolean => isSqlError(error) && error.reason._tag === "LockTimeoutError"

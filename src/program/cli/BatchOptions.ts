@@ -31,7 +31,7 @@ const readRequiredFlags = (flags: RunFlags) => {
     return Effect.fail(
       makeUsageFailure(
         `${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing: ` +
-          "hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first"
+          "hermes lab batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first"
       )
     )
   }

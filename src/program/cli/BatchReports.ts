@@ -138,7 +138,7 @@ export const showStatistics = Effect.fn("hermes batch stats")(function* ({
 }, Effect.scoped)
 
 /** Rewrites the merged files of a run. */
-export const merge = Effect.fn("hermes batch merge")(function* ({
+export const merge = Effect.fn("hermes lab batch merge")(function* ({
   directory: reference,
   keepWithoutReasoning
 }: RunReference & { readonly keepWithoutReasoning: boolean }) {

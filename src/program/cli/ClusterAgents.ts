@@ -6,6 +6,7 @@
  * key, a tool), the run fails with one line that names the machine.
  */
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -23,6 +24,8 @@ import { ConfigError } from "../../base/domain/AgentError.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
+import type { Episodes } from "../../research/rollout/Episodes.ts"
+import type { Capture } from "../../research/rollout/RolloutCapture.ts"
 import { ToolRegistry } from "../../tools/ToolRegistry.ts"
 import * as Toolsets from "../../tools/Toolsets.ts"
 import * as Flags from "./Flags.ts"
@@ -57,13 +60,33 @@ export interface AgentRuntime {
   readonly services: Context.Context<RuntimeServices>
   readonly settings: Values
   readonly agentFile: AgentFile | undefined
+  /** Recording of the model calls of rollouts, in a runtime for them. */
+  readonly rollouts?: RolloutRecording | undefined
+}
+
+/** Recording of the model calls of rollouts. */
+interface RolloutRecording {
+  readonly capture: Capture
+  readonly episodes: Context.Context<Episodes>
+  /** Directory of the episodes that are recorded. */
+  readonly directory: string
 }
 
 /**
  * Runtime in which an agent of a submission works: for turns of conversations, for rows (without the files of the user
- * of the runner), or in workspaces that the runner creates and that commands may write to.
+ * of the runner), in workspaces that the runner creates and that commands may write to, or for rollouts, whose model
+ * calls are recorded and whose conversations are never compacted.
  */
-export type RuntimeSetup = "rows" | "turns" | "workspaces"
+export type RuntimeSetup = "rollouts" | "rows" | "turns" | "workspaces"
+
+/** Choice of the runtime for an agent of a submission. */
+export interface RuntimeChoice {
+  readonly setup: RuntimeSetup
+  /** Container image that replaces the image of the settings. */
+  readonly image?: string | undefined
+  /** Paths on the runner that commands cannot read. */
+  readonly hide?: ReadonlyArray<string> | undefined
+}
 
 /** Services that the runtimes of all agents of a runner share. */
 export interface SharedServices {
@@ -89,15 +112,50 @@ export const refuseUnknown = Effect.fnUntraced(function* (
   }
 })
 
-const makeRuntimeKey = (digest: string, setup: RuntimeSetup): string => `${setup} ${digest}`
+/** Identifies a runtime. Equal keys share it. */
+class RuntimeKey extends Data.Class<RuntimeChoice & { readonly digest: string }> {}
 
-const parseRuntimeKey = (key: string): { readonly digest: string; readonly setup: RuntimeSetup } => {
-  const at = key.indexOf(" ")
-  const setup = key.slice(0, at)
-  return { digest: key.slice(at + 1), setup: setup === "rows" || setup === "workspaces" ? setup : "turns" }
+const makeRuntimeKey = (digest: string, { hide, image, setup }: RuntimeChoice): RuntimeKey =>
+  new RuntimeKey({
+    digest,
+    setup,
+    ...(image === undefined ? {} : { image }),
+    ...(hide === undefined || hide.length === 0 ? {} : { hide })
+  })
+
+/** Opens the recording of rollouts. */
+const openRecording = Effect.fnUntraced(function* (directory: string) {
+  const [Episodes, EpisodeStore, RolloutCapture] = yield* Effect.promise(() =>
+    Promise.all([
+      import("../../research/rollout/Episodes.ts"),
+      import("../../research/rollout/EpisodeStore.ts"),
+      import("../../research/rollout/RolloutCapture.ts")
+    ])
+  )
+  const episodes = yield* Layer.build(Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(directory))))
+  const recording: RolloutRecording = {
+    capture: yield* Effect.provide(RolloutCapture.make(), episodes),
+    episodes,
+    directory
+  }
+  return recording
+})
+
+/** Returns the settings of a runtime. */
+const toRuntimeSettings = (settings: Values, { hide = [], image, setup }: RuntimeChoice): Values => {
+  const own = setup === "workspaces" ? RunnerRuntime.toWorkspaceSettings(settings) : settings
+  const { terminal } = own
+  return {
+    ...own,
+    terminal: {
+      ...terminal,
+      dockerImage: image ?? terminal.dockerImage,
+      sandbox: { ...terminal.sandbox, hide: [...terminal.sandbox.hide, ...hide] }
+    }
+  }
 }
 
-/** Selects the tools of a submitted agent: those of its agent file, or of its settings. */
+/** Selects the tools that the agent file of a submission names, or its settings. */
 export const selectTools = Effect.fnUntraced(function* (opened: AgentRuntime) {
   const { agentFile, services, settings } = opened
   const names =
@@ -117,15 +175,16 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
   const home = yield* Home
   const options = Flags.toConfigOptions(yield* hermes)
   const folder = paths.join(home.root, "cluster", "agents")
+  const episodesFolder = paths.join(home.root, "cluster", "rollouts", "episodes")
 
   const makeRuntimeLayer = (
     settings: Values,
-    start: Pick<Start, "agentFile" | "ignoreRules" | "unconfigured" | "withoutChanges"> = {}
+    start: Pick<Start, "agentFile" | "ignoreRules" | "middleware" | "unconfigured" | "withoutChanges"> = {}
   ) => program.layer(settings, { ...start, script, store }).pipe(Layer.provide(surroundings))
 
   const buildRuntime = Effect.fnUntraced(
-    function* (key: string) {
-      const { digest, setup } = parseRuntimeKey(key)
+    function* (key: RuntimeKey) {
+      const { digest, setup } = key
       const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
       const path = paths.join(folder, `${digest}.json`)
       if (prefill !== undefined) {
@@ -139,15 +198,21 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
         flags: [
           ...(options.flags ?? []),
           ...flags,
+          ...(setup === "rollouts" ? RunnerRuntime.rolloutFlags : []),
           { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }
         ]
       })
-      const settings = setup === "workspaces" ? RunnerRuntime.toWorkspaceSettings(loaded) : loaded
-      const own = setup === "turns" ? {} : { ignoreRules: true, withoutChanges: true }
+      const settings = toRuntimeSettings(loaded, key)
+      const rollouts = setup === "rollouts" ? yield* openRecording(episodesFolder) : undefined
+      const own = {
+        ...(setup === "turns" ? {} : { ignoreRules: true, withoutChanges: true }),
+        ...(rollouts === undefined ? {} : { middleware: [rollouts.capture.middleware] })
+      }
       const opened: AgentRuntime = {
         services: yield* Layer.build(makeRuntimeLayer(settings, { ...own, agentFile })),
         settings,
-        agentFile
+        agentFile,
+        rollouts
       }
       return opened
     },
@@ -173,8 +238,8 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
   }
   const ofRunner: Effect.Effect<AgentRuntime, ConfigError> =
     missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
-  const open = (digest: string | undefined, setup: RuntimeSetup = "turns") =>
-    digest === undefined ? ofRunner : RcMap.get(runtimes, makeRuntimeKey(digest, setup))
+  const open = (digest: string | undefined, choice: RuntimeChoice = { setup: "turns" }) =>
+    digest === undefined ? ofRunner : RcMap.get(runtimes, makeRuntimeKey(digest, choice))
 
   /** Opens the agent of a turn, with the tools named in its agent file. */
   const ofTurn: DurableRun.AgentOpener = (digest) =>

@@ -47,7 +47,7 @@ const Input = Schema.Struct({
 export const rowKind: RowKind<typeof Input.Type> = {
   kind,
   versions,
-  setup: "rows",
+  getRuntime: () => ({ setup: "rows" }),
   decode: Schema.decodeUnknownEffect(Input),
   run: Effect.fnUntraced(function* (
     { attempt, batch, budget, ephemeralSystemPrompt, goesOn, maxIterations, prefix, row, run, seed, toolsets, ...rest },

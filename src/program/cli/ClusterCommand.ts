@@ -58,6 +58,10 @@ export const submitFlags = {
   id: Flags.makeText("id", "NAME", "Name of the run; a name runs only once"),
   agent: Flags.makeText("agent", "FILE", "Agent file, or its name; sent with the run"),
   session: Flags.makeText("session", "ID", "Session to continue; default: a new one"),
+  seed: Flags.makeInteger("seed", "N", "Seed for the model calls"),
+  maxTotalTokens: Flags.makeInteger("max-total-tokens", "N", "Token limit of the run"),
+  maxCost: Flags.makeNumber("max-cost", "DOLLARS", "Cost limit of the run"),
+  maxTime: Flags.makeNumber("max-time", "SECONDS", "Time limit of the run, from its start on a runner"),
   wait: Flags.makeSwitch("wait", "Wait for the answer and print it")
 }
 

@@ -78,7 +78,7 @@ const openEnvironment = ({ rules: { scorers } }: Input, { opened: { settings } }
 export const rowKind: RowKind<Input> = {
   kind,
   versions: [version],
-  setup: "workspaces",
+  getRuntime: () => ({ setup: "workspaces" }),
   decode: Schema.decodeUnknownEffect(Input),
   run: Effect.fnUntraced(function* (input, start) {
     const { attempt, budget, rules, seed } = input
@@ -117,11 +117,6 @@ export interface Options {
   readonly getSeed: ((attempt: EvalRun.Attempt) => number) | undefined
 }
 
-/** Returns a value without its undefined members, as JSON has none. */
-const dropUndefined = <A extends object>(value: A): A =>
-  // The copy has the same members, apart from the undefined ones.
-  Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as A
-
 /** Creates the subject whose attempts are submitted to the runners. */
 export const makeSubject = ({ prefix, submit }: RowSubmitter, { budget, getSeed }: Options): EvalRun.RemoteSubject => ({
   submit: (attempt, rules, { number }) =>
@@ -133,12 +128,8 @@ export const makeSubject = ({ prefix, submit }: RowSubmitter, { budget, getSeed 
         attempt: number,
         version,
         sessionId: `${yield* prefix}-${name}-${number}`,
-        input: {
-          attempt,
-          rules: dropUndefined({ ...rules, scorers: rules.scorers.map(dropUndefined) }),
-          ...(budget === undefined ? {} : { budget: dropUndefined(budget) }),
-          ...(seed === undefined ? {} : { seed })
-        }
+        // Members without a value are left out of the JSON text.
+        input: { attempt, rules, budget, seed }
       })
     })
 })

@@ -56,6 +56,10 @@ export interface RowStart {
   /** Directory of the runner for the files of rows. */
   readonly folder: string
   readonly opened: ClusterAgents.AgentRuntime
+  /** Opens another runtime of the same agent. */
+  readonly open: (
+    choice: ClusterAgents.RuntimeChoice
+  ) => Effect.Effect<ClusterAgents.AgentRuntime, ConfigError, Scope.Scope>
   /** Stores the work done before a failure, which the submitting process receives with the failure. */
   readonly keepWork: (fields: Json.Fields) => Effect.Effect<void>
 }
@@ -66,8 +70,8 @@ export interface RowKind<Input> {
   readonly kind: string
   /** Supported versions of the input. */
   readonly versions: ReadonlyArray<number>
-  /** Runtime in which the agent works. */
-  readonly setup: ClusterAgents.RuntimeSetup
+  /** Returns the runtime in which the agent works on a row. */
+  readonly getRuntime: (input: Input) => ClusterAgents.RuntimeChoice
   readonly decode: (input: unknown) => Effect.Effect<Input, { readonly message: string }>
   readonly run: (input: Input, start: RowStart) => Effect.Effect<RowPool.Result, unknown, RowServices | Scope.Scope>
 }
@@ -111,7 +115,7 @@ export const makeHandler =
     kind: RowKind<Input>,
     open: (
       agent: string,
-      setup: ClusterAgents.RuntimeSetup
+      choice: ClusterAgents.RuntimeChoice
     ) => Effect.Effect<ClusterAgents.AgentRuntime, ConfigError, Scope.Scope>,
     around: Context.Context<RunnerServices>,
     folder: string
@@ -121,13 +125,14 @@ export const makeHandler =
       let kept: Json.Fields | undefined
       const work = Effect.gen(function* () {
         const [{ agent, timeoutSeconds }, value] = yield* readInput(kind, input)
-        const opened = yield* open(agent, kind.setup)
+        const opened = yield* open(agent, kind.getRuntime(value))
         const start: RowStart = {
           id,
           sessionId,
           starts,
           folder,
           opened,
+          open: (choice) => open(agent, choice),
           goesOn: starts > 1 || countContinuations(id) > 0,
           keepWork: (fields) => Effect.sync(() => void (kept = fields))
         }

@@ -21,6 +21,7 @@ import * as Config from "../../base/config/Config.ts"
 import { Home } from "../../base/config/Environment.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
+import { Exit, isCompletedExit } from "../../base/domain/RunEvent.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { layerPostgres, SessionStore } from "../../store/SessionStore.ts"
 import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
@@ -28,12 +29,15 @@ import * as ClusterAgents from "./ClusterAgents.ts"
 import * as ClusterBatch from "./ClusterBatch.ts"
 import * as ClusterEval from "./ClusterEval.ts"
 import type { RunnerFlags, SubmitFlags } from "./ClusterCommand.ts"
+import * as ClusterRollouts from "./ClusterRollouts.ts"
 import * as ClusterRows from "./ClusterRows.ts"
+import * as RunLimits from "./RunLimits.ts"
 import * as ClusterSettings from "./ClusterSettings.ts"
+import * as ClusterSwe from "./ClusterSwe.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { EndSignal, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
+import { EndSignal, failed, makeSilentFailure, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
 import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
@@ -87,7 +91,9 @@ export const startRunner = Effect.fn("hermes cluster runner")(
         handlers: {
           [Cluster.turnKind]: (work) => Effect.provideContext(DurableRun.makeTurnHandler(agents.ofTurn)(work), around),
           [ClusterBatch.kind]: makeRowHandler(ClusterBatch.rowKind),
-          [ClusterEval.kind]: makeRowHandler(ClusterEval.rowKind)
+          [ClusterEval.kind]: makeRowHandler(ClusterEval.rowKind),
+          [ClusterSwe.kind]: makeRowHandler(ClusterSwe.rowKind),
+          [ClusterRollouts.kind]: makeRowHandler(ClusterRollouts.rowKind)
         },
         admit: () => budget.exhausted
       }).pipe(
@@ -246,9 +252,16 @@ export const drain = Effect.fn("hermes cluster drain")(function* ({
   yield* printLine(count === 1 ? "1 runner was asked to stop." : `${count} runners were asked to stop.`)
 }, Effect.provide(CommandSettings.surroundings))
 
+const isExit = Schema.is(Exit)
+
+/** Returns true if a run ended without a complete answer, for example at a limit. */
+const isIncompleteExit = (exit: string): boolean => isExit(exit) && !isCompletedExit(exit)
+
 /** Submits a prompt. */
-export const submit = Effect.fn("hermes cluster submit")(function* ({ agent, id, prompt, session, wait }: SubmitFlags) {
+export const submit = Effect.fn("hermes cluster submit")(function* (flags: SubmitFlags) {
+  const { agent, id, prompt, seed, session, wait } = flags
   if (prompt.trim() === "") return yield* makeUsageFailure("the prompt is empty: say what the agent should do")
+  const budget = yield* RunLimits.readBudget(flags)
   const agentFile =
     agent === undefined
       ? undefined
@@ -268,7 +281,8 @@ export const submit = Effect.fn("hermes cluster submit")(function* ({ agent, id,
       const digest = yield* ClusterAgents.storeSubmittedAgent(settings, agentFile)
       return yield* Effect.provide(
         Effect.gen(function* () {
-          const known = yield* Cluster.submit(Cluster.makeTurnRequest({ agent: digest, id: name, sessionId, prompt }))
+          const turn = { agent: digest, id: name, sessionId, prompt, budget, seed }
+          const known = yield* Cluster.submit(Cluster.makeTurnRequest(turn))
           if (known !== undefined || !wait) return known
           return (yield* Cluster.waitForOutcomes([name])).get(name)
         }),
@@ -281,4 +295,9 @@ export const submit = Effect.fn("hermes cluster submit")(function* ({ agent, id,
   if (ended.status === "failed") return yield* makeWorkFailure(ended.message ?? "the run failed")
   const result = Json.readFields(Json.parseOrKeep(ended.output ?? "{}"))
   yield* printLine(SafeText.sanitise(Json.readWord(result["text"])))
+  const exit = Json.readWord(result["exit"])
+  if (isIncompleteExit(exit)) {
+    yield* printNote(`The run has no complete answer: ${exit.replaceAll("_", " ")}.`)
+    return yield* makeSilentFailure(failed)
+  }
 }, Effect.provide(CommandSettings.surroundings))

@@ -208,12 +208,12 @@ const readResults = Effect.fnUntraced(function* (
   if (evaluation === undefined)
     return yield* makeUsageFailure(
       name.endsWith(".jsonl")
-        ? `no tasks beside ${path}: run \`hermes swe run\` first, or pass another file`
-        : `no results in ${directory}: run \`hermes eval run\` first, or pass another directory`
+        ? `no tasks beside ${path}: run \`hermes lab swe run\` first, or pass another file`
+        : `no results in ${directory}: run \`hermes lab eval run\` first, or pass another directory`
     )
   const { all: attempts, finished } = yield* readAttempts(yield* openJournal(directory), evaluation)
   if (finished.length === 0)
-    return yield* makeUsageFailure(`${directory} has no finished attempt: run \`hermes eval run\` again`)
+    return yield* makeUsageFailure(`${directory} has no finished attempt: run \`hermes lab eval run\` again`)
   return {
     attempts,
     name: evaluation.name,

@@ -1,6 +1,6 @@
 /**
  * Files of the home directory in a backup: settings, memory, skills, scripts, scheduled jobs with their outputs,
- * plugins, agent files and the history of prompts.
+ * plugins, agent files, the history of prompts, and the contents of changed files.
  *
  * Keys and logins are left out, and so are caches, packages of plugins, and decisions about trust: those belong to one
  * machine. A link is not followed.
@@ -11,6 +11,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Ids from "../../base/domain/Ids.ts"
 import type { BackedFile } from "../../store/BackupFile.ts"
+import * as ChangeContents from "../../store/ChangeContents.ts"
 
 /** Files and folders in a backup. */
 const included = [
@@ -22,8 +23,13 @@ const included = [
   "scripts",
   "cron",
   "plugins",
-  "agents"
+  "agents",
+  "changes"
 ]
+
+/** Paths of contents of changed files. Other files of `changes/` belong to working trees of one machine. */
+const changeContent = /^changes\/([0-9a-f]{2})\/\1[0-9a-f]{62}$/
+const changeFolder = /^changes(\/[0-9a-f]{2})?$/
 
 /** Names that are left out at any depth. */
 const left = new Set([".git", "node_modules", "ticker.json"])
@@ -34,6 +40,7 @@ export const largestFile = 64 * 1024 ** 2
 /** Tests whether a path from a backup may be written to the home directory. */
 export const isAllowedPath = (path: string): boolean => {
   const parts = path.split("/")
+  if (parts[0] === "changes") return changeContent.test(path)
   return (
     included.includes(parts[0] ?? "") &&
     parts.every((part) => part !== "" && part !== "." && part !== ".." && !left.has(part) && !/[\\\0:]/.test(part))
@@ -58,6 +65,8 @@ export const listFiles = Effect.fnUntraced(function* (root: string) {
       const isLink = yield* Effect.match(fs.readLink(place), { onFailure: () => false, onSuccess: () => true })
       if (isLink) return
       const { mode, size, type } = yield* fs.stat(place)
+      const isOther = path.startsWith("changes/") && !changeContent.test(path) && !changeFolder.test(path)
+      if (isOther) return
       if (type === "File") found.push({ path, size: Number(size), isExecutable: (mode & 0o100) !== 0 })
       if (type !== "Directory") return
       for (const name of (yield* fs.readDirectory(place)).toSorted()) {
@@ -108,6 +117,8 @@ export const writeFile = Effect.fnUntraced(function* (root: string, { bytes, isE
   const place = paths.join(root, path)
   const folder = paths.dirname(place)
   if (!isAllowedPath(path) || !(yield* isInHome(root, folder))) return false
+  // The name of a content is the hash of its bytes. Others are left out, because they are never read.
+  if (changeContent.test(path) && paths.basename(path) !== ChangeContents.computeHash(bytes)) return true
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
   // Renaming replaces a link itself, not the file that it names.
   const draft = paths.join(folder, `.${yield* Ids.makeHex(16)}.restored`)

@@ -36,6 +36,7 @@ const rollout = Command.make(
     weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, stored with every episode"),
     atropos,
     output: Flags.makeText("output", "DIR", "Output; default: data/rl/ENVIRONMENT", "o"),
+    cluster: Flags.makeSwitch("cluster", "Roll out on the runners of the cluster"),
     noTrajectories: Flags.makeSwitch("no-save-trajectories", "Save only episodes and groups"),
     script
   },

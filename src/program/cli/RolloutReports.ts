@@ -27,7 +27,11 @@ import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /** Prints the available environments. */
-export const listEnvironments = Effect.fn("hermes rl environments")(function* ({ json }: { readonly json: boolean }) {
+export const listEnvironments = Effect.fn("hermes lab rl environments")(function* ({
+  json
+}: {
+  readonly json: boolean
+}) {
   const { list } = EnvironmentCatalogue
   if (json) return yield* printLine(SafeText.toJson(list, 2))
   for (const { description, name } of list) yield* printLine(`${name.padEnd(12)}${description}`)
@@ -141,7 +145,7 @@ const read = Effect.gen(function* () {
 })
 
 /** Prints the stored episodes. */
-export const list = Effect.fn("hermes rl list")(function* ({
+export const list = Effect.fn("hermes lab rl list")(function* ({
   json,
   ...stored
 }: RolloutsReference & { readonly json: boolean }) {
@@ -153,7 +157,7 @@ export const list = Effect.fn("hermes rl list")(function* ({
   if (views.length === 0)
     return yield* printLine(
       "No rollouts of `hermes serve`. List the rollouts of a run with --rollouts data/rl/ENVIRONMENT, or " +
-        "create some with `hermes rl rollout arithmetic`."
+        "create some with `hermes lab rl rollout arithmetic`."
     )
   for (const { calls, not_trainable: reason, reward, rollout_id: id, status, trained_tokens: tokens } of views) {
     const facts = [

@@ -3,10 +3,12 @@
  * and the sessions are stored with the output instead of in the home directory.
  */
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
-import type * as Config from "../../base/config/Config.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
+import * as Json from "../../base/domain/Json.ts"
+import * as Digest from "../../base/platform/Digest.ts"
 import { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import * as Distributions from "../../research/batch/Distributions.ts"
 import type { Values } from "../../base/config/Settings.ts"
@@ -21,6 +23,7 @@ import * as RolloutRun from "../../research/rollout/RolloutRun.ts"
 import * as RolloutSettings from "../../research/rollout/RolloutSettings.ts"
 import * as ToolCallParser from "../../research/rollout/ToolCallParser.ts"
 import * as TrainingOutput from "../../research/rollout/TrainingOutput.ts"
+import * as ClusterSettings from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { failed, type Failure, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -47,14 +50,9 @@ export interface RolloutFlags {
   readonly atropos: string | undefined
   readonly output: string | undefined
   readonly noTrajectories: boolean
+  readonly cluster: boolean
   readonly script: string | undefined
 }
-
-/** Settings shared by every rollout: transcripts are never shortened, and the runs are unattended. */
-const fixed: ReadonlyArray<Config.Flag> = [
-  { name: "hermes rl", key: "compression.enabled", value: false },
-  { name: "hermes rl", key: "context.engine", value: "compressor" }
-]
 
 const toUsageFailure = ({ message }: { readonly message: string }): Failure => makeUsageFailure(message)
 
@@ -113,9 +111,14 @@ interface RolloutJob {
   readonly safeMode: boolean
   readonly atropos: string | undefined
   readonly savesTrajectories: boolean
+  /** Submitter of rollouts to the runners of the cluster; `undefined` for rollouts of this process. */
+  readonly remote?: RemoteRollouts | undefined
   /** Options of this implementation that are not part of the specified command line. */
   readonly options: Partial<Omit<RolloutRun.Options, "capture" | "directory" | "onScored">>
 }
+
+/** Rollouts on the runners of the cluster. */
+type RemoteRollouts = Required<Pick<RolloutRun.Options, "delivered" | "elsewhere" | "makeUnique">>
 
 /** Runs the rollouts of an environment and writes them to a directory. */
 export const rollOut = Effect.fnUntraced(function* ({
@@ -123,6 +126,7 @@ export const rollOut = Effect.fnUntraced(function* ({
   directory,
   environment,
   options,
+  remote,
   safeMode,
   savesTrajectories,
   script,
@@ -130,7 +134,7 @@ export const rollOut = Effect.fnUntraced(function* ({
 }: RolloutJob) {
   const paths = yield* Path.Path
   const program = yield* Program
-  yield* RunnerRuntime.requireModel(settings, { script })
+  if (remote === undefined) yield* RunnerRuntime.requireModel(settings, { script })
   yield* RunnerCommand.makeResultsDirectory(directory, "--output")
   const episodes = yield* Layer.build(
     Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(paths.join(directory, "episodes"))))
@@ -149,13 +153,17 @@ export const rollOut = Effect.fnUntraced(function* ({
           group_size: groupSize
         }).pipe(Layer.provide(filed))
   return yield* Effect.gen(function* () {
-    const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
+    const { model } =
+      remote === undefined
+        ? yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
+        : { model: settings.model.default ?? "the model of the runners" }
     yield* printNote(
       `Rolling out ${environment.name} with ${model}, ${RunnerCommand.formatCount(groupSize, "rollout")} in a group`
     )
     return yield* RolloutRun.run(environment, {
       ...defaults,
       ...options,
+      ...remote,
       groupSize,
       capture,
       unattended: settings.approvals.unattendedMode,
@@ -176,6 +184,8 @@ export const rollOut = Effect.fnUntraced(function* ({
         safeMode,
         database: paths.join(directory, "sessions.db"),
         withoutChanges: true,
+        // The runners have their own models.
+        withoutModel: remote !== undefined,
         middleware: [capture.middleware]
       })
     )
@@ -183,7 +193,7 @@ export const rollOut = Effect.fnUntraced(function* ({
 }, Effect.scoped)
 
 /** Loads the settings of rollouts, overridden by the shared flags. */
-export const rolloutSettings = RunnerRuntime.loadSettings(fixed)
+export const rolloutSettings = RunnerRuntime.loadSettings(RunnerRuntime.rolloutFlags)
 
 /** Checks the flags that need no other input. Returns the toolset distribution if a flag names it. */
 const checkFlags = Effect.fnUntraced(function* (flags: RolloutFlags) {
@@ -244,6 +254,56 @@ const toRolloutOptions = (
   }
 }
 
+/** Counts the groups that an earlier process delivered, from the metrics of the output. */
+const countDelivered = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const text = yield* Effect.orElseSucceed(fs.readFileString(paths.join(directory, "metrics.jsonl")), () => "")
+  return text
+    .split("\n")
+    .map((line) => Json.readFields(Json.parseOrKeep(line))["step"])
+    .reduce<number>((most, step) => (typeof step === "number" ? Math.max(most, step) : most), 0)
+})
+
+/** Opens the submitter of rollouts. The same output has the same groups in every process. */
+const openRemote = Effect.fnUntraced(function* (
+  flags: RolloutFlags,
+  { environment, form }: EnvironmentCatalogue.FoundEnvironment,
+  directory: string,
+  settings: Values
+) {
+  yield* RunnerCommand.checkRemoteFlags(flags)
+  if (form === undefined)
+    return yield* makeUsageFailure(
+      `${flags.environment} is code of this machine: runners of --cluster take bundled environments and datasets`
+    )
+  const paths = yield* Path.Path
+  const url = yield* ClusterSettings.requireDatabaseUrl(settings)
+  yield* RunnerCommand.makeResultsDirectory(directory, "--output")
+  yield* RunnerRuntime.hold(directory)
+  const [{ makeRowSubmitter }, { kind, makeRolloutRunner }] = yield* Effect.promise(() =>
+    Promise.all([import("./ClusterSubmission.ts"), import("./ClusterRollouts.ts")])
+  )
+  const submitter = yield* makeRowSubmitter({
+    url,
+    settings,
+    agentFile: undefined,
+    kind,
+    batch: `rl ${environment.name}`,
+    name: `rl-${environment.name.replaceAll(/[^\w.-]+/g, "-").slice(0, 60)}`,
+    keyFile: paths.join(directory, "cluster.json"),
+    isFresh: false,
+    timeoutSeconds: undefined
+  })
+  const prefix = yield* Effect.mapError(submitter.prefix, ({ message }) => makeWorkFailure(message))
+  const remote: RemoteRollouts = {
+    delivered: yield* countDelivered(directory),
+    elsewhere: makeRolloutRunner(submitter, form),
+    makeUnique: (place) => Digest.toHex(`${prefix} ${place}`, 8)
+  }
+  return remote
+})
+
 /** Runs `hermes rl rollout`. */
 export const runRollout = Effect.fn("hermes rl rollout")(
   function* (flags: RolloutFlags) {
@@ -251,17 +311,18 @@ export const runRollout = Effect.fn("hermes rl rollout")(
     const output = yield* Output
     yield* output.protect
     const shared = yield* hermes
-    const { environment, problems } = yield* Effect.mapError(
-      EnvironmentCatalogue.find(flags.environment),
-      toUsageFailure
-    )
+    const found = yield* Effect.mapError(EnvironmentCatalogue.find(flags.environment), toUsageFailure)
+    const { environment, problems } = found
     yield* RunnerCommand.printFirstWarnings(problems, shownProblems, (count) => `${count} more rows cannot be used`)
     const paths = yield* Path.Path
     const directory = paths.resolve(flags.output ?? paths.join("data", "rl", environment.name))
+    const settings = yield* rolloutSettings
+    const remote = flags.cluster ? yield* openRemote(flags, found, directory, settings) : undefined
     const work = rollOut({
       environment,
       directory,
-      settings: yield* rolloutSettings,
+      remote,
+      settings,
       script: flags.script,
       safeMode: shared.safeMode,
       atropos: flags.atropos,
@@ -270,7 +331,9 @@ export const runRollout = Effect.fn("hermes rl rollout")(
     })
     return yield* RunnerCommand.superviseWork(work, {
       display: undefined,
-      describeInterruption: () => `Interrupted: finished groups are in ${directory}`,
+      describeInterruption: () =>
+        `Interrupted: finished groups are in ${directory}` +
+        `${flags.cluster ? `. ${RunnerCommand.continuesOnRunners}` : ""}`,
       conclude: (summary) =>
         Effect.andThen(
           printLine(formatSummary(summary, directory)),

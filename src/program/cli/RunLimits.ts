@@ -45,6 +45,21 @@ const makeTooSmallFailure = (name: string, value: number, least: number): Failur
 
 const toDuration = (value: number | undefined) => (value === undefined ? undefined : Duration.seconds(value))
 
+/** Checks the limits of one run, and converts them. Returns `undefined` if no limit is given. */
+export const readBudget = Effect.fnUntraced(function* ({
+  maxCost,
+  maxTime,
+  maxTotalTokens
+}: Pick<Values, "maxCost" | "maxTime" | "maxTotalTokens">): Effect.fn.Return<Limits | undefined, Failure> {
+  if (maxCost !== undefined && maxCost <= 0) return yield* makeTooSmallFailure("--max-cost", maxCost, 0)
+  if (maxTime !== undefined && maxTime <= 0) return yield* makeTooSmallFailure("--max-time", maxTime, 0)
+  if (maxTotalTokens !== undefined && maxTotalTokens < 1)
+    return yield* makeTooSmallFailure("--max-total-tokens", maxTotalTokens, 1)
+  return maxCost === undefined && maxTime === undefined && maxTotalTokens === undefined
+    ? undefined
+    : { tokens: maxTotalTokens, dollars: maxCost, seconds: maxTime }
+})
+
 /** Checks and converts the values of the flags. */
 export const read = Effect.fnUntraced(function* ({
   maxCost,

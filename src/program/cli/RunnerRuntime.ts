@@ -24,6 +24,12 @@ import { hermes } from "./Hermes.ts"
 import type { Start } from "../runtime/ProgramStart.ts"
 import { Program } from "./Program.ts"
 
+/** Settings shared by every rollout: transcripts are never shortened, and the runs are unattended. */
+export const rolloutFlags: ReadonlyArray<Config.Flag> = [
+  { name: "hermes rl", key: "compression.enabled", value: false },
+  { name: "hermes rl", key: "context.engine", value: "compressor" }
+]
+
 /** Loads the settings, overridden by the shared flags and the command's flags. */
 export const loadSettings = Effect.fnUntraced(function* (flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
   const options = Flags.toConfigOptions({ ...(yield* hermes), agentFile })

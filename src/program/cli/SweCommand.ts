@@ -34,7 +34,10 @@ const run = {
   apiKey: Flags.makeText("api-key", "KEY", "API key; other users can see it, prefer a variable"),
   maxIterations: Flags.makeInteger("max-iterations", "N", "Model calls of a task (15)"),
   timeout: Flags.makeInteger("timeout", "N", "Seconds for a command of the agent (60)"),
+  runs: Flags.makeInteger("runs", "N", "Attempts at each task (1)"),
+  k: Flags.makeText("k", "1,5", "Values of k for pass@k (default: powers of two)"),
   ...RunLimits.makeFlags("task", "Seed for models; each task gets its own"),
+  cluster: Flags.makeSwitch("cluster", "Run the tasks on the runners of the cluster"),
   script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }
 

@@ -20,6 +20,7 @@ import * as Json from "../../base/domain/Json.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
+import type * as RowJournal from "../../research/batch/RowJournal.ts"
 import * as RowSeed from "../../research/batch/RowSeed.ts"
 import * as EvalPage from "../../research/eval/EvalPage.ts"
 import * as EvalReport from "../../research/eval/EvalReport.ts"
@@ -28,7 +29,9 @@ import * as SwePool from "../../research/swe/SwePool.ts"
 import * as SweRun from "../../research/swe/SweRun.ts"
 import type * as SweTask from "../../research/swe/SweTask.ts"
 import * as WorkingCopy from "../../research/swe/WorkingCopy.ts"
+import * as ClusterSettings from "./ClusterSettings.ts"
 import { surroundings } from "./CommandSettings.ts"
+import * as EvalResults from "./EvalResults.ts"
 import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
 import type { Program } from "./Program.ts"
 import { hermes } from "./Hermes.ts"
@@ -119,11 +122,16 @@ const resolveOutput = Effect.fnUntraced(function* (path: string) {
 /** A run, with all inputs named by its command line. */
 interface SweJob {
   readonly flags: RunFlags
+  readonly runs: number
+  readonly passCounts: ReadonlyArray<number> | undefined
   readonly limits: RunLimits.RunLimits
   readonly tasks: ReadonlyArray<SweTask.SweTask>
   readonly settings: Values
   readonly files: SwePool.Files
 }
+
+/** Formats a number of tasks, or of attempts if there are several at each task. */
+const formatAttempts = (count: number, runs: number): string => (runs === 1 ? `${count} tasks` : `${count} attempts`)
 
 /** Reads all inputs. The results are locked against other processes until the scope closes. */
 const prepareJob = Effect.fnUntraced(function* (flags: RunFlags) {
@@ -132,7 +140,8 @@ const prepareJob = Effect.fnUntraced(function* (flags: RunFlags) {
     { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }
   ])
   const tasks = yield* SweTaskFlags.loadTasks(flags, given)
-  yield* RunnerRuntime.requireModel(given, flags)
+  if (flags.cluster) yield* checkClusterFlags(flags)
+  else yield* RunnerRuntime.requireModel(given, flags)
   const settings = yield* SweTaskFlags.hideWithheldFiles(given, tasks, flags)
   yield* WorkingCopy.removeAbandoned()
   const files = yield* resolveOutput(flags.outputFile ?? defaultOutput)
@@ -140,14 +149,26 @@ const prepareJob = Effect.fnUntraced(function* (flags: RunFlags) {
   return { tasks, settings, files }
 })
 
+/** Fails if a flag works only on this machine, but the tasks are run by the runners of a cluster. */
+const checkClusterFlags = Effect.fnUntraced(function* (flags: RunFlags) {
+  yield* RunnerCommand.checkRemoteFlags(flags)
+  if (flags.env !== undefined)
+    return yield* makeUsageFailure(
+      "--env has no effect on the runners of --cluster: set terminal.backend there, or leave out --cluster"
+    )
+})
+
 /** Opens the results, and prints which tasks are skipped and which run again. */
-const openResults = Effect.fnUntraced(function* ({ files, tasks }: SweJob) {
+const openResults = Effect.fnUntraced(function* ({ files, runs, tasks }: SweJob) {
   const journal = yield* Effect.mapError(SwePool.openJournal(files), ({ message }) => makeUsageFailure(message))
   yield* printWarnings(journal.problems)
-  const left = tasks.filter(({ digest, id }) => journal.entries.get(id)?.digest !== digest)
-  const finished = tasks.length - left.length
+  const attempts = SwePool.listAttempts(tasks, runs)
+  const left = attempts.filter(({ digest, id }) => journal.entries.get(id)?.digest !== digest)
+  const finished = attempts.length - left.length
   if (finished > 0)
-    yield* printNote(`${finished} of ${tasks.length} tasks have a result in ${files.results} and are left out`)
+    yield* printNote(
+      `${finished} of ${formatAttempts(attempts.length, runs)} have a result in ${files.results} and are left out`
+    )
   const changed = left.filter(({ id }) => journal.entries.has(id)).length
   if (changed > 0)
     yield* printNote(
@@ -158,14 +179,10 @@ const openResults = Effect.fnUntraced(function* ({ files, tasks }: SweJob) {
   return { journal, finished }
 })
 
-const describeSolved = ({ evaluated, fields }: SweRun.SolvedTask, seconds: number): string => {
-  const calls = Json.readWord(fields["api_calls"])
-  return [
-    SweText.formatStatus(evaluated?.status),
-    `${calls} ${calls === "1" ? "call" : "calls"}`,
-    SweText.formatSeconds(seconds)
-  ].join(", ")
-}
+const describeSolved = ({ calls, seconds, status }: SwePool.ScoredRow): string =>
+  [SweText.formatStatus(status), `${calls} ${calls === 1 ? "call" : "calls"}`, SweText.formatSeconds(seconds)].join(
+    ", "
+  )
 
 /** Creates the settings of the tasks. With `--verbose`, each command that a task runs is reported. */
 const makeTaskSettings = (
@@ -192,23 +209,31 @@ const makeTaskSettings = (
 }
 
 /** Writes the list of the tasks, so that each counts in comparisons with other results. */
-const writeTasks = Effect.fnUntraced(function* ({ files, tasks }: SweJob) {
+const writeTasks = Effect.fnUntraced(function* ({ files, runs, tasks }: SweJob) {
   const paths = yield* Path.Path
-  const list = SweAttempts.listTasks(paths.basename(files.results, ".jsonl"), tasks)
+  const list = SweAttempts.listTasks(paths.basename(files.results, ".jsonl"), tasks, runs)
   if (list.tasks.length > 0) yield* OutputFile.write(files.tasks, `${JSON.stringify(list, null, 2)}\n`)
   return list
 })
 
-/** Writes the page with all attempts. */
+/** Writes the page with all attempts, and returns their report. */
 const writePage = Effect.fnUntraced(function* (
-  { files }: SweJob,
+  { files, passCounts }: SweJob,
   list: SweAttempts.TaskList,
   rows: ReadonlyArray<SwePool.ScoredRow>
 ) {
   const attempts = SweAttempts.toAttempts(list, rows)
-  const report = EvalReport.make(list.name, attempts)
+  const report = EvalReport.make(list.name, attempts, passCounts)
+  yield* EvalResults.warnAboutPassCounts(passCounts, report)
   yield* OutputFile.write(files.page, EvalPage.render(`Tasks of ${list.name}`, [{ report, attempts }]))
+  return report
 })
+
+/** Formats pass@k of tasks with several attempts. */
+const renderPassCounts = (report: EvalReport.Report | undefined): ReadonlyArray<string> =>
+  report === undefined
+    ? []
+    : EvalPage.listFacts(report).flatMap(([name, value]) => (name.startsWith("pass@") ? [`${name}  ${value}`] : []))
 
 /** Prints the failed tasks and the result of the run. */
 const reportRun = Effect.fnUntraced(function* (
@@ -219,7 +244,7 @@ const reportRun = Effect.fnUntraced(function* (
   const { files, flags } = job
   const { failures, stopped } = summary
   const hasPage = list.tasks.length > 0
-  if (hasPage) yield* writePage(job, list, rows)
+  const report = hasPage ? yield* writePage(job, list, rows) : undefined
   yield* RunnerCommand.printFirstWarnings(
     failures.map(({ id, message }) => `task ${id} failed: ${message}`),
     shownFailures,
@@ -229,6 +254,7 @@ const reportRun = Effect.fnUntraced(function* (
     flags.json,
     () => ({
       ...SweText.toTotalsJson(rows),
+      ...(report === undefined || job.runs === 1 ? {} : { pass_at_k: EvalReport.toWire(report).pass_at_k }),
       failed: failures,
       stopped: stopped ?? null,
       files,
@@ -241,6 +267,7 @@ const reportRun = Effect.fnUntraced(function* (
             SweText.renderRows(rows),
             "",
             SweText.formatTotals(rows),
+            ...renderPassCounts(report),
             `results      ${files.results}`,
             `predictions  ${files.predictions}`,
             ...(hasPage ? [`page         ${files.page}`] : [])
@@ -252,42 +279,84 @@ const reportRun = Effect.fnUntraced(function* (
   )
 })
 
+/** Prepares the runtimes of this process for the tasks, or the submission to the runners of the cluster. */
+const prepareRuntimes = Effect.fnUntraced(function* (job: SweJob, journal: RowJournal.Journal) {
+  const { files, flags, settings, tasks } = job
+  if (!flags.cluster)
+    return {
+      runtimes: yield* makeRuntimes(settings, flags, files.sessions),
+      elsewhere: undefined,
+      cancelOpen: undefined
+    }
+  const paths = yield* Path.Path
+  const url = yield* ClusterSettings.requireDatabaseUrl(settings)
+  const [{ makeRowSubmitter }, { kind, makeTaskRunner, noRuntime }] = yield* Effect.promise(() =>
+    Promise.all([import("./ClusterSubmission.ts"), import("./ClusterSwe.ts")])
+  )
+  const name = paths.basename(files.results, ".jsonl").replaceAll(/[^\w.-]+/g, "-")
+  const submitter = yield* makeRowSubmitter({
+    url,
+    settings,
+    agentFile: undefined,
+    kind,
+    batch: `swe ${name}`,
+    name: `swe-${name.slice(0, 60)}`,
+    keyFile: files.cluster,
+    isFresh: journal.entries.size === 0 && journal.attempts.size === 0,
+    timeoutSeconds: flags.rowTimeout
+  })
+  return { runtimes: noRuntime, elsewhere: makeTaskRunner(submitter, tasks), cancelOpen: submitter.cancelOpen }
+})
+
 /** Runs tasks. */
 export const run = Effect.fn("hermes swe run")(
   function* (flags: RunFlags) {
-    yield* RunnerCommand.checkCounts({ "max-iterations": flags.maxIterations, timeout: flags.timeout })
+    yield* RunnerCommand.checkCounts({
+      "max-iterations": flags.maxIterations,
+      timeout: flags.timeout,
+      runs: flags.runs
+    })
+    const passCounts = yield* EvalResults.parsePassCounts(flags.k)
     const limits = yield* RunLimits.read(flags)
     yield* (yield* Output).protect
-    const job: SweJob = { flags, limits, ...(yield* prepareJob(flags)) }
+    const runs = flags.runs ?? 1
+    const job: SweJob = { flags, runs, passCounts, limits, ...(yield* prepareJob(flags)) }
     const { files, tasks } = job
+    const total = tasks.length * runs
     const { finished, journal } = yield* openResults(job)
     const list = yield* writeTasks(job)
     let ended = finished
     const { verbose } = yield* hermes
     const display = yield* ProgressDisplay.make("tasks")
+    const { cancelOpen = Effect.void, elsewhere, runtimes } = yield* prepareRuntimes(job, journal)
     const work = SwePool.run({
       files,
       journal,
       tasks,
+      runs,
+      elsewhere,
       concurrency: flags.workers ?? 4,
       settings: makeTaskSettings(job, display, verbose),
       limits: limits.limits,
-      timeout: limits.timeout,
+      // A runner applies the time limit of an attempt, so that the wait for a runner does not count.
+      timeout: flags.cluster ? undefined : limits.timeout,
       onProgress: RunLimits.watchProgress(limits, display),
-      onSolved: (solved, seconds) => {
+      onSolved: (row) => {
         ended++
-        return display.say(`[${ended}/${tasks.length}] ${solved.task.id}: ${describeSolved(solved, seconds)}`)
+        return display.say(`[${ended}/${total}] ${SwePool.formatAttemptId(row.id, row.run)}: ${describeSolved(row)}`)
       }
     }).pipe(
-      Effect.provideService(SweRun.SweRuntime, yield* makeRuntimes(job.settings, flags, files.sessions)),
+      // The tasks in flight at a limit stop on their runners, too.
+      Effect.tap(({ summary: { stopped } }) => (stopped === undefined ? Effect.void : cancelOpen)),
+      Effect.provideService(SweRun.SweRuntime, runtimes),
       Effect.mapError(({ message }) => makeWorkFailure(message)),
       Effect.provide(display.log)
     )
     yield* RunnerCommand.superviseWork(work, {
       display,
       describeInterruption: (code) =>
-        `Interrupted: ${ended} of ${tasks.length} tasks have a result in ${files.results}. Run the same command to ` +
-        `continue (exit code ${code}).`,
+        `Interrupted: ${ended} of ${formatAttempts(total, runs)} have a result in ${files.results}. ` +
+        `${flags.cluster ? RunnerCommand.continuesOnRunners : "Run the same command to continue"} (exit code ${code}).`,
       conclude: (result) => reportRun(job, list, result)
     })
   },

@@ -109,7 +109,7 @@ export const evaluate = Effect.fn("hermes swe evaluate")(
     const folder = wanted.find(({ check }) => check?.folder !== undefined)
     if (folder !== undefined)
       return yield* makeUsageFailure(
-        `task ${folder.id} is a folder, and its tests check more than a patch: use \`hermes swe run\``
+        `task ${folder.id} is a folder, and its tests check more than a patch: use \`hermes lab swe run\``
       )
     const environment = yield* RunnerRuntime.openEnvironment(settings)
     const scored = yield* scoreTasks(wanted, predictions, environment, flags.workers ?? 4)

@@ -1,5 +1,6 @@
 /** Formats the results of tasks as text and as JSON. */
 import * as Outcome from "../../research/batch/Outcome.ts"
+import type * as EvalStatistics from "../../research/eval/EvalStatistics.ts"
 import * as SwePool from "../../research/swe/SwePool.ts"
 import { renderTable } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
@@ -23,8 +24,8 @@ const maxName = 32
 export const renderRows = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
   renderTable([
     ["TASK", "STATUS", "F2P", "P2P", "CALLS", "TIME", "COST"],
-    ...rows.map(({ calls, costUsd, failToPass, id, passToPass, seconds, status }) => [
-      SafeText.toLine(id.length > maxName ? `${id.slice(0, maxName - 1)}…` : id),
+    ...rows.map(({ calls, costUsd, failToPass, id, passToPass, run, seconds, status }) => [
+      SafeText.toLine(id.length > maxName ? `${id.slice(0, maxName - 1)}…` : id) + (run === 1 ? "" : `#${run}`),
       formatStatus(status),
       formatRatio(failToPass),
       formatRatio(passToPass),
@@ -33,6 +34,12 @@ export const renderRows = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
       formatCost(costUsd)
     ])
   ])
+
+const intervalNames: Readonly<Record<EvalStatistics.Interval["method"], string>> = {
+  wilson: "Wilson",
+  clustered: "Student over tasks",
+  bootstrap: "bootstrap"
+}
 
 const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
@@ -49,17 +56,19 @@ const describeUnresolved = (outcomes: Outcome.Summary): string => {
 
 /** Formats the score of all tasks as a line. */
 export const formatTotals = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
-  const { counted, interval, outcomes, passToPass, failToPass, resolved } = SwePool.sumTotals(rows)
+  const { counted, interval, outcomes, passToPass, failToPass, resolved, runs } = SwePool.sumTotals(rows)
   if (counted === 0)
     return `${rows.length} ${rows.length === 1 ? "task" : "tasks"} done, none evaluated: pass --eval-command`
   const range =
-    interval === undefined ? "" : `, 95 % ${formatPercent(interval.low)} to ${formatPercent(interval.high)} (Wilson)`
+    interval === undefined
+      ? ""
+      : `, 95 % ${formatPercent(interval.low)} to ${formatPercent(interval.high)} (${intervalNames[interval.method]})`
   const tests =
     failToPass.total + passToPass.total === 0
       ? ""
       : `tests passed: F2P ${formatRatio(failToPass) || "0/0"}, P2P ${formatRatio(passToPass) || "0/0"}`
   return (
-    `${resolved} of ${counted} resolved: ` +
+    `${resolved} of ${counted} ${runs === 1 ? "" : "attempts "}resolved: ` +
     `${formatPercent(resolved / counted)}${range}${describeUnresolved(outcomes)}\n${tests}`
   ).trimEnd()
 }
@@ -75,10 +84,12 @@ export const toRowJson = ({
   model,
   passToPass,
   patch,
+  run,
   seconds,
   status
 }: SwePool.ScoredRow) => ({
   instance_id: id,
+  ...(run === 1 ? {} : { run }),
   status: status ?? null,
   outcome: status === undefined ? null : kind,
   fail_to_pass: failToPass,
@@ -93,9 +104,10 @@ export const toRowJson = ({
 
 /** Converts the score of all tasks to its JSON form. */
 export const toTotalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
-  const { counted, evaluated, failToPass, interval, outcomes, passToPass, resolved } = SwePool.sumTotals(rows)
+  const { counted, evaluated, failToPass, interval, outcomes, passToPass, resolved, runs } = SwePool.sumTotals(rows)
   return {
-    tasks: rows.length,
+    tasks: new Set(rows.map(({ id }) => id)).size,
+    ...(runs === 1 ? {} : { runs, attempts: rows.length }),
     evaluated,
     without_result: counted - evaluated,
     resolved,

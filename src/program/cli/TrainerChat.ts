@@ -138,7 +138,7 @@ export const train = Effect.fn("hermes rl train")(
       return yield* makeUsageFailure("--interactive starts a conversation: leave out the task")
     if (!interactive && (query === undefined || query.trim() === "")) {
       return yield* makeUsageFailure(
-        "hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'"
+        "hermes lab rl train needs a task in quotes, or --interactive: hermes lab rl train 'Train on arithmetic and judge it'"
       )
     }
     if (interactive && !terminal.input)

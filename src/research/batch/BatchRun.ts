@@ -314,7 +314,7 @@ const makeProgressReport = ({ onNote, onProgress, runName }: Options): Options["
       onNote(
         `The first ${progress.discarded} rows are discarded: no turn has reasoning. ` +
           "Keep such rows with --keep-without-reasoning; " +
-          `\`hermes batch merge ${runName} --keep-without-reasoning\` restores the rows discarded so far.`
+          `\`hermes lab batch merge ${runName} --keep-without-reasoning\` restores the rows discarded so far.`
       ),
       onProgress(progress)
     )

@@ -108,7 +108,7 @@ export const find = (text: string): Distribution | string => {
   const meant = findNearest(text, names)
   return (
     `there is no distribution "${text}": ` +
-    `${meant === undefined ? "list them with `hermes batch run --list-distributions`" : `did you mean "${meant}"?`}`
+    `${meant === undefined ? "list them with `hermes lab batch run --list-distributions`" : `did you mean "${meant}"?`}`
   )
 }
 

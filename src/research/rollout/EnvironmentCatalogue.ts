@@ -26,6 +26,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { FolderTrust, renderRemedy } from "../../base/config/FolderTrust.ts"
 import * as Json from "../../base/domain/Json.ts"
@@ -124,6 +125,17 @@ export const list: ReadonlyArray<ListedEnvironment> = bundled
   .map((one) => one())
   .map(({ description, name }) => ({ name, description }))
 
+/**
+ * Form of an environment that another process can make again: a bundled environment, or the rows of a dataset, whose
+ * items have all data of their rows. The code of a module has no such form.
+ */
+export const EnvironmentForm = Schema.Union([
+  Schema.Struct({ kind: Schema.Literal("bundled"), name: Schema.String }),
+  Schema.Struct({ kind: Schema.Literal("rows"), name: Schema.String, hasCheck: Schema.Boolean })
+])
+/** One {@link EnvironmentForm}. */
+export type EnvironmentForm = typeof EnvironmentForm.Type
+
 /** A row of a dataset. */
 interface Row extends AnyItem {
   readonly prompt: string
@@ -173,9 +185,37 @@ const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): st
     : "it has no answer, pattern or check, so that nothing says what an answer is worth"
 }
 
+/** Makes the environment of the rows of a dataset. Tools are offered only if a row has a check command. */
+const makeRows = (
+  { hasCheck, name }: Extract<EnvironmentForm, { readonly kind: "rows" }>,
+  description: string,
+  items: ReadonlyArray<Row>
+): RolloutEnvironment<Row> =>
+  make<Row>({
+    name,
+    description,
+    toolsets: hasCheck ? undefined : [],
+    nextItem: cycleItems(items),
+    formatPrompt: ({ prompt }) => prompt,
+    computeReward: ({ fields }, { text }, tools) => computeRowReward(fields, text, tools)
+  })
+
+/** Finds a bundled environment. */
+const findBundled = (name: string): RolloutEnvironment | undefined => {
+  const own = bundled.map((one) => one()).find((one) => one.name === name)
+  // Items come from the environment and are passed back only to it, so their type is irrelevant here.
+  return own === undefined ? undefined : (own as unknown as RolloutEnvironment)
+}
+
+/** Makes the environment of a form, without items. Returns `undefined` if this version does not have it. */
+export const fromForm = (form: EnvironmentForm): RolloutEnvironment | undefined =>
+  // As above.
+  form.kind === "bundled" ? findBundled(form.name) : (makeRows(form, "", []) as unknown as RolloutEnvironment)
+
 /** An environment made from the rows of a dataset, and the problems of unusable rows. */
 export interface FromDataset {
   readonly environment: RolloutEnvironment<Row>
+  readonly form: EnvironmentForm
   readonly problems: ReadonlyArray<string>
 }
 
@@ -195,18 +235,19 @@ const fromDataset = Effect.fnUntraced(function* (
   const [first] = wrong
   if (usable.length === 0)
     return yield* new EnvironmentError({ message: first ?? `${path}: there is no row with a prompt` })
-  // Tools are offered only if a row has a check command.
-  const hasCheck = usable.some(({ fields }) => typeof fields["check"] === "string")
-  const environment = make<Row>({
+  const form = {
+    kind: "rows",
     name: paths.basename(path).replace(/\.\w+$/u, "") || "dataset",
-    description: `${usable.length} rows of ${path}`,
-    toolsets: hasCheck ? undefined : [],
-    nextItem: cycleItems(usable.map(({ fields, id }) => ({ id, prompt: Json.readWord(fields["prompt"]), fields }))),
-    formatPrompt: ({ prompt }) => prompt,
-    computeReward: ({ fields }, { text }, tools) => computeRowReward(fields, text, tools)
-  })
+    hasCheck: usable.some(({ fields }) => typeof fields["check"] === "string")
+  } as const
+  const environment = makeRows(
+    form,
+    `${usable.length} rows of ${path}`,
+    usable.map(({ fields, id }) => ({ id, prompt: Json.readWord(fields["prompt"]), fields }))
+  )
   return {
     environment,
+    form,
     problems: [
       ...problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : `: line ${line}`}: ${message}`),
       ...wrong
@@ -267,6 +308,8 @@ const fromModule = Effect.fnUntraced(function* (
 export interface FoundEnvironment {
   /** The environment. Its item type is private, and other code does not inspect items. */
   readonly environment: RolloutEnvironment
+  /** Form for other processes. `undefined` for the code of a module. */
+  readonly form?: EnvironmentForm | undefined
   /** Problems of unusable rows, if the environment is a dataset. */
   readonly problems: ReadonlyArray<string>
 }
@@ -275,15 +318,14 @@ export interface FoundEnvironment {
 export const find = Effect.fn("EnvironmentCatalogue.find")(function* (
   reference: string
 ): Effect.fn.Return<FoundEnvironment, EnvironmentError, FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope> {
-  const own = bundled.map((one) => one()).find(({ name }) => name === reference)
-  // Items come from the environment and are passed back only to it, so their type is irrelevant here.
-  if (own !== undefined) return { environment: own as unknown as RolloutEnvironment, problems: [] }
+  const own = findBundled(reference)
+  if (own !== undefined) return { environment: own, form: { kind: "bundled", name: reference }, problems: [] }
   if (isModule(reference.split("#", 1)[0] ?? "")) return { environment: yield* fromModule(reference), problems: [] }
   const fs = yield* FileSystem.FileSystem
   if (yield* Effect.orElseSucceed(fs.exists(reference), () => false)) {
-    const { environment, problems } = yield* fromDataset(reference)
+    const { environment, form, problems } = yield* fromDataset(reference)
     // As above.
-    return { environment: environment as unknown as RolloutEnvironment, problems }
+    return { environment: environment as unknown as RolloutEnvironment, form, problems }
   }
   if (/[\\/]|\.(?:jsonl?|csv|parquet)$/.test(reference))
     return yield* new EnvironmentError({ message: `dataset ${reference} cannot be read: no such file or directory` })
@@ -296,6 +338,6 @@ export const find = Effect.fn("EnvironmentCatalogue.find")(function* (
   return yield* new EnvironmentError({
     message:
       `There is no environment "${reference}": ` +
-      `${Option.match(meant, { onNone: () => "`hermes rl environments` lists them; a dataset or a module is named by its path", onSome: (name) => `did you mean "${name}"?` })}`
+      `${Option.match(meant, { onNone: () => "`hermes lab rl environments` lists them; a dataset or a module is named by its path", onSome: (name) => `did you mean "${name}"?` })}`
   })
 })

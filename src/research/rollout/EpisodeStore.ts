@@ -48,7 +48,7 @@ const makeUnknownRolloutError = (id: string): RolloutRefused =>
     reason: "unknown_rollout",
     message:
       `There is no rollout ${JSON.stringify(id)}. Open it with POST /v1/rollouts, ` +
-      `or list them with \`hermes rl list\`.`
+      `or list them with \`hermes lab rl list\`.`
   })
 
 const makeTakenRolloutError = (id: string): RolloutRefused =>
@@ -68,20 +68,26 @@ const known = new Set<string>([
   "reference"
 ])
 
-/** Parses the entry of a line. Returns an empty list for a truncated line or a line written by a newer version. */
-const parseEntry = (line: string): ReadonlyArray<Episode.Entry> => {
-  const value = Option.getOrUndefined(Json.parse(line))
+/** Parses an entry. Returns an empty list for a truncated line or a line written by a newer version. */
+const parseEntry = (value: unknown): ReadonlyArray<Episode.Entry> => {
   if (!Json.isFields(value) || !known.has(Json.readWord(value["type"]))) return []
   if (value["type"] === "rollout" && value["v"] !== Episode.version) return []
   // Lines are written only by `append`, and every complete line is a valid entry.
   return [value as unknown as Episode.Entry]
 }
 
+/** Parses the entries of an episode. Entries of a newer version are left out. */
+export const parseEntries = (values: ReadonlyArray<unknown>): ReadonlyArray<Episode.Entry> => values.flatMap(parseEntry)
+
+/** Returns the path of the file of an episode. */
+export const makePath = (paths: Path.Path, directory: string, id: string): string =>
+  paths.join(directory, `${id}${ending}`)
+
 /** Parses the episode in a file's text. Returns `undefined` if its first entry is missing. */
 export const parse = (text: string): Episode.Episode | undefined => {
   let episode: Episode.Episode | undefined
   for (const line of text.split("\n")) {
-    for (const entry of parseEntry(line)) episode = Episode.apply(episode, entry)
+    for (const entry of parseEntry(Option.getOrUndefined(Json.parse(line)))) episode = Episode.apply(episode, entry)
   }
   return episode
 }
@@ -94,7 +100,7 @@ const make = Effect.fnUntraced(function* (
   /** Files whose last line is truncated. */
   const torn = new Set<string>()
   const encoder = new TextEncoder()
-  const makePath = (id: string): string => paths.join(directory, `${id}${ending}`)
+  const getPath = (id: string): string => makePath(paths, directory, id)
   const toStoreFailure =
     (id: string) =>
     (error: PlatformError): RolloutRefused =>
@@ -108,7 +114,7 @@ const make = Effect.fnUntraced(function* (
   const writeEntry = (id: string, entry: Episode.Entry, flag: "a" | "ax") =>
     Effect.scoped(
       Effect.gen(function* () {
-        const file = yield* fs.open(makePath(id), { flag, mode: 0o600 })
+        const file = yield* fs.open(getPath(id), { flag, mode: 0o600 })
         const cut = torn.has(id) ? "\n" : ""
         yield* file
           .writeAll(encoder.encode(`${cut}${JSON.stringify(entry)}\n`))
@@ -121,7 +127,7 @@ const make = Effect.fnUntraced(function* (
   const read: Service["read"] = Effect.fnUntraced(function* (id) {
     // Ids come from clients. An invalid file name could refer to a path outside the directory.
     if (!isId(id)) return yield* makeUnknownRolloutError(id)
-    const text = yield* Effect.catch(fs.readFileString(makePath(id)), (error) =>
+    const text = yield* Effect.catch(fs.readFileString(getPath(id)), (error) =>
       error.reason._tag === "NotFound" ? makeUnknownRolloutError(id) : toStoreFailure(id)(error)
     )
     if (text !== "" && !text.endsWith("\n")) torn.add(id)

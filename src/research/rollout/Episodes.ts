@@ -21,12 +21,13 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Ids from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { RolloutRefused, type RolloutScore, type RolloutWanted } from "../../base/domain/RolloutPort.ts"
 import * as Episode from "./Episode.ts"
-import { EpisodeStore } from "./EpisodeStore.ts"
+import { EpisodeStore, parseEntries } from "./EpisodeStore.ts"
 import * as TokenCapture from "./TokenCapture.ts"
 import * as ToolCallParser from "./ToolCallParser.ts"
 
@@ -63,6 +64,8 @@ export interface Service {
     score: Partial<RolloutScore>,
     exit?: string
   ) => Effect.Effect<Episode.Episode, RolloutRefused>
+  /** Stores an episode that another process recorded, and returns it. An episode that is stored already is left as it is. */
+  readonly adopt: (entries: ReadonlyArray<Json.Fields>) => Effect.Effect<Episode.Episode, RolloutRefused>
   /**
    * Records the advantage or the reference log probabilities of an episode, which are known only after its group is
    * complete.
@@ -303,6 +306,19 @@ const makeCall =
       )
     )
 
+/** Stores the entries of an episode of another process. */
+const adoptEpisode = Effect.fnUntraced(function* (live: LiveEpisodes, entries: ReadonlyArray<Json.Fields>) {
+  const [first, ...others] = parseEntries(entries)
+  if (first?.type !== "rollout")
+    return yield* makeRefusal("invalid_request", "An episode of another process has no beginning.")
+  const id = first.rollout_id
+  const known = yield* Effect.option(live.store.read(id))
+  if (Option.isSome(known)) return known.value
+  yield* live.store.create(first)
+  for (const entry of others) yield* live.store.append(id, entry)
+  return yield* live.store.read(id)
+})
+
 const make = Effect.gen(function* () {
   const store = yield* EpisodeStore
   const live: LiveEpisodes = { store, cached: new Map(), busy: new Set() }
@@ -340,6 +356,7 @@ const make = Effect.gen(function* () {
           appendEntry(live, id, episode, { type: "finished", at, reward, components, cause, exit })
         )
       ),
+    adopt: (entries) => adoptEpisode(live, entries),
     note: (id, known) =>
       Effect.flatMap(Effect.all([getEpisode(live, id), now]), ([episode, at]) =>
         appendEntry(

@@ -31,6 +31,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
@@ -75,6 +76,35 @@ export interface Options extends RolloutSettings {
   readonly unattended?: "deny" | "approve" | undefined
   /** Called with each scored rollout. */
   readonly onScored?: ((rollout: ScoredRollout) => Effect.Effect<void>) | undefined
+  /** If set, rollouts run in other processes instead of this one. */
+  readonly elsewhere?: ((request: RolloutRequest) => Effect.Effect<RemoteRollout, Outcome.ReportedFailure>) | undefined
+  /**
+   * Returns the part of group ids that makes them unique, from the place of a group in its run. Defaults to random
+   * text.
+   */
+  readonly makeUnique?: ((place: string) => string) | undefined
+}
+
+/** A rollout for another process. */
+export interface RolloutRequest {
+  readonly groupId: string
+  /** Position in the group, counted from 0. */
+  readonly index: number
+  readonly item: AnyItem
+  readonly toolsets: ReadonlyArray<string>
+  readonly settings: RolloutSettings
+}
+
+/** Facts of the run of a rollout. */
+export type RolloutRunFacts = Pick<RunResult, "exit" | "steps">
+
+/** A rollout that another process scored. */
+export interface RemoteRollout {
+  /** Entries of its episode. */
+  readonly entries: ReadonlyArray<Json.Fields>
+  readonly score: MemberScore
+  readonly failure: Outcome.Kind | undefined
+  readonly run: RolloutRunFacts | undefined
 }
 
 /** Score of a rollout. Its reward is absent if the rollout failed and is masked. */
@@ -87,8 +117,8 @@ export interface ScoredRollout {
   /** Kind of the failure that is the cause of the score, or `undefined` if the reward was computed. */
   readonly failure: Outcome.Kind | undefined
   readonly episode: Episode
-  /** Result of the run, or `undefined` if the run failed. */
-  readonly run: RunResult | undefined
+  /** Facts of the run, or `undefined` if the run failed. */
+  readonly run: RolloutRunFacts | undefined
   readonly advantage: number | undefined
 }
 
@@ -316,11 +346,10 @@ const runAgent = Effect.fnUntraced(function* <Item extends AnyItem, R>(
 })
 
 /** Rolls out the item once, and scores the result in its directory. */
-const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: Group<Item, R>, index: number) {
+const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: Group<Item, R>, id: string) {
   const { environment, item, options } = group
   const agent = yield* Agent
   const episodes = yield* Episodes
-  const id = `${group.groupId}-${index}`
   const directory = yield* makeRolloutDirectory(options.directory, id)
   yield* openEpisode(group, id)
   const tools = makeRolloutTools(agent, id, directory)
@@ -340,6 +369,70 @@ const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: 
   const result: ScoredRollout = { rolloutId: id, score, failure, episode, run: ended, advantage: undefined }
   yield* options.onScored?.(result) ?? Effect.void
   return result
+})
+
+/** Has another process roll out the item once, and stores the episode. */
+const requestRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(
+  group: Group<Item, R>,
+  elsewhere: NonNullable<Options["elsewhere"]>,
+  toolsets: ReadonlyArray<string>,
+  index: number
+) {
+  const { groupId, item, options } = group
+  const episodes = yield* Episodes
+  const settings = pickSettings(options)
+  const exit = yield* Effect.exit(elsewhere({ groupId, index, item, toolsets, settings }))
+  if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
+  if (Exit.isSuccess(exit)) {
+    const { entries, failure, run, score } = exit.value
+    const episode = yield* episodes.adopt(entries)
+    const result: ScoredRollout = { rolloutId: episode.rollout_id, score, failure, episode, run, advantage: undefined }
+    yield* options.onScored?.(result) ?? Effect.void
+    return result
+  }
+  // Its process has no episode of it.
+  const id = `${groupId}-${index}-failed`
+  const { failure, score } = makeFailedScore(
+    options,
+    Outcome.classifyFailure(Cause.squash(exit.cause)),
+    `the run failed: ${readFirstLine(exit.cause)}`
+  )
+  const known = yield* Effect.option(episodes.get(id))
+  if (Option.isNone(known)) {
+    yield* openEpisode(group, id)
+    yield* episodes.finish(id, score)
+  }
+  const episode = yield* episodes.get(id)
+  const result: ScoredRollout = { rolloutId: id, score, failure, episode, run: undefined, advantage: undefined }
+  yield* options.onScored?.(result) ?? Effect.void
+  return result
+})
+
+/** Returns the settings of a group without the options of this process. */
+const pickSettings = ({
+  concurrency,
+  evalHandling,
+  failedReward,
+  groupSize,
+  maxAgentTurns,
+  rewardTimeoutSeconds,
+  sampling,
+  stepsPerEvaluation,
+  toolCallParser,
+  toolsets,
+  weightsVersion
+}: Options): RolloutSettings => ({
+  concurrency,
+  evalHandling,
+  failedReward,
+  groupSize,
+  maxAgentTurns,
+  rewardTimeoutSeconds,
+  sampling,
+  stepsPerEvaluation,
+  toolsets,
+  ...(toolCallParser === undefined ? {} : { toolCallParser }),
+  ...(weightsVersion === undefined ? {} : { weightsVersion })
 })
 
 /** Records the advantage of each member with a reward, if the group has several of them. */
@@ -363,11 +456,38 @@ const compareMembers = Effect.fnUntraced(function* (members: ReadonlyArray<Score
   })
 })
 
-/** Runs the number of rollouts of one item that the settings specify, and scores each rollout in its directory. */
+/** Place of a rollout in a group of another process. */
+export interface MemberPlace {
+  readonly groupId: string
+  readonly rolloutId: string
+  readonly toolsets: ReadonlyArray<string>
+}
+
+/** Runs one rollout of a group, and scores it in its directory. */
+export const runMember = Effect.fn("RolloutGroup.runMember")(function* <Item extends AnyItem, R>(
+  environment: RolloutEnvironment<Item, R>,
+  item: Item,
+  options: Options,
+  { groupId, rolloutId, toolsets }: MemberPlace
+): Effect.fn.Return<
+  ScoredRollout,
+  EnvironmentError | RolloutRefused,
+  Agent | Episodes | ModelRouter | ToolRegistry | FileSystem.FileSystem | Path.Path | R
+> {
+  const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
+  const { selection } = yield* resolveTools(toolsets)
+  return yield* Effect.scoped(runRollout({ environment, item, options, groupId, model, selection }, rolloutId))
+})
+
+/**
+ * Runs the number of rollouts of one item that the settings specify, and scores each rollout in its directory. `place`
+ * identifies the group in its run.
+ */
 export const run = Effect.fn("RolloutGroup.run")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   item: Item,
-  options: Options
+  options: Options,
+  place = ""
 ): Effect.fn.Return<
   ScoredRollouts,
   EnvironmentError | RolloutRefused,
@@ -375,14 +495,20 @@ export const run = Effect.fn("RolloutGroup.run")(function* <Item extends AnyItem
 > {
   const { concurrency, groupSize } = options
   const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-  const groupId = makeGroupId(`${environment.name}-${item.id ?? "item"}`, yield* Ids.makeHex(8))
+  const { elsewhere } = options
+  const unique = options.makeUnique?.(place) ?? (yield* Ids.makeHex(8))
+  const groupId = makeGroupId(`${environment.name}-${item.id ?? "item"}`, unique)
   const drawn =
     options.distribution === undefined ? options.toolsets : Distributions.draw(options.distribution, "", groupId)
-  const { names, selection } = yield* resolveTools(environment.toolsets ?? drawn)
+  const toolsets = environment.toolsets ?? drawn
+  const { names, selection } = yield* resolveTools(toolsets)
   const group: Group<Item, R> = { environment, item, options, groupId, model, selection }
   const members = yield* Effect.forEach(
     Array.from({ length: groupSize }, (_, index) => index),
-    (index) => Effect.scoped(runRollout(group, index)),
+    (index) =>
+      elsewhere === undefined
+        ? Effect.scoped(runRollout(group, `${groupId}-${index}`))
+        : requestRollout(group, elsewhere, toolsets, index),
     { concurrency }
   )
   return { groupId, tools: names, members: yield* compareMembers(members) }

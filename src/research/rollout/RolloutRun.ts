@@ -70,6 +70,8 @@ import { toDelivery, ExperimentTracker, type Metrics, type OutputError, Training
 export interface Options extends RolloutGroup.Options {
   /** Maximum number of groups. If absent, all items are rolled out. */
   readonly groups?: number | undefined
+  /** Number of groups that an earlier process delivered. They count in the summary, and are not delivered again. */
+  readonly delivered?: number | undefined
   /** Called with each delivered group. */
   readonly onGroup?: ((report: GroupReport) => Effect.Effect<void>) | undefined
 }
@@ -176,17 +178,20 @@ type Needs =
   | ToolRegistry
   | TrainingSink
 
-/** Rolls out each evaluation item once. Returns `undefined` if the environment has no evaluation items. */
+/** Rolls out each evaluation item once. `place` identifies the evaluation in its run. Returns `undefined` if the environment has no evaluation items. */
 export const evaluate = Effect.fn("RolloutRun.evaluate")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
-  options: RolloutGroup.Options
+  options: RolloutGroup.Options,
+  place = "once"
 ): Effect.fn.Return<Metrics | undefined, EnvironmentError | RolloutRefused, Needs | R> {
   const items = yield* environment.evaluation
   if (items.length === 0) return undefined
   const settings = { ...options, groupSize: 1, sampling: { ...options.sampling, temperature: 0 }, onScored: undefined }
-  const groups = yield* Effect.forEach(items, (item) => RolloutGroup.run(environment, item, settings), {
-    concurrency: options.concurrency
-  })
+  const groups = yield* Effect.forEach(
+    items,
+    (item, index) => RolloutGroup.run(environment, item, settings, `evaluation ${place} ${index}`),
+    { concurrency: options.concurrency }
+  )
   const metrics = computeMetrics(groups.flatMap(({ members }) => members))
   return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`eval/${name}`, value]))
 })
@@ -198,7 +203,7 @@ export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, 
 ): Effect.fn.Return<Summary, RunError, Needs | R> {
   const sink = yield* TrainingSink
   const tracker = yield* ExperimentTracker
-  const { evalHandling, groups = Number.POSITIVE_INFINITY, stepsPerEvaluation } = options
+  const { delivered = 0, evalHandling, groups = Number.POSITIVE_INFINITY, stepsPerEvaluation } = options
   yield* environment.setup
   let summary: Summary = {
     groups: 0,
@@ -215,17 +220,19 @@ export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, 
   while (summary.groups < groups) {
     const item = yield* environment.nextItem
     if (item === undefined) break
-    const group = yield* RolloutGroup.run(environment, item, options)
-    const given = toDelivery(group)
-    yield* sink.submit(given)
     const number = summary.groups + 1
+    const group = yield* RolloutGroup.run(environment, item, options, `group ${number}`)
+    const given = toDelivery(group)
+    const isDelivered = number <= delivered
+    if (!isDelivered) yield* sink.submit(given)
     const metrics = computeMetrics(group.members)
     rewards += group.members.reduce((sum, member) => sum + getReward(member), 0)
     const masked = summary.masked + group.members.filter(({ score }) => score.reward === undefined).length
     const rollouts = summary.rollouts + group.members.length
-    const isEvaluated = evalHandling !== "NONE" && stepsPerEvaluation > 0 && number % stepsPerEvaluation === 0
-    const evaluation = isEvaluated ? yield* evaluate(environment, options) : undefined
-    yield* tracker.log(number, { ...metrics, ...evaluation })
+    const isEvaluated =
+      !isDelivered && evalHandling !== "NONE" && stepsPerEvaluation > 0 && number % stepsPerEvaluation === 0
+    const evaluation = isEvaluated ? yield* evaluate(environment, options, `group ${number}`) : undefined
+    if (!isDelivered) yield* tracker.log(number, { ...metrics, ...evaluation })
     summary = {
       groups: number,
       rollouts,
@@ -237,7 +244,7 @@ export const run = Effect.fn("RolloutRun.run")(function* <Item extends AnyItem, 
       meanScoredReward: rollouts === masked ? undefined : rewards / (rollouts - masked),
       evaluation: evaluation ?? summary.evaluation
     }
-    yield* options.onGroup?.({ number, group, metrics, leftOut: given.leftOut }) ?? Effect.void
+    if (!isDelivered) yield* options.onGroup?.({ number, group, metrics, leftOut: given.leftOut }) ?? Effect.void
   }
   return summary
 })

@@ -46,14 +46,17 @@ export interface TaskList {
   /** Name of the configuration in reports. */
   readonly name: string
   readonly tasks: ReadonlyArray<ListedTask>
+  /** Number of attempts at each task. Defaults to 1. */
+  readonly runs?: number | undefined
 }
 
 /** Maximum number of characters of a prompt in the list. */
 const listedChars = 4000
 
 /** Makes the list of the tasks that have an evaluation. */
-export const listTasks = (name: string, tasks: ReadonlyArray<SweTask>): TaskList => ({
+export const listTasks = (name: string, tasks: ReadonlyArray<SweTask>, runs = 1): TaskList => ({
   name,
+  ...(runs === 1 ? {} : { runs }),
   tasks: tasks.flatMap(({ check, digest, id, instruction }) =>
     check === undefined
       ? []
@@ -83,8 +86,20 @@ export const parseTasks = (value: unknown): TaskList | undefined => {
           }
         : []
     )
-  return { name, tasks }
+  const { runs } = fields
+  return { name, tasks, ...(typeof runs === "number" && Number.isInteger(runs) && runs > 1 ? { runs } : {}) }
 }
+
+/** An attempt at a listed task. */
+interface ListedAttempt extends RowJournal.RowKey {
+  readonly task: ListedTask
+  readonly run: number
+}
+
+const listAttempts = ({ runs = 1, tasks }: TaskList): ReadonlyArray<ListedAttempt> =>
+  Array.from({ length: runs }, (_, index) => index + 1).flatMap((run) =>
+    tasks.map((task) => ({ task, run, id: SwePool.formatAttemptId(task.id, run), digest: task.digest }))
+  )
 
 /** Returns the share of named tests that passed, or 0 or 1 without names. */
 const computeScore = ({ failToPass, passToPass, status }: SwePool.ScoredRow): number => {
@@ -101,7 +116,7 @@ export const toAttempt = (
   const passed = row.status === "resolved"
   return {
     item: row.id,
-    run: 1,
+    run: row.run,
     passed,
     kind: row.kind,
     scores: new Map(hasResult ? [[scorerName, { passed, score: computeScore(row), detail: row.detail }]] : []),
@@ -122,11 +137,13 @@ export const toAttempt = (
 
 /** Makes the attempts of a run from its rows. A task without a row was not run. */
 export const toAttempts = (
-  { tasks }: TaskList,
+  list: TaskList,
   rows: ReadonlyArray<SwePool.ScoredRow>
 ): ReadonlyArray<EvalReport.AttemptResult> => {
-  const found = new Map(rows.map((row) => [row.id, row]))
-  return tasks.map((task) => toAttempt(task, found.get(task.id) ?? SwePool.makeEmptyRow(task.id, "not_run", "")))
+  const found = new Map(rows.map((row) => [SwePool.formatAttemptId(row.id, row.run), row]))
+  return listAttempts(list).map(({ id, run, task }) =>
+    toAttempt(task, found.get(id) ?? { ...SwePool.makeEmptyRow(task.id, "not_run", ""), run })
+  )
 }
 
 /** Reads the list of tasks beside a results file. Returns `undefined` for a file without a list. */
@@ -139,15 +156,17 @@ export const readTasks = Effect.fnUntraced(function* ({ tasks }: SwePool.Files) 
 /** Reads the attempts of a run from its files. */
 export const readAttempts = Effect.fnUntraced(function* (files: SwePool.Files, list: TaskList) {
   const journal = yield* SwePool.openJournal(files)
-  const failedRows = yield* SwePool.readFailedRows(files, list.tasks)
+  const attempts = listAttempts(list)
+  const failedRows = yield* SwePool.readFailedRows(files, attempts)
   const lines = new Map((yield* Stream.runCollect(journal.results)).map((line) => [line.id, line]))
-  const rows = list.tasks.flatMap((task) => {
-    const line = lines.get(task.id)
-    if (line !== undefined && RowPool.isSameRow(line, task)) return SwePool.toScoredRow(line)
-    const last = journal.attempts.get(task.id)
-    if (last?.failure === undefined || !RowPool.isSameRow(last, task)) return []
+  const rows = attempts.flatMap((attempt) => {
+    const { id, run, task } = attempt
+    const line = lines.get(id)
+    if (line !== undefined && RowPool.isSameRow(line, attempt)) return SwePool.toScoredRow(line)
+    const last = journal.attempts.get(id)
+    if (last?.failure === undefined || !RowPool.isSameRow(last, attempt)) return []
     const { kind, message } = last.failure
-    return SwePool.addWork(SwePool.makeEmptyRow(task.id, "failed", message, kind), failedRows.get(task.id))
+    return { ...SwePool.addWork(SwePool.makeEmptyRow(task.id, "failed", message, kind), failedRows.get(id)), run }
   })
   return toAttempts(list, rows)
 })

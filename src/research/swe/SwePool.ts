@@ -11,6 +11,9 @@
  * trajectory, patch, model and calls. The next run tries these tasks again. Until it does, their patches are
  * predictions, too.
  *
+ * Each task may have several attempts. The first one has the id of its task in the journal, and attempt `n` has
+ * `<task>#<n>`. Its predictions are in `x.run-<n>.predictions.jsonl`, because harnesses take one for each instance.
+ *
  * **Example** (Solving tasks with an application's agent)
  *
  * ```ts
@@ -65,6 +68,8 @@ export interface Files {
   readonly page: string
   /** Store for the sessions of the tasks, separate from the user's sessions. */
   readonly sessions: string
+  /** Key of the names of tasks that runners of a cluster execute. */
+  readonly cluster: string
 }
 
 /** Returns the paths of a results file and of the files that accompany it. */
@@ -76,7 +81,8 @@ export const nameFiles = (results: string): Files => {
     failed: `${stem}.failed.jsonl`,
     tasks: `${stem}.tasks.json`,
     page: `${stem}.report.html`,
-    sessions: `${stem}.sessions.db`
+    sessions: `${stem}.sessions.db`,
+    cluster: `${stem}.cluster.json`
   }
 }
 
@@ -93,9 +99,28 @@ export const openJournal = Effect.fnUntraced(function* ({ results }: Files) {
   })
 })
 
-/** The score of a task, as read from its result row. */
+/** An attempt at a task. */
+export interface TaskAttempt extends RowJournal.RowKey {
+  readonly task: SweTask
+  /** Number of the attempt, counted from 1. */
+  readonly number: number
+}
+
+/** Returns the id of an attempt in the journal. */
+export const formatAttemptId = (task: string, number: number): string => (number === 1 ? task : `${task}#${number}`)
+
+/** Lists the attempts in the order in which they run: one attempt at every task, then the second ones, and so on. */
+export const listAttempts = (tasks: ReadonlyArray<SweTask>, runs = 1): ReadonlyArray<TaskAttempt> =>
+  Array.from({ length: runs }, (_, index) => index + 1).flatMap((number) =>
+    tasks.map((task) => ({ task, number, id: formatAttemptId(task.id, number), digest: task.digest }))
+  )
+
+/** The score of an attempt at a task, as read from its result row. */
 export interface ScoredRow {
+  /** Id of the task. */
   readonly id: string
+  /** Number of the attempt, counted from 1. */
+  readonly run: number
   readonly model: string
   readonly patch: string
   /** A status of `SweEvaluation`, or one of {@link withoutResult}. `undefined` if the task has no evaluation. */
@@ -128,7 +153,10 @@ export const classifyStatus = (status: string | undefined, exit = ""): Outcome.K
       ? "not_run"
       : Outcome.classifyResult({ passed: status === "resolved", exit })
 
-/** Reads the score of a task from its result row. */
+/** Reads the number of an attempt from its result row. Rows of a first attempt have none. */
+const readRun = ({ run }: Json.Fields): number => (typeof run === "number" && Number.isInteger(run) ? run : 1)
+
+/** Reads the score of an attempt from its result row. */
 export const toScoredRow = ({ fields, id }: Pick<RowJournal.ResultLine, "fields" | "id">): ScoredRow => {
   const evaluation = Json.readFields(fields["evaluation"])
   const usage = Json.readFields(fields["usage"])
@@ -136,7 +164,8 @@ export const toScoredRow = ({ fields, id }: Pick<RowJournal.ResultLine, "fields"
   const usd = Json.readFields(fields["cost"])["estimated_cost_usd"]
   const status = Json.readString(evaluation["status"])
   return {
-    id,
+    id: Json.readString(fields["instance_id"]) ?? id,
+    run: readRun(fields),
     model: Json.readString(Json.readFields(fields["metadata"])["model"]) ?? "",
     patch: Json.readString(fields["model_patch"]) ?? "",
     status,
@@ -154,17 +183,16 @@ export const toScoredRow = ({ fields, id }: Pick<RowJournal.ResultLine, "fields"
 }
 
 /**
- * Reads the rows of tasks in the order of the tasks. If a task has changed since its result was written, the result is
- * omitted.
+ * Reads the rows of attempts in their order. If a task has changed since a result was written, the result is omitted.
  */
 export const readRows = Effect.fnUntraced(function* (
   journal: RowJournal.Journal,
-  tasks: ReadonlyArray<Pick<SweTask, "digest" | "id">>
+  attempts: ReadonlyArray<RowJournal.RowKey>
 ) {
   const lines = new Map((yield* Stream.runCollect(journal.results)).map((line) => [line.id, line]))
-  return tasks.flatMap((task) => {
-    const line = lines.get(task.id)
-    return line === undefined || !RowPool.isSameRow(line, task) ? [] : [toScoredRow(line)]
+  return attempts.flatMap((attempt) => {
+    const line = lines.get(attempt.id)
+    return line === undefined || !RowPool.isSameRow(line, attempt) ? [] : [toScoredRow(line)]
   })
 })
 
@@ -179,6 +207,7 @@ export const makeEmptyRow = (
   kind: Outcome.Kind = "not_run"
 ): ScoredRow => ({
   id,
+  run: 1,
   model: "",
   patch: "",
   status,
@@ -213,90 +242,109 @@ export const addWork = (row: ScoredRow, work: ScoredRow | undefined): ScoredRow 
   return { ...row, calls, costUsd, inputTokens, model, outputTokens, patch, seconds }
 }
 
-/** Rows of failed tasks by id, with the work done until then. */
+/** Rows of failed attempts by their ids, with the work done until then. */
 type FailedRows = ReadonlyMap<string, ScoredRow>
 
-/** Reads the last row of each failed task. Rows of tasks that have changed since are left out. */
-export const readFailedRows = Effect.fnUntraced(function* ({ failed }: Files, tasks: ReadonlyArray<RowJournal.RowKey>) {
+/** Reads the last row of each failed attempt. Rows of tasks that have changed since are left out. */
+export const readFailedRows = Effect.fnUntraced(function* (
+  { failed }: Files,
+  attempts: ReadonlyArray<RowJournal.RowKey>
+) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(fs.readFileString(failed), () => "")
-  const digests = new Map(tasks.map(({ digest, id }) => [id, digest]))
+  const digests = new Map(attempts.map(({ digest, id }) => [id, digest]))
   const rows = new Map<string, ScoredRow>()
   for (const line of text.split("\n")) {
     const fields = Json.readFields(Option.getOrUndefined(Json.parse(line)))
-    const id = Json.readString(fields["instance_id"])
+    const task = Json.readString(fields["instance_id"])
+    const id = task === undefined ? undefined : formatAttemptId(task, readRun(fields))
     if (id !== undefined && digests.has(id) && digests.get(id) === fields["row_digest"])
       rows.set(id, toScoredRow({ id, fields }))
   }
   return rows
 })
 
-/** Adds a row for each task that failed or was not started, so that rates cover all tasks. */
+/** Adds a row for each attempt that failed or was not started, so that rates cover all attempts. */
 const addUnresolved = (
   rows: ReadonlyArray<ScoredRow>,
-  tasks: ReadonlyArray<SweTask>,
+  attempts: ReadonlyArray<TaskAttempt>,
   failedRows: FailedRows,
   { failures }: Pick<RowPool.Summary, "failures">
 ): ReadonlyArray<ScoredRow> => {
-  const found = new Map(rows.map((row) => [row.id, row]))
+  const found = new Map(rows.map((row) => [formatAttemptId(row.id, row.run), row]))
   const causes = new Map(failures.map((failure) => [failure.id, failure]))
-  return tasks.flatMap((task) => {
-    const cause = causes.get(task.id)
-    if (cause === undefined) return found.get(task.id) ?? makeUnresolvedRow(task, "not_run", "") ?? []
-    const row = makeUnresolvedRow(task, "failed", cause.message, cause.kind)
-    return row === undefined ? [] : addWork(row, failedRows.get(task.id))
+  return attempts.flatMap(({ id, number: run, task }) => {
+    const known = found.get(id)
+    const cause = causes.get(id)
+    if (cause === undefined && known !== undefined) return known
+    const row =
+      cause === undefined
+        ? makeUnresolvedRow(task, "not_run", "")
+        : makeUnresolvedRow(task, "failed", cause.message, cause.kind)
+    return row === undefined ? [] : { ...addWork(row, cause === undefined ? undefined : failedRows.get(id)), run }
   })
 }
 
 const toWriteError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
   new RowJournal.JournalError({ path, message: `${path} cannot be written: ${describeReason(error)}`, canResume: true })
 
-/** Writes the predictions of all rows atomically. */
-const writePredictions = Effect.fnUntraced(function* ({ predictions }: Files, rows: ReadonlyArray<ScoredRow>) {
+/** Returns the path of the predictions of the attempts with a number. */
+export const namePredictions = ({ predictions }: Pick<Files, "predictions">, run: number): string =>
+  run === 1 ? predictions : predictions.replace(/\.predictions\.jsonl$/, `.run-${run}.predictions.jsonl`)
+
+/** Writes the predictions of all rows atomically, in a file for each number of an attempt. */
+const writePredictions = Effect.fnUntraced(function* (files: Files, rows: ReadonlyArray<ScoredRow>, runs: number) {
   const fs = yield* FileSystem.FileSystem
-  const lines = rows.map(
-    ({ id, model, patch }) => `${JSON.stringify({ instance_id: id, model_name_or_path: model, model_patch: patch })}\n`
-  )
-  yield* fs
-    .writeFileString(`${predictions}.new`, lines.join(""), { mode: 0o600 })
-    .pipe(Effect.andThen(fs.rename(`${predictions}.new`, predictions)), Effect.mapError(toWriteError(predictions)))
+  for (let run = 1; run <= runs; run++) {
+    const path = namePredictions(files, run)
+    const lines = rows.flatMap(({ id, model, patch, run: number }) =>
+      number === run ? `${JSON.stringify({ instance_id: id, model_name_or_path: model, model_patch: patch })}\n` : []
+    )
+    yield* fs
+      .writeFileString(`${path}.new`, lines.join(""), { mode: 0o600 })
+      .pipe(Effect.andThen(fs.rename(`${path}.new`, path)), Effect.mapError(toWriteError(path)))
+  }
 })
 
 /** Options of a run. */
-export interface Options extends Pick<RowPool.Options<SweTask, never, never>, "limits" | "timeout"> {
+export interface Options extends Pick<RowPool.Options<TaskAttempt, never, never>, "limits" | "timeout"> {
   readonly files: Files
   readonly journal: RowJournal.Journal
   readonly tasks: ReadonlyArray<SweTask>
+  /** Number of attempts at each task. Defaults to 1. */
+  readonly runs?: number | undefined
+  /** If set, attempts run in other processes instead of this one. The number is the number of the try. */
+  readonly elsewhere?:
+    | ((
+        attempt: TaskAttempt,
+        settings: SweRun.Settings,
+        number: RowPool.Attempt
+      ) => Effect.Effect<RowPool.Result, Outcome.ReportedFailure>)
+    | undefined
   readonly concurrency: number
   readonly settings: SweRun.Settings
   readonly onProgress?: ((progress: RowPool.Progress) => Effect.Effect<void>) | undefined
-  readonly onSolved?: ((solved: SweRun.SolvedTask, seconds: number) => Effect.Effect<void>) | undefined
+  /** Called with the row of each attempt that ended with a result. */
+  readonly onSolved?: ((row: ScoredRow) => Effect.Effect<void>) | undefined
 }
 
-/**
- * Runs the tasks that have no result yet. The rows cover all tasks that have a result or an evaluation. A task that
- * failed or was not started counts as unresolved.
- */
-export const run = Effect.fn("SwePool.run")(function* ({
-  concurrency,
-  files,
-  journal,
-  limits,
-  onProgress,
-  onSolved,
-  settings,
-  tasks,
-  timeout
-}: Options): Effect.fn.Return<
-  { readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> },
-  RowJournal.JournalError,
-  SweRun.SweRuntime | WorkingCopy.Needs
-> {
+/** Runs an attempt in this process. */
+const runHere = Effect.fnUntraced(function* (
+  { task }: TaskAttempt,
+  settings: SweRun.Settings,
+  recordFailed: (fields: Json.Fields) => Effect.Effect<void>,
+  tell: RowPool.UsageReporter
+) {
+  const { costUsd, fields, usage } = yield* SweRun.run(task, settings, recordFailed, tell)
+  return RowPool.makeFinishedResult(fields, { tokens: Usage.countTotalTokens(usage), costUsd })
+}, Effect.scoped)
+
+/** Makes the writer of rows of failed attempts. The rows are also added to `failedRows`. */
+const makeFailureRecorder = Effect.fnUntraced(function* (files: Files, failedRows: Map<string, ScoredRow>) {
   const fs = yield* FileSystem.FileSystem
-  const failedRows = yield* readFailedRows(files, tasks)
-  const recordFailed =
-    ({ digest, id }: SweTask) =>
-    (fields: Json.Fields): Effect.Effect<void> => {
+  return ({ digest, id, number: run }: TaskAttempt) =>
+    (given: Json.Fields): Effect.Effect<void> => {
+      const fields = run === 1 ? given : { ...given, run }
       failedRows.set(id, toScoredRow({ id, fields }))
       return fs
         .writeFileString(files.failed, `${JSON.stringify({ ...fields, row_digest: digest })}\n`, {
@@ -305,13 +353,39 @@ export const run = Effect.fn("SwePool.run")(function* ({
         })
         .pipe(Effect.catch((error) => Effect.logWarning(toWriteError(files.failed)(error).message)))
     }
-  const predictions = Effect.flatMap(readRows(journal, tasks), (rows) => {
-    const finished = new Set(rows.map(({ id }) => id))
-    const partial = Array.from(failedRows.values()).filter(({ id, patch }) => patch !== "" && !finished.has(id))
-    return writePredictions(files, [...rows, ...partial])
+})
+
+/**
+ * Runs the attempts that have no result yet. The rows cover all tasks that have a result or an evaluation. An attempt
+ * that failed or was not started counts as unresolved.
+ */
+export const run = Effect.fn("SwePool.run")(function* ({
+  concurrency,
+  elsewhere,
+  files,
+  journal,
+  limits,
+  onProgress,
+  onSolved,
+  runs = 1,
+  settings,
+  tasks,
+  timeout
+}: Options): Effect.fn.Return<
+  { readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> },
+  RowJournal.JournalError,
+  SweRun.SweRuntime | WorkingCopy.Needs
+> {
+  const attempts = listAttempts(tasks, runs)
+  const failedRows = yield* readFailedRows(files, attempts)
+  const recordFailed = yield* makeFailureRecorder(files, failedRows)
+  const predictions = Effect.flatMap(readRows(journal, attempts), (rows) => {
+    const finished = new Set(rows.map(({ id, run }) => formatAttemptId(id, run)))
+    const partial = Array.from(failedRows).flatMap(([id, row]) => (row.patch !== "" && !finished.has(id) ? row : []))
+    return writePredictions(files, [...rows, ...partial], runs)
   })
   const summary = yield* RowPool.run({
-    rows: tasks,
+    rows: attempts,
     journal,
     concurrency,
     limits,
@@ -323,37 +397,49 @@ export const run = Effect.fn("SwePool.run")(function* ({
       BatchRow.decideOnFailure(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image")
         ? "stop"
         : "fail",
-    run: (task: SweTask, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          // The row of an earlier run does not describe this attempt.
-          failedRows.delete(task.id)
-          const solved = yield* SweRun.run(task, settings, recordFailed(task), tell)
-          yield* onSolved?.(solved, toNumber(solved.fields["duration_ms"]) / 1000) ?? Effect.void
-          return RowPool.makeFinishedResult(solved.fields, {
-            tokens: Usage.countTotalTokens(solved.usage),
-            costUsd: solved.costUsd
-          })
-        })
-      )
+    run: (attempt: TaskAttempt, number: RowPool.Attempt, tell: RowPool.UsageReporter) =>
+      Effect.gen(function* () {
+        const { getSeed } = settings
+        const own = getSeed === undefined ? settings : { ...settings, getSeed: () => getSeed({ id: attempt.id }) }
+        // The row of an earlier run does not describe this attempt.
+        failedRows.delete(attempt.id)
+        const result = yield* elsewhere === undefined
+          ? runHere(attempt, own, recordFailed(attempt), tell)
+          : Effect.tapError(elsewhere(attempt, own, number), ({ fields }) =>
+              fields === undefined ? Effect.void : recordFailed(attempt)(fields)
+            )
+        const fields = attempt.number === 1 ? result.fields : { ...result.fields, run: attempt.number }
+        if (result.suspendedIn === undefined) yield* onSolved?.(toScoredRow({ id: attempt.id, fields })) ?? Effect.void
+        return { ...result, fields }
+      })
   }).pipe(Effect.onInterrupt(() => Effect.catch(predictions, ({ message }) => Effect.logWarning(message))))
   yield* predictions
-  return { summary, rows: addUnresolved(yield* readRows(journal, tasks), tasks, failedRows, summary) }
+  return { summary, rows: addUnresolved(yield* readRows(journal, attempts), attempts, failedRows, summary) }
 })
 
 /** Totals over all tasks of a run that have an evaluation. */
 export interface Totals {
-  /** Number of tasks from which the share of resolved tasks is computed, including tasks without a result. */
+  /** Number of attempts from which the share of resolved ones is computed, including attempts without a result. */
   readonly counted: number
   readonly evaluated: number
   readonly resolved: number
-  /** Number of these tasks by outcome. */
+  /** Number of attempts at each task. */
+  readonly runs: number
+  /** Number of these attempts by outcome. */
   readonly outcomes: Outcome.Summary
   /** Confidence interval of the share of resolved tasks, or `undefined` if no task has an evaluation. */
   readonly interval: EvalStatistics.Interval | undefined
   readonly failToPass: { readonly passed: number; readonly total: number }
   readonly passToPass: { readonly passed: number; readonly total: number }
 }
+
+/** Computes the interval of the share of resolved attempts. The attempts at a task are one cluster. */
+const estimateResolved = (rows: ReadonlyArray<ScoredRow>): EvalStatistics.Interval | undefined =>
+  EvalStatistics.estimateInterval(
+    Array.from(Map.groupBy(rows, ({ id }) => id).values(), (attempts) =>
+      EvalStatistics.mean(attempts.map(({ status }) => Number(status === "resolved")))
+    )
+  )
 
 /** Adds up the scores of rows. */
 export const sumTotals = (rows: ReadonlyArray<ScoredRow>): Totals => {
@@ -370,7 +456,8 @@ export const sumTotals = (rows: ReadonlyArray<ScoredRow>): Totals => {
     evaluated,
     resolved,
     outcomes: Outcome.summarizeKinds(counted.map(({ kind }) => kind)),
-    interval: EvalStatistics.computeWilsonInterval(resolved, counted.length),
+    runs: rows.reduce((most, { run }) => Math.max(most, run), 1),
+    interval: estimateResolved(counted),
     failToPass: sumPart("failToPass"),
     passToPass: sumPart("passToPass")
   }

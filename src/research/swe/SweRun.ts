@@ -72,6 +72,8 @@ export interface Settings {
   readonly approvals: "deny" | "approve"
   /** Time limit for a setup, in seconds. */
   readonly setupSeconds: number
+  /** Id of the agent's session. Defaults to a new one. */
+  readonly sessionId?: string | undefined
   readonly onEvent?: ((task: SweTask, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
@@ -264,7 +266,7 @@ const startTask = Effect.fnUntraced(function* (task: SweTask, runtime: Runtime, 
     task,
     copy,
     place: { placed, root: copy.directory },
-    sessionId: yield* Ids.makeSessionId,
+    sessionId: settings.sessionId === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(settings.sessionId),
     began,
     work: makeAgentWork()
   }

@@ -52,6 +52,7 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Agent } from "../../agent/Agent.ts"
+import type { Limits } from "../../agent/Budget.ts"
 import * as Resumption from "../../agent/Resumption.ts"
 import type { InvalidInput, SessionNotFound, SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { Answer, Question, QuestionError } from "../../base/domain/Question.ts"
@@ -205,6 +206,10 @@ export interface Turn {
   readonly systemPrompt?: string | undefined
   readonly cwd?: string | undefined
   readonly maxIterations?: number | undefined
+  /** Limits of the turn, in addition to those of its agent. */
+  readonly budget?: Limits | undefined
+  /** Seed for the model calls, if their protocol has one. */
+  readonly seed?: number | undefined
   /**
    * Treatment of questions: approvals, and questions of tools (`Ask`). A turn that is suspended waits for
    * {@link answer} without a place in a runner. Defaults to the agent's policy. `expiresAfter` is in milliseconds.
@@ -223,12 +228,14 @@ export const turnKind = "turn"
 export const makeTurnRequest = ({
   agent,
   batch,
+  budget,
   cwd,
   id,
   maxIterations,
   prompt,
   questions,
   retries = 3,
+  seed,
   sessionId,
   source = "cluster",
   systemPrompt,
@@ -239,7 +246,7 @@ export const makeTurnRequest = ({
   kind: turnKind,
   sessionId,
   retries,
-  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, questions, tenant }),
+  input: JSON.stringify({ agent, prompt, source, systemPrompt, cwd, maxIterations, budget, seed, questions, tenant }),
   ...(tenant === undefined ? {} : { tenant })
 })
 

@@ -147,6 +147,15 @@ const TurnInput = Schema.Struct({
   cwd: Schema.optionalKey(Schema.String),
   tenant: Schema.optionalKey(Schema.String),
   maxIterations: Schema.optionalKey(Schema.Int),
+  budget: Schema.optionalKey(
+    Schema.Struct({
+      tokens: Schema.optionalKey(Schema.Finite),
+      dollars: Schema.optionalKey(Schema.Finite),
+      seconds: Schema.optionalKey(Schema.Finite),
+      toolCalls: Schema.optionalKey(Schema.Finite)
+    })
+  ),
+  seed: Schema.optionalKey(Schema.Int),
   questions: Schema.optionalKey(
     Schema.Struct({
       unanswered: Schema.optionalKey(Schema.Literals(["deny", "suspend"])),

@@ -1,5 +1,5 @@
 /**
- * The durable workflow of a run. Its attempts are activities, and the pauses between them continue even if the runner
+ * The durable workflow of a run. Its attempts after a failure are activities, and the pauses between them continue even if the runner
  * dies.
  *
  * **Details**
@@ -71,6 +71,8 @@ export type Handler = (work: Work) => Effect.Effect<Outcome | Suspended>
 
 /** End of an attempt after which the run is over. Its outcome is stored with the run, and not again in the workflow. */
 const Stored = Schema.Struct({ status: Schema.Literal("stored") })
+
+const isOutcome = Schema.is(OutcomeSchema)
 
 const AttemptEnd = Schema.Union([OutcomeSchema, Suspended, Stored])
 type AttemptEnd = typeof AttemptEnd.Type
@@ -171,6 +173,8 @@ const runAttempt = Effect.fnUntraced(function* (
     Effect.provideService(handler({ ...request, ...started, cancelled, steering }), CurrentTenant, tenant),
     cancelled.pipe(Effect.andThen(Effect.sleep(cancellationGrace)), Effect.as(cancelledOutcome))
   )
+  // The workflow breaks off at an outcome without a stored form.
+  if (outcome.status === "finished" && !isOutcome(outcome)) return outcome
   const isStored =
     outcome.status === "finished"
       ? yield* runs.finishAttempt(id, started.starts, outcome)
@@ -339,10 +343,15 @@ export const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
 /** Completed when no earlier run of the session is left. */
 const turn = DurableDeferred.make("turn")
 
-/** Waits until the earlier runs of the session are over: turns of one session run in the order of their submission. */
+/**
+ * Waits until the earlier runs of the session are over: turns of one session run in the order of their submission.
+ * Returns true if the workflow has no attempt of the run.
+ */
 const waitForTurn = Effect.fnUntraced(function* ({ id, sessionId }: Request) {
   const runs = yield* Runs
-  if (yield* runs.isBehind(id, sessionId)) yield* DurableDeferred.await(turn)
+  const { isBehind, isFresh } = yield* runs.readPlace(id, sessionId)
+  if (isBehind) yield* DurableDeferred.await(turn)
+  return isFresh
 })
 
 /** Wakes the workflow of a run that waits for its turn. */
@@ -440,14 +449,15 @@ const submitLeft = (request: Request) =>
 export const layer = RunWorkflow.toLayer(
   Effect.fnUntraced(function* (request) {
     const { attempt } = yield* Worker
-    const attempts = Effect.gen(function* () {
+    const makeAttempts = Effect.fnUntraced(function* (isFresh: boolean) {
+      // Most runs end with their first attempt, which is therefore stored in the workflow only if another follows.
+      let first = isFresh ? yield* attempt(request) : undefined
+      if (first?.status === "stored") return first
       let failures = 0
       for (let number = 0; ; number++) {
-        const outcome: AttemptEnd = yield* Activity.make({
-          name: `attempt ${number}`,
-          success: AttemptEnd,
-          execute: attempt(request)
-        })
+        const execute = first === undefined ? attempt(request) : Effect.succeed(first)
+        first = undefined
+        const outcome: AttemptEnd = yield* Activity.make({ name: `attempt ${number}`, success: AttemptEnd, execute })
         if (outcome.status === "suspended") {
           yield* waitForAnswers(request, outcome)
           continue
@@ -458,7 +468,7 @@ export const layer = RunWorkflow.toLayer(
     })
     // A run that is already over retains its outcome.
     yield* waitForTurn(request).pipe(
-      Effect.andThen(attempts),
+      Effect.flatMap(makeAttempts),
       Effect.flatMap((outcome) => endRun(request.id, outcome, submitLeft(request))),
       // The attempts that are stored are not made again.
       repeatAfterLoss,

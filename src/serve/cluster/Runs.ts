@@ -49,6 +49,14 @@ export interface NextTurn {
   readonly hasMessages: boolean
 }
 
+/** Place of a run in its session. */
+export interface RunPlace {
+  /** True if an earlier run of the session is not over. */
+  readonly isBehind: boolean
+  /** True if no attempt of the run was stored by its workflow: it has none, or the runner died during one. */
+  readonly isFresh: boolean
+}
+
 /** Service that stores the submitted runs and their outcomes. */
 export interface Service {
   /**
@@ -91,8 +99,8 @@ export interface Service {
     ids: ReadonlyArray<string>,
     tenant: string | undefined
   ) => Effect.Effect<ReadonlyMap<string, SuspendedRun>, ClusterError>
-  /** Returns true if an earlier run of the session is not over. */
-  readonly isBehind: (id: string, sessionId: string) => Effect.Effect<boolean, ClusterError>
+  /** Returns the place of a run that begins or continues. */
+  readonly readPlace: (id: string, sessionId: string) => Effect.Effect<RunPlace, ClusterError>
   /** Returns the id of the first unfinished run in the session of a run, and if the session has messages for a turn. */
   readonly findNextTurn: (id: string) => Effect.Effect<NextTurn, ClusterError>
   /**
@@ -296,7 +304,7 @@ const makeQueries = ({
   listed,
   run,
   sql
-}: RunsPlace): RunsPart<"counts" | "failures" | "findNextTurn" | "isBehind" | "open" | "outcomes"> => ({
+}: RunsPlace): RunsPart<"counts" | "failures" | "findNextTurn" | "open" | "outcomes" | "readPlace"> => ({
   outcomes: (ids, tenant) =>
     ids.length === 0
       ? Effect.succeed(new Map())
@@ -315,12 +323,14 @@ const makeQueries = ({
               })
             )
         ),
-  isBehind: (id, sessionId) =>
+  readPlace: (id, sessionId) =>
     Effect.map(
-      run(sql`
-        SELECT 1 FROM runs WHERE session_id = ${sessionId} AND state <> 'done'
-          AND made < (SELECT made FROM runs WHERE id = ${id}) LIMIT 1`),
-      (rows) => rows.length > 0
+      run(sql<{ readonly behind: number; readonly fresh: number }>`
+        SELECT CASE WHEN EXISTS (SELECT 1 FROM runs AS earlier WHERE earlier.session_id = ${sessionId}
+            AND earlier.state <> 'done' AND earlier.made < runs.made) THEN 1 ELSE 0 END AS behind,
+          CASE WHEN starts = 0 OR state = 'running' THEN 1 ELSE 0 END AS fresh
+        FROM runs WHERE id = ${id}`),
+      ([row]) => ({ isBehind: row?.behind === 1, isFresh: row?.fresh === 1 })
     ),
   findNextTurn: (id) =>
     Effect.map(

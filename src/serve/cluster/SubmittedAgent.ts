@@ -54,6 +54,7 @@ const keys: ReadonlyArray<string> = [
   ),
   ...["max_concurrent_children", "max_spawn_depth", "max_iterations"].map((key) => `delegation.${key}`),
   "network.request_timeout_seconds",
+  "terminal.timeout",
   "fallback_providers",
   "toolsets",
   "disabled_toolsets"

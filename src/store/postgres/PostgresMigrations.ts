@@ -9,7 +9,8 @@
  *
  * `made` numbers the rows in insertion order, as `rowid` does in SQLite. `words` contains the folded words of a message
  * for the search index. If a message is older than the index or has too many words for the index, `words` is NULL and
- * `folded` contains its folded text.
+ * `folded` contains its folded text. `content`, `tool_name` and `tool_calls` are empty, because `envelope` has these
+ * texts; messages of earlier versions have them in both.
  */
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"

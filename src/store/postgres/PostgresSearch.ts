@@ -19,6 +19,7 @@ import * as SearchScan from "../SearchScan.ts"
 import * as SearchWords from "../SearchWords.ts"
 import * as SessionSearch from "../SessionSearch.ts"
 import type { Run } from "../sql/SqlStore.ts"
+import * as PostgresTexts from "./PostgresTexts.ts"
 
 /** Number of messages that are read at once. */
 const pageSize = 200
@@ -55,35 +56,23 @@ const toLexemes = ({ all }: SearchQuery.Alternative): ReadonlyArray<string> =>
     })
   )
 
-interface Row {
+interface Row extends PostgresTexts.TextColumns {
   readonly id: number
   readonly session_id: SessionId
   readonly position: number
   readonly role: SessionSearch.Role
-  readonly content: string
-  readonly tool_name: string
-  readonly tool_calls: string
-  readonly before_role: SessionSearch.Role | null
-  readonly before_text: string
-  readonly after_role: SessionSearch.Role | null
-  readonly after_text: string
 }
 
-const toNeighbour = (role: SessionSearch.Role | null, text: string): SessionSearch.Neighbour | undefined =>
-  role === null ? undefined : { role, text }
+/** A message that a query found, with its snippet. */
+interface Found {
+  readonly row: Row
+  readonly snippet: string
+}
 
-const toHit = (row: Row, snippet: string): SessionSearch.Hit => ({
-  sessionId: row.session_id,
-  messageId: row.position,
-  role: row.role,
-  snippet,
-  before: toNeighbour(row.before_role, row.before_text),
-  after: toNeighbour(row.after_role, row.after_text)
-})
+const formatPlace = (sessionId: string, position: number): string => `${sessionId} ${position}`
 
 /** Creates the search service over an open client. */
 export const make = (sql: Client, read: Run): SessionSearch.Service => {
-  const length = sql.literal(String(SessionSearch.neighbourLength))
   const matchAlternative = (alternative: SearchQuery.Alternative): Fragment => {
     const lexemes = toLexemes(alternative)
     const inText = alternative.all.flatMap(({ words }) =>
@@ -111,25 +100,17 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
     limit: number
   ) {
     const isOldestFirst = options.sort === "oldest"
-    const hits: Array<SessionSearch.Hit> = []
+    const hits: Array<Found> = []
     let beyond = sql`TRUE`
     while (true) {
       const rows = yield* sql<Row>`
-        SELECT m.id, m.session_id, m.position, m.role, m.content, m.tool_name, m.tool_calls,
-          b.role AS before_role, substr(b.content, 1, ${length}) AS before_text, a.role AS after_role,
-            substr(a.content, 1, ${length}) AS after_text
+        SELECT m.id, m.session_id, m.position, m.role, m.content, m.tool_name, m.tool_calls, m.envelope
         FROM messages m JOIN sessions s ON s.id = m.session_id
-          LEFT JOIN messages b ON b.session_id = m.session_id AND b.position = m.position - 1
-          LEFT JOIN messages a ON a.session_id = m.session_id AND a.position = m.position + 1
         WHERE ${sql.and([beyond, sql.or(query.map(matchAlternative)), ...buildFilters(options)])}
         ORDER BY m.id ${isOldestFirst ? sql`ASC` : sql`DESC`} LIMIT ${pageSize}`
       for (const row of rows) {
-        const snippet = SearchScan.find(query, {
-          content: row.content,
-          toolNames: row.tool_name,
-          toolCalls: row.tool_calls
-        })
-        if (snippet !== undefined) hits.push(toHit(row, snippet))
+        const snippet = SearchScan.find(query, PostgresTexts.readTexts(row))
+        if (snippet !== undefined) hits.push({ row, snippet })
         if (hits.length >= limit) return hits
       }
       const last = rows.at(-1)
@@ -138,11 +119,54 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
     }
   })
 
+  /** Reads the messages before and after the found ones, by their places. */
+  const readNeighbours = (hits: ReadonlyArray<Found>) => {
+    const places = hits.flatMap(({ row: { position, session_id } }) =>
+      [position - 1, position + 1].map((at) => ({ session_id, position: at }))
+    )
+    return Effect.map(
+      sql<Row>`
+        SELECT m.id, m.session_id, m.position, m.role, m.content, m.tool_name, m.tool_calls, m.envelope
+        FROM messages m JOIN json_to_recordset(CAST(${JSON.stringify(places)} AS json))
+          AS a (session_id TEXT, position INTEGER) ON a.session_id = m.session_id AND a.position = m.position`,
+      (rows) =>
+        new Map(
+          rows.map((row) => [
+            formatPlace(row.session_id, row.position),
+            {
+              role: row.role,
+              text: PostgresTexts.takeChars(PostgresTexts.readTexts(row).content, SessionSearch.neighbourLength)
+            }
+          ])
+        )
+    )
+  }
+
+  const findWithNeighbours = Effect.fnUntraced(function* (
+    query: SearchQuery.SearchQuery,
+    options: SessionSearch.SearchOptions,
+    limit: number
+  ) {
+    const hits = yield* findHits(query, options, limit)
+    if (hits.length === 0) return []
+    const neighbours = yield* readNeighbours(hits)
+    return hits.map(({ row: { position, role, session_id: sessionId }, snippet }): SessionSearch.Hit => ({
+      sessionId,
+      messageId: position,
+      role,
+      snippet,
+      before: neighbours.get(formatPlace(sessionId, position - 1)),
+      after: neighbours.get(formatPlace(sessionId, position + 1))
+    }))
+  })
+
   return {
     search: (input, options = {}) => {
       const query = SearchQuery.parse(input)
       const limit = Math.max(0, options.limit ?? SessionSearch.defaultLimit)
-      return query.length === 0 || limit === 0 ? Effect.succeed([]) : read("search", findHits(query, options, limit))
+      return query.length === 0 || limit === 0
+        ? Effect.succeed([])
+        : read("search", findWithNeighbours(query, options, limit))
     }
   }
 }

@@ -38,6 +38,7 @@ import * as StoreFailure from "../StoreFailure.ts"
 import * as PostgresMaintenance from "./PostgresMaintenance.ts"
 import * as PostgresMigrations from "./PostgresMigrations.ts"
 import * as PostgresSearch from "./PostgresSearch.ts"
+import * as PostgresTexts from "./PostgresTexts.ts"
 import * as PostgresWrites from "./PostgresWrites.ts"
 import type * as SessionStore from "../SessionStorePort.ts"
 import type * as SqlRows from "../sql/SqlRows.ts"
@@ -54,9 +55,6 @@ const exact: SqlStore.SqlPlace["exact"] = {
     return String(parsed)
   }
 }
-
-/** Converts a string to the form used for search. */
-const toSearchText = (text: string): string => text.replaceAll("\0", " ").toWellFormed()
 
 /**
  * Reads the origin of a stored message from its entry in the record, and whether it was copied from another session.
@@ -86,17 +84,14 @@ const makeActivity = (
         const rows = yield* sql<{ readonly id: string; readonly position: number; readonly body: string }>`
         SELECT session_id AS id, position, body FROM run_record
         WHERE kind = 'MessageAppended' AND at >= ${since} AND at < ${until} AND position IS NOT NULL`
-        const chosen = yield* sql<{
-          readonly id: string
-          readonly at: number
-          readonly text: string
-          readonly body: string | null
-        }>`
-        SELECT m.session_id AS id, m.created_at AS at, substr(m.content, 1, ${promptLength}) AS text, r.body
+        const chosen = yield* sql<
+          PostgresTexts.TextColumns & { readonly id: string; readonly at: number; readonly body: string | null }
+        >`
+        SELECT m.session_id AS id, m.created_at AS at, m.content, m.tool_name, m.tool_calls, m.envelope, r.body
         FROM messages m
         LEFT JOIN run_record r ON r.session_id = m.session_id AND r.position = m.position AND r.kind = 'MessageAppended'
         WHERE m.role = 'user' AND m.created_at >= ${since} AND m.created_at < ${until}
-        AND substr(m.content, 1, 6) = '<skill'`
+        AND (substr(m.content, 1, 6) = '<skill' OR (m.content = '' AND position('<skill' IN m.envelope) > 0))`
         const spoken = new Map<
           string,
           { messages: number; userMessages: number; skills: Array<SpokenCounts["skills"][number]> }
@@ -109,8 +104,8 @@ const makeActivity = (
           if (entry.origin === "user") counts.userMessages++
           spoken.set(id, counts)
         }
-        for (const { at, body, id, text } of chosen) {
-          const name = MessageText.findChosenSkill(text)
+        for (const { at, body, id, ...columns } of chosen) {
+          const name = MessageText.findChosenSkill(PostgresTexts.readTexts(columns).content)
           if (name !== undefined && (body === null || !readOrigin(body).isCopy))
             spoken.get(id)?.skills.push({ name, at })
         }
@@ -122,25 +117,50 @@ const makeActivity = (
       Effect.forEach(Arr.chunksOf(ids, SqlRecord.insertSize), (some) =>
         read(
           "prompts",
-          sql<{ readonly id: string; readonly text: string | null }>`
-          SELECT id, (SELECT substr(content, 1, ${promptLength}) FROM messages
-            WHERE session_id = sessions.id AND role = 'user' ORDER BY position LIMIT 1) AS text
-          FROM sessions WHERE id IN ${sql.in(some)}`
+          sql<PostgresTexts.TextColumns & { readonly id: string }>`
+          SELECT sessions.id, m.content, m.tool_name, m.tool_calls, m.envelope
+          FROM sessions, LATERAL (SELECT * FROM messages
+            WHERE session_id = sessions.id AND role = 'user' ORDER BY position LIMIT 1) AS m
+          WHERE sessions.id IN ${sql.in(some)}`
         )
       ),
-      (rows) => new Map(rows.flat().flatMap(({ id, text }) => (text === null ? [] : [[id, text] as const])))
+      (rows) =>
+        new Map(
+          rows
+            .flat()
+            .map(({ id, ...columns }) => [
+              id,
+              PostgresTexts.takeChars(PostgresTexts.readTexts(columns).content, promptLength)
+            ])
+        )
     )
 })
+
+const toTextColumns = (row: Row): PostgresTexts.TextColumns => {
+  const readColumn = (name: string): string => String(row[name] ?? "")
+  return {
+    content: readColumn("content"),
+    tool_name: readColumn("tool_name"),
+    tool_calls: readColumn("tool_calls"),
+    envelope: readColumn("envelope")
+  }
+}
 
 /** Adds rows of a backup to `messages`, with their words for the index. */
 const addMessages = (sql: PostgresClient.Client, rows: ReadonlyArray<Row>) => {
   const added = rows.map((row) => {
-    const [content = "", names = "", calls = ""] = [row["content"], row["tool_name"], row["tool_calls"]].map((text) =>
-      toSearchText(String(text))
-    )
-    const folded = SearchWords.fold([content, names, calls].join("\n"))
+    const columns = toTextColumns(row)
+    const texts = [columns.content, columns.tool_name, columns.tool_calls].map(PostgresTexts.toSearchText)
+    const [content = "", names = "", calls = ""] = texts
+    const folded = SearchWords.fold(texts.join("\n"))
     const words = PostgresSearch.listIndexWords(folded)
-    return { ...row, content, tool_name: names, tool_calls: calls, folded: words === undefined ? folded : "", words }
+    const stored = PostgresTexts.readTexts({ ...columns, content: "", tool_name: "", tool_calls: "" })
+    // A stored form of a newer version has texts that this version does not read.
+    const isInForm = stored.content === content && stored.toolNames === names && stored.toolCalls === calls
+    const kept = isInForm
+      ? { content: "", tool_name: "", tool_calls: "" }
+      : { content, tool_name: names, tool_calls: calls }
+    return { ...row, ...kept, folded: words === undefined ? folded : "", words }
   })
   return sql`
     INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, words,
@@ -154,16 +174,16 @@ const addMessages = (sql: PostgresClient.Client, rows: ReadonlyArray<Row>) => {
 
 /** Returns the columns of a new message, by their names. `index` is its place among the added messages. */
 const toMessageRow = ({ content, envelope, role, toolCalls, toolNames }: SqlRows.NewMessage, index: number) => {
-  const texts = [content, toolNames, toolCalls].map(toSearchText)
-  const [text = "", names = "", written = ""] = texts
+  const texts = [content, toolNames, toolCalls].map(PostgresTexts.toSearchText)
   const folded = SearchWords.fold(texts.join("\n"))
   const words = PostgresSearch.listIndexWords(folded)
   return {
     index,
     role,
-    content: text,
-    tool_name: names,
-    tool_calls: written,
+    // The stored form has the texts (`PostgresTexts`).
+    content: "",
+    tool_name: "",
+    tool_calls: "",
     folded: words === undefined ? folded : "",
     words,
     envelope
@@ -297,6 +317,7 @@ const make = (
     sql,
     read,
     afterwards: writes.afterwards,
+    isShort: true,
     keep: (rows) => unlessCollected(writes.record(rows), undefined, keepNow(rows))
   })
 
@@ -400,6 +421,10 @@ const make = (
       ),
     inTransaction: sql.transaction,
     listHeld: PostgresLeases.listHeldSessions(sql),
+    completeMessage: (row) => {
+      const texts = PostgresTexts.readTexts(toTextColumns(row))
+      return { ...row, content: texts.content, tool_name: texts.toolNames, tool_calls: texts.toolCalls }
+    },
     addMessages: (rows) => addMessages(sql, rows),
     toStoreError: described
   })

@@ -42,6 +42,12 @@ interface Writes {
   creation: SqlRows.SessionRow | undefined
   readonly messages: Array<SqlRows.NewMessage>
   calls: number
+  /** Time of the writes with messages. */
+  addedAt: number | undefined
+  /**
+   * New time of the session in lists. It changes with messages of the user and with the end of a run. Other writes leave
+   * it, so that the server changes the row in place and not its indexes.
+   */
   changedAt: number | undefined
   usage: ModelUsage | undefined
   readonly answered: Set<string>
@@ -100,6 +106,7 @@ const makeWrites = (number: number): Writes => ({
   creation: undefined,
   messages: [],
   calls: 0,
+  addedAt: undefined,
   changedAt: undefined,
   usage: undefined,
   answered: new Set(),
@@ -182,7 +189,7 @@ const storeWrites = Effect.fnUntraced(function* (
   writes: Writes,
   count: number
 ): Effect.fn.Return<boolean, SqlError | SessionStoreError> {
-  const { answered, begun, changedAt, creation, entries, messages, number, sessionId: id, usage } = writes
+  const { addedAt, answered, begun, creation, entries, messages, number, sessionId: id, usage } = writes
   if (id === undefined) return true
   const { sql, toEntry, toRow } = place
   const isOurs = place.isOurs(id)
@@ -194,7 +201,7 @@ const storeWrites = Effect.fnUntraced(function* (
     ), added AS (
       INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, words,
         envelope)
-      SELECT counted.id, counted.message_count - ${messages.length} + a.index, a.role, ${changedAt ?? 0}, a.content,
+      SELECT counted.id, counted.message_count - ${messages.length} + a.index, a.role, ${addedAt ?? 0}, a.content,
         a.tool_name, a.tool_calls, a.folded, array_to_tsvector(a.words), a.envelope
       FROM counted, json_to_recordset(CAST(${JSON.stringify(messages.map(toRow))} AS json))
         AS a (index INTEGER, role TEXT, content TEXT, tool_name TEXT, tool_calls TEXT, folded TEXT, words TEXT[],
@@ -229,7 +236,9 @@ const storeWrites = Effect.fnUntraced(function* (
       FROM counted, ROWS FROM (json_to_recordset(CAST(${JSON.stringify(entries.map(toEntry))} AS json)) AS (
         turn_id TEXT, at DOUBLE PRECISION, version INTEGER, kind TEXT, content_key TEXT, position INTEGER, body TEXT))
         WITH ORDINALITY AS a (turn_id, at, version, kind, content_key, position, body, place)
-      ORDER BY a.place ON CONFLICT DO NOTHING
+      WHERE a.content_key IS NULL OR NOT EXISTS (
+        SELECT 1 FROM run_record r WHERE r.session_id = counted.id AND r.content_key = a.content_key)
+      ORDER BY a.place
     )
     SELECT CAST((SELECT count(*) FROM counted) AS INTEGER) AS stored,
       (SELECT ${isOurs}) AS is_ours, (SELECT write_id FROM sessions WHERE id = ${id}) AS write_id`)
@@ -308,7 +317,8 @@ export const makePostgresWrites = (place: WritesPlace): PostgresWrites => {
         const first = count + writes.messages.length
         writes.messages.push(...rows)
         writes.calls += calls
-        writes.changedAt = now
+        writes.addedAt = now
+        if (rows.some(({ role }) => role === "user")) writes.changedAt = now
         writes.ending = { at: null, reason: null }
         for (const call of answered) writes.answered.add(call)
         return Effect.succeed(first)
@@ -329,6 +339,7 @@ export const makePostgresWrites = (place: WritesPlace): PostgresWrites => {
     end: (id, at, reason) =>
       withWrites(id, false, (writes) => {
         writes.ending = { at, reason }
+        writes.changedAt = at
         return Effect.succeed(true)
       }),
     record: (rows) => {

@@ -23,6 +23,8 @@ export interface BackupPlace extends Pick<SqlPlace, "exact" | "made" | "read" | 
   readonly inTransaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** Ids of the sessions that processes use. */
   readonly listHeld: Effect.Effect<ReadonlyArray<string>, SqlError>
+  /** Adds the texts for search to a row of `messages` that is read, if the database stores them once. */
+  readonly completeMessage?: ((row: Row) => Row) | undefined
   /** Adds rows of `messages`, with the columns that the search of the database needs. */
   readonly addMessages: (rows: ReadonlyArray<Row>) => Effect.Effect<unknown, SqlError>
   /** Converts a failure of the database. */
@@ -68,7 +70,8 @@ export const insertRows = (sql: SqlClient, table: TableName, rows: ReadonlyArray
 
 /** Creates the backup service of an open database. */
 export const make = (place: BackupPlace): Service => {
-  const { addMessages, exact, inSnapshot, inTransaction, listHeld, made, read, sql, toStoreError } = place
+  const { addMessages, completeMessage, exact, inSnapshot, inTransaction, listHeld, made, read, sql, toStoreError } =
+    place
   const keys: Readonly<Partial<Record<TableName, string>>> = {
     sessions: made,
     messages: "id",
@@ -86,13 +89,18 @@ export const make = (place: BackupPlace): Service => {
       (error) => Effect.fail(toStoreError(operation)(error))
     )
 
+  const readRow = (table: TableName, row: Row): Row => {
+    const converted = BackupTables.convertExact(table, row, exact.decode)
+    return table === "messages" && completeMessage !== undefined ? completeMessage(converted) : converted
+  }
+
   const readTables = <E, R>(from: SqlClient, onRows: (part: TableRows) => Effect.Effect<void, E, R>) =>
     Effect.forEach(
       tableNames,
       (table) => {
         const key = keys[table]
         const receiveRows = (rows: ReadonlyArray<Row>) =>
-          onRows({ table, rows: rows.map((row) => BackupTables.convertExact(table, row, exact.decode)) })
+          onRows({ table, rows: rows.map((row) => readRow(table, row)) })
         return key === undefined ? readAll(from, table, receiveRows) : readByNumber(from, table, key, receiveRows)
       },
       { discard: true }

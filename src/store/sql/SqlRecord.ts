@@ -15,12 +15,12 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { SessionStoreError } from "../../base/domain/AgentError.ts"
-import * as Json from "../../base/domain/Json.ts"
 import * as RecordEvent from "../../base/domain/RecordEvent.ts"
 import * as RunRecord from "../RunRecord.ts"
 import type { Service as SessionActivity } from "../SessionActivity.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as Unread from "../Unread.ts"
+import * as RecordForm from "./RecordForm.ts"
 import type { SqlPlace } from "./SqlStore.ts"
 
 /** Maximum number of rows in one statement, because SQLite limits the number of variables. */
@@ -46,10 +46,20 @@ interface EntryRow {
 /** Values of the columns, in the order of {@link columnNames}. */
 export type Columns = ReadonlyArray<string | number | null>
 
-const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.Problem> => {
+/** Encodes entries without changes. */
+const encodeLong: RecordForm.Shorten = (entries) =>
+  Result.all(
+    entries.map(({ event }) =>
+      Result.map(StoredForm.encodeEvent(event, true), (body) => ({
+        body,
+        position: event._tag === "MessageAppended" ? (event.position ?? null) : null
+      }))
+    )
+  )
+
+const toColumns = (entry: RecordEvent.Entry, { body, position }: RecordForm.ShortBody): Columns => {
   const { at, event, sessionId, turnId } = entry
-  const position = event._tag === "MessageAppended" ? (event.position ?? null) : null
-  return Result.map(StoredForm.encodeEvent(event, true), (body) => [
+  return [
     sessionId,
     turnId,
     at,
@@ -58,11 +68,11 @@ const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.
     RunRecord.getContentKey(entry) ?? null,
     position,
     body
-  ])
+  ]
 }
 
-const readRow = ({ body, envelope, version }: EntryRow): StoredForm.Reading<RecordEvent.RecordEvent> =>
-  StoredForm.readEvent(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined, version)
+const readRow = (row: EntryRow): StoredForm.Reading<RecordEvent.RecordEvent> =>
+  StoredForm.readEvent(RecordForm.readBody(row), row.envelope ?? undefined, row.version)
 
 const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
   Option.map(StoredForm.getValue(readRow(row)), (event) => ({
@@ -86,10 +96,13 @@ export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
   readonly keep: (rows: ReadonlyArray<Columns>) => Effect.Effect<void, SessionStoreError>
   /** Runs an Effect after the current transaction, or immediately outside a transaction. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** True if rows are written in the short form (`RecordForm`). Both forms are read. */
+  readonly isShort?: boolean | undefined
 }
 
 /** Creates the run record in a session database. */
-export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): SqlRecord => {
+export const make = ({ afterwards, isShort = false, keep: keepRows, read, sql }: RecordPlace): SqlRecord => {
+  const encode = isShort ? RecordForm.makeShorten() : encodeLong
   let lost = 0
   let reason = ""
 
@@ -108,16 +121,17 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
   const toRows = (
     entries: ReadonlyArray<RecordEvent.Entry>
   ): Result.Result<ReadonlyArray<Columns>, SessionStoreError> => {
-    const rows: Array<Columns> = []
-    for (const entry of entries) {
-      const columns = toColumns(entry)
-      if (Result.isFailure(columns)) {
-        const { cause, message } = columns.failure
-        return Result.fail(new SessionStoreError({ operation: "record", message: `a message ${message}`, cause }))
-      }
-      rows.push(columns.success)
+    const bodies = encode(entries)
+    if (Result.isFailure(bodies)) {
+      const { cause, message } = bodies.failure
+      return Result.fail(new SessionStoreError({ operation: "record", message: `a message ${message}`, cause }))
     }
-    return Result.succeed(rows)
+    return Result.succeed(
+      entries.flatMap((entry, index) => {
+        const body = bodies.success[index]
+        return body === undefined ? [] : [toColumns(entry, body)]
+      })
+    )
   }
 
   const keep = (entries: ReadonlyArray<RecordEvent.Entry>): Effect.Effect<void> =>

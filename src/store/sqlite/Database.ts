@@ -7,11 +7,11 @@
  * ms, for at most 15 seconds in total. A transaction is short and cannot be interrupted; a pause can be interrupted.
  *
  * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses
- * nothing. A power failure can lose the latest transactions, but never leaves a partial transaction; a checkpoint, tried
- * one second after a write, makes all earlier transactions safe. It runs in a fiber of the database, so that a turn does
- * not wait for the disk; a log that grows faster is also checkpointed by the writes. If the file system does not support
- * WAL, a rollback journal is used (`synchronous = FULL`), and a transaction that has returned also survives a power
- * failure.
+ * nothing. A power failure can lose the latest transactions, but never leaves a partial transaction; a checkpoint,
+ * tried one second after a write, makes all earlier transactions safe. It runs in a fiber of the database, so that a
+ * turn does not wait for the disk; a log that grows faster is also checkpointed by the writes. If the file system does
+ * not support WAL, a rollback journal is used (`synchronous = FULL`), and a transaction that has returned also survives
+ * a power failure.
  *
  * A database for many runs ({@link open} with `within`) collects the writes of a short time in one commit, because each
  * commit writes the same index pages again. Runs that use it wait for {@link Database.committed} before a tool begins
@@ -73,7 +73,9 @@ export const toStoreError =
   (error: SqlError): SessionStoreError =>
     new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
-/** Creates the database at `path` from its client. Every failure contains the path. `onWrite` runs after each commit. */
+/**
+ * Creates the database at `path` from its client. Every failure contains the path. `onWrite` runs after each commit.
+ */
 export const make = (path: string, sql: SqliteClient.Client, onWrite: () => void = () => {}): Database => {
   const runStatements: Run = (operation, effect) =>
     SqliteClient.retryWhileLocked(effect).pipe(
@@ -146,7 +148,7 @@ export const open = Effect.fnUntraced(function* (
   const written = Latch.makeUnsafe()
   const database = make(path, sql, () => void written.openUnsafe())
   yield* database.read("open", Effect.andThen(configureLog(sql), Migrations.migrate(sql, path, migrations)))
-  // An open transaction prevents checkpoints. For a database for many runs, those of SQLite are sufficient.
+  // An open transaction prevents checkpoints. SQLite itself makes them for a database for many runs.
   if (sql.committed === undefined) yield* Effect.forkScoped(runCheckpoints(sql, written))
   return database
 })

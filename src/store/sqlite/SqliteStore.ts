@@ -128,13 +128,20 @@ const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: stri
 /** SQLite stores every string byte for byte. */
 const exact: SqlStore.SqlPlace["exact"] = { encode: (text) => text, decode: (text) => text }
 
+/** Creates the leases of sessions. The run that holds one counts as a writer of the database. */
+const makeLeases = ({ sql, write }: Database.Database): Leases.Service<SessionStoreError> => {
+  const leases = Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect))
+  return { ...leases, take: (name) => Effect.andThen(sql.writer, leases.take(name)) }
+}
+
 /** Creates the session store in an open database. */
-export const make = ({ committed, read, sql, write, writeDirectly }: Database.Database): SessionStore.Service =>
-  SqlStore.make({
+export const make = (database: Database.Database): SessionStore.Service => {
+  const { committed, read, sql, write, writeDirectly } = database
+  return SqlStore.make({
     sql,
     read,
     write,
-    leases: Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect)),
+    leases: makeLeases(database),
     made: "rowid",
     exact,
     append: (id, { answered, calls, now, rows }) =>
@@ -173,6 +180,7 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
         return true
       })
   })
+}
 
 const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({
   version: Effect.map(

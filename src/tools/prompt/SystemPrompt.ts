@@ -55,7 +55,7 @@ const identity = [
 /** Instruction on how to answer questions about the program itself. */
 export const help =
   "When the user asks about Hermes itself (its settings, commands, tools or plugins), look it up with `hermes " +
-  "--help`, `hermes config show` and `hermes tools list`. Do not answer from memory."
+  "--help`, `hermes config show` and `hermes tools`. Do not answer from memory."
 
 const ofTools: ReadonlyArray<readonly [tool: string, text: string]> = [
   [

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
+import * as ChangeContents from "../../../src/store/ChangeContents.ts"
 import * as HomeFiles from "../../../src/program/cli/HomeFiles.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
@@ -96,6 +97,25 @@ describe("hermes backup and restore", () => {
         readdirSync(join(home, "memories")).filter((name) => name.endsWith(".restored")),
         []
       )
+    })
+  )
+
+  it.live("contents of changed files come along, by the hash that names them", () =>
+    Effect.gen(function* () {
+      const { at, keep, run } = yield* makeFilled
+      const text = "before the change\n"
+      const hash = ChangeContents.computeHash(new TextEncoder().encode(text))
+      const other = `changes/ab/ab${"0".repeat(62)}`
+      const content = `changes/${hash.slice(0, 2)}/${hash}`
+      keep(content, text)
+      keep(other, "not what its name says")
+      keep("changes/trees/one/file.txt", "of this machine")
+      yield* run("backup", at("changes.gz"), "--only", "files")
+      assert.notInclude(linesOf(at("changes.gz")), "changes/trees")
+      const fresh = yield* machine
+      assert.strictEqual((yield* fresh.hermes(["restore", at("changes.gz"), "--only", "files"])).code, 0)
+      assert.strictEqual(readFileSync(join(fresh.home, content), "utf8"), text)
+      assert.isFalse(existsSync(join(fresh.home, other)))
     })
   )
 

@@ -191,7 +191,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "lab rl rollout": [
     {
       args: "rl rollout nope",
-      line: 'There is no environment "nope": `hermes rl environments` lists them; a dataset or a module is named by its path'
+      line: 'There is no environment "nope": `hermes lab rl environments` lists them; a dataset or a module is named by its path'
     },
     { args: "rl rollout arithmetc", line: 'There is no environment "arithmetc": did you mean "arithmetic"?' },
     { args: "rl rollout /nowhere/env.ts", line: "/nowhere/env.ts: there is no such file" },
@@ -212,7 +212,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "lab rl train": [
     {
       args: "rl train",
-      line: "hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'"
+      line: "hermes lab rl train needs a task in quotes, or --interactive: hermes lab rl train 'Train on arithmetic and judge it'"
     },
     { args: "rl train x --interactive", line: "--interactive starts a conversation: leave out the task" },
     { args: "rl train x --max-iterations 0", line: "--max-iterations 0 is too small: pass 1 or more" }
@@ -268,7 +268,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "lab batch run": [
     {
       args: "batch run",
-      line: "--dataset_file PATH, --batch_size N, --run_name NAME are missing: hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first"
+      line: "--dataset_file PATH, --batch_size N, --run_name NAME are missing: hermes lab batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first"
     },
     {
       args: "batch run --dataset_file=nope.jsonl --batch_size=1 --run_name=a",
@@ -327,13 +327,13 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "lab eval show": [
     {
       args: "eval show nope",
-      line: /^no results in [^\n]+nope: run `hermes eval run` first, or pass another directory$/
+      line: /^no results in [^\n]+nope: run `hermes lab eval run` first, or pass another directory$/
     }
   ],
   "lab eval compare": [
     {
       args: "eval compare nope other",
-      line: /^no results in [^\n]+nope: run `hermes eval run` first, or pass another directory$/
+      line: /^no results in [^\n]+nope: run `hermes lab eval run` first, or pass another directory$/
     }
   ],
   "config unset": [

@@ -1,6 +1,9 @@
-// Commands and flags of the program that the documentation names are those of its help.
+// Commands and flags of the program that the documentation and its own messages name are those of its help.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { src } from "../../support/sources.ts"
 import { sitePages } from "../../support/site.ts"
 import { cli } from "./capture.ts"
 
@@ -25,11 +28,9 @@ const helpOf = Effect.fnUntraced(function* (path: ReadonlyArray<string>) {
   // The help of the program names the usual flags, and that of a conversation all of them.
   const flags = path.length === 0 ? stdout + (yield* cli("chat", "--help")).stdout : stdout
   const help = {
-    commands: new Set([
-      ...Array.from(commands.matchAll(/^ {2}([a-z][\w-]*)(?:, [\w-]+)* /gm), ([, command = ""]) => command),
-      // The commands of `lab` have their earlier forms, too.
-      ...(path.length === 0 ? ["batch", "eval", "swe", "rl"] : [])
-    ]),
+    commands: new Set(
+      Array.from(commands.matchAll(/^ {2}([a-z][\w-]*)(?:, [\w-]+)* /gm), ([, command = ""]) => command)
+    ),
     flags: new Set(Array.from(flags.matchAll(/(?<=^ {2}.*)--?[a-z][\w-]*/gim), ([flag]) => dashed(flag)))
   }
   known.set(name, help)
@@ -73,12 +74,49 @@ const faultsOf = Effect.fnUntraced(function* (line: string) {
       path.push(word)
       help = yield* helpOf(path)
       for (const flag of help.flags) flags.add(flag)
+    } else if (path.length === 0 && ["batch", "eval", "swe", "rl"].includes(word)) {
+      faults.push(`${word} is a command of hermes lab`)
     } else if (faults.length === 0 && path.length > 0 && help.commands.size > 0 && /^[a-z][a-z-]+$/.test(word)) {
       faults.push(`${path.join(" ")} has no command ${word}`)
     }
     if (faults.length > 0) break
   }
   return faults
+})
+
+/** Command lines in the messages and examples of a module: code in backticks, and the texts of examples. */
+const messagesOf = (source: string): ReadonlyArray<string> =>
+  source
+    .split("\n")
+    .filter((line) => !/^\s*(?:\*|\/\/|\/\*\*)/.test(line) && !/Effect\.fn\("/.test(line))
+    .flatMap((line) => [
+      ...Array.from(line.matchAll(/\\?`hermes ([^`\\]+)/g), ([, text = ""]) => text),
+      ...Array.from(line.matchAll(/command: "hermes ([^"]+)"/g), ([, text = ""]) => text)
+    ])
+    // An interpolation is the name of something.
+    .map((text) => text.replaceAll(/\$\{[^}]*\}?/g, "X"))
+
+describe("messages of the program", () => {
+  it.effect("name commands and flags that there are", () =>
+    Effect.gen(function* () {
+      const lines = ["program", "research", "serve", "tools", "agent", "observe", "models", "base", "store"].flatMap(
+        (wing) =>
+          readdirSync(join(src, wing), { recursive: true, encoding: "utf8" })
+            .filter((name) => name.endsWith(".ts"))
+            .flatMap((name) =>
+              messagesOf(readFileSync(join(src, wing, name), "utf8")).map((line) => ({
+                line,
+                source: `${wing}/${name}`
+              }))
+            )
+      )
+      assert.isAbove(lines.length, 100)
+      const found = yield* Effect.forEach(lines, ({ line, source }) =>
+        Effect.map(faultsOf(line), (faults) => faults.map((fault) => `${source}: hermes ${line}: ${fault}`))
+      )
+      assert.deepStrictEqual(found.flat(), [])
+    })
+  )
 })
 
 describe("the documentation", () => {

@@ -68,7 +68,7 @@ describe("Distributions", () => {
     )
     assert.strictEqual(
       Distributions.find("constructor"),
-      'there is no distribution "constructor": list them with `hermes batch run --list-distributions`'
+      'there is no distribution "constructor": list them with `hermes lab batch run --list-distributions`'
     )
     assert.strictEqual(Distributions.find("terminl=9"), 'there is no toolset "terminl": did you mean "terminal"?')
     assert.strictEqual(Distributions.find("web=200"), '"web=200": expected toolset=PERCENT from 0 to 100')

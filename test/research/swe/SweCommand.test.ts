@@ -119,6 +119,60 @@ describe("hermes swe", () => {
   )
 
   it.live(
+    "several attempts at each task count as one cluster, and a later run adds attempts",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* machine
+        const call = (command: string) => ({ tool_calls: [{ name: "terminal", arguments: { command } }] })
+        // Of four attempts, the first one at each task and the second one at the first task are solved.
+        const solved = { ...call(`touch done; echo ${sentinel}`) }
+        const left = { ...call(`echo ${sentinel}`) }
+        here.put("first.json", JSON.stringify({ turns: [solved], loop: true }))
+        here.put("second.json", JSON.stringify({ turns: [solved, left] }))
+        writeInstances(here.at("tasks.jsonl"), [
+          { id: "one", prompt: "One" },
+          { id: "two", prompt: "Two" }
+        ])
+        const run = (script: string, ...args: ReadonlyArray<string>) =>
+          here.hermes(
+            "swe run --prompts_file tasks.jsonl --workers 1 --json --eval-command"
+              .split(" ")
+              .concat("test -f done", "--script", script, args)
+          )
+        const first = yield* run("first.json", "--seed", "7")
+        assert.strictEqual(first.code, 0, first.stderr)
+        const { code, stderr, stdout } = yield* run("second.json", "--runs", "2", "--k", "2", "--seed", "7")
+        assert.strictEqual(code, 0, stderr)
+        assert.include(stderr, "2 of 4 attempts have a result")
+        const report = JSON.parse(stdout)
+        assert.deepInclude(report, { tasks: 2, attempts: 4, runs: 2, resolved: 3, rate: 0.75 })
+        assert.strictEqual(report.interval.method, "clustered")
+        assert.deepStrictEqual(
+          report.pass_at_k.map(({ k, value }: { k: number; value: number }) => [k, value]),
+          [[2, 1]]
+        )
+        const written = lines(here.at(results))
+        assert.deepStrictEqual(
+          written.map(({ instance_id: id, row_id: row, run }) => [row, id, run]),
+          [
+            ["one", "one", undefined],
+            ["two", "two", undefined],
+            ["one#2", "one", 2],
+            ["two#2", "two", 2]
+          ]
+        )
+        assert.strictEqual(new Set(written.map(({ metadata }) => metadata.seed)).size, 4)
+        // Harnesses take one prediction for each instance.
+        assert.lengthOf(lines(here.at(predictions)), 2)
+        assert.lengthOf(lines(here.at("swe-results/results.run-2.predictions.jsonl")), 2)
+        const shown = yield* here.hermes(["eval", "show", results])
+        assert.include(shown.stdout, "2, 4 attempts")
+        assert.match(shown.stdout, /pass@2 +100\.0 %/)
+      }),
+    60_000
+  )
+
+  it.live(
     "the same command leaves out what has a result, and runs a task that changed",
     () =>
       Effect.gen(function* () {
@@ -307,7 +361,7 @@ describe("hermes swe", () => {
         assert.include(readFileSync(here.at("out/poor.report.html"), "utf8"), "Make three")
         const missing = yield* here.hermes(["eval", "show", "out/none.jsonl"])
         assert.strictEqual(missing.code, 2)
-        assert.match(missing.stderr, /no tasks beside .*none\.jsonl: run `hermes swe run` first/)
+        assert.match(missing.stderr, /no tasks beside .*none\.jsonl: run `hermes lab swe run` first/)
       }),
     60_000
   )

@@ -1,9 +1,12 @@
-// Rows of batches and attempts of evaluations on runners: each once, also when runners and the submitting process are
+// Rows of batches, attempts of evaluations, software engineering tasks and rollouts on runners: each once, also when runners and the submitting process are
 // killed, within limits, and never the results of another directory.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { readFileSync, rmSync } from "node:fs"
 import * as Json from "../../../src/base/domain/Json.ts"
+import * as RowSeed from "../../../src/research/batch/RowSeed.ts"
+import { sentinel } from "../../../src/research/swe/SweRun.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 import { answerText, make, promptsOf, until } from "../../support/runnerWorld.ts"
 
@@ -147,6 +150,173 @@ describe.skipIf(missing !== undefined)(
                 ),
                 words.map((word) => `<think>\n</think>\nn ${word}`)
               )
+            })
+          )
+        }),
+      120_000
+    )
+
+    it.live(
+      "tasks are solved and scored by runners, over a kill of one; a failed task keeps its work",
+      () =>
+        Effect.gen(function* () {
+          const asked: Array<string> = []
+          const world = yield* make(server, "tasks", (body, response) => {
+            const text = JSON.stringify(body["messages"])
+            const word = /Solve (\w+)/.exec(text)?.[1] ?? "?"
+            asked.push(word)
+            const hasResult = text.includes("tool_call_id")
+            const call = (command: string) => ({
+              id: `c${asked.length}`,
+              type: "function",
+              function: { name: "terminal", arguments: JSON.stringify({ command }) }
+            })
+            if (!hasResult) {
+              setTimeout(() => answerText(response, "", [call(`echo ${word} > solved.txt`)]), 400)
+            } else if (word === "broken") {
+              response.writeHead(400, { "content-type": "application/json" })
+              response.end(JSON.stringify({ error: { message: "no more", type: "invalid_request_error" } }))
+            } else answerText(response, "", [call(`echo ${sentinel}`)])
+          })
+          world.client.put("repo/README.md", "A project\n")
+          world.client.put(
+            "tasks.jsonl",
+            ["first", "second", "third", "broken"]
+              .map((id) => JSON.stringify({ id, prompt: `Solve ${id}`, cwd: world.client.at("repo") }))
+              .join("\n")
+          )
+          const submit = "swe run --prompts_file tasks.jsonl --cluster --workers 8 --seed 7 --json --eval-command"
+            .split(" ")
+            .concat("grep -q . solved.txt")
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const [first] = yield* Effect.all([world.startRunner(), world.startRunner()])
+              const running = yield* world.start(submit)
+              yield* until(() => asked.length >= 3)
+              first.kill()
+              const { code, stderr, stdout } = yield* Fiber.join(running.ended)
+              assert.strictEqual(code, 1, stderr)
+              const report = Json.readFields(Json.parseOrKeep(stdout))
+              assert.deepStrictEqual(
+                [
+                  report["tasks"],
+                  report["resolved"],
+                  report["rate"],
+                  Json.readFields(report["outcomes"])["model_failure"]
+                ],
+                [4, 3, 0.75, 1],
+                stdout + stderr
+              )
+              const rows = readLines(world.client.at("swe-results/results.jsonl"))
+              assert.strictEqual(rows.length, 3)
+              for (const row of rows) {
+                assert.deepInclude(row, { completed: true, exit: "final_output", api_calls: 2 })
+                assert.include(String(row["model_patch"]), "+++ b/solved.txt")
+                assert.strictEqual(
+                  Json.readFields(row["metadata"])["seed"],
+                  RowSeed.computeSeed("7", String(row["instance_id"]))
+                )
+              }
+              const failed = readLines(world.client.at("swe-results/results.failed.jsonl")).at(-1)
+              assert.deepInclude(failed, { instance_id: "broken", outcome: "model_failure", api_calls: 1 })
+              assert.include(String(failed?.["model_patch"]), "+broken")
+              assert.strictEqual(Json.readFields(failed?.["metadata"])["model"], "m")
+              const predictions = readLines(world.client.at("swe-results/results.predictions.jsonl"))
+              assert.strictEqual(predictions.length, 4)
+              assert.include(
+                (yield* world.run(["eval", "show", "swe-results/results.jsonl"])).stdout,
+                "1 model failure"
+              )
+            })
+          )
+        }),
+      120_000
+    )
+
+    it.live(
+      "rollouts are scored by runners with their tokens, over kills of a runner and of the submitting process",
+      () =>
+        Effect.gen(function* () {
+          const sums: Array<string> = []
+          const world = yield* make(
+            server,
+            "rollouts",
+            (body) => {
+              sums.push(promptsOf(body).at(-1) ?? "")
+              return false
+            },
+            (body) => {
+              const [, a = "0", b = "0"] = /What is (\d+) \+ (\d+)/.exec(promptsOf(body).at(-1) ?? "") ?? []
+              return { content: String(Number(a) + Number(b)) }
+            }
+          )
+          const submit = "rl rollout arithmetic --groups 4 --group-size 3 --concurrency 3 -o out --cluster".split(" ")
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const [first] = yield* Effect.all([world.startRunner(), world.startRunner()])
+              const interrupted = yield* world.start(submit)
+              yield* until(() => sums.length >= 4)
+              first.kill()
+              interrupted.kill()
+              const done = yield* world.run(submit)
+              assert.strictEqual(done.code, 0, done.stdout + done.stderr)
+              assert.include(done.stdout, "4 groups, 12 rollouts, mean reward 1.00, 12 can train")
+              const groups = readLines(world.client.at("out/groups.jsonl"))
+              assert.strictEqual(groups.length, 4)
+              for (const group of groups) {
+                const tokens = Json.readItems(group["tokens"])
+                assert.deepStrictEqual([tokens.length, group["scores"]], [3, [1, 1, 1]])
+              }
+              assert.strictEqual(
+                Json.readItems(
+                  Json.parseOrKeep((yield* world.run(["rl", "list", "--rollouts", "out", "--json"])).stdout)
+                ).length,
+                12
+              )
+              assert.strictEqual(readLines(world.client.at("out/metrics.jsonl")).length, 4)
+              // The same command collects the same rollouts, and delivers nothing again.
+              const before = sums.length
+              const again = yield* world.run(submit)
+              assert.include(again.stdout, "4 groups, 12 rollouts, mean reward 1.00, 12 can train")
+              assert.strictEqual(readLines(world.client.at("out/groups.jsonl")).length, 4)
+              assert.strictEqual(sums.length, before)
+              const code = yield* world.run(["rl", "rollout", "./env.ts", "--cluster"])
+              assert.strictEqual(code.code, 2, code.stderr)
+            })
+          )
+        }),
+      120_000
+    )
+
+    it.live(
+      "a submitted prompt has its seed and its limits, and says with the exit code that it reached one",
+      () =>
+        Effect.gen(function* () {
+          let calls = 0
+          const todo = { name: "todo", arguments: "{}" }
+          const world = yield* make(server, "prompts", (body, response) =>
+            JSON.stringify(body["messages"]).includes("Loop")
+              ? answerText(response, "", [{ id: `c${calls++}`, type: "function", function: todo }])
+              : answerText(response, "fine")
+          )
+          const submit = (...more: ReadonlyArray<string>) => world.run(["cluster", "submit", "--wait", ...more])
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              yield* world.startRunner(2)
+              const fine = yield* submit("--seed", "5", "--max-total-tokens", "1000", "Hello")
+              assert.deepStrictEqual([fine.code, fine.stdout], [0, "fine\n"], fine.stderr)
+              assert.strictEqual(world.model.bodies[0]?.["seed"], 5)
+              const limited = yield* submit("--max-total-tokens", "15", "Loop")
+              assert.strictEqual(limited.code, 1, limited.stderr)
+              assert.include(limited.stderr, "The run has no complete answer: budget exhausted.")
+              const asked = world.model.bodies.length
+              assert.isBelow(asked, 6)
+              const small = yield* submit("--max-cost", "0", "Hello")
+              assert.deepStrictEqual(
+                [small.code, small.stderr],
+                [2, "Error: --max-cost 0 is too small: pass more than 0\n"]
+              )
+              assert.strictEqual(world.model.bodies.length, asked)
             })
           )
         }),

@@ -57,9 +57,7 @@ describe.skipIf(missing !== undefined)(
           yield* Effect.provide(
             Effect.gen(function* () {
               yield* Cluster.submit(makeRequest("first", "hold", "busy"))
-              const waiting = Effect.sync(() =>
-                server.query("SELECT count(*) FROM chain.cluster_messages WHERE tag = 'activity' AND NOT processed")
-              )
+              const waiting = Effect.sync(() => server.query("SELECT count(*) FROM chain.runs WHERE state = 'running'"))
               yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), waiting), { until: (n) => n === "1" })
               yield* Effect.sleep("2 seconds")
               const alone = yield* countTransactions

@@ -1,0 +1,202 @@
+// Transactions of several runs share commits, and each is as if it had been alone: what has returned is in the file, and
+// a failure is its own.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { DatabaseSync, StatementSync } from "node:sqlite"
+import { SessionId } from "../../../src/base/domain/Ids.ts"
+import * as SqliteClient from "../../../src/base/platform/SqliteClient.ts"
+import * as SqliteStore from "../../../src/store/sqlite/SqliteStore.ts"
+import { makeNewSession, makeUserMessage } from "../../support/sessionStoreConformance.ts"
+import { runScript } from "../../support/runScript.ts"
+import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+
+const ids = Array.from({ length: 20 }, (_, index) => SessionId.make(`s${index}`))
+
+/** Commits that an Effect makes. */
+const countCommits = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const { all } = StatementSync.prototype
+    let commits = 0
+    const value = yield* Effect.acquireUseRelease(
+      Effect.sync(() => {
+        StatementSync.prototype.all = new Proxy(all, {
+          apply: (target, statement: StatementSync, values) => {
+            if (statement.sourceSQL === "COMMIT") commits++
+            return Reflect.apply(target, statement, values)
+          }
+        })
+      }),
+      () => effect,
+      () =>
+        Effect.sync(() => {
+          StatementSync.prototype.all = all
+        })
+    )
+    return { commits, value }
+  })
+
+const opened = Effect.gen(function* () {
+  const path = `${yield* temporaryDirectory}/state.db`
+  const { store } = yield* SqliteStore.open(path)
+  for (const id of ids) yield* store.create(makeNewSession(id))
+  const other = yield* Effect.acquireRelease(
+    Effect.sync(() => new DatabaseSync(path, { readOnly: true })),
+    (database) => Effect.sync(() => database.close())
+  )
+  const countInFile = (id: string) =>
+    other.prepare("SELECT count(*) AS count FROM messages WHERE session_id = ?").get(id)?.["count"]
+  return { store, countInFile }
+})
+
+const appendToAll = ({ countInFile, store }: Effect.Success<typeof opened>) =>
+  Effect.forEach(ids, (id) => Effect.map(store.append(id, [makeUserMessage("hello")]), () => countInFile(id)), {
+    concurrency: "unbounded"
+  })
+
+/** A client whose statements fail as told. A statement `bad` fails; `end` ends the transaction, as a full disk does. */
+const scripted = (refused: string) =>
+  Effect.gen(function* () {
+    let isOpen = false
+    const statements: Array<string> = []
+    const all = (text: string): ReadonlyArray<SqliteClient.Row> => {
+      statements.push(text)
+      if (text === "end") isOpen = false
+      if (text === refused || text === "bad" || text === "end")
+        throw Object.assign(new Error("refused"), { code: "ERR_SQLITE_ERROR", errcode: 13 })
+      if (text.startsWith("BEGIN")) isOpen = true
+      if (text === "COMMIT" || text === "ROLLBACK") isOpen = false
+      return []
+    }
+    const client = yield* SqliteClient.make({ all, once: all, isTransaction: () => isOpen, close: () => {} })
+    yield* client.writer
+    yield* client.writer
+    const told: Array<string> = []
+    const runAll = (...texts: ReadonlyArray<string>) =>
+      Effect.forEach(
+        texts,
+        (text) =>
+          Effect.exit(
+            client.transaction(
+              Effect.andThen(
+                client.afterTransaction(Effect.sync(() => void told.push(text))),
+                client.statements((all) => all(text, []))
+              )
+            )
+          ),
+        { concurrency: "unbounded" }
+      )
+    return { client, runAll, statements, told }
+  })
+
+describe("transactions of several runs", () => {
+  it.effect("share a commit, after which each of them is in the file", () =>
+    Effect.gen(function* () {
+      const database = yield* opened
+      yield* database.store.acquire(SessionId.make("s0"))
+      yield* database.store.acquire(SessionId.make("s1"))
+      const { commits, value } = yield* countCommits(appendToAll(database))
+      assert.deepStrictEqual(
+        value,
+        ids.map(() => 1)
+      )
+      assert.strictEqual(commits, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("have a commit each while at most one run holds a session", () =>
+    Effect.gen(function* () {
+      const database = yield* opened
+      yield* Effect.scoped(Effect.andThen(database.store.acquire(ids[1] ?? SessionId.make("")), Effect.void))
+      yield* database.store.acquire(SessionId.make("s0"))
+      const { commits, value } = yield* countCommits(appendToAll(database))
+      assert.deepStrictEqual(
+        value,
+        ids.map(() => 1)
+      )
+      assert.strictEqual(commits, ids.length)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("are each a savepoint; what waits for one runs after the commit", () =>
+    Effect.gen(function* () {
+      const { runAll, statements, told } = yield* scripted("")
+      assert.isTrue((yield* runAll("one", "two")).every(Exit.isSuccess))
+      assert.deepStrictEqual(
+        statements.join(", "),
+        "BEGIN IMMEDIATE, SAVEPOINT one_write, one, RELEASE one_write, SAVEPOINT one_write, two, RELEASE one_write, COMMIT"
+      )
+      assert.deepStrictEqual(told.toSorted(), ["one", "two"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("are rolled back alone when they fail, also the first of them", () =>
+    Effect.gen(function* () {
+      for (const texts of [
+        ["bad", "one", "two"],
+        ["one", "bad", "two"]
+      ]) {
+        const { runAll, statements, told } = yield* scripted("")
+        const ends = yield* runAll(...texts)
+        assert.deepStrictEqual(
+          ends.map(Exit.isSuccess),
+          texts.map((text) => text !== "bad")
+        )
+        assert.deepStrictEqual(told.toSorted(), ["one", "two"])
+        assert.include(statements.join(", "), "bad, ROLLBACK TO one_write, RELEASE one_write")
+        assert.strictEqual(statements.at(-1), "COMMIT")
+        assert.strictEqual(statements.filter((text) => text === "COMMIT").length, 1)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("all fail when their commit fails, and the next ones are a new transaction", () =>
+    Effect.gen(function* () {
+      const { client, runAll, statements, told } = yield* scripted("COMMIT")
+      assert.isTrue((yield* runAll("one", "two")).every(Exit.isFailure))
+      assert.deepStrictEqual(statements.slice(-2), ["COMMIT", "ROLLBACK"])
+      assert.deepStrictEqual(told, [])
+      yield* client.unsafe("read")
+      assert.strictEqual(statements.at(-1), "read")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("all fail when SQLite ends the transaction, and those that come later do not join it", () =>
+    Effect.gen(function* () {
+      const { runAll, statements, told } = yield* scripted("")
+      const ends = yield* runAll("one", "end", "three")
+      assert.deepStrictEqual(ends.map(Exit.isSuccess), [false, false, true])
+      assert.deepStrictEqual(told, ["three"])
+      assert.deepStrictEqual(statements.slice(-5), [
+        "BEGIN IMMEDIATE",
+        "SAVEPOINT one_write",
+        "three",
+        "RELEASE one_write",
+        "COMMIT"
+      ])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a process that is killed", () => {
+  it.live("leaves everything that its runs were told is stored", () =>
+    Effect.gen(function* () {
+      for (const lines of [5, 90, 301]) {
+        const path = `${yield* temporaryDirectory}/state.db`
+        let seen = 0
+        const { lines: told } = yield* runScript("groupedWrites.ts", [path], (_, child) => {
+          if (++seen === lines) child.kill("SIGKILL")
+        })
+        const file = new DatabaseSync(path)
+        const find = file.prepare("SELECT 1 AS found FROM messages WHERE session_id = ? AND position = ?")
+        for (const line of told) {
+          const [id = "", position = ""] = line.split(" ")
+          assert.deepInclude(find.get(id, Number(position)), { found: 1 }, line)
+        }
+        assert.isAtLeast(told.length, lines)
+        assert.deepInclude(file.prepare("PRAGMA integrity_check").get(), { integrity_check: "ok" })
+        file.close()
+      }
+    }).pipe(Effect.scoped)
+  )
+})
