@@ -37,7 +37,8 @@ const openCodeCache = async (): Promise<void> => {
   try {
     if (!existsSync(own)) {
       mkdirSync(own, { recursive: true, mode: 0o700 })
-      for (const name of readdirSync(all)) if (name !== version) rmSync(join(all, name), { recursive: true })
+      for (const name of readdirSync(all))
+        if (name !== version && /^\d+\.\d+\.\d+/.test(name)) rmSync(join(all, name), { recursive: true })
     }
     NodeModule.enableCompileCache(own)
   } catch {

@@ -176,11 +176,15 @@ export const makeSessions = Effect.fnUntraced(function* (
     Effect.flatMap(isClosable(services, sessionId, open.get(sessionId)), (isOwn) =>
       isOwn ? closeSession(sessionId, end) : Effect.void
     )
+  const findLongestIdle = (): string | undefined => {
+    for (const id of open.keys()) if (!isActive(id)) return id
+    return undefined
+  }
   const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
     Effect.flatMap(CurrentTenant, (tenant) => {
       open.delete(sessionId)
       open.set(sessionId, { turnId, tenant, isStored: true })
-      const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !isActive(id)) : undefined
+      const idle = open.size > maxOpenSessions ? findLongestIdle() : undefined
       return idle === undefined ? Effect.void : closeSession(idle, { reason: "session_expired" })
     })
 

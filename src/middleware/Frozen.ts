@@ -91,7 +91,8 @@ const copyChangeable = (value: object, copying: CopyState): object | undefined =
   if (value instanceof ArrayBuffer) return value.slice(0)
   if (value instanceof URL) return new URL(value)
   if (value instanceof URLSearchParams) return new URLSearchParams(value)
-  if (value instanceof Headers) return new Headers(value)
+  // Node loads its `fetch` with the first use of the class.
+  if (Symbol.toStringTag in value && value instanceof Headers) return new Headers(value)
   if (value instanceof RegExp) return Object.assign(new RegExp(value), { lastIndex: value.lastIndex })
   if (value instanceof Map) {
     const out = new Map<unknown, unknown>()

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process"
 import { dirname } from "node:path"
 import { Readable, Writable } from "node:stream"
 import * as acpEditor from "./acpEditor.ts"
+import { codeCache } from "./builtProgram.ts"
 import { program, standInWhereUnset, withoutSandbox } from "./hermes.ts"
 
 /** The program behind an editor; `env` has variables of its own. */
@@ -18,6 +19,7 @@ export const editor = (
           cwd: own.home,
           env: {
             PATH: process.env["PATH"],
+            NODE_COMPILE_CACHE: codeCache,
             HOME: dirname(own.home),
             HERMES_HOME: own.home,
             ...withoutSandbox,

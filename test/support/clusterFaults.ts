@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { connect, createServer, type Server as SocketServer, type Socket } from "node:net"
 import { createInterface } from "node:readline"
 import * as BatchFiles from "../../src/research/batch/BatchFiles.ts"
+import { codeCache } from "./builtProgram.ts"
 import { program, standInWhereUnset, withoutSandbox } from "./hermes.ts"
 import type { Server } from "./postgresServer.ts"
 import { commandOf } from "./runScript.ts"
@@ -144,6 +145,7 @@ export const runThroughFaults = async (options: Options): Promise<Report> => {
         stdio: ["ignore", "pipe", "pipe"],
         env: {
           PATH: process.env["PATH"],
+          NODE_COMPILE_CACHE: codeCache,
           HOME: `${directory}/home`,
           HERMES_HOME: home,
           TERM: "dumb",

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import type { Plugin } from "rolldown"
 import { parseSync } from "rolldown/utils"
 import { root, src } from "./sources.ts"
+import { withoutPart } from "./splitModules.ts"
 
 const modules = join(root, "node_modules")
 
@@ -35,6 +36,27 @@ const globalsOfSdk: Readonly<Record<string, string>> = {
 
 const sdkGlobals = join(src, "base/platform/web/SdkGlobals.ts")
 
+/**
+ * A resource of the OpenAI SDK without its methods: the program sends its requests with the client itself. Two thirds of
+ * the SDK are resources and what they import.
+ */
+const withoutMethods = (id: string, code: string): string => {
+  const { staticExports } = parseSync(id, code).module
+  const lines = staticExports.flatMap(({ entries, end, start }) =>
+    entries.some(({ moduleRequest }) => moduleRequest !== null)
+      ? [code.slice(start, end)]
+      : entries.map(({ exportName: { name } }) => `export class ${name} {}`)
+  )
+  return Array.from(new Set(lines)).join("\n")
+}
+
+/** A segmenter of `Intl` that Effect's help makes as it loads; it takes as long as all of the help. */
+const withLateSegmenter = (code: string): string =>
+  code.replace(
+    /const graphemeSegmenter = [^;]*(new Intl\.Segmenter\([^;]*\));/,
+    "let madeSegmenter;\nconst graphemeSegmenter = { segment: (text) => (madeSegmenter ??= $1).segment(text) };"
+  )
+
 const globalOf = (id: string): string | undefined =>
   Object.entries(globalsOfSdk).find(([name]) => id === join(modules, "openai", `${name}.mjs`))?.[1]
 
@@ -49,6 +71,8 @@ export const programPackages = (): Plugin => ({
   },
   load: (id) => (id === "\0undici" ? leanUndici : id === "\0http2" ? lateHttp2 : undefined),
   transform: (code, id) => {
+    if (withoutPart(id) === join(modules, "effect/dist/cli/CliOutput.js")) return withLateSegmenter(code)
+    if (id.startsWith(join(modules, "openai/resources/"))) return withoutMethods(id, code)
     const name = globalOf(id)
     if (name === undefined) return undefined
     // Names of classes that the SDK knows by the value of their property of the global object.

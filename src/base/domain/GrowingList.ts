@@ -4,13 +4,15 @@
  *
  * **Details**
  *
- * Two states are cached for as long as the first item of a list exists: the state of the common beginning of the two
+ * Two states are cached while the list is in use: the state of the common beginning of the two
  * newest lists, and the state at the previous change. A list that shares this beginning continues from the first state,
  * so replacing the last item is cheap. A list that differs earlier continues from the second state, or else is
  * processed from its beginning. Apart from this, each call costs one reference comparison per item, and one call of
  * `copy`.
  *
- * Items are compared by identity, so an item in a list must never change.
+ * Items are compared by identity, so an item in a list must never change. The states of the {@link maxInUse} lists that
+ * were used last are retained. The states of other lists exist until memory is needed, and are made again when their
+ * list is used again: a session that waits for its next prompt holds its messages alone.
  */
 
 /** A fold whose state is changed in place. The state must depend only on the added items. */
@@ -32,13 +34,34 @@ interface Progress<Item, State> {
   base: { readonly state: State; readonly length: number } | undefined
 }
 
+/** Number of lists whose states are retained. */
+export const maxInUse = 64
+
+/** Retains the values that were used last, by the order of their use. */
+const makeRecentUse = <A>(): ((value: A) => void) => {
+  const recent = new Set<A>()
+  let newest: A | undefined
+  return (value) => {
+    if (value === newest) return
+    newest = value
+    recent.delete(value)
+    recent.add(value)
+    if (recent.size <= maxInUse) return
+    for (const oldest of recent) {
+      recent.delete(oldest)
+      return
+    }
+  }
+}
+
 /** Creates a function that folds a list and returns the resulting state. The caller may modify the returned state. */
 export const fold = <Item extends object, State>({
   add,
   begin,
   copy
 }: Fold<Item, State>): ((items: ReadonlyArray<Item>) => State) => {
-  const known = new WeakMap<Item, Progress<Item, State>>()
+  const known = new WeakMap<Item, WeakRef<Progress<Item, State>>>()
+  const noteUse = makeRecentUse<Progress<Item, State>>()
   const addFrom = (state: State, items: ReadonlyArray<Item>, from: number, to: number): State => {
     for (let at = from; at < to; at++) {
       const item = items[at]
@@ -49,11 +72,12 @@ export const fold = <Item extends object, State>({
   return (items) => {
     const [first] = items
     if (first === undefined) return begin()
-    let progress = known.get(first)
+    let progress = known.get(first)?.deref()
     if (progress === undefined) {
       progress = { items: [], state: begin(), length: 0, base: undefined }
-      known.set(first, progress)
+      known.set(first, new WeakRef(progress))
     }
+    noteUse(progress)
     const before = progress.items
     let common = 0
     while (common < before.length && before[common] === items[common]) common++

@@ -236,12 +236,15 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null
 }
 
+/** Tests for `Headers`. Only a value with a tag is compared: Node loads its `fetch` with the first use of the class. */
+const isHeaders = (value: object): value is Headers => Symbol.toStringTag in value && value instanceof Headers
+
 /**
  * Returns the own enumerable string-keyed entries of an object, and the additional entries of an error, a URL, a `Map`
  * or `Headers`.
  */
 const listEntries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
-  if (value instanceof Map || value instanceof Headers) {
+  if (value instanceof Map || isHeaders(value)) {
     return Array.from<readonly [unknown, unknown], readonly [string, unknown]>(value, ([key, item]) => [
       String(key),
       item

@@ -3,6 +3,12 @@
  * accents), and adds a note about the missing part.
  */
 
+/**
+ * Formats a whole number with commas, such as `128,000`. The formatters of `Intl` take several milliseconds the first
+ * time, which a start would notice.
+ */
+export const formatInteger = (value: number): string => String(value).replaceAll(/\B(?=(?:\d{3})+$)/g, ",")
+
 /** Number of code units that are searched for a character boundary; real characters are shorter. */
 const window = 64
 

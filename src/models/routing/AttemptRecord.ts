@@ -69,6 +69,20 @@ const selectParameters = (request: ModelRequest): Record<string, unknown> => {
 
 const sideTask = /^auxiliary:(.+)$/u
 
+type RecordedRoute = Extract<RecordEvent, { readonly _tag: "AttemptStarted" }>["route"]
+
+/** Recorded routes by their provider: the records of a route share one. */
+const recordedRoutes = new WeakMap<object, RecordedRoute>()
+
+const toRecordedRoute = (provider: RecordedAttempt["provider"]): RecordedRoute => {
+  const known = recordedRoutes.get(provider)
+  if (known !== undefined) return known
+  const { baseUrl, model, provider: name } = provider.info
+  const route = { provider: name, model, apiMode: provider.apiMode, ...(baseUrl === undefined ? {} : { baseUrl }) }
+  recordedRoutes.set(provider, route)
+  return route
+}
+
 const makeStartRecord = (
   recorder: Recorder,
   { continues, number, payload, prepared, provider, state }: RecordedAttempt,
@@ -76,9 +90,6 @@ const makeStartRecord = (
   { session_id, tool_call_id }: Ids
 ): RecordEvent => {
   const { call, context } = state.question
-  const {
-    info: { baseUrl, model, provider: name }
-  } = provider
   const tools = recorder.offered(call.tools)
   const task = sideTask.exec(context.platform)?.[1]
   return {
@@ -89,7 +100,7 @@ const makeStartRecord = (
     ...(task === undefined ? {} : { task }),
     // A sub-agent's run executes in the fiber of its parent's tool call, but in another session.
     ...(task === undefined || tool_call_id === "" || session_id !== context.sessionId ? {} : { callId: tool_call_id }),
-    route: { provider: name, model, apiMode: provider.apiMode, ...(baseUrl === undefined ? {} : { baseUrl }) },
+    route: toRecordedRoute(provider),
     messages: recorder.references(call.messages),
     ...(tools === undefined ? {} : { tools }),
     parameters: selectParameters(prepared),

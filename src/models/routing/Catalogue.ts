@@ -39,6 +39,7 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
+import { formatInteger } from "../../base/domain/TextCut.ts"
 import { Home } from "../../base/config/Environment.ts"
 import { Settings, type Values } from "../../base/config/Settings.ts"
 import * as Costs from "../../base/domain/Cost.ts"
@@ -279,7 +280,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     const found = (yield* findCallFacts(route)).window
     if (found.source !== "default") return undefined
     noticed.add(key)
-    return `Context size of "${route.model}" is unknown; assuming ${found.tokens.toLocaleString("en-US")} tokens. Set model.context_length to change this.`
+    return `Context size of "${route.model}" is unknown; assuming ${formatInteger(found.tokens)} tokens. Set model.context_length to change this.`
   })
 
   const extraBody = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<Route["extraBody"]> {

@@ -47,6 +47,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { formatInteger } from "../../base/domain/TextCut.ts"
 import * as Environment from "../../base/config/Environment.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import { ConfigError } from "../../base/domain/AgentError.ts"
@@ -100,12 +101,10 @@ export const render = (entries: ReadonlyArray<string>): string =>
 /** Counts the characters that entries use of their limit. */
 export const countChars = (entries: ReadonlyArray<string>): number => entries.join(separator).length
 
-const formatCount = (count: number): string => count.toLocaleString("en-US")
-
 /** Formats the used share of the limit: `45% — 990/2,200 chars`. */
 export const formatUsage = (entries: ReadonlyArray<string>, limit: number): string =>
   `${Math.round((countChars(entries) / limit) * 100)}% — ` +
-  `${formatCount(countChars(entries))}/${formatCount(limit)} chars`
+  `${formatInteger(countChars(entries))}/${formatInteger(limit)} chars`
 
 const refuseChange = (message: string, entries?: ReadonlyArray<string>) =>
   Result.fail(new MemoryRefused({ message, ...(entries === undefined ? {} : { entries }) }))
@@ -168,7 +167,7 @@ export const applyOperations = (
   }
   return countChars(next) > limit && countChars(next) > countChars(entries)
     ? refuseChange(
-        `the entries would have ${formatCount(countChars(next))} of ${formatCount(limit)} characters: shorten, ` +
+        `the entries would have ${formatInteger(countChars(next))} of ${formatInteger(limit)} characters: shorten, ` +
           "merge or remove some in the same call",
         entries
       )
@@ -191,7 +190,7 @@ const parseRewrittenEntries = (
   }
   return countChars(next) > limit
     ? refuseChange(
-        `the entries have ${formatCount(countChars(next))} characters, ${formatCount(limit)} fit: shorten or ` +
+        `the entries have ${formatInteger(countChars(next))} characters, ${formatInteger(limit)} fit: shorten or ` +
           "remove some"
       )
     : Result.succeed(Array.from(new Set(next)))

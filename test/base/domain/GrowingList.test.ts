@@ -2,6 +2,8 @@
 // new.
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import * as GrowingList from "../../../src/base/domain/GrowingList.ts"
 import { prop } from "../../support/property.ts"
 
@@ -47,6 +49,25 @@ const change = (items: Array<Item>, step: typeof Change.Type, next: () => Item):
 }
 
 describe("GrowingList.fold", () => {
+  it("retains the states of the lists that were used last, and makes those of others again when memory was needed", async () => {
+    setFlagsFromString("--expose-gc")
+    const collect = runInNewContext("gc") as () => void
+    const { added, fold } = recording()
+    const lists = Array.from({ length: 2 * GrowingList.maxInUse }, (_, name): ReadonlyArray<Item> => [{ name }])
+    for (const list of lists) fold(list)
+    // The first use of a list adds its items to a copy, the second one to the state.
+    for (const list of lists) fold(list)
+    const before = added.length
+    for (let tries = 0; tries < 20; tries++) {
+      await new Promise((done) => setImmediate(done))
+      collect()
+    }
+    for (const list of lists.slice(GrowingList.maxInUse)) assert.deepStrictEqual(fold(list), [list[0]?.name])
+    assert.strictEqual(added.length, before)
+    for (const list of lists.slice(0, GrowingList.maxInUse)) assert.deepStrictEqual(fold(list), [list[0]?.name])
+    assert.isAbove(added.length, before)
+  })
+
   prop(
     "the state is that of the whole list, whatever lists came before it",
     [Schema.Array(Change).check(Schema.isMaxLength(30))],

@@ -7,6 +7,11 @@ import { prop } from "../../support/property.ts"
 const family = "👩‍👩‍👧‍👦"
 
 describe("TextCut", () => {
+  it("formats whole numbers as the locale of the United States does", () => {
+    for (const value of [0, 7, 999, 1_000, 12_345, 128_000, 1_048_576, 20_000_000, -4_200, -100])
+      assert.strictEqual(TextCut.formatInteger(value), value.toLocaleString("en-US"))
+  })
+
   it("never cuts a character", () => {
     const text = `ab${family}cd`
     for (let chars = 0; chars <= text.length; chars++) {

@@ -8,6 +8,7 @@ import { SessionId } from "../../../src/base/domain/Ids.ts"
 import * as SqliteClient from "../../../src/base/platform/SqliteClient.ts"
 import * as SqliteStore from "../../../src/store/sqlite/SqliteStore.ts"
 import { makeNewSession, makeUserMessage } from "../../support/sessionStoreConformance.ts"
+import { runScript } from "../../support/runScript.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const ids = Array.from({ length: 20 }, (_, index) => SessionId.make(`s${index}`))
@@ -173,6 +174,29 @@ describe("transactions of several runs", () => {
         "RELEASE one_write",
         "COMMIT"
       ])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a process that is killed", () => {
+  it.live("leaves everything that its runs were told is stored", () =>
+    Effect.gen(function* () {
+      for (const lines of [5, 90, 301]) {
+        const path = `${yield* temporaryDirectory}/state.db`
+        let seen = 0
+        const { lines: told } = yield* runScript("groupedWrites.ts", [path], (_, child) => {
+          if (++seen === lines) child.kill("SIGKILL")
+        })
+        const file = new DatabaseSync(path)
+        const find = file.prepare("SELECT 1 AS found FROM messages WHERE session_id = ? AND position = ?")
+        for (const line of told) {
+          const [id = "", position = ""] = line.split(" ")
+          assert.deepInclude(find.get(id, Number(position)), { found: 1 }, line)
+        }
+        assert.isAtLeast(told.length, lines)
+        assert.deepInclude(file.prepare("PRAGMA integrity_check").get(), { integrity_check: "ok" })
+        file.close()
+      }
     }).pipe(Effect.scoped)
   )
 })

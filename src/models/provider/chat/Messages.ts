@@ -342,11 +342,16 @@ export const stringifyBody = (body: Json.Fields): string => {
 }
 
 const makeWriter = (endpoint: Endpoint, form: TextForm): ((messages: ReadonlyArray<Prompt.Message>) => Wire) => {
-  const getConverted = memoize((message: Prompt.Message) => {
+  // The fold holds the encoded messages while their conversation is in use.
+  const known = new WeakMap<Prompt.Message, WeakRef<ReturnType<typeof convertMessage>>>()
+  const getConverted = (message: Prompt.Message) => {
+    const before = known.get(message)?.deref()
+    if (before !== undefined) return before
     const made = convertMessage(message, endpoint, form)
     for (const one of made.messages) converted.add(one)
+    known.set(message, new WeakRef(made))
     return made
-  })
+  }
   return GrowingList.fold<Prompt.Message, Wire>({
     begin: () => ({ out: [], files: [] }),
     add: (wire, message) => {
