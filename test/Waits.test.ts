@@ -114,6 +114,7 @@ const reasons: Readonly<Record<string, string>> = {
   "store/sqlite/Database.ts": "a checkpoint follows a write, not a schedule: an idle database makes none",
   "program/cli/internal/Start.ts": "one deadline for the end of the program, set by the handler of each signal",
   "serve/cluster/RunWorkflow.ts": "a durable wait of a workflow, which another runner may end",
+  "store/RemoteSession.ts": "the state of a message decides what follows, and the sum of the pauses bounds the wait",
   "serve/cluster/workflow/AgentQuestions.ts": "a durable wait of a workflow, which an answer ends"
 }
 

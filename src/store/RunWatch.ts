@@ -34,6 +34,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Conversation from "../base/domain/Conversation.ts"
 import { SessionId } from "../base/domain/Ids.ts"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
@@ -200,19 +201,67 @@ export const watchRun = (
     })
   )
 
-/** Returns the id of the active run of a conversation in any process; `undefined` without one. */
-export const findActive = Effect.fnUntraced(function* (
+/** Reads the starts and ends of the runs of a conversation, the oldest first. */
+const readRuns = Effect.fnUntraced(function* (
   sessionId: string
-): Effect.fn.Return<string | undefined, SessionStoreError, Needs> {
+): Effect.fn.Return<ReadonlyArray<Entry>, SessionStoreError, Needs> {
   const record = yield* RunRecord
   const parts = yield* SessionChain.listConversation(SessionId.make(sessionId))
   const entries = yield* Effect.forEach(parts, (part) =>
     Stream.runCollect(record.read({ sessionId: part, kinds: ["RunStarted", "RunEnded"] }))
   )
-  const all = entries.flat()
-  const last = all.filter(({ event }) => event._tag === "RunStarted").at(-1)
-  if (last === undefined || all.some(({ event, turnId }) => event._tag === "RunEnded" && turnId === last.turnId))
+  return entries.flat()
+})
+
+const findLastStart = (entries: ReadonlyArray<Entry>): string | undefined =>
+  entries.findLast(({ event }) => event._tag === "RunStarted")?.turnId
+
+/** Returns the id of the run of a conversation that began last, in any process; `undefined` without one. */
+export const findNewest = (sessionId: string): Effect.Effect<string | undefined, SessionStoreError, Needs> =>
+  Effect.map(readRuns(sessionId), findLastStart)
+
+/** Returns the id of the active run of a conversation in any process; `undefined` without one. */
+export const findActive = Effect.fnUntraced(function* (
+  sessionId: string
+): Effect.fn.Return<string | undefined, SessionStoreError, Needs> {
+  const entries = yield* readRuns(sessionId)
+  const last = findLastStart(entries)
+  if (last === undefined || entries.some(({ event, turnId }) => event._tag === "RunEnded" && turnId === last))
     return undefined
-  const { isActive } = yield* makeSource(sessionId, last.turnId)
-  return (yield* isActive) ? last.turnId : undefined
+  const { isActive } = yield* makeSource(sessionId, last)
+  return (yield* isActive) ? last : undefined
+})
+
+/** Message of the user with which a run began, and its place in the session. */
+export interface RunPrompt {
+  readonly text: string
+  readonly sessionId: string
+  /** Position of the first message of the user. `undefined` for a run without one. */
+  readonly position: number | undefined
+}
+
+/** Returns the message of the user with which a run began. A run that continues began without one. */
+export const readPrompt = Effect.fnUntraced(function* (
+  sessionId: string,
+  runId: string
+): Effect.fn.Return<RunPrompt, SessionStoreError, RunRecord> {
+  const { read } = yield* RunRecord
+  const entries = yield* Stream.runCollect(read({ turnId: runId, kinds: ["MessageAppended"], origins: ["user"] }))
+  const asked = entries.flatMap((entry) =>
+    entry.turnId === runId && entry.event._tag === "MessageAppended" && entry.event.message !== undefined
+      ? [
+          {
+            sessionId: entry.sessionId,
+            position: entry.event.position,
+            text: Conversation.readText(entry.event.message)
+          }
+        ]
+      : []
+  )
+  const [first] = asked
+  return {
+    text: asked.map(({ text }) => text).join("\n\n"),
+    sessionId: first?.sessionId ?? sessionId,
+    position: first?.position
+  }
 })

@@ -34,6 +34,7 @@ import { openOnce } from "../base/platform/OpenOnce.ts"
 import { makeMaskedWriter, RunRecord } from "./RunRecord.ts"
 import { type Service as Activity, SessionActivity } from "./SessionActivity.ts"
 import { type Service as Backup, SessionBackup } from "./SessionBackup.ts"
+import { type Service as Inbox, SessionInbox } from "./SessionInbox.ts"
 import { type Service as Maintenance, SessionMaintenance } from "./SessionMaintenance.ts"
 import { type Service as Retention, SessionRetention } from "./SessionRetention.ts"
 import * as SessionSpans from "./SessionSpans.ts"
@@ -54,6 +55,7 @@ export interface SharedBackend {
 /** A session database with its maintenance service. */
 export interface Backend extends SharedBackend {
   readonly backup: Backup
+  readonly inbox: Inbox
   readonly retention: Retention
   readonly maintenance: Maintenance
 }
@@ -163,8 +165,25 @@ const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, S
     count: withBackend(({ backup }) => backup.count)
   })
 
+  const inbox = SessionInbox.of({
+    send: (message) => withBackend(({ inbox }) => inbox.send(message)),
+    withdraw: (id, number) => withBackend(({ inbox }) => inbox.withdraw(id, number)),
+    read: (id, number) => withBackend(({ inbox }) => inbox.read(id, number)),
+    remove: (id, number) => withBackend(({ inbox }) => inbox.remove(id, number)),
+    waiting: withBackend(({ inbox }) => inbox.waiting),
+    take: (id) => withBackend(({ inbox }) => inbox.take(id)),
+    reply: (message, reply) => withBackend(({ inbox }) => inbox.reply(message, reply)),
+    post: (id, kind, body) => withBackend(({ inbox }) => inbox.post(id, kind, body)),
+    find: (id, kind) => withBackend(({ inbox }) => inbox.find(id, kind)),
+    // A store that cannot be opened reports it to the operations that read it.
+    changes: Stream.unwrap(
+      Effect.match(backend, { onFailure: () => Stream.never, onSuccess: ({ inbox }) => inbox.changes })
+    )
+  })
+
   const get = (id: SessionId) => Effect.flatMap(backend, ({ store }) => store.get(id))
   return makeSharedServices(backend).pipe(
+    Context.add(SessionInbox, TenantScope.scopeInbox(inbox, { get })),
     Context.add(SessionBackup, TenantScope.scopeBackup(backup)),
     Context.add(SessionMaintenance, TenantScope.scopeMaintenance(maintenance, { get })),
     Context.add(SessionRetention, TenantScope.scopeRetention(retention, { get }))
@@ -176,6 +195,7 @@ type DatabaseServices =
   | RunRecord
   | SessionActivity
   | SessionBackup
+  | SessionInbox
   | SessionMaintenance
   | SessionRetention
   | SessionSearch

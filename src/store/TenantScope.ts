@@ -27,6 +27,7 @@ import * as Reference from "./Reference.ts"
 import type { Service as Record } from "./RunRecord.ts"
 import type { Service as Activity } from "./SessionActivity.ts"
 import type { Service as Backup } from "./SessionBackup.ts"
+import type { Delivery, InboxMessage, Service as Inbox } from "./SessionInbox.ts"
 import type { Service as Maintenance } from "./SessionMaintenance.ts"
 import type { Limit, Service as Retention } from "./SessionRetention.ts"
 import { hiddenSources, type Service as Search } from "./SessionSearch.ts"
@@ -399,6 +400,27 @@ export const scopeActivity = (activity: Activity, store: Pick<Store, "get">): Ac
       )
   }
   return scoped
+}
+
+/** Limits messages between processes to the sessions of the tenant for which a fiber works. */
+export const scopeInbox = (inbox: Inbox, store: Pick<Store, "get">): Inbox => {
+  const { guardRead } = makeGuards(makeOwnership(store))
+  const guardId = <A>(id: string, missing: A, effect: Effect.Effect<A, SessionStoreError>) =>
+    guardRead(SessionId.make(id), missing, effect)
+  return {
+    changes: inbox.changes,
+    send: (message) => guardId(message.sessionId, undefined, inbox.send(message)),
+    withdraw: (id, number) => guardId(id, false, inbox.withdraw(id, number)),
+    read: (id, number) => guardId<Delivery>(id, { _tag: "removed" }, inbox.read(id, number)),
+    remove: (id, number) => guardId(id, undefined, inbox.remove(id, number)),
+    waiting: Effect.flatMap(inbox.waiting, (ids) =>
+      Effect.filter(ids, (id) => guardId(id, false, Effect.succeed(true)))
+    ),
+    take: (id) => guardId<ReadonlyArray<InboxMessage>>(id, [], inbox.take(id)),
+    reply: (message, reply) => guardId(message.sessionId, undefined, inbox.reply(message, reply)),
+    post: (id, kind, body) => guardId(id, undefined, inbox.post(id, kind, body)),
+    find: (id, kind) => guardId(id, undefined, inbox.find(id, kind))
+  } satisfies Complete<Inbox>
 }
 
 /** Limits the removal of old sessions to the tenant for which a fiber works. */

@@ -11,6 +11,7 @@ import * as Stream from "effect/Stream"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { realpathSync } from "node:fs"
+import { join } from "node:path"
 import type { PermissionMode } from "../../src/base/config/PermissionMode.ts"
 import { RedactSecrets } from "../../src/base/domain/Redaction.ts"
 import * as Secrets from "../../src/base/domain/Secrets.ts"
@@ -42,15 +43,25 @@ export const held = "correct-Horse7-battery-staple"
 export const world = Effect.fnUntraced(function* (
   plays: Parameters<typeof playedModel.make>[0],
   clientCapabilities: acp.ClientCapabilities = {},
-  mode: PermissionMode = "ask"
+  mode: PermissionMode = "ask",
+  /** Directory with the file of the sessions; by default they are in memory. */
+  directory?: string,
+  sessions?: ReturnType<typeof SessionStore.layerPostgres>
 ) {
   const played = yield* playedModel.make(plays)
-  const cwd = realpathSync(yield* temporaryDirectory)
+  const cwd = realpathSync(directory ?? (yield* temporaryDirectory))
+  const file = () => SessionStore.layerSqlite({ path: join(cwd, "state.db") })
+  const store = directory === undefined ? {} : { store: sessions ?? file() }
   const secrets = Secrets.make()
   secrets.add(held)
   const provider = ChatCompletions.layer({ model: "m", baseUrl: `${played.url}/v1`, apiKey: Redacted.make("upstream") })
   const runtime = yield* Layer.build(
-    Runtime.layer({ provider, cwd, tools: [Clarify.toolset, FileTools.toolset, TerminalTools.toolset, stuck] }).pipe(
+    Runtime.layer({
+      provider,
+      cwd,
+      ...store,
+      tools: [Clarify.toolset, FileTools.toolset, TerminalTools.toolset, stuck]
+    }).pipe(
       Layer.provideMerge(Layer.mergeAll(Layer.succeed(RedactSecrets, false), Layer.succeed(Secrets.Secrets, secrets)))
     )
   )

@@ -13,8 +13,8 @@ import { Environment, Home } from "../../base/config/Environment.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import * as SessionStore from "../../store/SessionStore.ts"
 
-/** Maximum number of connections of one program to the database. */
-const connections = 4
+/** Maximum number of connections of one program to the database, with the one that listens for messages. */
+const connections = 5
 
 /** Creates the layer of the store. `path` is the file that is used if the settings name no database. */
 export const makeLayer = (

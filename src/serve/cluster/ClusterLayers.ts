@@ -24,6 +24,7 @@ import * as ClusterRetention from "./ClusterRetention.ts"
 import * as Members from "./Members.ts"
 import * as Inbox from "./Inbox.ts"
 import * as DurableRun from "./DurableRun.ts"
+import * as RemoteMessages from "./RemoteMessages.ts"
 import * as Runs from "./Runs.ts"
 import * as RunResumption from "./RunResumption.ts"
 import * as RunWorkflow from "./RunWorkflow.ts"
@@ -72,7 +73,7 @@ const makeWorkerLayer = (
   report: (running: number) => void
 ) =>
   Layer.unwrap(
-    Effect.map(DurableRun.turns, (turns) =>
+    Effect.map(Effect.all([DurableRun.turns, RemoteMessages.makeClaims]), ([turns, claim]) =>
       Layer.merge(RunWorkflow.layer, RunResumption.layer).pipe(
         Layer.provideMerge(
           RunWorkflow.layerWorker({
@@ -82,6 +83,7 @@ const makeWorkerLayer = (
             admit,
             messages: turns.messages,
             hasAnswers: turns.hasAnswers,
+            claim,
             handlers: { [Cluster.turnKind]: turns.handler, ...handlers }
           })
         )
@@ -98,6 +100,9 @@ const woken = Layer.effectDiscard(
   })
 )
 
+/** Carries out messages of other processes. */
+const messages = RemoteMessages.layer.pipe(Layer.provide(ClusterService.layer))
+
 /** Makes the layer for durable runs in one process over a SQLite file. */
 export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
@@ -112,6 +117,7 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   )
   return Layer.mergeAll(
     ClusterService.layer,
+    messages,
     runner,
     ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)
   ).pipe(
@@ -142,6 +148,7 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
       const { sql } = yield* ClusterDatabase
       return Layer.mergeAll(
         ClusterService.layer,
+        messages,
         runner,
         woken,
         ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)

@@ -12,16 +12,10 @@ import { Cluster, ClusterError, turnKind } from "./Cluster.ts"
 import * as ClusterScope from "./ClusterScope.ts"
 import { Inbox } from "./Inbox.ts"
 import * as RunForms from "./RunForms.ts"
+import { cancelledOutcome } from "./RunOutcomes.ts"
 import * as Runs from "./Runs.ts"
 import { repeatAfterLoss } from "./StorageLoss.ts"
-import {
-  submitUndelivered,
-  cancelledOutcome,
-  computeExecutionId,
-  RunWorkflow,
-  wakeAnswered,
-  wakeTurn
-} from "./RunWorkflow.ts"
+import { submitUndelivered, computeExecutionId, RunWorkflow, wakeAnswered, wakeTurn } from "./RunWorkflow.ts"
 
 const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(RunForms.Request))
 

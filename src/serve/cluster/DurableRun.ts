@@ -265,8 +265,10 @@ export const turns = Effect.gen(function* () {
     )
   const hasAnswers = Effect.fnUntraced(function* (sessionId: string) {
     const newest = yield* store.newest(SessionId.make(sessionId))
-    const stored = yield* store.listQuestions({ sessionId: newest, states: ["answered"], limit: 1 })
-    return stored.length > 0
+    const states = ["answered", "open"] as const
+    const stored = yield* store.listQuestions({ sessionId: newest, states, limit: Number.MAX_SAFE_INTEGER })
+    // Without open questions, another process continued the session with the answers.
+    return stored.length === 0 || stored.some(({ state }) => state === "answered")
   })
   return { handler, messages: countMessages, hasAnswers }
 })

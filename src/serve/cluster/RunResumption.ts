@@ -9,8 +9,9 @@ import * as Schedule from "effect/Schedule"
 import * as EntityId from "effect/cluster/EntityId"
 import { Sharding } from "effect/cluster/Sharding"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
+import { makeBrokenOutcome, makeFailedOutcome } from "./RunOutcomes.ts"
 import { Runs } from "./Runs.ts"
-import { computeExecutionId, endRun, makeBrokenOutcome, makeFailedOutcome, RunWorkflow, Worker } from "./RunWorkflow.ts"
+import { computeExecutionId, endRun, RunWorkflow, Worker } from "./RunWorkflow.ts"
 
 /** Schedule of the checks for stalled runs. */
 const looks = Schedule.spaced("3 seconds")

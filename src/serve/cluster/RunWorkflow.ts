@@ -35,11 +35,11 @@ import * as DurableClock from "effect/workflow/DurableClock"
 import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
-import * as Redaction from "../../base/domain/Redaction.ts"
 import { CurrentTenant } from "../../store/TenantScope.ts"
 import { turnKind } from "./Cluster.ts"
 import { Inbox, type ReceivedMessage } from "./Inbox.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Suspended } from "./RunForms.ts"
+import { cancelledOutcome, makeBrokenOutcome, makeFailedOutcome } from "./RunOutcomes.ts"
 import { Runs } from "./Runs.ts"
 import { type SteeringSource, toTurnRequest } from "./Steering.ts"
 import { repeatAfterLoss } from "./StorageLoss.ts"
@@ -86,6 +86,8 @@ export interface WorkerService {
   readonly running: () => number
   /** Returns true if this process has an attempt of the run that is active or waiting to start. */
   readonly has: (id: string) => boolean
+  /** Returns true if this process has an attempt of a run in the session. */
+  readonly isActive: (sessionId: string) => boolean
   /** Starts no more runs, and waits until the active ones have ended. */
   readonly close: Effect.Effect<void>
 }
@@ -104,6 +106,8 @@ export interface WorkerOptions {
   readonly messages: (sessionId: string) => Effect.Effect<number, { readonly message: string }>
   /** Returns true if a session has answers that its calls have not used. */
   readonly hasAnswers: (sessionId: string) => Effect.Effect<boolean, { readonly message: string }>
+  /** Posts the run that waits for answers in a session, or removes it. */
+  readonly claim: (sessionId: string, run: string | undefined) => Effect.Effect<void>
   /** Called with the number of active runs whenever it changes. */
   readonly report: (running: number) => void
   /**
@@ -118,21 +122,6 @@ export interface WorkerOptions {
  */
 const mostStalls = 10
 
-/** Makes the outcome of a run that failed. `isPassing` is true if another attempt may succeed. */
-export const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({
-  status: "failed",
-  message: Redaction.redactText(message),
-  isPassing
-})
-
-/** Outcome of a run that was cancelled. */
-export const cancelledOutcome: Outcome = {
-  status: "failed",
-  message: "the run was cancelled",
-  isPassing: false,
-  isCancelled: true
-}
-
 /** Time that a cancelled run has to end, before it is interrupted. */
 const cancellationGrace = "10 seconds"
 
@@ -145,7 +134,7 @@ interface AttemptSignals extends Pick<Work, "steering"> {
 
 /** Makes one attempt of a run: asks for admission, records the start in the database, and runs the handler. */
 const runAttempt = Effect.fnUntraced(function* (
-  { admit, handlers, messages, runner }: WorkerOptions,
+  { admit, claim, handlers, messages, runner }: WorkerOptions,
   runs: Runs["Service"],
   request: Request,
   { cancelled, handleMessages, steering }: AttemptSignals
@@ -158,6 +147,7 @@ const runAttempt = Effect.fnUntraced(function* (
   const counted = Effect.provideService(messages(sessionId), CurrentTenant, tenant)
   const started = yield* runs.start(id, runner, yield* counted)
   if (started === undefined) return { status: "stored" }
+  if (started.starts > 1) yield* claim(sessionId, undefined)
   if (started.stalls >= mostStalls) {
     return makeFailedOutcome(
       `the runner ended ${mostStalls} times in a row at the same point of this run; it is not begun again`,
@@ -289,7 +279,9 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
                       Effect.andThen(runAttempt(options, runs, request, signals)),
                       Effect.tap(({ status }) =>
                         // A cancellation that was sent to the attempt ends the run that waits.
-                        status === "suspended" ? takeCancellations(sessionId) : Effect.void
+                        status === "suspended"
+                          ? Effect.andThen(options.claim(sessionId, id), takeCancellations(sessionId))
+                          : Effect.void
                       )
                     ),
                     changeRunningCount(-1)
@@ -313,6 +305,7 @@ export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, 
           Effect.catch(options.hasAnswers(sessionId), ({ message }) => Effect.as(Effect.logWarning(message), false)),
         running: () => running,
         has: (id) => attempts.has(id),
+        isActive: (sessionId) => Array.from(attempts.values(), (active) => active.sessionId).includes(sessionId),
         close: Effect.andThen(
           Effect.sync(() => void (isClosed = true)),
           Effect.asVoid(settled)
@@ -332,13 +325,6 @@ interface ActiveAttempt {
 }
 
 const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
-
-/** Makes the outcome of a run whose workflow failed unexpectedly because of a program defect or a database failure. */
-export const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
-  const error = Cause.squash(cause)
-  const reason = (error instanceof Error ? error.message || error.name : String(error)).replaceAll(/\s+/g, " ")
-  return { ...makeFailedOutcome(`the run broke off: ${reason}`, true), isBroken: true }
-}
 
 /** Completed when no earlier run of the session is left. */
 const turn = DurableDeferred.make("turn")

@@ -58,9 +58,9 @@ export interface Message {
   readonly id: string
   /**
    * `answers` continues a suspended run with the answers that its session has, and `questions` asks the user for them
-   * first. Both have no prompt.
+   * first. Both have no prompt. `remote` began a turn of another process, which is followed here.
    */
-  readonly origin: "client" | "plugin" | "background" | "answers" | "questions"
+  readonly origin: "client" | "plugin" | "background" | "answers" | "questions" | "remote"
   readonly prompt: RunInput["prompt"]
   /** Text that represents the message on a screen. */
   readonly shown: string
@@ -80,6 +80,8 @@ export interface Turn {
   readonly isStopping: boolean
   /** True if a hook may still replace the complete answer, so that its deltas are not final. */
   readonly isRewritten: boolean
+  /** Id of the run, if the turn is one of another process. */
+  readonly runId?: string | undefined
 }
 
 /** Modes in which an approved plan can be carried out. */

@@ -49,6 +49,13 @@ export interface LiveQuestions {
     turn: number,
     decide: (answer: PlanAnswer) => Effect.Effect<void>
   ) => Effect.Effect<{ readonly changes: Pick<State, "questions">; readonly event: HostEvent }>
+  /** Adds a question that another process asks. Must run on the fiber of the `StateOwner`. */
+  readonly mirror: (question: OpenQuestion) => Effect.Effect<void>
+  /**
+   * Closes a question that another process asked, with its answer or without one. Must run on the fiber of the
+   * `StateOwner`.
+   */
+  readonly closeMirrored: (id: string, answer: Answer | undefined) => Effect.Effect<void>
   /** Withdraws the question about a plan. Must run on the fiber of the `StateOwner`. */
   readonly withdrawPlan: Effect.Effect<void>
 }
@@ -99,8 +106,28 @@ const removeQuestion = (owner: StateOwner, waiting: WaitingCode, id: string, ans
   return true
 }
 
-/** Makes the questions of a live session. */
-export const make = (owner: StateOwner): LiveQuestions => {
+/** Makes the operations on questions of other processes, and the withdrawals. */
+const makeClosing = (
+  owner: StateOwner,
+  waiting: WaitingCode,
+  closeQuestion: (id: string, answer: Answer | undefined) => boolean
+): Pick<LiveQuestions, "closeMirrored" | "mirror" | "withdraw" | "withdrawPlan"> => ({
+  mirror: (question) =>
+    Effect.sync(() => {
+      waiting.set(question.id, () => Effect.void)
+      owner.change({ questions: [...owner.state().questions, question] }, { _tag: "QuestionAsked", question })
+    }),
+  closeMirrored: (id, answer) => Effect.sync(() => void closeQuestion(id, answer)),
+  withdraw: Effect.sync(() => {
+    for (const { id } of owner.state().questions) closeQuestion(id, undefined)
+  }),
+  withdrawPlan: Effect.sync(() => {
+    for (const { _tag, id } of owner.state().questions) if (_tag === "Plan") closeQuestion(id, undefined)
+  })
+})
+
+/** Makes the questions of a live session. `onChange` is called after each change of the open questions. */
+export const make = (owner: StateOwner, onChange: () => void = () => {}): LiveQuestions => {
   const waiting: WaitingCode = new Map()
   let count = 0
 
@@ -115,11 +142,16 @@ export const make = (owner: StateOwner): LiveQuestions => {
         const asked = { ...question, id, turn: turn?.id ?? 0, askedAt }
         waiting.set(id, (answer) => Effect.asVoid(Deferred.succeed(answered, answer)))
         owner.change({ questions: [...questions, asked] }, { _tag: "QuestionAsked", question: asked })
+        onChange()
         return id
       })
     )
 
-  const closeQuestion = (id: string, answer: Answer | undefined): boolean => removeQuestion(owner, waiting, id, answer)
+  const closeQuestion = (id: string, answer: Answer | undefined): boolean => {
+    const isClosed = removeQuestion(owner, waiting, id, answer)
+    if (isClosed) onChange()
+    return isClosed
+  }
 
   const leaveUnanswered = (id: string): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -169,11 +201,6 @@ export const make = (owner: StateOwner): LiveQuestions => {
           event: { _tag: "QuestionAsked", question: asked }
         }
       }),
-    withdraw: Effect.sync(() => {
-      for (const { id } of owner.state().questions) closeQuestion(id, undefined)
-    }),
-    withdrawPlan: Effect.sync(() => {
-      for (const { _tag, id } of owner.state().questions) if (_tag === "Plan") closeQuestion(id, undefined)
-    })
+    ...makeClosing(owner, waiting, closeQuestion)
   }
 }

@@ -52,7 +52,6 @@ import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import { Agent } from "../../agent/Agent.ts"
 import { BackgroundWork, type Item } from "../../agent/BackgroundWork.ts"
-import type * as ContextFit from "../../agent/ContextFit.ts"
 import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
 import * as PermissionMode from "../../base/config/PermissionMode.ts"
 import {
@@ -64,7 +63,6 @@ import {
 import * as Ids from "../../base/domain/Ids.ts"
 import type { ReasoningEffort } from "../../base/domain/ModelCall.ts"
 import type { Route } from "../../base/domain/Route.ts"
-import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
 import { ProcessVariables } from "../../base/platform/ProcessVariables.ts"
 import type { Conversation } from "../../agent/plugin/MessageInjection.ts"
@@ -81,13 +79,18 @@ import {
   type State
 } from "./HostEvent.ts"
 import { bindService } from "../../store/TenantScope.ts"
+import * as LiveCompaction from "./LiveCompaction.ts"
 import * as LiveQuestions from "./LiveQuestions.ts"
 import * as LiveTurns from "./LiveTurns.ts"
+import * as RemoteOwner from "./RemoteOwner.ts"
+import * as RemoteRun from "./RemoteRun.ts"
+import * as RemoteTurns from "./RemoteTurns.ts"
 import * as SessionMoves from "./SessionMoves.ts"
 import * as StateOwner from "./StateOwner.ts"
 
 export { ReaderLagged } from "./EventReaders.ts"
 export type { Reader, ReaderOptions } from "./EventReaders.ts"
+export type { CompactOptions, LiveCompaction } from "./LiveCompaction.ts"
 export { AnswerRejected } from "./LiveQuestions.ts"
 export type { NewMessage, SentMessage } from "./LiveTurns.ts"
 export type { BegunSession, ResumedSession } from "./SessionMoves.ts"
@@ -121,19 +124,6 @@ export interface Options extends Omit<LiveTurns.TurnOptions, "mode" | "plans"> {
   readonly cwd?: string | undefined
   /** Creates the id of the next new session. */
   readonly newSession?: Effect.Effect<Ids.SessionId> | undefined
-}
-
-/** Options for summarizing a conversation. */
-export interface CompactOptions {
-  /** Subject that the summary focuses on. */
-  readonly focus?: string | undefined
-  /** Number of recent exchanges that remain unchanged. */
-  readonly keepExchanges?: number | undefined
-}
-
-/** Result of a compaction. If a problem left the conversation unchanged, `warning` contains the reason. */
-export interface LiveCompaction extends ContextFit.CompactionResult {
-  readonly warning: string | undefined
 }
 
 /** Background work that belongs to any session of the conversation. */
@@ -185,6 +175,22 @@ export interface LiveSession {
   /** Interrupts the turn, and waits briefly for its end. */
   readonly interrupt: Effect.Effect<void>
   readonly answer: (id: string, answer: Answer) => Effect.Effect<void, LiveQuestions.AnswerRejected>
+  /**
+   * Follows the turns that other processes with the same store run in this session, until the scope closes. They have
+   * the origin `remote`, and `send`, `stop` and `answer` reach their process.
+   */
+  readonly follow: Effect.Effect<void, never, Scope.Scope>
+  /**
+   * Follows the turn that another process runs in this session now. Returns its run, with the message that it began
+   * with; `undefined` without one that is not followed already.
+   */
+  readonly attach: Effect.Effect<RemoteTurns.FollowedRun | undefined>
+  /** Returns true while the running turn is one of another process. */
+  readonly isFollowing: Effect.Effect<boolean>
+  /** Returns true for a question that another process asks. */
+  readonly isRemoteQuestion: (id: string) => boolean
+  /** Returns true if another process follows this session, and may answer its questions. */
+  readonly isWatched: Effect.Effect<boolean>
   /** Closes an open question without an answer. The policy of the run (`questions`) says what follows. */
   readonly leaveUnanswered: (id: string) => Effect.Effect<void>
   /** Interface through which plugins add messages to the conversation. */
@@ -205,7 +211,9 @@ export interface LiveSession {
   /** Sets the title of the session, and returns the title as stored. */
   readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
   /** Compacts the conversation between turns. If interrupted, it leaves the conversation unchanged. */
-  readonly compact: (options?: CompactOptions) => Effect.Effect<LiveCompaction, AgentError>
+  readonly compact: (
+    options?: LiveCompaction.CompactOptions
+  ) => Effect.Effect<LiveCompaction.LiveCompaction, AgentError>
   /** Stored record of the session, or `undefined` before its first message. */
   readonly known: Effect.Effect<Session | undefined, SessionStoreError>
   /** Messages stored for the session. */
@@ -321,46 +329,6 @@ const makeClose = ({ agent, owner, turns }: SessionParts): Effect.Effect<void> =
   })
 }
 
-/**
- * Makes the function that compacts the conversation. No turn can begin during a compaction. Fails if a turn is running.
- */
-const makeCompaction =
-  ({ agent, moves, owner, turns }: SessionParts, input: Options["input"]): LiveSession["compact"] =>
-  ({ focus, keepExchanges } = {}) => {
-    const holdIdle = Effect.suspend(() => {
-      const { turn } = owner.state()
-      return turn === undefined ? turns.hold(1) : Effect.fail(new SessionBusy({ sessionId: turn.sessionId }))
-    })
-    return Effect.scoped(
-      Effect.gen(function* () {
-        yield* Effect.acquireRelease(owner.run(holdIdle), () => Effect.sync(() => void owner.post(turns.hold(-1))))
-        let warning: string | undefined
-        const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
-          Effect.sync(() => {
-            for (const event of events)
-              if (event._tag === "Notice" && event.level === "warning") warning = event.message
-          })
-        const { effort: reasoningEffort, route, session } = owner.state()
-        const { cwd, id: sessionId } = session
-        const compacted = yield* agent.compact({
-          sessionId,
-          cwd,
-          // The requests of the turns, which the request for a note continues.
-          tenant: input?.tenant,
-          tools: input?.tools,
-          ephemeralSystemPrompt: input?.ephemeralSystemPrompt,
-          reasoningEffort,
-          route,
-          focus,
-          keepExchanges,
-          onEvent
-        })
-        if (compacted.sessionId !== sessionId) yield* owner.run(moves.follow)
-        return { ...compacted, warning }
-      })
-    )
-  }
-
 /** Makes a live session over the agent in the context. With a tenant, it reaches only the sessions of that tenant. */
 export const make = (
   options: Options = {}
@@ -399,13 +367,16 @@ const makeSession = Effect.fnUntraced(function* (
     effort: undefined
   })
   const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform: options.input?.platform ?? "library" })
-  const questions = LiveQuestions.make(owner)
+  const reader = yield* RemoteOwner.makeOwner(owner)
+  const questions = LiveQuestions.make(owner, reader?.postQuestions)
+  const remoteRun = yield* RemoteRun.makeRemoteRun(owner, questions)
   const settings = makeSettings(owner, questions, options.mode, yield* readLoosestMode(options.maxMode))
-  const turns = yield* LiveTurns.make(owner, moves, questions, {
+  const turnOptions: LiveTurns.TurnOptions = {
     ...options,
     mode: settings.mode,
     plans: { modes: planModes.filter(settings.isAllowed), choose: (mode) => settings.apply({ mode }) }
-  })
+  }
+  const turns = yield* LiveTurns.make(owner, moves, questions, turnOptions, { owner: reader, run: remoteRun })
 
   const parts: SessionParts = { agent, owner, moves, turns }
   const close = makeClose(parts)
@@ -422,7 +393,7 @@ const makeSession = Effect.fnUntraced(function* (
         Stream.fromPull(Effect.succeed(Effect.map(take, (event) => [event] as const)))
       )
     ),
-    send: (message) => owner.run(turns.send(message, "client")),
+    ...RemoteTurns.makeCommands({ owner, turns, questions }, remoteRun),
     continueRun: owner.run(turns.continueRun),
     askWaiting: Effect.gen(function* () {
       const { id: sessionId } = owner.state().session
@@ -433,16 +404,14 @@ const makeSession = Effect.fnUntraced(function* (
     }),
     unqueue: (id) => owner.run(turns.unqueue(id)),
     takeBack: owner.run(turns.takeBack),
-    stop: owner.run(turns.stop),
     interrupt: turns.interrupt,
-    answer: questions.answer,
     leaveUnanswered: questions.leaveUnanswered,
     conversation: makeConversation(owner, turns),
     hold,
     begin: (title) => owner.run(Effect.tap(moves.begin(title), () => questions.withdrawPlan)),
     resume: (reference, folder) => owner.run(Effect.tap(moves.resume(reference, folder), () => questions.withdrawPlan)),
     rename: (title) => owner.run(moves.rename(title)),
-    compact: makeCompaction(parts, options.input),
+    compact: LiveCompaction.makeCompaction(parts, options.input),
     known: moves.known,
     messages: Effect.suspend(() => store.messages(owner.state().session.id)),
     setMode: settings.setMode,

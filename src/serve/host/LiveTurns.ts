@@ -41,6 +41,8 @@ import type { LiveQuestions, PlanAnswer } from "./LiveQuestions.ts"
 import * as MessageQueue from "./MessageQueue.ts"
 import { listSessionIds, type SessionMoves } from "./SessionMoves.ts"
 import * as SessionTitles from "./SessionTitles.ts"
+import type { RemoteOwner } from "./RemoteOwner.ts"
+import type { RemoteRun } from "./RemoteRun.ts"
 import type { StateOwner } from "./StateOwner.ts"
 import * as TurnRun from "./TurnRun.ts"
 
@@ -57,6 +59,8 @@ export interface NewMessage extends MessageQueue.MessageContent {
 export interface SentMessage {
   readonly _tag: "Started" | "Queued" | "Steering"
   readonly message: Message
+  /** Turn of another process that took the message. Its message is then not the message of a turn here. */
+  readonly turn?: Turn["id"] | undefined
 }
 
 /** Options that all turns of a live session share. */
@@ -99,6 +103,13 @@ export interface LiveTurns {
   readonly takeBack: Effect.Effect<ReadonlyArray<Message>>
   /** Asks the turn to end with its current result. Returns false if no turn is running. */
   readonly stop: Effect.Effect<boolean>
+  /**
+   * Starts a turn that another process runs. Returns false if a turn is running, or a client holds the
+   * session.
+   */
+  readonly watch: (content: MessageQueue.MessageContent, followed: FollowedRun) => Effect.Effect<boolean>
+  /** Makes a message that is not added to the queue. */
+  readonly makeMessage: (content: MessageQueue.MessageContent) => Message
   /** Starts the next turn if no turn is running. */
   readonly next: Effect.Effect<void>
   /** Changes the number of clients that hold the session. */
@@ -106,6 +117,15 @@ export interface LiveTurns {
   /** Interrupts the turn, and waits briefly for its end. Must not run on the owner's fiber. */
   readonly interrupt: Effect.Effect<void>
 }
+
+/** A run of another process, and the function that follows it as a turn. */
+interface FollowedRun {
+  readonly runId: string
+  readonly run: TurnWork
+}
+
+/** Runs a turn. */
+type TurnWork = (turn: Turn) => Effect.Effect<RunResult, AgentError>
 
 /** The message that starts the execution of an approved plan. */
 export const planApproved = "The plan is approved. Carry it out now."
@@ -143,7 +163,7 @@ interface TurnContext {
   readonly hooks: Hooks.Hooks["Service"]
   /** Sets a title for the session after a turn, in the background. */
   readonly titleSession: (turn: Turn, result: RunResult) => Effect.Effect<void>
-  readonly runTurn: (turn: Turn) => Effect.Effect<RunResult, AgentError>
+  readonly runTurn: TurnWork
   readonly scope: Scope.Scope
   readonly isAttended: boolean
   readonly isSteerable: boolean
@@ -206,13 +226,13 @@ const endTurn = Effect.fnUntraced(function* (
       ? yield* presentPlan(context, turn, exit.value)
       : undefined
   owner.change({ ...plan?.changes }, { _tag: "TurnEnded", turn, exit }, ...(plan === undefined ? [] : [plan.event]))
-  if (Exit.isSuccess(exit)) yield* titleSession(turn, exit.value)
+  if (Exit.isSuccess(exit) && turn.message.origin !== "remote") yield* titleSession(turn, exit.value)
   yield* Effect.catch(moves.entitle, reportStoreError(context))
   yield* startNext(context)
 })
 
-const startTurn = Effect.fnUntraced(function* (context: TurnContext, message: Message) {
-  const { count, fibers, hooks, options, owner, questions, runTurn } = context
+const startTurn = Effect.fnUntraced(function* (context: TurnContext, message: Message, followed?: FollowedRun) {
+  const { count, fibers, hooks, options, owner, questions } = context
   fibers.watching?.interruptUnsafe()
   yield* questions.withdrawPlan
   const { session } = owner.state()
@@ -222,16 +242,21 @@ const startTurn = Effect.fnUntraced(function* (context: TurnContext, message: Me
     sessionId: session.id,
     startedAt: yield* Clock.currentTimeMillis,
     isStopping: false,
-    isRewritten: hooks.has("transform_llm_output")
+    isRewritten: hooks.has("transform_llm_output"),
+    ...(followed === undefined ? {} : { runId: followed.runId })
   }
-  const prompted = isContinuation(message)
-    ? session
-    : { ...session, prompts: session.prompts + 1, lastPrompt: message.prompt }
-  count.planned = options.mode?.() === "plan" ? turn.id : undefined
+  const isRemote = message.origin === "remote"
+  const prompted =
+    isContinuation(message) || isRemote
+      ? session
+      : { ...session, prompts: session.prompts + 1, lastPrompt: message.prompt }
+  count.planned = options.mode?.() === "plan" && !isRemote ? turn.id : undefined
   owner.change({ turn, session: prompted }, { _tag: "TurnStarted", turn })
   // Detached, so that closing does not wait for a turn that ignores interruption.
   fibers.running = yield* Effect.forkDetach(
-    Effect.onExit(runTurn(turn), (exit) => Effect.sync(() => void owner.post(endTurn(context, turn, exit))))
+    Effect.onExit((followed?.run ?? context.runTurn)(turn), (exit) =>
+      Effect.sync(() => void owner.post(endTurn(context, turn, exit)))
+    )
   )
 })
 
@@ -304,7 +329,7 @@ const stopTurn = ({ agent, fibers, owner, questions }: TurnContext): Effect.Effe
 const sendMessage = (
   context: TurnContext,
   given: NewMessage,
-  origin: Exclude<Message["origin"], "background">
+  origin: Exclude<Message["origin"], "background" | "remote">
 ): Effect.Effect<SentMessage> =>
   Effect.gen(function* () {
     const { admission, isSteerable, owner, queue: messages } = context
@@ -336,24 +361,19 @@ const continueRun = (context: TurnContext, origin: "answers" | "questions"): Eff
       : Effect.succeed({ _tag: "Queued", message: queued })
   })
 
-/** Interrupts the current turn, and waits at most `grace` for its end. */
-const interruptTurn = ({ fibers }: TurnContext, grace: Duration.Duration): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const fiber = fibers.running
-    if (fiber === undefined) return Effect.void
-    fiber.interruptUnsafe()
-    return Effect.raceFirst(
-      Effect.interruptible(Effect.asVoid(Fiber.await(fiber))),
-      Effect.interruptible(Effect.sleep(grace))
-    )
-  })
+/** Parts that connect the turns with other processes, if their store can be reached. */
+interface RemoteParts {
+  readonly owner?: RemoteOwner | undefined
+  readonly run?: RemoteRun | undefined
+}
 
 /** Makes the turns of a live session. */
 export const make = Effect.fnUntraced(function* (
   owner: StateOwner,
   moves: SessionMoves,
   questions: LiveQuestions,
-  options: TurnOptions
+  options: TurnOptions,
+  remote: RemoteParts = {}
 ): Effect.fn.Return<LiveTurns, never, Agent | BackgroundWork | Hooks.Hooks | Scope.Scope | SessionStore> {
   const { grace = Duration.millis(1500), presence = attended, titles = "auxiliary" } = options
   const agent = yield* Agent
@@ -371,6 +391,8 @@ export const make = Effect.fnUntraced(function* (
   const tenants = Option.getOrUndefined(yield* Effect.serviceOption(Tenancy.Tenants))
   const boundTitle: SessionTitles.TitleContext["bound"] = (effect) =>
     Tenancy.boundOperation(tenants, options.input?.tenant, effect)
+  const run = yield* TurnRun.make(owner, questions, options, { delivery, remote: remote.run })
+  const readMessages = Effect.suspend(() => remote.owner?.readMessages({ owner, questions, turns }) ?? Effect.void)
   const context: TurnContext = {
     owner,
     moves,
@@ -388,7 +410,7 @@ export const make = Effect.fnUntraced(function* (
             turn.message.prompt,
             result
           ),
-    runTurn: yield* TurnRun.make(owner, questions, options, delivery),
+    runTurn: remote.owner === undefined ? run : (turn) => Effect.scoped(Effect.andThen(readMessages, run(turn))),
     scope,
     isAttended,
     isSteerable,
@@ -396,7 +418,7 @@ export const make = Effect.fnUntraced(function* (
     count: { started: 0, planned: undefined },
     fibers: { running: undefined, watching: undefined }
   }
-  return {
+  const turns: LiveTurns = {
     send: (message, origin) => sendMessage(context, message, origin),
     continueRun: continueRun(context, "answers"),
     askWaiting: continueRun(context, "questions"),
@@ -412,6 +434,14 @@ export const make = Effect.fnUntraced(function* (
         admission.held += change
         return change < 0 ? startNext(context) : Effect.void
       }),
-    interrupt: interruptTurn(context, grace)
+    watch: (content, followed) =>
+      Effect.suspend(() =>
+        owner.state().turn !== undefined || admission.held > 0
+          ? Effect.succeed(false)
+          : Effect.as(startTurn(context, queue.makeMessage(content, "remote"), followed), true)
+      ),
+    makeMessage: (content) => queue.makeMessage(content, "client"),
+    interrupt: Effect.suspend(() => TurnRun.interruptFiber(context.fibers.running, grace))
   }
+  return turns
 })

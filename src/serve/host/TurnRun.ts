@@ -4,6 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
@@ -22,6 +23,7 @@ import * as EgressGate from "../../tools/fence/EgressGate.ts"
 import { isContinuation, type Turn } from "./HostEvent.ts"
 import type { LiveQuestions } from "./LiveQuestions.ts"
 import type { SteeringDelivery } from "./MessageQueue.ts"
+import type { RemoteRun } from "./RemoteRun.ts"
 import type { StateOwner } from "./StateOwner.ts"
 import * as WaitingQuestions from "./WaitingQuestions.ts"
 
@@ -102,25 +104,57 @@ const provideUser = (
 
 const isQuestionError = Schema.is(QuestionError)
 
-/** Continues the suspended run of a session with the answers that are stored. `ask` returns more answers. */
+type AnswersEffect = Effect.Effect<ReadonlyArray<Answer>, SessionStoreError>
+
+/**
+ * Continues the suspended run of a session with the answers that are stored. `ask` returns more answers. A durable run
+ * that waits for them continues in its runner.
+ */
 const resumeRun = (
-  agent: Agent["Service"],
-  options: Parameters<Agent["Service"]["resume"]>[0],
-  ask: Effect.Effect<ReadonlyArray<Answer>, SessionStoreError> = Effect.succeed([])
+  continueHere: (answers: ReadonlyArray<Answer>) => ReturnType<Agent["Service"]["resume"]>,
+  continueClaimed: ((ask: AnswersEffect) => ReturnType<RemoteRun["continueClaimed"]>) | undefined,
+  ask: AnswersEffect = Effect.succeed([])
 ): Effect.Effect<RunResult, AgentError> =>
-  Effect.flatMap(ask, (answers) => agent.resume({ ...options, answers })).pipe(
+  Effect.suspend(() => {
+    let given: ReadonlyArray<Answer> | undefined
+    const asked = Effect.tap(ask, (answers) => Effect.sync(() => (given = answers)))
+    return Effect.flatMap(continueClaimed?.(asked) ?? Effect.undefined, (result) => {
+      if (result !== undefined) return Effect.succeed(result)
+      // The answers are stored already if a durable run was looked for.
+      return given === undefined ? Effect.flatMap(ask, continueHere) : continueHere([])
+    })
+  }).pipe(
     // Another client may have answered in the meantime.
     Effect.catch((error) =>
       isQuestionError(error) ? Effect.fail(new InvalidInput({ message: error.message })) : Effect.fail(error)
     )
   )
 
+/** Interrupts the fiber of a turn, and waits at most `grace` for its end. */
+export const interruptFiber = (
+  fiber: Fiber.Fiber<unknown, unknown> | undefined,
+  grace: Duration.Duration
+): Effect.Effect<void> => {
+  if (fiber === undefined) return Effect.void
+  fiber.interruptUnsafe()
+  return Effect.raceFirst(
+    Effect.interruptible(Effect.asVoid(Fiber.await(fiber))),
+    Effect.interruptible(Effect.sleep(grace))
+  )
+}
+
+/** Parts of a live session that a turn changes, or is followed with. */
+interface TurnParts {
+  readonly delivery: SteeringDelivery
+  readonly remote: RemoteRun | undefined
+}
+
 /** Makes the function that runs the agent for a turn. It publishes the events of the run to the readers. */
 export const make = Effect.fnUntraced(function* (
   owner: StateOwner,
   questions: LiveQuestions,
   options: RunOptions,
-  delivery: SteeringDelivery
+  { delivery, remote }: TurnParts
 ): Effect.fn.Return<(turn: Turn) => Effect.Effect<RunResult, AgentError>, never, Agent | Hooks.Hooks | Scope.Scope> {
   const { input, mode, prepare } = options
   const agent = yield* Agent
@@ -132,7 +166,8 @@ export const make = Effect.fnUntraced(function* (
   const typed = new Set<string>()
   let isPlanHookRegistered = false
 
-  return Effect.fnUntraced(function* ({ id, isRewritten, message, sessionId }) {
+  return Effect.fnUntraced(function* (turn) {
+    const { id, isRewritten, message, sessionId } = turn
     const { effort, route, session } = owner.state()
     // `shown` is the text as the user typed it, without additions by clients. Only messages from clients come from the
     // user.
@@ -166,7 +201,13 @@ export const make = Effect.fnUntraced(function* (
       message.origin === "questions" && options.presence?._tag !== "Unattended"
         ? Effect.flatMap(agent.questions(sessionId), (open) => WaitingQuestions.askAll(questions, open))
         : undefined
-    const run = continues ? resumeRun(agent, settings, asked) : agent.run({ ...settings, prompt })
+    const run = continues
+      ? resumeRun(
+          (answers) => agent.resume({ ...settings, answers }),
+          remote === undefined ? undefined : (ask) => remote.continueClaimed(turn, ask),
+          asked
+        )
+      : agent.run({ ...settings, prompt })
     if (mode?.() === "plan" && !isPlanHookRegistered) {
       isPlanHookRegistered = true
       yield* Effect.provideService(registerPlanHook(hooks, owner, mode), Scope.Scope, scope)

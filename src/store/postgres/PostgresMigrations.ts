@@ -154,6 +154,28 @@ export const migrations: ReadonlyArray<Migration> = [
     version: 6,
     name: "sessions: last write",
     statements: ["ALTER TABLE sessions ADD COLUMN write_id BIGINT"]
+  },
+  {
+    version: 7,
+    name: "messages to the process that works on a session",
+    statements: [
+      `CREATE TABLE session_inbox (
+        seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        sent_at BIGINT NOT NULL,
+        taken_at BIGINT,
+        reply TEXT
+      )`,
+      "CREATE INDEX session_inbox_session ON session_inbox (session_id)",
+      `CREATE TABLE session_notices (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session_id, kind)
+      )`
+    ]
   }
 ]
 

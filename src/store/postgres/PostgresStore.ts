@@ -18,7 +18,11 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type * as Scope from "effect/Scope"
+import * as PubSub from "effect/PubSub"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
@@ -31,6 +35,7 @@ import type { Backend } from "../SessionBackend.ts"
 import * as SearchWords from "../SearchWords.ts"
 import type { Row } from "../SessionBackup.ts"
 import * as SqlBackup from "../sql/SqlBackup.ts"
+import * as SqlInbox from "../sql/SqlInbox.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import * as MessageText from "../MessageText.ts"
@@ -172,6 +177,46 @@ const addMessages = (sql: PostgresClient.Client, rows: ReadonlyArray<Row>) => {
         tool_calls TEXT, folded TEXT, words TEXT[], envelope TEXT)`
 }
 
+/** Pause before the process listens again after its connection was lost. */
+const listenAgain = Schedule.spaced("1 second")
+/** Interval of the looks that find messages whose notification was lost. */
+const inboxPoll = "5 seconds"
+
+/** The channel of a schema's inbox, and a stream that emits whenever it is notified. */
+interface InboxNews {
+  readonly notify: Effect.Effect<unknown, SqlError>
+  readonly changes: Stream.Stream<void>
+}
+
+/** Makes the news of the inbox. The process listens, on a connection for it alone, from the first reader on. */
+const makeInboxNews = Effect.fnUntraced(function* (
+  sql: PostgresClient.Client,
+  schema: string
+): Effect.fn.Return<InboxNews, never, Scope.Scope> {
+  const channel = `hermes_session_inbox_${schema}`.slice(0, 60)
+  const scope = yield* Effect.scope
+  const news = yield* PubSub.sliding<void>(1)
+  const tell = PubSub.publish(news, undefined)
+  const listen = Effect.scoped(
+    Effect.flatMap(sql.listen(channel), (notified) =>
+      Effect.andThen(tell, Effect.forever(Effect.andThen(Queue.takeAll(notified), tell)))
+    )
+  ).pipe(
+    Effect.catchCause((cause) => Effect.logDebug("the listener of the inbox begins again", cause)),
+    Effect.repeat(listenAgain)
+  )
+  let isListening = false
+  const begin = Effect.suspend(() => {
+    if (isListening) return Effect.void
+    isListening = true
+    return Effect.forkIn(listen, scope)
+  })
+  return {
+    notify: sql`SELECT pg_notify(${channel}, '')`,
+    changes: Stream.unwrap(Effect.as(begin, Stream.merge(Stream.fromPubSub(news), Stream.tick(inboxPoll))))
+  }
+})
+
 /** Returns the columns of a new message, by their names. `index` is its place among the added messages. */
 const toMessageRow = ({ content, envelope, role, toolCalls, toolNames }: SqlRows.NewMessage, index: number) => {
   const texts = [content, toolNames, toolCalls].map(PostgresTexts.toSearchText)
@@ -198,6 +243,7 @@ const toEntryRow = (row: SqlRecord.Columns): object =>
 const make = (
   sql: PostgresClient.Client,
   lock: PostgresLeases.ProcessLock,
+  news: InboxNews,
   described: (operation: string) => (error: SqlError) => SessionStoreError
 ): Backend => {
   /** Ends a collection of writes, because a statement between them must see them. */
@@ -436,6 +482,7 @@ const make = (
     search: PostgresSearch.make(sql, read),
     activity: makeActivity(sql, read, record, PostgresLeases.listHeldSessions(sql)),
     maintenance: PostgresMaintenance.makeMaintenance({ sql, read, write, store }),
+    inbox: SqlInbox.makeInbox({ sql, read, write, ...news }),
     retention: PostgresMaintenance.makeRetention({ sql, read, write, store }),
     together: (work) =>
       Effect.catchIf(writes.collect(work, sql.transaction(work)), isSqlError, (error) =>
@@ -458,10 +505,9 @@ export const open = Effect.fnUntraced(function* (
       })
   const sql = yield* Effect.mapError(PostgresClient.open(options), toStoreError("open"))
   const place = `Postgres at ${PostgresFailure.formatPlace(options.url)}`
-  yield* Effect.catchTag(
-    PostgresMigrations.migrate(sql, PostgresClient.readSchemaName(options.url), place),
-    "SqlError",
-    (error) => Effect.fail(toStoreError("open")(error))
+  const schema = PostgresClient.readSchemaName(options.url)
+  yield* Effect.catchTag(PostgresMigrations.migrate(sql, schema, place), "SqlError", (error) =>
+    Effect.fail(toStoreError("open")(error))
   )
-  return make(sql, yield* PostgresLeases.holdProcess(sql), toStoreError)
+  return make(sql, yield* PostgresLeases.holdProcess(sql), yield* makeInboxNews(sql, schema), toStoreError)
 })

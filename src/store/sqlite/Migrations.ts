@@ -257,6 +257,28 @@ export const migrations: ReadonlyArray<Migration> = [
       "ALTER TABLE sessions ADD COLUMN tenant TEXT",
       "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL"
     ]
+  },
+  {
+    version: 13,
+    name: "messages to the process that works on a session",
+    statements: [
+      `CREATE TABLE session_inbox (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        sent_at INTEGER NOT NULL,
+        taken_at INTEGER,
+        reply TEXT
+      ) STRICT`,
+      "CREATE INDEX session_inbox_session ON session_inbox (session_id)",
+      `CREATE TABLE session_notices (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        kind TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session_id, kind)
+      ) STRICT, WITHOUT ROWID`
+    ]
   }
 ]
 

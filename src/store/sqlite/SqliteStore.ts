@@ -6,6 +6,7 @@
 import * as Arr from "effect/Array"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Leases from "../../base/platform/Leases.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
@@ -13,6 +14,7 @@ import { promptLength, type Service as SessionActivity, type SpokenCounts } from
 import type { Backend } from "../SessionBackend.ts"
 import type * as SessionStore from "../SessionStorePort.ts"
 import * as SqlBackup from "../sql/SqlBackup.ts"
+import * as SqlInbox from "../sql/SqlInbox.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlRows from "../sql/SqlRows.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
@@ -182,6 +184,9 @@ export const make = (database: Database.Database): SessionStore.Service => {
   })
 }
 
+/** Interval at which messages to a session are looked for, while one waits for them. */
+const inboxPoll = "500 millis"
+
 const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({
   version: Effect.map(
     read("version", sql<{ readonly data_version: number }>`PRAGMA data_version`),
@@ -278,6 +283,7 @@ export const open = (path: string, readOnly = false, commitsWithin?: Duration.In
         store,
         search: SqliteSearch.make(database),
         activity: makeActivity(database, record),
+        inbox: SqlInbox.makeInbox({ ...database, notify: Effect.void, changes: Stream.tick(inboxPoll) }),
         maintenance: SqliteMaintenance.make(database, store),
         together: database.together
       }

@@ -18,7 +18,7 @@ import type { RunInput } from "../../../agent/RunInput.ts"
 import type { AgentError } from "../../../base/domain/AgentError.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { RunResult } from "../../../base/domain/RunEvent.ts"
-import type { HostEvent, Message, OpenQuestion } from "../../host/HostEvent.ts"
+import type { HostEvent, Message, OpenQuestion, Turn } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
 import type { SessionClient } from "./AcpClient.ts"
 import * as AcpContent from "./AcpContent.ts"
@@ -55,6 +55,8 @@ interface OpenPrompt {
    * message is sent.
    */
   message: Message["id"] | undefined
+  /** Turn of another process that took the prompt. Its end is the end of the prompt. */
+  remoteTurn: Turn["id"] | undefined
   /** The plan that ended the turn, until the user decides. The prompt stays open for that decision. */
   plan: { readonly id: OpenQuestion["id"]; readonly exit: TurnExit } | undefined
 }
@@ -110,14 +112,18 @@ interface PromptContext {
 const stopAll = (live: LiveSession): Effect.Effect<void> => Effect.andThen(live.takeBack, Effect.asVoid(live.stop))
 
 /** Ends an abandoned prompt without stopping the turn of another prompt. */
-const withdrawPrompt = Effect.fnUntraced(function* ({ live }: PromptContext, { done, message, plan }: OpenPrompt) {
+const withdrawPrompt = Effect.fnUntraced(function* (
+  { live }: PromptContext,
+  { done, message, plan, remoteTurn }: OpenPrompt
+) {
   if (message === undefined) return
   if ((yield* live.unqueue(message)) !== undefined) {
     yield* Deferred.succeed(done, Exit.interrupt())
     return
   }
   const { turn } = yield* live.state
-  if (plan !== undefined || turn?.message.id === message) yield* stopAll(live)
+  const isOwn = turn !== undefined && (turn.message.id === message || turn.id === remoteTurn)
+  if (plan !== undefined || isOwn) yield* stopAll(live)
 })
 
 const cancelPrompt = (context: PromptContext): Effect.Effect<void> =>
@@ -137,7 +143,13 @@ const runPromptTurn = (
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       if (open.isCancelled) return cancelled
-      open.message = (yield* context.live.send(message)).message.id
+      // A turn of another process takes the prompt with the next result of a tool.
+      const isRemote = yield* context.live.isFollowing
+      const sent = yield* context.live.send(isRemote ? { ...message, busy: "steer" } : message)
+      open.message = sent.message.id
+      open.remoteTurn = sent.turn
+      if (sent.turn !== undefined && (yield* context.live.state).turn?.id !== sent.turn)
+        return { stopReason: "end_turn" }
       // The prompt may have been cancelled while its message was being sent.
       if (open.isCancelled) yield* withdrawPrompt(context, open)
       const exit = yield* Effect.onInterrupt(restore(Deferred.await(open.done)), () =>
@@ -186,6 +198,7 @@ const openPrompt = (context: PromptContext): Effect.Effect<OpenPrompt, AcpFailur
       cancelled: Deferred.makeUnsafe(),
       isCancelled: false,
       message: undefined,
+      remoteTurn: undefined,
       plan: undefined
     }
     return Effect.succeed(context.current)
@@ -199,7 +212,7 @@ const followEvent = Effect.fnUntraced(function* ({ current, live }: PromptContex
         Object.assign(current, { plan: undefined, message: event.turn.message.id })
       return
     case "TurnEnded": {
-      if (event.turn.message.id !== current.message) return
+      if (event.turn.message.id !== current.message && event.turn.id !== current.remoteTurn) return
       const plan = (yield* live.state).questions.find(({ _tag, turn }) => _tag === "Plan" && turn === event.turn.id)
       if (plan === undefined) yield* Deferred.succeed(current.done, event.exit)
       else current.plan = { id: plan.id, exit: event.exit }
@@ -246,8 +259,10 @@ export const make = (
     }),
     finish: Effect.suspend(() => {
       const { current: open } = context
-      return open === undefined
-        ? Effect.void
+      if (open === undefined) return Effect.void
+      // The turn of another process goes on without this client.
+      return open.remoteTurn !== undefined
+        ? Effect.asVoid(Deferred.succeed(open.done, Exit.interrupt()))
         : Effect.andThen(
             cancelPrompt(context),
             open.message === undefined ? Effect.void : Effect.asVoid(Deferred.await(open.done))

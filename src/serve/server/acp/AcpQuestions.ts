@@ -5,7 +5,7 @@
  *
  * A client without forms shows the choices of a clarification as a permission request. If the client cannot show a
  * question or does not answer it, the answer is empty, so that no turn hangs. An empty answer to an approval is a
- * denial. If a question is closed elsewhere, its request is cancelled. Hidden characters are marked in all shown
+ * denial. A question of another process stays open there. If a question is closed elsewhere, its request is cancelled. Hidden characters are marked in all shown
  * questions, and an answer contains the original choice.
  *
  * Source: Agent Client Protocol, `session/request_permission` and elicitation.
@@ -139,6 +139,7 @@ const requestApproval = Effect.fnUntraced(function* (
     },
     options: [...listOffers(question)]
   })
+  if (option === undefined && live.isRemoteQuestion(id)) return
   yield* live.answer(id, { _tag: "Approval", reply: toReply(question, option) })
 })
 
@@ -152,6 +153,7 @@ const requestClarification = Effect.fnUntraced(function* (
       VisibleText.showLines(question),
       buildForm(choices.map(VisibleText.showLine), multiple)
     )
+    if (content === undefined && live.isRemoteQuestion(id)) return
     return yield* live.answer(id, { _tag: "Clarification", answers: readAnswers(content, choices) })
   }
   const chosen =
@@ -168,6 +170,7 @@ const requestClarification = Effect.fnUntraced(function* (
             { optionId: "none", name: "No answer", kind: "reject_once" }
           ]
         })
+  if (chosen === undefined && live.isRemoteQuestion(id)) return
   const answer = choices.find((_, index) => `${index}` === chosen)
   yield* live.answer(id, { _tag: "Clarification", answers: answer === undefined ? [] : [answer] })
 })

@@ -219,12 +219,14 @@ export const make = Effect.fnUntraced(function* (
       const [session, state] = yield* reopenSession(context, client, params)
       yield* session.replay
       yield* session.announce
+      yield* session.follow
       yield* askLater(context, session)
       return state
     }),
     resume: Effect.fnUntraced(function* (client, params) {
       const [session, state] = yield* reopenSession(context, client, params)
       yield* announceLater(context, session)
+      yield* session.follow
       return state
     }),
     fork: Effect.fnUntraced(function* (client, params) {

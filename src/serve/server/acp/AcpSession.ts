@@ -19,7 +19,9 @@ import type { PromptResponse, SessionConfigOption } from "@agentclientprotocol/s
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Path from "effect/Path"
-import type * as Scope from "effect/Scope"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { SessionStoreError } from "../../../base/domain/AgentError.ts"
 import type * as Ids from "../../../base/domain/Ids.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
@@ -74,6 +76,8 @@ export interface AcpSession {
   readonly replay: Effect.Effect<void, AcpFailure>
   /** Asks the client the questions of a suspended run, and continues it. Returns false if no run is suspended. */
   readonly askWaiting: Effect.Effect<boolean, AcpFailure>
+  /** Sends the turns that other processes run in this session to the client, until the session is closed. */
+  readonly follow: Effect.Effect<void>
   /** Sends the list of available commands to the client. */
   readonly announce: Effect.Effect<void>
 }
@@ -180,13 +184,30 @@ const handleEvent = Effect.fnUntraced(function* (context: SessionContext, event:
   }
 })
 
+/** Returns the position of the first message of a run that is followed. */
+const findEnd = (
+  messages: ReadonlyArray<Prompt.Message>,
+  id: string,
+  { position, sessionId }: { readonly sessionId: string; readonly position: number | undefined }
+): number =>
+  // The conversation was compacted by the run, or the run continues with an earlier message.
+  sessionId !== id || position === undefined
+    ? Math.max(
+        0,
+        messages.findLastIndex(({ role }) => role === "user")
+      )
+    : position
+
 /** Sends the stored conversation to the client as updates. */
 const replayConversation = Effect.fnUntraced(function* ({ client, opened, resolvePath }: SessionContext) {
   const { changes = Effect.succeed([]), live } = opened
-  const [{ session }, messages, changed] = yield* Effect.mapError(
+  // A turn that another process runs is followed from its beginning.
+  const followed = yield* live.attach
+  const [{ session }, stored, changed] = yield* Effect.mapError(
     Effect.all([live.state, live.messages, changes]),
     ({ message }) => makeFailure("internal", message)
   )
+  const messages = followed === undefined ? stored : stored.slice(0, findEnd(stored, session.id, followed))
   const context = {
     resolve: resolvePath,
     hasTerminals: AcpTerminals.isShown(client.capabilities),
@@ -216,6 +237,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<AcpSession, never, Path.Path | Scope.Scope> {
   const { commands, cwd, live, models, notices } = opened
   const paths = yield* Path.Path
+  const scope = yield* Effect.scope
   const prompts = AcpPromptTurn.make(live, client, { commands, notices })
   const context: SessionContext = {
     opened,
@@ -229,10 +251,12 @@ export const make = Effect.fnUntraced(function* (
     window: undefined,
     updates: undefined
   }
+  // The events of a followed turn come after the replayed messages.
+  const sending = yield* Semaphore.make(1)
   const reader = yield* live.subscribe({ whenBehind: "wait" })
   const reading = yield* Effect.forkScoped(
     Effect.ensuring(
-      EventReaders.forEachEvent(reader, (event) => handleEvent(context, event)),
+      EventReaders.forEachEvent(reader, (event) => sending.withPermit(handleEvent(context, event))),
       Effect.andThen(sendTurnEnd(context), prompts.abandon)
     )
   )
@@ -251,8 +275,13 @@ export const make = Effect.fnUntraced(function* (
     cancel: prompts.cancel,
     setMode: context.settings.setMode,
     setOption: context.settings.setOption,
-    replay: replayConversation(context),
-    askWaiting: Effect.mapError(opened.live.askWaiting, ({ message }) => makeFailure("internal", message)),
+    replay: sending.withPermit(replayConversation(context)),
+    askWaiting: Effect.flatMap(live.isFollowing, (isFollowing) =>
+      isFollowing
+        ? Effect.succeed(false)
+        : Effect.mapError(live.askWaiting, ({ message }) => makeFailure("internal", message))
+    ),
+    follow: Scope.provide(live.follow, scope),
     announce: announceCommands(context)
   }
 })

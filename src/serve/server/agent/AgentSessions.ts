@@ -308,7 +308,13 @@ export const make = Effect.fnUntraced(function* (
     }),
     open: (id) => (id === undefined ? Effect.flatMap(Ids.makeSessionId, served.begin) : served.find(id)),
     close: served.close,
-    resume: (session, from) => Stream.provideContext(ResumedEvents.resumeFeed(session, options.client, from), services),
+    resume: (session, from) =>
+      Stream.unwrap(
+        Effect.as(
+          session.live.follow,
+          Stream.provideContext(ResumedEvents.resumeFeed(session, options.client, from), services)
+        )
+      ),
     client: options.client,
     models,
     counts: served.counts,

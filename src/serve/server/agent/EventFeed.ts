@@ -148,7 +148,10 @@ export interface EventFeed {
   readonly retained: (id: number) => Stream.Stream<NumberedEvent>
   /** Tests whether all events after an event of this feed are retained. */
   readonly has: (event: Pick<NumberedEvent, "id" | "place">) => boolean
-  /** Returns the ids of the runs whose events are all retained. */
+  /**
+   * Returns the ids of the runs whose events are all retained. A run of another process is not one of them, because its
+   * text is whole here, and a reader may have seen a part of it there.
+   */
   readonly runs: () => ReadonlySet<string>
   /** Returns the number of the newest event, or the number after which the feed begins. */
   readonly last: () => number
@@ -240,11 +243,27 @@ const makePlaces = () => {
   }
 }
 
+/** Collects the runs of other processes, which the session follows. */
+const makeFollowed = () => {
+  const runs = new Set<string>()
+  let isRemote = false
+  return {
+    noteEvent: (event: HostEvent): void => {
+      if (event._tag === "TurnStarted") isRemote = event.turn.message.origin === "remote"
+      if (event._tag === "RunEvents" && isRemote)
+        for (const one of event.events) if (one._tag === "RunStarted") runs.add(one.turnId)
+    },
+    excludeRuns: (all: ReadonlySet<string>): ReadonlySet<string> =>
+      new Set(Array.from(all).filter((id) => !runs.has(id)))
+  }
+}
+
 /** Makes the feed of a session. Event numbers are greater than `begin`, which comes from {@link computeStartNumber}. */
 export const make = (begin: number, secrets: Registry): EventFeed => {
   const hidden = StreamSecrets.make(secrets)
   const kept = makeRetention(begin)
   const movePlace = makePlaces()
+  const followed = makeFollowed()
   let readers = 0
   let isEnded = false
   let arrived = Deferred.makeUnsafe<void>()
@@ -277,6 +296,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
 
   return {
     publish: (event) => {
+      followed.noteEvent(event)
       const before = kept.last()
       for (const one of redactEvent(hidden, event)) {
         const places = movePlace(one)
@@ -290,7 +310,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
       if (id !== kept.first() - 1 && event === undefined) return false
       return place === undefined || event === undefined || event.place?.position.turnId === place.position.turnId
     },
-    runs: kept.listRuns,
+    runs: () => followed.excludeRuns(kept.listRuns()),
     last: kept.last,
     readers: () => readers,
     after: streamAfter,

@@ -37,6 +37,7 @@ export const makeStart = (turnId: string, turn?: Pick<Turn, "id" | "message">): 
 export const followTurn = (place: EventPlace | undefined, event: HostEvent): EventPlace | undefined => {
   switch (event._tag) {
     case "TurnStarted":
+      if (event.turn.runId !== undefined) return makeStart(event.turn.runId, event.turn)
       return place === undefined
         ? undefined
         : { ...place, turn: event.turn.id, message: event.turn.message.id, phase: "next" }

@@ -11,7 +11,6 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../../base/domain/AgentError.ts"
-import * as Conversation from "../../../base/domain/Conversation.ts"
 import { SessionId } from "../../../base/domain/Ids.ts"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { RunEvent } from "../../../base/domain/RunEvent.ts"
@@ -62,20 +61,15 @@ const listRuns = Effect.fnUntraced(function* (
 })
 
 /** Describes the start of a turn whose reader has not seen it. */
-const describeStart = Effect.fnUntraced(function* (
-  { sessionId }: ReturningReader,
-  turnId: string
-): Effect.fn.Return<FeedEvent, SessionStoreError, Needs> {
-  const { read } = yield* RunRecord
-  const asked = yield* Stream.runCollect(read({ turnId, kinds: ["MessageAppended"], origins: ["user"] }))
-  const texts = asked.flatMap(({ event, turnId: of }) =>
-    of === turnId && event._tag === "MessageAppended" && event.message !== undefined
-      ? [Conversation.readText(event.message)]
-      : []
-  )
-  const prompt = texts.join("\n\n")
-  return { type: "turn_started", turn: null, session_id: sessionId, message_id: null, origin: "record", prompt }
-})
+const describeStart = ({ sessionId }: ReturningReader, turnId: string) =>
+  Effect.map(RunWatch.readPrompt(sessionId, turnId), ({ text }): FeedEvent => ({
+    type: "turn_started",
+    turn: null,
+    session_id: sessionId,
+    message_id: null,
+    origin: "record",
+    prompt: text
+  }))
 
 const describeEnd = (
   { message, turn }: EventPlace.EventPlace,
@@ -155,13 +149,28 @@ export const resumeFeed = (
       // The record of the run is gone, or it is of another session.
       if (runs.length === 0 && !feed.runs().has(place.position.turnId)) return feed.after(Number.MAX_SAFE_INTEGER)
       const isRepeated = new Set(runs)
-      const live = Stream.filter(
-        feed.retained(id),
-        ({ data, place }) => place === undefined || !isRepeated.has(place.position.turnId) || !isOfTurn(data)
+      /** Number of the last question that was sent before the repeated runs were over. */
+      let asked = 0
+      const isLive = ({ data, place }: NumberedEvent): boolean =>
+        place === undefined || !isRepeated.has(place.position.turnId) || !isOfTurn(data)
+      const live = feed
+        .retained(id)
+        .pipe(Stream.filter((one) => isLive(one) && !(one.id <= asked && isOfQuestion(one.data))))
+      // The last run may be active in another process, which asks.
+      const questions = feed.retained(id).pipe(
+        Stream.filter(({ data }) => isOfQuestion(data)),
+        Stream.tap(({ id }) => Effect.sync(() => void (asked = id)))
       )
-      return Stream.concat(repeatRuns(reader, runs), live)
+      return Stream.concat(
+        Stream.merge(repeatRuns(reader, runs), questions, { haltStrategy: "left" }),
+        Stream.suspend(() => live)
+      )
     })
   )
+
+/** Events about the questions of a turn, which the record does not have. */
+const isOfQuestion = (data: string): boolean =>
+  /^\{"type":"(?:approval_asked|clarification_asked|plan_presented|question_closed)"/u.test(data)
 
 /** Events of a turn, which are repeated from the record. */
 const isOfTurn = (data: string): boolean => /^\{"type":"(?:turn_started|turn_ended|[A-Z][A-Za-z]+)"/u.test(data)

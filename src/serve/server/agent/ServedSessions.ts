@@ -273,6 +273,7 @@ const handleEvent = Effect.fnUntraced(function* (
     yield* session.freed
   }
   if (event._tag !== "QuestionAsked" || feed.readers() > 0) return
+  if (live.isRemoteQuestion(event.question.id) || (yield* live.isWatched)) return
   if (event.question._tag === "Approval" && input.questions?.unanswered === "suspend")
     return yield* live.leaveUnanswered(event.question.id)
   // The question may already have been answered or withdrawn.

@@ -131,7 +131,12 @@ const makeRequestDecoder = <S extends Schema.Codec<unknown, unknown, never, neve
 
 const nothing = HttpServerResponse.empty({ status: 204 })
 
-const openSession = (id: string) => AgentSessions.use(({ open }) => open(id))
+/** Opens a session. A turn that another process runs in it is followed, so that requests reach it. */
+const openSession = (id: string) =>
+  Effect.tap(
+    AgentSessions.use(({ open }) => open(id)),
+    ({ live }) => live.attach
+  )
 
 /** Opens a new session with the settings of a request. */
 const beginSession = Effect.fnUntraced(function* (given: typeof NewSettings.Type) {
@@ -161,12 +166,20 @@ const answerQuestion = Effect.fnUntraced(function* (id: string, question: string
   return nothing
 })
 
+const notStopped = ApiError.make(
+  409,
+  "turn_elsewhere",
+  "The turn runs in another process, which reads no messages. Stop it there."
+)
+
 /** Stops the turn of a session, and returns the queued messages. */
 const stopSession = Effect.fnUntraced(function* (id: string) {
   const { live } = yield* openSession(id)
   // Removes the messages before the turn ends, because its end would start the next turn.
   const messages = yield* live.takeBack
+  const isElsewhere = yield* live.isFollowing
   const stopped = yield* live.stop
+  if (isElsewhere && !stopped) return yield* notStopped
   const returned = messages.map((message) => ({ message_id: message.id, prompt: Redaction.redactText(message.shown) }))
   return makeJsonResponse({ stopped, returned })
 })

@@ -1,0 +1,120 @@
+/**
+ * Messages of other processes to the sessions of durable runs, from the store that they share: `hermes serve`, editors
+ * and the studio reach a run on a runner in the same way as a turn of another server.
+ *
+ * **Details**
+ *
+ * A runner takes the messages to the sessions of its active runs, and hands them to the cluster: a text is delivered
+ * like one of `Cluster.steer`, and a cancellation ends the run. A run that waits for answers has no runner. It claims
+ * its session, so that a process that stored answers wakes it instead of continuing the session itself. Any runner
+ * takes messages to claimed sessions.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import { SessionId } from "../../base/domain/Ids.ts"
+import * as RemoteForms from "../../store/RemoteForms.ts"
+import * as SessionChain from "../../store/SessionChain.ts"
+import { type InboxMessage, SessionInbox } from "../../store/SessionInbox.ts"
+import { SessionStore } from "../../store/SessionStorePort.ts"
+import { Cluster, type ClusterError, turnKind } from "./Cluster.ts"
+import { Runs } from "./Runs.ts"
+import { Worker } from "./RunWorkflow.ts"
+
+/** Finds the run of a conversation that is running, or the one that claims it. */
+const findRun = Effect.fnUntraced(function* (
+  conversation: ReadonlyArray<string>,
+  newest: string
+): Effect.fn.Return<{ readonly id: string; readonly sessionId: string } | undefined, Failure, SessionInbox | Runs> {
+  const runs = yield* Runs
+  for (const sessionId of conversation) {
+    const id = yield* runs.findRunning(sessionId, turnKind)
+    if (id !== undefined) return { id, sessionId }
+  }
+  const id = yield* SessionInbox.use(({ find }) => find(newest, "claim"))
+  return id === undefined ? undefined : { id, sessionId: newest }
+})
+
+type Failure = ClusterError | SessionStoreError
+
+const over: RemoteForms.Reply = { refused: "no durable run works on the session any more" }
+
+/** Carries out a message. */
+const handleMessage = Effect.fnUntraced(function* (
+  { body, kind, sessionId }: InboxMessage,
+  conversation: ReadonlyArray<string>
+): Effect.fn.Return<RemoteForms.Reply, Failure, Cluster | Runs | SessionInbox> {
+  const cluster = yield* Cluster
+  const run = yield* findRun(conversation, sessionId)
+  if (run === undefined) return over
+  switch (kind) {
+    case "steer": {
+      const text = RemoteForms.readSteer(body)
+      if (text === undefined) return { refused: "this version does not know the form of the message: update hermes" }
+      yield* cluster.steer(run.sessionId, text.prompt)
+      return { status: "steering" }
+    }
+    case "cancel":
+      return { stopped: yield* cluster.cancel(run.id), returned: [] }
+    case "answer":
+      return { refused: "a durable run asks no questions while it runs" }
+    case "resume": {
+      const found = yield* cluster.find(run.id)
+      if (found !== undefined && found.state !== "done") {
+        yield* cluster.resume(run.id)
+        return {}
+      }
+      yield* SessionInbox.use(({ post }) => post(sessionId, "claim", undefined))
+      return over
+    }
+  }
+})
+
+/** Takes the messages to the sessions of this runner, and to claimed sessions. */
+const takeMessages = Effect.gen(function* (): Effect.gen.Return<
+  void,
+  Failure,
+  Cluster | Runs | SessionInbox | SessionStore | Worker
+> {
+  const inbox = yield* SessionInbox
+  const worker = yield* Worker
+  for (const id of yield* inbox.waiting) {
+    const conversation = yield* SessionChain.listConversation(SessionId.make(id))
+    const isMeant = conversation.some(worker.isActive) || (yield* inbox.find(id, "claim")) !== undefined
+    if (!isMeant) continue
+    for (const message of yield* inbox.take(id)) {
+      const reply = yield* Effect.catch(handleMessage(message, conversation), (error) =>
+        Effect.succeed({ refused: error.message })
+      )
+      yield* inbox.reply(message, JSON.stringify(reply))
+    }
+  }
+})
+
+/** Carries out the messages of other processes, if the store of the runner has them. */
+export const layer: Layer.Layer<never, never, Cluster | Runs | SessionStore | Worker> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const inbox = Option.getOrUndefined(yield* Effect.serviceOption(SessionInbox))
+    if (inbox === undefined) return
+    const take = takeMessages.pipe(
+      Effect.catch(({ message }) => Effect.logWarning(message)),
+      Effect.uninterruptible,
+      Effect.provideService(SessionInbox, inbox)
+    )
+    yield* Effect.forkScoped(Stream.runForEach(inbox.changes, () => take))
+  })
+)
+
+/** Posts and removes the claims of runs that wait for answers. */
+export const makeClaims = Effect.gen(function* () {
+  const inbox = Option.getOrUndefined(yield* Effect.serviceOption(SessionInbox))
+  const store = yield* SessionStore
+  return (sessionId: string, run: string | undefined): Effect.Effect<void> =>
+    inbox === undefined
+      ? Effect.void
+      : Effect.flatMap(store.newest(SessionId.make(sessionId)), (id) => inbox.post(id, "claim", run)).pipe(
+          Effect.catch(({ message }) => Effect.logWarning(message))
+        )
+})

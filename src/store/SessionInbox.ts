@@ -1,0 +1,78 @@
+/**
+ * The port through which processes with the same store reach the process that works on a session: messages to it, and
+ * notices that it posts for the others.
+ *
+ * **Details**
+ *
+ * A message is a row. It is taken by one process, once, in the order in which the messages of the session were sent,
+ * or withdrawn by its sender, never both. Its reply is stored with it until the sender has read it. A notice is the
+ * newest text of its kind for a session. Stores in memory do not have this service, because they belong to one process.
+ *
+ * `RemoteSession` has the operations that clients use.
+ *
+ * Source: `ARCHITECTURE.md` §3 (room `cluster`).
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import type { SessionStoreError } from "../base/domain/AgentError.ts"
+
+/** Kinds of messages: text for the model, the end of the turn, the answer to a question, the wake-up of a run. */
+export type Kind = "answer" | "cancel" | "resume" | "steer"
+
+/** A message to the process that works on a session. `body` is JSON; see `RemoteForms`. */
+export interface NewMessage {
+  readonly sessionId: string
+  readonly kind: Kind
+  readonly body: string
+}
+
+/** A message that was taken, with its number. */
+export interface InboxMessage extends NewMessage {
+  readonly number: number
+}
+
+/** State of a message: not taken, taken, or replied to with JSON. `removed` if there is no such message. */
+export type Delivery =
+  | { readonly _tag: "pending" | "removed" | "taken" }
+  | { readonly _tag: "replied"; readonly reply: string }
+
+/**
+ * Kinds of notices about a session: its open questions, the durable run that continues it, and the time until which
+ * another process watches it.
+ */
+export type Notice = "claim" | "questions" | "watched"
+
+/** Maximum number of messages of a session that wait. */
+export const mostMessages = 100
+
+/** Functions that carry messages and notices. For an unknown session they have no effect. */
+export interface Service {
+  /** Sends a message. Returns its number, or `undefined` if too many messages of the session wait. */
+  readonly send: (message: NewMessage) => Effect.Effect<number | undefined, SessionStoreError>
+  /** Removes a message that was not taken. Returns false if it was taken. */
+  readonly withdraw: (sessionId: string, number: number) => Effect.Effect<boolean, SessionStoreError>
+  /** Returns the state of a message. */
+  readonly read: (sessionId: string, number: number) => Effect.Effect<Delivery, SessionStoreError>
+  /** Removes a message whose reply was read. */
+  readonly remove: (sessionId: string, number: number) => Effect.Effect<void, SessionStoreError>
+  /** Returns the ids of the sessions with messages that were not taken. */
+  readonly waiting: Effect.Effect<ReadonlyArray<string>, SessionStoreError>
+  /** Takes the messages of a session, the oldest first. */
+  readonly take: (sessionId: string) => Effect.Effect<ReadonlyArray<InboxMessage>, SessionStoreError>
+  /** Stores the reply to a message that was taken. */
+  readonly reply: (message: InboxMessage, reply: string) => Effect.Effect<void, SessionStoreError>
+  /** Posts a notice, which replaces an earlier one of its kind. `undefined` removes it. */
+  readonly post: (sessionId: string, kind: Notice, body: string | undefined) => Effect.Effect<void, SessionStoreError>
+  /** Returns the notice of a kind. */
+  readonly find: (sessionId: string, kind: Notice) => Effect.Effect<string | undefined, SessionStoreError>
+  /** Emits whenever there may be new messages, replies or notices. */
+  readonly changes: Stream.Stream<void>
+}
+
+/**
+ * Messages to the process that works on a session.
+ *
+ * @see {@link Service} for its members.
+ */
+export class SessionInbox extends Context.Service<SessionInbox, Service>()("hermes-effect/store/SessionInbox") {}
