@@ -216,7 +216,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         focus,
         keepExchanges,
         ...input
-      }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError> =>
+      }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError, Services> =>
         Effect.scoped(
           Effect.gen(function* () {
             const isOwn = yield* sessions.requireOwn(input.sessionId).pipe(
@@ -252,7 +252,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               after: sessionId === id ? before : ContextFit.measureSize(opened.run.conversation)
             }
           })
-        ).pipe(Effect.provideService(Services, services))
+        )
 
       const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
       const surroundings = yield* Effect.context<never>()
@@ -347,7 +347,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             )
           })
         )
-        const bounded = Tenancy.boundRun(tenants, given, Effect.provideService(conducted, Services, own))
+        const bounded = Tenancy.boundRun(tenants, given, own, conducted)
         return AgentSpans.traceRun(own, name, given, lineage, bounded)
       }
 
@@ -405,18 +405,16 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         Resumption.listQuestions(services.store, Ids.SessionId.make(sessionId))
 
       const callBounded = (tenant: string | undefined, call: Parameters<typeof CallTool.callTool>[0]) =>
-        CallTool.refuseOnFailure(Tenancy.boundOperation(tenants, tenant, CallTool.callTool(call)))
+        CallTool.refuseOnFailure(
+          Tenancy.boundOperation(tenants, tenant, Tenancy.provideServices(services, CallTool.callTool(call)))
+        )
 
       const callTool: Service["callTool"] = ({ context, tenant, ...call }) =>
         provideSurroundings(
-          Effect.provideService(
-            AgentSpans.traceOperation(services, "callTool", callBounded(tenant, call), {
-              "gen_ai.conversation.id": call.sessionId,
-              "gen_ai.tool.name": call.name
-            }),
-            Services,
-            services
-          ),
+          AgentSpans.traceOperation(services, "callTool", callBounded(tenant, call), {
+            "gen_ai.conversation.id": call.sessionId,
+            "gen_ai.tool.name": call.name
+          }),
           context
         )
 
@@ -425,7 +423,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           AgentSpans.traceOperation(
             services,
             "compact",
-            Tenancy.boundOperation(tenants, input.tenant, compact(input)),
+            Tenancy.boundOperation(tenants, input.tenant, Tenancy.provideServices(services, compact(input))),
             { "gen_ai.conversation.id": input.sessionId }
           ),
           context

@@ -124,7 +124,7 @@ export const plan = Effect.fnUntraced(function* (
   { asking, delegationId, ids, mayHaveRun = false }: ChildOrigin = {}
 ): Effect.fn.Return<Child, never, Services> {
   const { cwd, maxIterations, parent } = family
-  const { settings } = yield* Services
+  const { router, settings } = yield* Services
   const delegation = settings.delegation ?? {}
   const named = delegation.agents?.find(({ name }) => name === task.agent)
   const subagentId = ids?.subagentId ?? `sa-${index}-${yield* Ids.makeHex(8)}`
@@ -141,8 +141,10 @@ export const plan = Effect.fnUntraced(function* (
           events.filter((event) => event._tag === "UsageReported")
         )
   )
-  const route =
+  const wanted =
     named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
+  // A tenant with its own keys may not use the key of a configured route: the child uses the tenant's default route.
+  const route = wanted === undefined || router.mayCall?.(wanted) !== false ? wanted : undefined
   const agentName = task.agent ?? parent.lineage?.agent
   const { kind, tools } = yield* ChildTools.chooseTools(family, { ...task, agent: agentName }, named, registered)
   const lineage: Lineage = {

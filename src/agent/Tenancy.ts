@@ -8,11 +8,13 @@ import * as Effect from "effect/Effect"
 import { ConfigError, type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import { formatTenant } from "../base/domain/Tenant.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
+import { useTenantRouter } from "../models/routing/ModelRouter.ts"
 import { CurrentSpending } from "../models/routing/SpendingPort.ts"
 import * as TenantScope from "../store/TenantScope.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedgerPort.ts"
 import type { RunOptions } from "./RunInput.ts"
 import { makeResult, type RunState } from "./RunState.ts"
+import { type AgentServices, Services } from "./Services.ts"
 
 /** Tenants and their ledger. */
 export interface Service {
@@ -52,6 +54,20 @@ export const makeUnknownTenantError = (id: string): TenantRefused =>
 
 type Bounded<A, E, R> = Effect.Effect<A, E | TenantRefused | SessionStoreError | ConfigError, R>
 
+/** Provides the services of an agent to an effect, with the router of the tenant's own routes if it has some. */
+export const provideServices = <A, E, R>(
+  services: AgentServices,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | TenantRefused, Exclude<R, Services>> =>
+  Effect.withFiber((fiber) => {
+    const routes = fiber.getRef(CurrentSpending)?.routes
+    return routes === undefined
+      ? Effect.provideService(effect, Services, services)
+      : useTenantRouter(services.router, routes, (router) =>
+          Effect.provideService(effect, Services, { ...services, router })
+        )
+  })
+
 /** Bounds an effect for a tenant, or for the tenant of the fiber, unless a run of a tenant bounds it already. */
 const boundEffect = <A, E, R>(
   tenants: Service | undefined,
@@ -70,12 +86,13 @@ const boundEffect = <A, E, R>(
     return tenants === undefined ? Effect.fail(makeMissingError(tenant)) : tenants[kind](tenant, effect)
   })
 
-/** Runs an effect for the tenant of a run, if it has one. */
+/** Runs an effect with the services of its agent, for the tenant of a run if it has one. */
 export const boundRun = <A, E, R>(
   tenants: Service | undefined,
   { tenant }: Pick<RunOptions, "tenant">,
+  services: AgentServices,
   effect: Effect.Effect<A, E, R>
-): Bounded<A, E, R> => boundEffect(tenants, "within", tenant, effect)
+): Bounded<A, E, Exclude<R, Services>> => boundEffect(tenants, "within", tenant, provideServices(services, effect))
 
 /** Bounds the model calls of an operation that is not a run, if it has a tenant. */
 export const boundOperation = <A, E, R>(

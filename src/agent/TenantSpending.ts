@@ -27,6 +27,7 @@ import {
 } from "../base/domain/Tenant.ts"
 import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
+import type { TenantRoutes } from "../models/routing/TenantRoutes.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedger.ts"
 import { announceEnd, expiresIn, type LedgerWriter, type WaitingLine } from "./TenantLedgerWriter.ts"
 
@@ -342,7 +343,12 @@ const makeSettlement = (
 }
 
 /** Creates the ledger of one run. */
-export const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, writer: LedgerWriter): Spending.Spending => {
+export const makeSpending = (
+  tenant: Tenant,
+  ledger: TenantLedger.Service,
+  writer: LedgerWriter,
+  routes?: TenantRoutes
+): Spending.Spending => {
   const limits = toLimits(tenant)
   const run: RunAllowance = { spent: nothing, reserved: nothing, ended: Deferred.makeUnsafe() }
 
@@ -394,5 +400,5 @@ export const makeSpending = (tenant: Tenant, ledger: TenantLedger.Service, write
         })
     }
   })
-  return { tenant: tenant.id, reserve: (planned) => Effect.uninterruptible(reserveCall(planned)) }
+  return { tenant: tenant.id, routes, reserve: (planned) => Effect.uninterruptible(reserveCall(planned)) }
 }

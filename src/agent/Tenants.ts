@@ -41,8 +41,10 @@ import type * as Scope from "effect/Scope"
 import * as PermissionMode from "../base/config/PermissionMode.ts"
 import { TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
-import type { Tenant } from "../base/domain/Tenant.ts"
+import * as Secrets from "../base/domain/Secrets.ts"
+import type { Tenant as Limits } from "../base/domain/Tenant.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
+import type { TenantModels, TenantRoutes } from "../models/routing/TenantRoutes.ts"
 import { CurrentTenant } from "../store/TenantScope.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
 import { AllowedTools } from "../tools/ToolRegistry.ts"
@@ -50,16 +52,44 @@ import { makeUnknownTenantError, type Service, Tenants } from "./Tenancy.ts"
 import * as TenantLedgerWriter from "./TenantLedgerWriter.ts"
 import * as TenantSpending from "./TenantSpending.ts"
 
-export type { Allowance, AssumedPrices, Tenant } from "../base/domain/Tenant.ts"
+export type { Allowance, AssumedPrices } from "../base/domain/Tenant.ts"
+export type { ModelRoute } from "../models/routing/RouteChain.ts"
+export type { TenantModels } from "../models/routing/TenantRoutes.ts"
 export { CurrentTenant } from "../store/TenantScope.ts"
 export { type Service, Tenants } from "./Tenancy.ts"
 
-/** Finds a tenant by its id; `undefined` if it is unknown. */
+/** A tenant: its limits, and its models and keys. */
+export interface Tenant extends Limits, TenantModels {}
+
+/**
+ * Finds a tenant by its id; `undefined` if it is unknown. It is called for each run, so that another key is used from
+ * the next run on.
+ */
 export type Lookup<R = never> = (id: string) => Effect.Effect<Tenant | undefined, never, R>
+
+/** Resolves the models of a tenant; `undefined` if it uses the models and keys of the runtime. */
+export type ResolveModels = (tenant: Tenant) => Effect.Effect<TenantRoutes | undefined, TenantRefused>
+
+const resolveModels: ResolveModels = (tenant) =>
+  tenant.routes === undefined && tenant.auxiliary === undefined && tenant.sharedKeys === undefined
+    ? Effect.undefined
+    : Effect.flatMap(
+        Effect.promise(() => import("../models/routing/TenantRoutes.ts")),
+        ({ resolveModels }) => Effect.fromResult(resolveModels(tenant.id, tenant))
+      )
+
+/** Hides the keys of a tenant in everything that the effect writes, and in the other output of the process. */
+const hideKeys = <A, E, R>(routes: TenantRoutes | undefined, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  routes?.hasOwnKeys === true
+    ? Effect.updateService(effect, Secrets.Secrets, (registry) =>
+        Secrets.extendRegistry(registry, [...routes.chain, ...routes.tasks.values()])
+      )
+    : effect
 
 /** Creates the tenants over a ledger. */
 export const make = Effect.fnUntraced(function* <R = never>(
-  lookup: Lookup<R>
+  lookup: Lookup<R>,
+  resolve: ResolveModels = resolveModels
 ): Effect.fn.Return<Service, never, TenantLedger.TenantLedger | Scope.Scope | R> {
   const ledger = yield* TenantLedger.TenantLedger
   const services = yield* Effect.context<R>()
@@ -93,12 +123,17 @@ export const make = Effect.fnUntraced(function* <R = never>(
       ? effect
       : Effect.acquireUseRelease(enter(tenant, tenant.concurrentRuns), () => effect, leave)
 
-  const boundCalls = <A, E, R>(tenant: Tenant, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    effect.pipe(
-      Effect.provideService(Spending.CurrentSpending, TenantSpending.makeSpending(tenant, ledger, writer)),
-      Effect.provideService(AllowedTools, tenant.tools),
-      Effect.provideService(PermissionMode.LoosestMode, tenant.maxMode),
-      Effect.provideService(CurrentTenant, tenant.id)
+  const boundCalls = <A, E, R>(
+    tenant: Tenant,
+    effect: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | TenantRefused, R> =>
+    Effect.flatMap(resolve(tenant), (routes) =>
+      hideKeys(routes, effect).pipe(
+        Effect.provideService(Spending.CurrentSpending, TenantSpending.makeSpending(tenant, ledger, writer, routes)),
+        Effect.provideService(AllowedTools, tenant.tools),
+        Effect.provideService(PermissionMode.LoosestMode, tenant.maxMode),
+        Effect.provideService(CurrentTenant, tenant.id)
+      )
     )
 
   return {
@@ -127,11 +162,18 @@ export const layer = <R = never>({
   lookup
 }: Options<R>): Layer.Layer<Tenants, never, R> => Layer.provide(Layer.effect(Tenants, make(lookup)), ledger)
 
-/** Provides the tenants of a list. */
+/** Provides the tenants of a list. `resolve` resolves their models; by default, as they are stated. */
 export const layerFrom = (
   tenants: ReadonlyArray<Tenant>,
-  ledger?: Layer.Layer<TenantLedger.TenantLedger>
+  ledger: Layer.Layer<TenantLedger.TenantLedger> = TenantLedger.layerMemory,
+  resolve?: ResolveModels
 ): Layer.Layer<Tenants> => {
   const byId = new Map(tenants.map((tenant) => [tenant.id, tenant]))
-  return layer({ lookup: (id) => Effect.sync(() => byId.get(id)), ledger })
+  return Layer.provide(
+    Layer.effect(
+      Tenants,
+      make((id) => Effect.sync(() => byId.get(id)), resolve)
+    ),
+    ledger
+  )
 }

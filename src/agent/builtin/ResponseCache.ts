@@ -59,6 +59,7 @@ import * as Usage from "../../base/domain/Usage.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 import * as Faults from "../../middleware/Faults.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 import * as Parameters from "./Parameters.ts"
 
 /** Service key of the store. The application that provides the store loads the `effect` module. */
@@ -138,13 +139,15 @@ const parseAnswer = (text: string): Middleware.ModelAnswer | undefined => {
   }
 }
 
-const makeKey = ({ call, route }: Middleware.ModelCallParams, primary: object | undefined): string => {
+const makeKey = (
+  { call, route }: Middleware.ModelCallParams,
+  primary: object | undefined,
+  tenant: string | undefined
+): string => {
   const { maxOutputTokens, messages, reasoningEffort, responseFormat, temperature, toolChoice, tools } = call
   const to = route === undefined ? primary : toInfo(route)
-  return Digest.toHex(
-    JSON.stringify([messages, tools, toolChoice, responseFormat, maxOutputTokens, temperature, reasoningEffort, to]),
-    64
-  )
+  const parts = [messages, tools, toolChoice, responseFormat, maxOutputTokens, temperature, reasoningEffort, to]
+  return Digest.toHex(JSON.stringify(tenant === undefined ? parts : [...parts, tenant]), 64)
 }
 
 const buildMiddleware = ({
@@ -161,7 +164,7 @@ const buildMiddleware = ({
           const { make } = yield* Store
           const store = yield* make({ storeId, timeToLive: () => `${timeToLiveSeconds} seconds` })
           const primary = context.primary === undefined ? undefined : toInfo(yield* context.primary)
-          const key = new CachedCall(makeKey(params, primary))
+          const key = new CachedCall(makeKey(params, primary, yield* CurrentTenant))
           const warnStoreFailure = (what: string) => (error: unknown) =>
             Effect.logWarning(`The response cache could not be ${what}: ${Faults.describeError(error)}`)
           const found = yield* store

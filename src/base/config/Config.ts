@@ -436,10 +436,15 @@ const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.
 const hideNamed = Effect.fnUntraced(function* ({ settings }: LoadedSettings, file: unknown, variables: ProcessValues) {
   const { mask } = yield* Secrets
   const { hide } = yield* HiddenVariables
+  const { customProviders, fallbackProviders, server } = settings
+  const holders = [
+    ...customProviders,
+    ...fallbackProviders,
+    ...Object.values(server.keys),
+    ...DerivedSettings.listTenantRoutes(settings)
+  ]
   hide([
-    ...[...settings.customProviders, ...settings.fallbackProviders, ...Object.values(settings.server.keys)].flatMap(
-      ({ keyEnv }) => keyEnv ?? []
-    ),
+    ...holders.flatMap(({ keyEnv }) => keyEnv ?? []),
     ...Tree.listReferences(file).filter((name) => {
       const value = variables[name]
       return value !== undefined && mask(value) !== value

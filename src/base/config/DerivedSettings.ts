@@ -36,6 +36,13 @@ export const listFallbacks = ({ fallbackModel, fallbackProviders }: Values): Rea
   )
 }
 
+/** A route of a tenant, for its runs or for a side task. */
+export type TenantRoute = NonNullable<Values["tenants"][string]["routes"]>[number]
+
+/** Returns the routes of all tenants, for their runs and for side tasks. */
+export const listTenantRoutes = ({ tenants }: Pick<Values, "tenants">): ReadonlyArray<TenantRoute> =>
+  Object.values(tenants).flatMap(({ auxiliary = {}, routes = [] }) => [...routes, ...Object.values(auxiliary)])
+
 /** Returns the Bedrock guardrail that every call has to pass. An incomplete guardrail is an error. */
 export const readGuardrail = ({
   bedrock

@@ -545,8 +545,33 @@ export const server = F.optionalSection({
 
 const allowance = F.optional(F.section({ tokens: F.optional(F.positive), dollars: F.optional(F.number({ least: 0 })) }))
 
-/** `tenants.<name>`: limits of a customer or a team whose runs `hermes serve` makes. */
+/** A route of a tenant, with at most one of `api_key`, `api_keys` and `key_env`. */
+const tenantRoute = F.section({
+  provider: F.text,
+  model: F.text,
+  baseUrl: F.optional(F.text),
+  apiKey: F.optional(F.secret),
+  /** Keys that are used in turn. */
+  apiKeys: F.optional(F.secrets),
+  /** Name of the environment variable that contains the API key. */
+  keyEnv: F.optional(F.text),
+  apiMode: F.optional(Configurable)
+})
+
+/** `tenants.<name>`: limits of a customer or a team whose runs `hermes serve` makes, and its models and keys. */
 export const tenant = F.section({
+  /**
+   * The default route of the tenant's runs, followed by its fallbacks. A route without a key uses the key of the
+   * settings for its provider. If absent, the routes of the settings apply.
+   */
+  routes: F.optional(Schema.Array(tenantRoute)),
+  /** Routes of side tasks by task; `default` applies to the tasks without one. */
+  auxiliary: F.optional(F.record(tenantRoute)),
+  /**
+   * Use of the keys of the settings by a tenant with its own keys: `never` (the default), or `fallback`, which tries the
+   * routes of the settings after the tenant's routes.
+   */
+  sharedKeys: F.optional(F.choice(["never", "fallback"])),
   /** Allowances of one run, of a day and of a calendar month (both UTC), in tokens and in US dollars. */
   perRun: allowance,
   perDay: allowance,

@@ -190,12 +190,12 @@ export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("he
 
 /**
  * A run or a model call was refused for its tenant: no such tenant is known, all its places for runs are taken, a price
- * is unknown, or an allowance leaves no room. A run that used up its allowance later ends with a result instead (exit
- * `budget_exhausted`).
+ * is unknown, an allowance leaves no room, or its routes have no permitted key. A run that used up its allowance later
+ * ends with a result instead (exit `budget_exhausted`).
  */
 export class TenantRefused extends Schema.TaggedError<TenantRefused>("hermes-effect/TenantRefused")("TenantRefused", {
   tenant: Schema.String,
-  reason: Schema.Literals(["unknown", "busy", "price", "allowance", "limits", "model"]),
+  reason: Schema.Literals(["unknown", "busy", "price", "allowance", "limits", "model", "route"]),
   /** One line that names the limit and the remedy. */
   message: Schema.String,
   /** Period and kind of the allowance. */

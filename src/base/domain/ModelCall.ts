@@ -129,6 +129,8 @@ export interface ModelCall {
   readonly conversationId?: string | undefined
   /** Id that conversations with the same beginning share, as the key in place of `conversationId`. */
   readonly sharedCacheId?: string | undefined
+  /** Tenant of the call. The keys of its prompt caches are separate for each tenant, and do not show its name. */
+  readonly cacheTenant?: string | undefined
 }
 
 /**

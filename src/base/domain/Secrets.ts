@@ -26,6 +26,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as LentSecrets from "./LentSecrets.ts"
 
 const masked = "***"
 
@@ -51,7 +52,15 @@ export interface Registry {
   readonly within: (text: string, from: number, to: number) => string
   /** Increases with every registered value. Text masked under an earlier version must be masked again. */
   readonly version: () => number
+  /**
+   * Returns a registry that also contains these values and those that are added to it. The registry itself hides the
+   * values, in their plain form, until {@link mostLentValues} other ones follow.
+   */
+  readonly extend: (values: ReadonlyArray<string>) => Registry
 }
+
+/** Maximum number of values of extended registries that a registry hides. */
+const mostLentValues = 1_024
 
 const placeholder =
   /^(?:x{3,}|\*+|<.*>|\$\{?\w+\}?|(?:your|my)[-_ ].*|.*(?:no|not)[-_ ](?:key|needed|required|used|set).*|dummy|change-?me|example|placeholder|none|null|undefined|true|false)$/i
@@ -221,9 +230,15 @@ const findStart = (text: string, end: number, count: number): number => {
   return at
 }
 
+const readValue = (given: string | Redacted.Redacted<string>): string =>
+  (typeof given === "string" ? given : String(Redacted.value(given))).trim()
+
 /** Creates an empty registry. */
 export const make = (): Registry => {
   const values = new Set<string>()
+  const lent = LentSecrets.makeLentValues(mostLentValues, mask)
+  const extensions = LentSecrets.makeExtensions()
+  const isEmpty = (): boolean => values.size === 0 && lent.countValues() === 0
   let needles: ReadonlyArray<Needle> = []
   let matcher: Matcher | undefined
   const getMatcher = (): Matcher => {
@@ -255,7 +270,7 @@ export const make = (): Registry => {
     searchText(text)
     const bare = withoutEscapes(text)
     if (bare !== undefined) searchText(bare)
-    return places
+    return lent.countValues() === 0 ? places : [...places, ...lent.findPlaces(text)]
   }
 
   /** Searches `searched` for registered values and masks the same ranges in `text`. Both have the same length. */
@@ -293,16 +308,32 @@ export const make = (): Registry => {
     return out + text.slice(copied)
   }
 
-  return {
+  const registry: Registry = {
     add: (given) => {
-      const value = (typeof given === "string" ? given : String(Redacted.value(given))).trim()
+      const value = readValue(given)
       if (values.has(value) || !isSecret(value)) return
       values.add(value)
       matcher = undefined
     },
-    version: () => values.size,
-    mask: (given) => {
-      if (values.size === 0 || given.length < shortestForm) return given
+    extend: (given) => {
+      const lendValue = (value: string): void => {
+        if (isSecret(value) && !values.has(value)) lent.addValue(value)
+      }
+      for (const value of given) lendValue(value)
+      return extensions.findOrMake(given, () => {
+        const own = make()
+        for (const value of given) own.add(value)
+        const add: Registry["add"] = (value) => {
+          lendValue(readValue(value))
+          own.add(value)
+        }
+        return LentSecrets.joinRegistries(registry, own, add)
+      })
+    },
+    version: () => values.size + lent.countAdditions(),
+    mask: (plain) => {
+      if (isEmpty() || plain.length < shortestForm) return plain
+      const given = lent.countValues() === 0 ? plain : lent.replaceAll(plain)
       let masked = replaceSecrets(given, given)
       for (const without of [withoutEscapes, withoutLineNumbers]) {
         const bare = without(masked)
@@ -312,7 +343,7 @@ export const make = (): Registry => {
     },
     within: (text, from, to) => {
       const part = text.slice(from, to)
-      if (values.size === 0) return part
+      if (isEmpty()) return part
       const across = findPlaces(text).filter(([start, end]) => (start < from && end > from) || (start < to && end > to))
       return across.length === 0
         ? part
@@ -324,7 +355,7 @@ export const make = (): Registry => {
           }).join("")
     },
     cut: (text, wanted) => {
-      if (values.size === 0) return wanted
+      if (isEmpty()) return wanted
       const places = findPlaces(text)
       // Repeats until the offset is outside all overlapping ranges.
       for (let before = -1, at = wanted; ; before = at) {
@@ -333,6 +364,7 @@ export const make = (): Registry => {
       }
     }
   }
+  return registry
 }
 
 /** The registry for code outside of a runtime. It is always empty and ignores new values. */
@@ -341,7 +373,8 @@ export const none: Registry = {
   mask: (text) => text,
   cut: (_, at) => at,
   within: (text, from, to) => text.slice(from, to),
-  version: () => 0
+  version: () => 0,
+  extend: () => none
 }
 
 /** The registry of the current runtime; {@link none} outside a runtime. */
@@ -368,20 +401,26 @@ const scheme = /^(?:basic|bearer|token|api-?key)\s{1,8}/i
 /** Matches values of variables and headers that are not secrets: paths, addresses, several words. */
 const ordinary = /^(?:[./~]|[a-z][\w+.-]*:\/\/|[\w-]+\/[\w.+-]+$)|\s/i
 
+const listSecrets = (value: unknown): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const add = (secret: string): void => {
+    const bare = secret.replace(scheme, "")
+    if (!ordinary.test(bare) || bare.includes("\n")) found.push(bare)
+  }
+  visitSecrets(value, add, "", new Set())
+  return found
+}
+
 /**
  * Registers every `Redacted` string inside a value (settings, a route, a login), and every string whose key is the name
  * of a secret.
  */
-export const register = (registry: Registry, value: unknown): void =>
-  visitSecrets(
-    value,
-    (secret) => {
-      const bare = secret.replace(scheme, "")
-      if (!ordinary.test(bare) || bare.includes("\n")) registry.add(bare)
-    },
-    "",
-    new Set()
-  )
+export const register = (registry: Registry, value: unknown): void => {
+  for (const secret of listSecrets(value)) registry.add(secret)
+}
+
+/** Returns a registry that also contains the secrets inside a value, which {@link register} would register. */
+export const extendRegistry = (registry: Registry, value: unknown): Registry => registry.extend(listSecrets(value))
 
 /** Like {@link register}, but uses the registry of the current runtime. */
 export const registerSecrets = (value: unknown): Effect.Effect<void> =>

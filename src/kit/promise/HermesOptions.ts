@@ -101,8 +101,9 @@ export interface HermesOptions<
   /** Sends the requests of model calls, instead of the connections of the runtime. */
   readonly fetch?: Fetch | undefined
   /**
-   * Tenants and their limits: a list, or a function that looks one up. Runs name theirs with `tenant`. Their spending
-   * is stored where `store` is: in memory, in a file beside the SQLite file (`….tenants`), or in the Postgres database.
+   * Tenants, their limits and their models: a list, or a function that looks one up. Runs name theirs with `tenant`.
+   * Their spending is stored where `store` is: in memory, in a file beside the SQLite file (`….tenants`), or in the
+   * Postgres database.
    */
   readonly tenants?: HermesTenants | undefined
   /** Functions around model calls and tool calls, by their kind. */

@@ -90,10 +90,14 @@ const maxKey = 64
 
 /** Returns the prompt cache key of a call, for providers that use a key instead of marks. */
 export const makeCacheKey = ({
+  cacheTenant,
   conversationId,
   sharedCacheId: id = conversationId
-}: Pick<ModelCall, "conversationId" | "sharedCacheId">): string | undefined =>
-  id === undefined || id.length <= maxKey ? id : Digest.toHex(id, maxKey)
+}: Pick<ModelCall, "cacheTenant" | "conversationId" | "sharedCacheId">): string | undefined => {
+  if (id === undefined) return undefined
+  if (cacheTenant !== undefined) return Digest.toHex(JSON.stringify([cacheTenant, id]), maxKey)
+  return id.length <= maxKey ? id : Digest.toHex(id, maxKey)
+}
 
 /** Properties of a request on which the places of its marks depend. */
 interface Placement<Message> {

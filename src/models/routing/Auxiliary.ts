@@ -255,8 +255,20 @@ export const make = <E = never>(options: Options): Service<E> => {
     }
   })
 
-  const chooseRoutes = (task: string, overrides: TaskRoutes.Overrides, images: boolean) =>
-    Effect.flatMap(world, (world) => Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images)))
+  const chooseRoutes = (
+    task: string,
+    overrides: TaskRoutes.Overrides,
+    images: boolean
+  ): Effect.Effect<TaskRoutes.CandidateChoice, ConfigError> =>
+    Effect.withFiber((fiber) => {
+      const routes = fiber.getRef(CurrentSpending)?.routes
+      const choice = routes === undefined ? undefined : TaskRoutes.chooseTenantCandidates(routes, task, overrides)
+      return choice === undefined
+        ? Effect.flatMap(world, (world) =>
+            Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images))
+          )
+        : Effect.succeed(choice)
+    })
 
   /** Creates the ids of one call: the run's ids, made unique by task and number. */
   const makeCallContext = (task: string, { context }: TaskRequest): CallContext => ({

@@ -107,7 +107,8 @@ const makeCostFunction = (route: RouteIdentity, price: Pricing.Pricing | undefin
 }
 
 /** Creates a catalogue. */
-export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
+export const make = (options: Options): Service => {
+  const { endpoints, get, lists, post, scope, settings, windows } = options
   const probing = ContextWindow.makeLearntWindows(windows)
   const noticed = new Set<string>()
   const memory = new WeakMap<
@@ -302,6 +303,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   return {
     extraBody,
     probing,
+    separate: () => make({ ...options, windows: ContextWindow.makeInMemory() }),
     known: findCallFacts,
     window: findWindow,
     facts: collectFacts,

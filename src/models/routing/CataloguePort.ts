@@ -86,6 +86,11 @@ export interface Service {
   readonly extraBody: (route: RouteIdentity) => Effect.Effect<Route["extraBody"]>
   /** Windows learnt from refusals; {@link window} and {@link known} use them. */
   readonly probing: LearntWindows
+  /**
+   * Creates a catalogue with the same sources that learns windows on its own, in memory, for the keys of a tenant. If
+   * absent, windows that one tenant's refusals teach apply to others.
+   */
+  readonly separate?: (() => Service) | undefined
 }
 
 /**

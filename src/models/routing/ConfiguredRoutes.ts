@@ -239,6 +239,33 @@ const makeEntry = (configured: RouteSources, said: SectionSettings): Result.Resu
     Result.map(DerivedSettings.addGuardrail(entry.route, configured.settings), (route) => ({ ...entry, route }))
   )
 
+/** Resolves a route that a section of the settings describes, with the keys that the settings have for it. */
+export const resolveSection: (
+  configured: RouteSources,
+  said: SectionSettings
+) => Result.Result<ChainEntry, ConfigError> = makeEntry
+
+/**
+ * Resolves a route with these keys alone. Neither a pool of the settings, nor the environment, nor a login contributes a
+ * key or an address.
+ */
+export const resolveWithKeys = (
+  { brought, settings }: RouteSources,
+  said: SectionSettings,
+  [first, ...others]: readonly [Redacted.Redacted<string>, ...ReadonlyArray<Redacted.Redacted<string>>]
+): Result.Result<ChainEntry, ConfigError> =>
+  Result.map(
+    makeEntry(
+      {
+        settings: { ...settings, credentials: {} },
+        environment: { get: () => undefined, process: {}, file: {} },
+        brought
+      },
+      { ...said, apiKey: first }
+    ),
+    (entry) => ({ ...entry, credentials: [first, ...others].map((key) => ({ key })) })
+  )
+
 const makePrimaryEntry = (configured: RouteSources): Result.Result<ChainEntry, ConfigError> =>
   makeEntry(configured, makeMainStatement(configured.settings))
 

@@ -27,10 +27,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
-import type { ConfigError } from "../../base/domain/AgentError.ts"
+import { type ConfigError, TenantRefused } from "../../base/domain/AgentError.ts"
 import type { SessionId, TurnId } from "../../base/domain/Ids.ts"
 import type { ExecuteOptions, ModelCall } from "../../base/domain/ModelCall.ts"
 import type * as Route from "../../base/domain/Route.ts"
+import { formatTenant } from "../../base/domain/Tenant.ts"
 import type { RunEvent } from "../../base/domain/RunEvent.ts"
 import * as Chain from "../../middleware/Chain.ts"
 import type { RunSpending } from "../../middleware/Kind.ts"
@@ -45,6 +46,7 @@ import * as CallTokens from "./CallTokens.ts"
 import * as Catalogue from "./CataloguePort.ts"
 import type { Failure } from "./Classification.ts"
 import type { Spending } from "./SpendingPort.ts"
+import type { TenantRoutes } from "./TenantRoutes.ts"
 import type { ModelRoute } from "./RouteChain.ts"
 import { Provider } from "../provider/Provider.ts"
 import type { Open } from "./OpenRoute.ts"
@@ -148,7 +150,35 @@ export interface Service {
   ) => Effect.Effect<Route.RouteInfo | undefined>
   /** Decides when a turn leaves a route whose answers are empty. Defaults to `leave`. */
   readonly emptyAnswers?: FallbackPolicy["emptyAnswers"] | undefined
+  /**
+   * Uses the router of a tenant's own routes and keys. If absent, calls of tenants with such routes are refused, so that
+   * they never use the keys of the runtime.
+   */
+  readonly forTenant?:
+    | (<A, E, R>(
+        routes: TenantRoutes,
+        use: (router: Service) => Effect.Effect<A, E, R>
+      ) => Effect.Effect<A, E | TenantRefused, R>)
+    | undefined
+  /** Tests whether a call may specify a route. Absent if it may specify every route. */
+  readonly mayCall?: ((route: Route.Route) => boolean) | undefined
 }
+
+/** Uses the router of a tenant's own routes, or refuses if the router cannot separate them. */
+export const useTenantRouter = <A, E, R>(
+  { forTenant }: Service,
+  routes: TenantRoutes,
+  use: (router: Service) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | TenantRefused, R> =>
+  forTenant === undefined
+    ? Effect.fail(
+        new TenantRefused({
+          tenant: routes.tenant,
+          reason: "route",
+          message: `the model router of the runtime does not support the routes of tenant ${formatTenant(routes.tenant)}`
+        })
+      )
+    : forTenant(routes, use)
 
 /** Policies of a router. */
 export interface Policies {
@@ -229,11 +259,8 @@ const modelCalls = {
   contract: ResultContract.answer
 }
 
-/**
- * Executes a complete model call: runs the `wrap_model_call` wrappers around the router's attempts. `E` has the same
- * meaning as in `Service.call`.
- */
-export const callModel = <E>(
+/** Runs the `wrap_model_call` wrappers around the attempts of a router. */
+const callThroughWrappers = <E>(
   router: Service,
   interceptors: Interceptors,
   question: Question
@@ -243,8 +270,10 @@ export const callModel = <E>(
   // A side task is not a part of the turn whose position in the chain is stored.
   const turn =
     question.turn ?? (context.task === undefined ? { session: context.sessionId, turn: context.turnId } : undefined)
-  const askRouter = ({ call, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
+  const cacheTenant = question.spending?.tenant
+  const askRouter = ({ call: given, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
     log.route = route
+    const call = cacheTenant === undefined ? given : { ...given, cacheTenant }
     const asked = router.call<E>(interceptors, { ...question, call, route, options, log, turn })
     return discard === undefined || log.count === begun ? asked : Effect.andThen(discard, asked)
   }
@@ -268,4 +297,23 @@ export const callModel = <E>(
     : Effect.flatMap(Requesters.Requesters, (requesters) =>
         runChain(Requesters.removeRequesters(stack.wrapModelCall, requesters))
       )
+}
+
+/**
+ * Executes a complete model call: runs the `wrap_model_call` wrappers around the router's attempts. `E` has the same
+ * meaning as in `Service.call`.
+ */
+export const callModel = <E>(
+  router: Service,
+  interceptors: Interceptors,
+  question: Question
+): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  const routes = question.spending?.routes
+  return routes === undefined
+    ? callThroughWrappers<E>(router, interceptors, question)
+    : // A refusal ends the call as failures of middleware do, and the run reads it by its tag.
+      (useTenantRouter(router, routes, (own) => callThroughWrappers<E>(own, interceptors, question)) as Effect.Effect<
+        ModelAnswer,
+        AiError.AiError | E
+      >)
 }

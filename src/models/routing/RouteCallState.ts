@@ -56,6 +56,11 @@ export interface ManagedRoute {
   readonly limitKey: (lease: Lease | undefined) => string
   /** Returns the name of the key's account for the rate guard, or `undefined` if limits do not apply to the account. */
   readonly guardKey: (lease: Lease | undefined) => string | undefined
+  /**
+   * State of the router to which the route's key belongs, if another router calls it: a tenant's router may call shared
+   * routes.
+   */
+  readonly shared?: Shared | undefined
 }
 
 /** Options of a managed route. */
@@ -65,15 +70,17 @@ interface ManagedRouteOptions {
   readonly limits: StreamTimeout.Limits | undefined
   readonly provider?: Provider | undefined
   readonly retry?: RetryPolicy.RetryPolicy | undefined
+  /** Tenant to which the route's key belongs; `undefined` for shared keys. */
+  readonly owner?: string | undefined
 }
 
 const aggregators = new Set(["openrouter", "nous"])
 
 /** Creates a managed route about which nothing is known yet. */
-export const manageRoute = ({ limits, pool, provider, retry, route }: ManagedRouteOptions): ManagedRoute => {
+export const manageRoute = ({ limits, owner, pool, provider, retry, route }: ManagedRouteOptions): ManagedRoute => {
   const routes = new Map<string, Route.Route>()
   const info = Route.toInfo(route)
-  const id = ProfileStore.formatRouteId(route)
+  const id = `${owner === undefined ? "" : `${owner}\n`}${ProfileStore.formatRouteId(route)}`
   const own = route.apiKey === undefined ? "" : fingerprint(Redacted.value(route.apiKey))
   const ownKey = `${id}|${own}`
   return {

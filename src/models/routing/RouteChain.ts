@@ -77,10 +77,12 @@ const relocateError =
     })
   }
 
-const listKeys = ({ apiKey = [] }: ModelRoute): ReadonlyArray<Redacted.Redacted<string>> =>
+/** Returns the keys of a route that are not blank. */
+export const listKeys = ({ apiKey = [] }: ModelRoute): ReadonlyArray<Redacted.Redacted<string>> =>
   (Redacted.isRedacted(apiKey) ? [apiKey] : apiKey).filter((key) => Redacted.value(key).trim() !== "")
 
-const makeEntry = (route: ModelRoute, index: number): Result.Result<Entry, ConfigError> => {
+/** Resolves one route of a list. */
+export const resolveEntry = (route: ModelRoute, index: number): Result.Result<Entry, ConfigError> => {
   const { abilities, allowBrowser, apiMode, baseUrl, headers, model, provider, retry } = route
   const keys = listKeys(route)
   const resolved = Routes.resolveRoute({ apiKey: keys[0], apiMode, baseUrl, headers, model, provider }, () => undefined)
@@ -103,7 +105,7 @@ export const resolveChain = (routes: ReadonlyArray<ModelRoute>): Result.Result<C
   Result.gen(function* () {
     const entries: Array<Entry> = []
     for (const [index, route] of routes.entries()) {
-      const entry = yield* makeEntry(route, index)
+      const entry = yield* resolveEntry(route, index)
       const earlier = entries.findIndex((other) => Routes.isSame(other.route, entry.route))
       if (earlier !== -1) {
         const path = `routes[${index}]`

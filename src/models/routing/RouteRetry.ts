@@ -397,8 +397,9 @@ const repeatAttempts = <E>(state: RouteCallState, first: Unanswered): Effect.Eff
   })
 
 /** Executes a call on a route, including its retries and recoveries. */
-export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
+export const callRoute = <E>(asked: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
   Effect.withFiber((fiber) => {
+    const call = route.shared === undefined ? asked : { ...asked, shared: route.shared }
     const clock = fiber.getRef(Clock.Clock)
     const policy = fiber.getRef(RetryPolicy.CallPolicy) ?? route.retry ?? call.shared.retry
     const startedAt = clock.currentTimeMillisUnsafe()

@@ -35,8 +35,6 @@
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §5.4 (64 clients), §16 and §17.
  */
-import type * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -49,18 +47,16 @@ import * as Semaphore from "effect/Semaphore"
 import * as AiError from "effect/ai/AiError"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Route from "../../base/domain/Route.ts"
-import type { Interceptors } from "./Interceptors.ts"
-import type { ModelAnswer } from "../../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { ProfileStore } from "./profile/ProfileStore.ts"
 import * as CredentialPool from "./CredentialPool.ts"
-import { type Call, type ManagedRoute, manageRoute, formatRouteName, type Shared } from "./RouteCallState.ts"
+import { type ManagedRoute, manageRoute, type Shared } from "./RouteCallState.ts"
 import * as FallbackPolicy from "./FallbackPolicy.ts"
 import * as RetryPolicy from "./RetryPolicy.ts"
-import * as RouteRetry from "./RouteRetry.ts"
-import { ModelRouter, makeLog, type Question, RouterStatus, type Service } from "./ModelRouter.ts"
+import * as RouterService from "./RouterService.ts"
+import { ModelRouter, RouterStatus, type Service } from "./ModelRouter.ts"
 import type { Open } from "./OpenRoute.ts"
 import type { PoolStore } from "./PoolStore.ts"
 import type { Strategy } from "./CredentialPool.ts"
@@ -69,6 +65,7 @@ import * as RateGuard from "./RateGuard.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
 import * as Routes from "./Routes.ts"
 import type * as StreamTimeout from "./StreamTimeout.ts"
+import type { TenantRouters } from "./TenantRouters.ts"
 
 /** Manages open providers by route. */
 export interface OpenProviders {
@@ -239,6 +236,9 @@ export interface Options {
   readonly guard?: RateGuard.RateGuard | undefined
 }
 
+/** Maximum number of providers that are open for one tenant with its own routes. */
+const providersOfTenant = 8
+
 /** Returns the identity of a pool. Routes of one provider with the same keys share a pool and its state. */
 const formatPoolIdentity = ({ credentials = [], route }: ChainEntry): string =>
   [route.provider, ...credentials.map(({ key }) => Redacted.value(key))].join("\n")
@@ -252,9 +252,10 @@ const choosePoolName = (provider: string, pools: ReadonlyMap<string, unknown>): 
   return others === 0 ? provider : `${provider}#${others + 1}`
 }
 
-const makeManagedRoutes = Effect.fnUntraced(function* ({ apart = [], chain, store }: Options) {
+/** Creates the function that manages the routes of one owner, whose routes with the same keys share a pool. */
+const makeRouteManager = (store: PoolStore | undefined, owner?: string) => {
   const pools = new Map<string, CredentialPool.CredentialPool>()
-  const makeManagedRoute = Effect.fnUntraced(function* (entry: ChainEntry) {
+  return Effect.fnUntraced(function* (entry: ChainEntry) {
     const { credentials = [], limits, provider, retry, route, strategy } = entry
     const keys = formatPoolIdentity(entry)
     let pool = pools.get(keys)
@@ -262,30 +263,29 @@ const makeManagedRoutes = Effect.fnUntraced(function* ({ apart = [], chain, stor
       pool = yield* CredentialPool.make({ name: choosePoolName(route.provider, pools), credentials, strategy, store })
       pools.set(keys, pool)
     }
-    return manageRoute({ route, pool, limits, provider, retry })
+    return manageRoute({ route, pool, limits, provider, retry, owner })
   })
-  const first = yield* makeManagedRoute(chain[0])
-  const routes = [first, ...(yield* Effect.forEach(chain.slice(1), makeManagedRoute))]
-  return { first, routes, apart: yield* Effect.forEach(apart, makeManagedRoute) }
-})
+}
 
-const alone = { hasNext: false, isPrimary: true }
+const makeManagedRoutes = Effect.fnUntraced(function* (
+  { apart = [], chain }: Pick<Options, "apart" | "chain">,
+  manage: ReturnType<typeof makeRouteManager>
+) {
+  const first = yield* manage(chain[0])
+  const routes: RouterService.ManagedChain = [first, ...(yield* Effect.forEach(chain.slice(1), manage))]
+  return { routes, apart: yield* Effect.forEach(apart, manage) }
+})
 
 /** Creates a router and the service that returns its state. */
 export const makeRouter = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<{ readonly router: Service; readonly status: RouterStatus["Service"] }, never, Scope.Scope> {
-  const { fallback = FallbackPolicy.default, retry = RetryPolicy.default } = options
+  const { breaker, fallback = FallbackPolicy.default, retry = RetryPolicy.default } = options
   // Callers in JavaScript may pass the parameters of a policy instead of a policy.
   if (!Schedule.isSchedule(retry))
     return yield* Effect.die(new TypeError("retry is not a Schedule. Use RetryPolicy.make({ attempts: 3 })"))
-  const { apart, first, routes } = yield* makeManagedRoutes(options)
-  // The only route is always tried, so it needs no circuit breaker.
-  const failover =
-    routes.length < 2
-      ? undefined
-      : (yield* Effect.promise(() => import("./Failover.ts"))).make(routes, { fallback, breaker: options.breaker })
-  const own = new WeakMap<Route.Route, ManagedRoute>()
+  const manage = makeRouteManager(options.store)
+  const { apart, routes } = yield* makeManagedRoutes(options, manage)
   const catalogue = options.catalogue ?? Catalogue.makeBundled()
   const shared: Shared = {
     catalogue,
@@ -297,11 +297,9 @@ export const makeRouter = Effect.fnUntraced(function* (
     fallback,
     streamRetries: options.streamRetries ?? PartialAnswer.mostContinuations
   }
-  const primaryRoute = options.chain[0].route
-  const primary = Route.toInfo(primaryRoute)
-  const onPrimary = Effect.succeed(primaryRoute)
-
-  const findManagedRoute = (route: Route.Route): ManagedRoute => {
+  const scope = yield* Effect.scope
+  const own = new WeakMap<Route.Route, ManagedRoute>()
+  const findRoute = (route: Route.Route): ManagedRoute => {
     const known = own.get(route)
     if (known !== undefined) return known
     const made =
@@ -309,41 +307,25 @@ export const makeRouter = Effect.fnUntraced(function* (
     own.set(route, made)
     return made
   }
-
-  const callSingleRoute = <E>(call: Call, route: ManagedRoute) =>
-    Effect.flatMap(RouteRetry.callRoute<E>(call, route, alone), (outcome) =>
-      outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
-    )
-
-  const call: Service["call"] = <E>(interceptors: Interceptors, question: Question) =>
-    Effect.suspend((): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
-      const { log = makeLog(), route } = question
-      log.isDirty = false
-      const call: Call = { shared, interceptors, question, log }
-      const answered =
-        route !== undefined && route !== primaryRoute
-          ? callSingleRoute<E>(call, findManagedRoute(route))
-          : failover === undefined
-            ? callSingleRoute<E>(call, first)
-            : failover.call<E>(call)
-      // If the last failure was translated, the call fails with the translation. `E` contains the errors of the
-      // wrappers.
-      return Effect.catch(answered, (error) => {
-        const translation = AiError.isAiError(error) ? log.translations.get(error) : undefined
-        return translation === undefined ? Effect.fail(error) : Effect.failCause(translation as Cause.Cause<E>)
-      })
-    })
-
-  const advance: Service["advance"] = Effect.fnUntraced(function* (turn, why) {
-    if (why === "empty_answers" && fallback.emptyAnswers === "stay") return undefined
-    const now = yield* Clock.currentTimeMillis
-    const to = (failover?.position(turn, now) ?? 0) + 1
-    const route = routes[to]
-    if (route === undefined) return undefined
-    yield* failover?.move(turn, to, undefined, now) ?? Effect.void
-    yield* Effect.logDebug(`session ${turn.session} continues with ${formatRouteName(route)}: ${why}`)
-    return route.info
-  })
+  // The only route is always tried, so it needs no circuit breaker.
+  const failover = yield* RouterService.makeFailover(routes, { fallback, breaker })
+  const router = RouterService.makeService({ shared, routes, failover, findRoute })
+  let tenants: TenantRouters | undefined
+  const openTenants = Effect.map(
+    Effect.promise(() => import("./TenantRouters.ts")),
+    ({ makeTenantRouters }) =>
+      (tenants ??= makeTenantRouters({
+        shared,
+        routes,
+        apart,
+        findRoute,
+        breaker,
+        scope,
+        makeManager: (owner) => makeRouteManager(undefined, owner),
+        manageShared: manage,
+        openProviders: makeOpenProviders(options.open, providersOfTenant)
+      }))
+  )
 
   const status = Effect.forEach(routes, (route) =>
     Effect.all({
@@ -355,17 +337,11 @@ export const makeRouter = Effect.fnUntraced(function* (
 
   return {
     router: {
-      primary: Effect.succeed(primary),
-      primaryRoute: onPrimary,
-      current:
-        failover === undefined
-          ? () => onPrimary
-          : (turn) =>
-              Effect.map(Clock.currentTimeMillis, (now) => routes[failover.position(turn, now)]?.route ?? primaryRoute),
-      catalogue,
-      call,
-      advance,
-      emptyAnswers: fallback.emptyAnswers
+      ...router,
+      forTenant: (wanted, use) =>
+        Effect.flatMap(tenants === undefined ? openTenants : Effect.succeed(tenants), (opened) =>
+          opened.useRouter(wanted, use)
+        )
     },
     status: { routes: status }
   }

@@ -6,6 +6,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { SessionStoreError, TenantRefused } from "../../base/domain/AgentError.ts"
 import type * as Usage from "../../base/domain/Usage.ts"
+import type { TenantRoutes } from "./TenantRoutes.ts"
 
 /** A model call that is about to be made. */
 export interface PlannedCall {
@@ -47,6 +48,8 @@ export interface Grant {
 export interface Spending {
   /** Name of the tenant that pays. */
   readonly tenant: string
+  /** Routes and keys of the tenant; `undefined` if its calls use the routes of the runtime. */
+  readonly routes?: TenantRoutes | undefined
   /** Reserves the cost of a call. Fails if no allowance is left for it. */
   readonly reserve: (call: PlannedCall) => Effect.Effect<Grant, TenantRefused | SessionStoreError>
 }

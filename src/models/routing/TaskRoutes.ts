@@ -40,6 +40,7 @@ import * as RouteDetection from "./RouteDetection.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import { type Lookup, findSource } from "./RouteKeys.ts"
 import * as Routes from "./Routes.ts"
+import type { TenantRoutes } from "./TenantRoutes.ts"
 
 /** An available key of a pool, or the state that all keys are disabled. */
 export type PoolKey = { readonly _tag: "Spent" } | { readonly _tag: "Key"; readonly key: Redacted.Redacted<string> }
@@ -277,4 +278,22 @@ export const chooseCandidates = (
   return images && task.baseUrl === undefined
     ? Result.succeed({ explicit: false, candidates: listAutomaticCandidates(world, { ...task, model: undefined }) })
     : Result.fail(found.failure)
+}
+
+/** Name of the route of a tenant that applies to all side tasks without a route. */
+const everyTask = "default"
+
+/**
+ * Chooses the routes of a side task for a tenant with its own routes: the tenant's route for the task, otherwise the
+ * route of its runs. Returns `undefined` if the tenant has neither a route for the task nor own keys, so that the
+ * routes of the runtime apply. Routes that a call names do not apply, because they have other keys.
+ */
+export const chooseTenantCandidates = (
+  routes: TenantRoutes,
+  task: string,
+  { provider }: Overrides
+): CandidateChoice | undefined => {
+  const own = provider === "main" ? undefined : (routes.tasks.get(task) ?? routes.tasks.get(everyTask))
+  if (own !== undefined) return { explicit: true, candidates: [{ label: "tenant", route: own.entry.route }] }
+  return routes.hasOwnKeys || !routes.mayShareKeys ? { explicit: false, candidates: [mainCandidate] } : undefined
 }

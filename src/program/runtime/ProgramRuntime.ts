@@ -213,5 +213,10 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
     SettingsMapping.makeCompactionLayer(settings),
     Layer.effect(SummaryPauses.SummaryPauses, SummaryPauses.openFile(home.root))
   )
-  return { layers, services, skills: Layer.succeed(SkillStore, skills), tenants: makeTenantsLayer(settings, home) }
+  const tenants = makeTenantsLayer(
+    settings,
+    home,
+    ProgramRouter.isReplaced(start) ? undefined : { settings, environment, logins }
+  )
+  return { layers, services, skills: Layer.succeed(SkillStore, skills), tenants }
 })

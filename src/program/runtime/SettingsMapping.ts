@@ -10,6 +10,7 @@ import type { AgentSettings, DelegationSettings } from "../../agent/RunInput.ts"
 import * as InheritedLimits from "../../base/config/InheritedLimits.ts"
 import { makeAddressGetter, type Environment, type Home } from "../../base/config/Environment.ts"
 import { canonicalize } from "../../base/config/KnownProviders.ts"
+import * as DerivedSettings from "../../base/config/DerivedSettings.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import { awsSecrets } from "../../base/domain/CredentialNames.ts"
@@ -40,9 +41,18 @@ export const selectCommandVariables = ({
   delegation,
   fallbackProviders,
   model,
+  tenants,
   terminal
 }: Values): { readonly passThrough: ReadonlyArray<string>; readonly reserved: ReadonlyArray<string> } => {
-  const routes = [model, delegation, ...customProviders, ...fallbackProviders, ...Object.values(auxiliary)]
+  const ofTenants = DerivedSettings.listTenantRoutes({ tenants })
+  const routes = [
+    model,
+    delegation,
+    ...customProviders,
+    ...fallbackProviders,
+    ...Object.values(auxiliary),
+    ...ofTenants
+  ]
   const signs = routes.some((route) => {
     const provider = "provider" in route ? canonicalize(route.provider ?? "") : undefined
     return (
@@ -53,7 +63,7 @@ export const selectCommandVariables = ({
   return {
     passThrough: [...terminal.envPassthrough, ...(terminal.backend === "docker" ? terminal.dockerForwardEnv : [])],
     reserved: [
-      ...[...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
+      ...[...customProviders, ...fallbackProviders, ...ofTenants].flatMap(({ keyEnv }) => keyEnv ?? []),
       ...(signs ? awsSecrets : [])
     ]
   }

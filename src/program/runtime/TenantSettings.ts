@@ -4,14 +4,16 @@ import * as Layer from "effect/Layer"
 import type { Home } from "../../base/config/Environment.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import type { Tenant } from "../../base/domain/Tenant.ts"
+import type { RouteSources } from "../../models/routing/ConfiguredRoutes.ts"
 import type { Tenants } from "../../agent/Tenancy.ts"
+import type { ResolveModels } from "../../agent/Tenants.ts"
 import type { SessionRetention } from "../../store/SessionRetention.ts"
 import * as TenantLedger from "../../store/tenants/TenantLedger.ts"
 
-/** Returns the tenants of the settings, by name. */
+/** Returns the tenants of the settings with their limits, by name. */
 export const readTenants = ({ tenants }: Values): ReadonlyArray<Tenant> =>
   Object.entries(tenants)
-    .map(([id, limits]) => ({ id, ...limits }))
+    .map(([id, { auxiliary: _, routes: __, sharedKeys: ___, ...limits }]) => ({ id, ...limits }))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
 /**
@@ -39,17 +41,34 @@ export const makeRetentionLayer = (settings: Values): Layer.Layer<never, never, 
       )
 }
 
-/** Makes the layer of the tenants, which is empty if the settings have none. */
+/** Resolves the routes of the tenants of the settings, if one has some. */
+const resolveRoutes = (configured: RouteSources): Effect.Effect<ResolveModels> =>
+  Object.values(configured.settings.tenants).every((tenant) =>
+    [tenant.auxiliary, tenant.routes, tenant.sharedKeys].every((one) => one === undefined)
+  )
+    ? Effect.succeed(() => Effect.undefined)
+    : Effect.flatMap(
+        Effect.promise(() => import("./TenantRouteSettings.ts")),
+        ({ resolveTenants }) => resolveTenants(configured)
+      )
+
+/**
+ * Makes the layer of the tenants, which is empty if the settings have none. A tenant whose routes are not valid is
+ * refused with the problem, which is also logged at the start. `configured` is `undefined` if a substitute answers
+ * instead of models: routes are then not used.
+ */
 export const makeTenantsLayer = (
   settings: Values,
-  home: Home["Service"]
+  home: Home["Service"],
+  configured: RouteSources | undefined
 ): Layer.Layer<Tenants> | Layer.Layer<never> => {
   const tenants = readTenants(settings)
   if (tenants.length === 0) return Layer.empty
   return Layer.unwrap(
-    Effect.map(
-      Effect.promise(() => import("../../agent/Tenants.ts")),
-      ({ layerFrom }) => layerFrom(tenants, makeLedgerLayer(settings, home))
-    )
+    Effect.gen(function* () {
+      const { layerFrom } = yield* Effect.promise(() => import("../../agent/Tenants.ts"))
+      const resolve = configured === undefined ? () => Effect.undefined : yield* resolveRoutes(configured)
+      return layerFrom(tenants, makeLedgerLayer(settings, home), resolve)
+    })
   )
 }

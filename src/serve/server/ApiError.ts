@@ -56,7 +56,7 @@ export const makeAllowanceError = (message: string, freeAt: number | undefined, 
   })
 
 /** Makes the error for a run that the limits of its tenant refuse. */
-const fromTenantRefused = ({ message, reason }: TenantRefused): ApiError =>
+const fromTenantRefused = ({ reason }: TenantRefused, message: string): ApiError =>
   reason === "busy"
     ? new ApiError({ status: 429, code: "tenant_busy", message, retryAfter: 1 })
     : make(
@@ -118,7 +118,7 @@ export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
   const error = cause.reasons.find(Cause.isFailReason)?.error
   if (error === undefined || AiError.isAiError(error)) return fromError(error)
   const message = Redaction.redactText(error.message)
-  if (error._tag === "TenantRefused") return fromTenantRefused(error)
+  if (error._tag === "TenantRefused") return fromTenantRefused(error, message)
   if (error._tag === "SessionBusy") return make(409, "session_busy", message)
   if (error._tag === "InvalidOutput" && error.exit === "suspended") return make(409, "run_suspended", message)
   // A client that asks again would pay for the same corrections again, and clients retry after 500.

@@ -1,6 +1,7 @@
 /** Ledger of tenants in memory, for one process and for tests. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import { add, type Amounts, nothing, subtractAmounts } from "../../base/domain/Tenant.ts"
 import type { Decision, ReserveRequest, Service, Settlement, UsageFilter, UsageRow } from "./TenantLedgerPort.ts"
 import * as TenantSums from "./TenantSums.ts"
@@ -60,7 +61,7 @@ const settleAll = (entries: Entries, tenant: string, settled: ReadonlyArray<Sett
   const { reservations, sums } = entries
   for (const one of settled) {
     const reservation = reservations.get(one.id)
-    if (reservation === undefined) continue
+    if (reservation?.tenant !== tenant) continue
     reservations.delete(one.id)
     const { held, isCounted } = reservation
     const counted = isCounted ? held : nothing
@@ -99,7 +100,7 @@ const takePlace = ({ places }: Entries, id: string, most: number, { expiresAt, t
     if (place.expiresAt <= at) places.delete(other)
     else if (place.tenant === tenant && other !== id) taken++
   }
-  if (taken >= most) return false
+  if (taken >= most || (places.get(id)?.tenant ?? tenant) !== tenant) return false
   places.set(id, { tenant, expiresAt })
   return true
 }
@@ -124,7 +125,10 @@ export const make = (): Service => {
   const entries: Entries = { sums: new Map(), reservations: new Map(), places: new Map(), usage: new Map() }
   const { places, reservations } = entries
   return {
-    reserve: (request) => withNow((at) => reserveCall(entries, request, at)),
+    reserve: (request) =>
+      (reservations.get(request.id)?.tenant ?? request.tenant) === request.tenant
+        ? withNow((at) => reserveCall(entries, request, at))
+        : Effect.fail(new SessionStoreError({ operation: "reserve", message: "the id of the reservation is taken" })),
     settle: (tenant, settled) => withNow((at) => settleAll(entries, tenant, settled, at)),
     renew: (ids, expiresIn) =>
       withNow((at) => {

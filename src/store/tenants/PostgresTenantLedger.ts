@@ -79,7 +79,7 @@ BEGIN
     sums.day_nanos := 0;
   END IF;
   FOR one IN SELECT * FROM jsonb_array_elements(p_settled) LOOP
-    DELETE FROM tenant_reservations WHERE id = one->>'id' RETURNING * INTO held;
+    DELETE FROM tenant_reservations WHERE id = one->>'id' AND tenant = p_tenant RETURNING * INTO held;
     CONTINUE WHEN NOT FOUND;
     used_tokens := COALESCE((one->'atMost'->>'tokens')::BIGINT,
       (one->>'inputTokens')::BIGINT + (one->>'outputTokens')::BIGINT);
@@ -135,7 +135,7 @@ DECLARE
   spent_value BIGINT;
   field TEXT;
 BEGIN
-  SELECT output INTO granted FROM tenant_reservations WHERE id = p->>'id';
+  SELECT output INTO granted FROM tenant_reservations WHERE id = p->>'id' AND tenant = p->>'tenant';
   IF FOUND THEN RETURN jsonb_build_object('_tag', 'Reserved', 'output', granted); END IF;
   sums := tenant_settle(p->>'tenant', p->'settled', p_at);
   SELECT COALESCE(sum(tokens), 0), COALESCE(sum(nanos), 0) INTO reserved_tokens, reserved_nanos
@@ -183,9 +183,9 @@ BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('tenant_places'), hashtext(p_tenant));
   DELETE FROM tenant_places WHERE tenant = p_tenant AND expires_at <= p_at;
   IF (SELECT count(*) FROM tenant_places WHERE tenant = p_tenant AND id <> p_id) >= p_most THEN RETURN FALSE; END IF;
-  INSERT INTO tenant_places VALUES (p_id, p_tenant, p_at + p_expires_in)
-  ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at;
-  RETURN TRUE;
+  INSERT INTO tenant_places AS t VALUES (p_id, p_tenant, p_at + p_expires_in)
+  ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE t.tenant = excluded.tenant;
+  RETURN FOUND;
 END $$ LANGUAGE plpgsql`
 
 /** Key of the advisory lock that is held while the tables are created. */

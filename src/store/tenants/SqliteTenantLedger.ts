@@ -127,7 +127,8 @@ const settleAll = (
   settled: ReadonlyArray<Settlement>
 ): TenantSums.Sums =>
   settled.reduce<TenantSums.Sums>((sums, one) => {
-    const [row] = all("DELETE FROM tenant_reservations WHERE id = ? RETURNING tokens, nanos, is_counted", [one.id])
+    const sql = "DELETE FROM tenant_reservations WHERE id = ? AND tenant = ? RETURNING tokens, nanos, is_counted"
+    const [row] = all(sql, [one.id, tenant])
     if (row === undefined) return sums
     const counted = row["is_counted"] === 1 ? toAmounts(row) : nothing
     addUsage(all, tenant, sums.day, one)
@@ -219,8 +220,9 @@ export const open = Effect.fnUntraced(function* (
         all("DELETE FROM tenant_places WHERE expires_at <= ?", [at])
         const [row] = all("SELECT count(*) AS taken FROM tenant_places WHERE tenant = ? AND id <> ?", [tenant, id])
         if (Number(row?.["taken"] ?? 0) >= most) return false
-        all("INSERT OR REPLACE INTO tenant_places VALUES (?, ?, ?)", [id, tenant, at + expiresIn])
-        return true
+        const sql = `INSERT INTO tenant_places VALUES (?, ?, ?) ON CONFLICT (id)
+          DO UPDATE SET expires_at = excluded.expires_at WHERE tenant = excluded.tenant RETURNING id`
+        return all(sql, [id, tenant, at + expiresIn]).length > 0
       }),
     leave: (id) => write("leave", (all) => void all("DELETE FROM tenant_places WHERE id = ?", [id])),
     remove: (tenant) =>

@@ -120,7 +120,10 @@ export interface UsageFilter {
 export interface Service {
   /** Settles earlier calls, and reserves the cost of another one if the limits leave room for it. */
   readonly reserve: (request: ReserveRequest) => Effect.Effect<Decision, SessionStoreError>
-  /** Settles calls of a tenant. A call that is settled twice is counted once. */
+  /**
+   * Settles calls of a tenant. A call that is settled twice is counted once. Reservations of other tenants are not
+   * changed.
+   */
   readonly settle: (tenant: string, settled: ReadonlyArray<Settlement>) => Effect.Effect<void, SessionStoreError>
   /** Extends the reservations of calls that are still in flight. */
   readonly renew: (ids: ReadonlyArray<string>, expiresIn: number) => Effect.Effect<void, SessionStoreError>

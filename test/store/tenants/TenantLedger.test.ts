@@ -343,4 +343,47 @@ describe("ledgers of tenants", () => {
       }
     })
   )
+
+  it.effect("do not let a tenant settle, repeat or enter by the ids of another tenant", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 29, 12))
+      const ledgers = yield* openAll
+      const result = yield* onAll(ledgers, (ledger) =>
+        Effect.gen(function* () {
+          yield* ledger.reserve(request("a"))
+          const entered = [yield* ledger.enter("acme", "p", 1, 60_000), yield* ledger.enter("globex", "p", 1, 60_000)]
+          // A settlement without usage would free the amounts that acme's call may still cost.
+          const free = settlement("a", { inputTokens: 0, outputTokens: 0, nanos: 0 })
+          yield* ledger.settle("globex", [free])
+          yield* ledger.reserve(request("b", { tenant: "globex", settled: [free] }))
+          const repeated = yield* Effect.exit(ledger.reserve(request("a", { tenant: "globex" })))
+          const held = yield* ledger.balance("acme")
+          yield* ledger.settle("acme", [settlement("a")])
+          return {
+            entered,
+            again: yield* ledger.enter("acme", "q", 1, 60_000),
+            repeated: repeated._tag,
+            held: held.reserved.tokens,
+            spent: (yield* ledger.balance("acme")).spentToday.tokens,
+            other: yield* ledger.balance("globex"),
+            usage: (yield* ledger.usage()).map(({ tenant }) => tenant)
+          }
+        })
+      )
+      assert.deepStrictEqual(result, {
+        entered: [true, false],
+        again: false,
+        repeated: "Failure",
+        held: 300,
+        spent: 100,
+        other: {
+          day: "2026-11-29",
+          spentToday: { tokens: 0, nanos: 0 },
+          spentThisMonth: { tokens: 0, nanos: 0 },
+          reserved: { tokens: 300, nanos: 130_000 }
+        },
+        usage: ["acme"]
+      })
+    })
+  )
 })
