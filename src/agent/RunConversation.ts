@@ -251,7 +251,7 @@ export const storeMessages = (
   Services.use(({ store }) => storeMessagesIn(store, run, messages, told))
 
 /** Like {@link storeMessages}, but uses the store of the run's agent. */
-export const storeMessagesIn = (
+const storeMessagesIn = (
   store: Pick<AgentServices["store"], "append">,
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>,

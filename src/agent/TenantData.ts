@@ -8,8 +8,7 @@
  *
  * **Gotchas**
  *
- * Contents of files that tools have changed (`ChangeContents`) and long tool results in files are not stored by tenant.
- * They are removed by their age and size. Exports that a user has written to a folder are unknown to the runtime.
+ * Files and scheduled jobs are not part of it: `TenantRemoval` removes a tenant from all places of an application.
  *
  * **Example** (Everything about a tenant is deleted)
  *
@@ -51,7 +50,10 @@ type IsOfTenant = (session: Session) => boolean
 const isUnrelated: IsOfTenant = () => false
 
 /** Lists the sessions of a tenant, and those that `isAlso` selects. */
-const listSessions = (tenant: string, isAlso: IsOfTenant) =>
+export const listSessions = (
+  tenant: string,
+  isAlso: IsOfTenant = isUnrelated
+): Effect.Effect<ReadonlyArray<Session>, SessionStoreError, SessionStore> =>
   SessionStore.use((store) =>
     isAlso === isUnrelated
       ? store.list({ tenant, limit: Number.MAX_SAFE_INTEGER })

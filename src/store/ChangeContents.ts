@@ -5,7 +5,8 @@
  * **Details**
  *
  * Each content is stored in a file that only the user can read. The total size is limited: once per program run, the
- * oldest contents are removed. Content that contains a secret of the program is not stored.
+ * oldest contents are removed. Content that contains a secret of the program is not stored. Work for a tenant stores
+ * its contents in the tenant's own folder, and reads no others.
  *
  * **Example** (Changes that can be undone, in an application)
  *
@@ -34,6 +35,7 @@ import * as Path from "effect/Path"
 import * as Ids from "../base/domain/Ids.ts"
 import { Secrets } from "../base/domain/Secrets.ts"
 import * as Digest from "../base/platform/Digest.ts"
+import { listTenantFolders, locateCurrentFolder, tenantsFolder } from "./TenantFolder.ts"
 
 /** Stores and reads contents. */
 export interface Service {
@@ -58,6 +60,27 @@ export const computeHash = (bytes: Uint8Array): string => Digest.toHex(bytes, 64
 
 const isHash = (hash: string): boolean => /^[0-9a-f]{64}$/.test(hash)
 
+/** Lists the files with contents in a folder. */
+const listContents = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const found: Array<{ readonly file: string; readonly size: number; readonly at: number }> = []
+  for (const group of yield* fs.readDirectory(folder)) {
+    if (group === tenantsFolder) continue
+    for (const name of yield* fs.readDirectory(path.join(folder, group))) {
+      const file = path.join(folder, group, name)
+      const info = yield* Effect.option(fs.stat(file))
+      if (Option.isSome(info))
+        found.push({
+          file,
+          size: Number(info.value.size),
+          at: Option.getOrElse(info.value.mtime, () => new Date(0)).getTime()
+        })
+    }
+  }
+  return found
+})
+
 /** Creates a store that keeps contents in a directory. The directory is created when it is first needed. */
 export const make = Effect.fnUntraced(function* (
   directory: string,
@@ -66,23 +89,14 @@ export const make = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const root = path.resolve(directory)
-  const locateContent = (hash: string) => path.join(root, hash.slice(0, 2), hash)
+  const locateContent = (folder: string, hash: string) => path.join(folder, hash.slice(0, 2), hash)
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const listFolders = Effect.map(Effect.provideContext(listTenantFolders(root), services), (all) => [root, ...all])
 
   /** Removes the oldest contents until the rest fits the capacity. */
   const prune = Effect.gen(function* () {
-    const found: Array<{ readonly file: string; readonly size: number; readonly at: number }> = []
-    for (const group of yield* fs.readDirectory(root)) {
-      for (const name of yield* fs.readDirectory(path.join(root, group))) {
-        const file = path.join(root, group, name)
-        const info = yield* Effect.option(fs.stat(file))
-        if (Option.isSome(info))
-          found.push({
-            file,
-            size: Number(info.value.size),
-            at: Option.getOrElse(info.value.mtime, () => new Date(0)).getTime()
-          })
-      }
-    }
+    const listed = Effect.forEach(yield* listFolders, listContents)
+    const found = (yield* Effect.provideContext(listed, services)).flat()
     let left = found.reduce((sum, { size }) => sum + size, 0) - capacity
     for (const { file, size } of found.toSorted((one, other) => one.at - other.at)) {
       if (left <= 0) return
@@ -101,7 +115,7 @@ export const make = Effect.fnUntraced(function* (
       const text = new TextDecoder("latin1").decode(bytes)
       if (mask(text) !== text) return "it holds a secret of this program"
       yield* begun
-      const file = locateContent(hash)
+      const file = locateContent(yield* locateCurrentFolder(path, root), hash)
       if (yield* fs.exists(file)) return undefined
       yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
       const draft = `${file}.${yield* Ids.makeHex(8)}`
@@ -114,15 +128,25 @@ export const make = Effect.fnUntraced(function* (
     Effect.catch(({ message }) => Effect.succeed(`it could not be kept: ${message}`))
   )
 
+  // Another process may have removed it. A damaged content is not returned.
+  const readContent = (folder: string, hash: string) =>
+    Effect.map(Effect.option(fs.readFile(locateContent(folder, hash))), (found) =>
+      Option.getOrUndefined(Option.filter(found, (bytes) => computeHash(bytes) === hash))
+    )
   return {
     keep,
-    read: (hash) =>
-      isHash(hash)
-        ? // Others may have removed it; a damaged one is none.
-          Effect.map(Effect.option(fs.readFile(locateContent(hash))), (found) =>
-            Option.getOrUndefined(Option.filter(found, (bytes) => computeHash(bytes) === hash))
-          )
-        : Effect.undefined
+    read: Effect.fnUntraced(function* (hash) {
+      if (!isHash(hash)) return undefined
+      const own = yield* locateCurrentFolder(path, root)
+      const found = yield* readContent(own, hash)
+      if (found !== undefined || own !== root) return found
+      // The owner of the application undoes changes of tenants, too.
+      for (const folder of (yield* listFolders).slice(1)) {
+        const content = yield* readContent(folder, hash)
+        if (content !== undefined) return content
+      }
+      return undefined
+    })
   }
 })
 

@@ -170,7 +170,7 @@ const make = (
       if (entries.has(session.id)) return yield* StoreFailure.makeExistingSessionError(session.id)
       const owner = title === undefined ? undefined : findTitleOwner(title)
       if (title !== undefined && owner !== undefined)
-        return yield* StoreFailure.makeTakenTitleError("create", title, owner.id)
+        return yield* StoreFailure.makeTakenTitleError("create", title, yield* TenantScope.findVisibleOwner(owner.id))
       const entry: Entry = {
         id: session.id,
         source: session.source,
@@ -287,7 +287,7 @@ const make = (
       const entry = yield* requireEntry("rename", id)
       const owner = findTitleOwner(title)
       if (owner !== undefined && owner !== entry)
-        return yield* StoreFailure.makeTakenTitleError("rename", title, owner.id)
+        return yield* StoreFailure.makeTakenTitleError("rename", title, yield* TenantScope.findVisibleOwner(owner.id))
       entry.title = title
     }),
     remove: (id) => Effect.map(requireEntry("remove", id), () => forgetSession(id)),

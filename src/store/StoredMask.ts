@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * Every store masks its input ({@link maskMessages}, {@link maskEntries}). It masks the secrets that the runtime holds,
+ * Every store masks its input ({@link maskMessages}, {@link useMaskedEntries}). It masks the secrets that the runtime holds,
  * in text, reasoning, arguments, results and provider options. In the output of a model or a tool, it also masks keys
  * of a known shape. User input is sent to the model unmasked in the run in which it is typed. If it contains a key that
  * the runtime does not hold, the key stays in the session, because the model may need it. It is masked when it is shown
@@ -188,13 +188,9 @@ const replaceMessage = <E extends { readonly message: unknown }>(event: E, messa
   message === event.message ? event : { ...event, message }
 
 /**
- * Returns entries of the run record in their stored form. Messages are masked as in the session. In all other text,
- * keys of known shapes are also masked.
+ * Passes entries of the run record in their stored form to a function that stores them. Messages are masked as in the
+ * session. In all other text, keys of known shapes are also masked.
  */
-export const maskEntries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
-  useMaskedEntries(given, Effect.succeed)
-
-/** Passes the result of {@link maskEntries} to a function that stores the entries. */
 export const useMaskedEntries = <A>(
   given: ReadonlyArray<Entry>,
   use: (masked: ReadonlyArray<Entry>) => Effect.Effect<A>

@@ -58,6 +58,13 @@ type Complete<Service> = { readonly [Member in keyof Required<Service>]: Service
 const findTenant = <A, E, R>(body: (tenant: string | undefined) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => body(fiber.getRef(CurrentTenant)))
 
+/**
+ * Returns the owner of a title for an error message. The work for a tenant does not see it, because it may be a session
+ * of another tenant.
+ */
+export const findVisibleOwner = (owner: string): Effect.Effect<string | undefined> =>
+  findTenant((tenant) => Effect.succeed(tenant === undefined ? owner : undefined))
+
 /** A session that a run has acquired, with its tenant as soon as it is known. */
 interface HeldSession {
   tenant: string | undefined
@@ -249,7 +256,11 @@ export const scopeStore = (store: Store): Store => {
     closeQuestions: (id, callIds, state) => guardWrite("questions", id, store.closeQuestions(id, callIds, state)),
     storeStep: (id, step) => guardWrite("step", id, store.storeStep(id, step)),
     removeConversation:
-      removeConversation === undefined ? undefined : (id) => Effect.orDie(guardRead(id, false, removeConversation(id)))
+      removeConversation === undefined
+        ? undefined
+        : (id) =>
+            // Such a store is in memory, and reading a session of it does not fail.
+            Effect.catchTag(guardRead(id, false, removeConversation(id)), "SessionStoreError", Effect.die)
   }
   return scoped
 }

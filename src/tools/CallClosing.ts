@@ -98,7 +98,7 @@ const makeFinished = (
 }
 
 /** Returns the text of a result that the limits apply to. Its images and files are not part of it. */
-export const readLimitedText = ({ modelOutput, output }: Pick<SettledCall, "modelOutput" | "output">): string =>
+const readLimitedText = ({ modelOutput, output }: Pick<SettledCall, "modelOutput" | "output">): string =>
   modelOutput === undefined
     ? output
     : modelOutput.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n")

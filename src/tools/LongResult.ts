@@ -11,7 +11,7 @@ import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import * as ResultText from "./ResultText.ts"
 
 /** Number of characters that are cleaned before other fibers may run. Most results have fewer. */
-export const pieceLength = 65_536
+const pieceLength = 65_536
 
 /** Number of characters after a piece in which the end of an injection is found that begins in the piece. */
 const overlap = 2_048

@@ -70,6 +70,7 @@ import type { ToolOutput } from "../base/domain/ToolOutput.ts"
 import type { ToolFacts } from "./Annotations.ts"
 import * as Injection from "../base/domain/Injection.ts"
 import * as TextCut from "../base/domain/TextCut.ts"
+import { locateCurrentFolder } from "../store/TenantFolder.ts"
 
 /** Replaces or removes the characters that no model and no store should receive. Treats each character on its own. */
 export const normalizeText = (text: string): string => TextHygiene.withoutControls(TextHygiene.toWellFormed(text))
@@ -343,10 +344,29 @@ const toLines = (text: string): string => {
 }
 
 /**
- * Creates a keeper for a directory. The directory is created when it is first needed, and results older than a week are
- * removed then.
+ * Creates a keeper for a directory. Work for a tenant stores its results in the tenant's own folder below the
+ * directory, and reads no others.
  */
 const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const paths = yield* Path.Path
+    const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+    const root = paths.resolve(directory)
+    const shared = yield* makeFolderKeeper(root)
+    const getKeeper = Effect.flatMap(locateCurrentFolder(paths, root), (folder) =>
+      folder === root ? Effect.succeed(shared) : Effect.provideContext(makeFolderKeeper(folder), context)
+    )
+    return {
+      keep: (callId, text) => Effect.flatMap(getKeeper, ({ keep }) => keep(callId, text)),
+      kept: Effect.flatMap(getKeeper, ({ kept = Effect.undefined }) => kept)
+    }
+  })
+
+/**
+ * Creates a keeper for one folder. The folder is created when it is first needed, and results older than a week are
+ * removed then.
+ */
+const makeFolderKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
@@ -355,9 +375,10 @@ const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSys
     const removeOld = (name: string) =>
       Effect.gen(function* () {
         const file = path.join(root, name)
-        const { mtime } = yield* fs.stat(file)
+        const { mtime, type } = yield* fs.stat(file)
         const now = yield* Clock.currentTimeMillis
-        if (Option.isSome(mtime) && now - mtime.value.getTime() > Duration.toMillis(keptFor)) yield* fs.remove(file)
+        if (type === "File" && Option.isSome(mtime) && now - mtime.value.getTime() > Duration.toMillis(keptFor))
+          yield* fs.remove(file)
       })
     // An interruption must not become the cached result.
     const prepare = yield* Effect.cached(

@@ -164,6 +164,22 @@ for (const [name, makeStore] of Object.entries(stores)) {
       }).pipe(Effect.provide(makeStore()))
     )
 
+    it.live("are not named by the error for a title that one of them has", () =>
+      Effect.gen(function* () {
+        yield* prepare
+        const store = yield* SessionStore.SessionStore
+        const mine = SessionId.make("session-of-zeta")
+        yield* store.create(makeSession(mine, "Mine")).pipe(as("zeta"))
+        const refused = [
+          yield* Effect.flip(store.rename(mine, "Acme's harbour")).pipe(as("zeta")),
+          yield* Effect.flip(store.create(makeSession(none, "Acme's harbour"))).pipe(as("zeta"))
+        ]
+        for (const { message } of refused)
+          assert.strictEqual(message, `title "Acme's harbour" is taken: choose another one`)
+        assert.include((yield* Effect.flip(store.rename(mine, "Acme's harbour"))).message, own)
+      }).pipe(Effect.provide(makeStore()))
+    )
+
     it.live("cannot be taken over by creating or owning their id, and their continuations stay the tenant's", () =>
       Effect.gen(function* () {
         yield* prepare

@@ -7,7 +7,9 @@ import * as LongResult from "../../src/tools/LongResult.ts"
 import * as ResultText from "../../src/tools/ResultText.ts"
 
 const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
-const { atOnce, pieceLength } = LongResult
+const { atOnce } = LongResult
+/** Length of a piece. */
+const pieceLength = atOnce / 4
 const words = "some words of a page, with a bell \u0007 in it; ".repeat(10_000)
 const rows = Array.from({ length: 10_000 }, (_, id) => ({
   id,

@@ -10,7 +10,7 @@
  * processed from its beginning. Apart from this, each call costs one reference comparison per item, and one call of
  * `copy`.
  *
- * Items are compared by identity, so an item in a list must never change. The states of the {@link maxInUse} lists that
+ * Items are compared by identity, so an item in a list must never change. The states of the 64 lists that
  * were used last are retained. The states of other lists exist until memory is needed, and are made again when their
  * list is used again: a session that waits for its next prompt holds its messages alone.
  */
@@ -35,7 +35,7 @@ interface Progress<Item, State> {
 }
 
 /** Number of lists whose states are retained. */
-export const maxInUse = 64
+const maxInUse = 64
 
 /** Retains the values that were used last, by the order of their use. */
 const makeRecentUse = <A>(): ((value: A) => void) => {

@@ -2,3 +2,4 @@
 export * as TenantLedger from "../../store/tenants/TenantLedger.ts"
 export * as Tenants from "../../agent/Tenants.ts"
 export * as TenantData from "../../agent/TenantData.ts"
+export * as TenantRemoval from "../../agent/TenantRemoval.ts"

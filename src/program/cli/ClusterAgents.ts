@@ -167,10 +167,20 @@ export const selectTools = Effect.fnUntraced(function* (opened: AgentRuntime) {
   return Toolsets.choose(names, registered, settings.disabledToolsets).selection
 })
 
+/** Writes the example messages of a submission to a file. */
+const writePrefill = Effect.fnUntraced(
+  function* (folder: string, path: string, text: string) {
+    const fs = yield* FileSystem.FileSystem
+    yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+    yield* fs.writeFileString(path, text)
+  },
+  (work, _, path) =>
+    Effect.mapError(work, (error) => new ConfigError({ path, message: `${path}: ${describeReason(error)}` }))
+)
+
 /** Creates the function that opens the agent of a submission by its digest, or the runner's own agent. */
 export const make = Effect.fnUntraced(function* (own: Values, { script, store, surroundings }: SharedServices) {
   const program = yield* Program
-  const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const home = yield* Home
   const options = Flags.toConfigOptions(yield* hermes)
@@ -187,12 +197,7 @@ export const make = Effect.fnUntraced(function* (own: Values, { script, store, s
       const { digest, setup } = key
       const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
       const path = paths.join(folder, `${digest}.json`)
-      if (prefill !== undefined) {
-        yield* Effect.mapError(
-          Effect.andThen(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), fs.writeFileString(path, prefill)),
-          (error) => new ConfigError({ path, message: `${path}: ${describeReason(error)}` })
-        )
-      }
+      if (prefill !== undefined) yield* writePrefill(folder, path, prefill)
       const { settings: loaded } = yield* Config.load({
         ...options,
         flags: [

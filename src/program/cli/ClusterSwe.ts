@@ -181,7 +181,7 @@ export const makeTaskRunner = (
     })
 }
 
-/** Runtimes of tasks in a process that submits them: there are none. */
+/** Service for a process that submits tasks and runs none itself. Opening a runtime is a defect. */
 export const noRuntime = SweRun.SweRuntime.of({
   open: () => Effect.die(new Error("tasks of --cluster run on the runners"))
 })

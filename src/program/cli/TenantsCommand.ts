@@ -4,18 +4,22 @@
  * Source: `ARCHITECTURE.md` §5.
  */
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as TenantData from "../../agent/TenantData.ts"
-import { Home } from "../../base/config/Environment.ts"
+import * as TenantRemoval from "../../agent/TenantRemoval.ts"
+import { Environment, Home } from "../../base/config/Environment.ts"
 import { Settings, type Values } from "../../base/config/Settings.ts"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { Allowance, Tenant } from "../../base/domain/Tenant.ts"
+import * as TraceSettings from "../../observe/TraceSettings.ts"
 import * as SessionAudience from "../../store/SessionAudience.ts"
+import type { SessionStore } from "../../store/SessionStore.ts"
 import { type Balance, TenantLedger, type UsageRow } from "../../store/tenants/TenantLedger.ts"
-import * as MemoryStore from "../../tools/prompt/MemoryStore.ts"
 import { makeLedgerLayer, readTenants } from "../runtime/TenantSettings.ts"
+import { scheduledJobs } from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Confirm from "./Confirm.ts"
 import { makeUnknownNameFailure, makeUsageFailure, makeWorkFailure } from "./Failure.ts"
@@ -159,33 +163,80 @@ const listSources = ({ server: { keys } }: Values, tenant: string): ReadonlyArra
     .filter(([, key]) => key.tenant === tenant)
     .flatMap(([name]) => SessionAudience.listSources(name))
 
+/** Singular names of removed items. */
+const itemNames: Readonly<Record<string, string>> = {
+  jobs: "job",
+  "runs of the cluster": "run of the cluster",
+  exports: "export",
+  "memory files": "memory file",
+  "long results": "long result",
+  "contents of changed files": "content of a changed file",
+  "rows of usage": "row of usage"
+}
+
+const describeItem = (name: string, count: number): string =>
+  name === "sessions"
+    ? `${formatQuantity(count, "session")} with ${count === 1 ? "its run record" : "their run records"}`
+    : formatQuantity(count, itemNames[name] ?? name)
+
+/** Describes the removed items, such as `2 sessions with their run records and 1 job`. */
+const describeRemoved = (removed: TenantRemoval.RemovedItems): string => {
+  const items = Object.entries(removed).flatMap(([name, count]) => (count === 0 ? [] : [describeItem(name, count)]))
+  const last = items.at(-1)
+  return last === undefined || items.length === 1 ? (last ?? "nothing") : `${items.slice(0, -1).join(", ")} and ${last}`
+}
+
+/** Returns the part of the runs of a cluster, if the settings have one. */
+const makeClusterPart = ({ cluster: { databaseUrl } }: Values): ReadonlyArray<TenantRemoval.Part> =>
+  databaseUrl === undefined
+    ? []
+    : [
+        {
+          name: "runs of the cluster",
+          remove: (tenant) =>
+            Effect.flatMap(
+              Effect.promise(() => import("../../serve/cluster/Cluster.ts")),
+              ({ Cluster, layerClient }) =>
+                Effect.provide(
+                  Cluster.use((cluster) => cluster.removeTenant(tenant)),
+                  layerClient({ url: databaseUrl })
+                )
+            )
+        }
+      ]
+
 /** Removes all data of a tenant, with the sessions of its keys. Returns a sentence about it. */
-const removeData = Effect.fnUntraced(function* (tenant: string, sources: ReadonlyArray<string>) {
-  const { memories } = yield* Home
-  const one = yield* TenantLedger
-  const removal = Effect.provideService(
-    TenantData.removeTenant(tenant, ({ source }) => sources.includes(source)),
-    TenantLedger,
-    one
+const removeData = Effect.fnUntraced(function* (settings: Values, tenant: string) {
+  const home = yield* Home
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const environment = yield* Environment
+  const sources = listSources(settings, tenant)
+  const isOfKeys = ({ source }: { readonly source: string }): boolean => sources.includes(source)
+  const { atif } = TraceSettings.fromVariables(environment.get)
+  const removeOutputs = (id: string) => fs.remove(paths.join(home.cron, "output", id), { force: true, recursive: true })
+  const stored = [
+    ...(atif === undefined ? [] : [TenantRemoval.makeExportPart("exports", atif.directory, isOfKeys)]),
+    TenantRemoval.makeSessionPart(isOfKeys)
+  ]
+  const removeStored = (part: TenantRemoval.Part<FileSystem.FileSystem | Path.Path | SessionStore>) => ({
+    name: part.name,
+    remove: (id: string) => withStore(part.remove(id), Effect.succeed(0))
+  })
+  const removed = yield* Effect.mapError(
+    TenantRemoval.removeTenant(tenant, [
+      TenantRemoval.makeJobPart(removeOutputs),
+      ...makeClusterPart(settings),
+      ...stored.map(removeStored),
+      TenantRemoval.makeFolderPart("memory files", home.memories),
+      TenantRemoval.makeFolderPart("long results", home.results),
+      TenantRemoval.makeFolderPart("contents of changed files", paths.join(home.changes, "contents")),
+      TenantRemoval.usage
+    ]),
+    ({ message, removed }) =>
+      makeWorkFailure(`${message}. Deleted before: ${describeRemoved(removed)}. Call the command again.`)
   )
-  const removed = yield* withStore(
-    Effect.mapError(removal, ({ message }) => makeWorkFailure(message)),
-    Effect.mapError(
-      Effect.gen(function* () {
-        const { length: usageRows } = yield* one.usage({ tenant })
-        yield* one.remove(tenant)
-        return { sessions: 0, usageRows }
-      }),
-      toFailure
-    )
-  )
-  const files = yield* Effect.mapError(MemoryStore.removeTenant(memories, tenant), ({ message }) =>
-    makeWorkFailure(message)
-  )
-  return (
-    `Deleted ${formatQuantity(removed.sessions, "session")} of ${SafeText.toLine(tenant)} with their run records, ` +
-    `${formatQuantity(files, "memory file")} and ${formatQuantity(removed.usageRows, "row")} of usage.`
-  )
+  return `Deleted of ${SafeText.toLine(tenant)}: ${describeRemoved(removed)}.`
 })
 
 const remove = Command.make(
@@ -207,20 +258,19 @@ const remove = Command.make(
           known: Array.from(known),
           list: "hermes tenants list"
         })
-      const sources = listSources(settings, tenant)
       const name = SafeText.toLine(tenant)
       if (
         !yes &&
         !(yield* Confirm.requireConfirmation(
-          `Delete the usage and the memory of ${name}, and its sessions with their sub-agents and run records?`,
+          `Delete the sessions of ${name} with their sub-agents and run records, its jobs, memory, files and usage?`,
           `Not a terminal. Pass --yes to delete the data of ${name}.`
         ))
       )
         return yield* printLine("Nothing was deleted")
-      const deleted = yield* removeData(tenant, sources)
+      const deleted = yield* removeData(settings, tenant)
       yield* printLine(`${deleted} Its entry in tenants and its keys in server.keys remain in config.yaml.`)
     },
-    Effect.provide(ledger),
+    Effect.provide([ledger, scheduledJobs]),
     CommandSettings.provide
   )
 ).pipe(Command.withDescription("Delete all data of a tenant"))

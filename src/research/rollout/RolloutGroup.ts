@@ -33,7 +33,6 @@ import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import type * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
@@ -43,7 +42,6 @@ import type { RolloutRefused, RolloutScore } from "../../base/domain/RolloutPort
 import { ModelRouter } from "../../models/routing/ModelRouter.ts"
 import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
 import { type Selection, ToolRegistry } from "../../tools/ToolRegistry.ts"
-import * as Toolsets from "../../tools/Toolsets.ts"
 import * as Distributions from "../batch/Distributions.ts"
 import * as Outcome from "../batch/Outcome.ts"
 import type { Episode } from "./Episode.ts"
@@ -58,6 +56,7 @@ import {
   type RolloutRecord,
   type RolloutTools
 } from "./RolloutEnvironment.ts"
+import * as RolloutPlace from "./RolloutPlace.ts"
 import type { RolloutSettings } from "./RolloutSettings.ts"
 
 /** Settings of a group. */
@@ -140,64 +139,6 @@ const makeFailedScore = (
   cause: string
 ): JudgedScore => ({ failure, score: failedReward === "zero" ? { reward: 0, cause } : { cause } })
 
-/** Resolves the tools of a group once, so that all members have the same tools. */
-const resolveTools = Effect.fnUntraced(function* (
-  wanted: ReadonlyArray<string>
-): Effect.fn.Return<
-  { readonly names: ReadonlyArray<string>; readonly selection: Selection },
-  EnvironmentError,
-  ToolRegistry
-> {
-  const registry = yield* ToolRegistry
-  const foreign = (yield* registry.list)
-    .map(({ toolset }) => toolset)
-    .filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
-  const { selection, unknown } = Toolsets.resolve({
-    toolsets: wanted,
-    disabled: ["clarify", "delegation", "cronjob", "memory"],
-    foreign
-  })
-  const [first] = unknown
-  if (first !== undefined)
-    return yield* new EnvironmentError({ message: `There is no toolset "${first.name}": \`hermes tools\` lists them.` })
-  const { names } = yield* registry.snapshot(wanted.length === 0 ? { tool: () => false } : selection)
-  const known = new Set(names)
-  return { names, selection: { tool: (name) => known.has(name) } }
-})
-
-/** Makes the tools that work in the directory of a rollout. */
-const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, directory: string): RolloutTools => {
-  const call: RolloutTools["call"] = (name, args) =>
-    agent.callTool({ name, args, sessionId: rolloutId, cwd: directory }).pipe(
-      // The calls come from the environment's own code. The user approved this code by selecting the environment. The
-      // minimum safety rules still apply.
-      Effect.provideService(InteractiveMode, makeUnattended("reward", "approve")),
-      Effect.map(({ isFailure, output }) => ({
-        isFailure,
-        output: typeof output === "string" ? Json.parseOrKeep(output) : output
-      }))
-    )
-  return {
-    rolloutId,
-    directory,
-    call,
-    terminal: (command, { timeoutSeconds } = {}) =>
-      Effect.map(
-        call("terminal", { command, ...(timeoutSeconds === undefined ? {} : { timeout: timeoutSeconds }) }),
-        ({ output }) => {
-          const { error, exit_code: code, output: text } = Json.readFields(output)
-          return {
-            output: Json.readWord(text),
-            exitCode: typeof code === "number" ? code : -1,
-            error: Json.readString(error)
-          }
-        }
-      ),
-    readFile: (path) => call("read_file", { path }),
-    writeFile: (path, content) => call("write_file", { path, content })
-  }
-}
-
 /** Returns the failed tool calls with their errors. */
 const listFailedTools = (events: ReadonlyArray<RunEvent>): RolloutRecord["toolErrors"] =>
   events.flatMap((event) =>
@@ -263,30 +204,6 @@ const scoreRollout = <Item extends AnyItem, R>(
   )
 }
 
-/** Makes a directory for one rollout, which is removed when the scope closes. */
-const makeRolloutDirectory = Effect.fnUntraced(function* (
-  base: string | undefined,
-  id: string
-): Effect.fn.Return<string, EnvironmentError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const fs = yield* FileSystem.FileSystem
-  const paths = yield* Path.Path
-  if (base !== undefined) yield* Effect.ignore(fs.makeDirectory(base, { recursive: true, mode: 0o700 }))
-  const made = yield* Effect.mapError(
-    fs.makeTempDirectoryScoped({ ...(base === undefined ? {} : { directory: base }), prefix: `${id}-` }),
-    ({ message }) => new EnvironmentError({ message: `There is no place for a rollout: ${message}` })
-  )
-  return paths.resolve(made)
-})
-
-/** Makes a group id from the name of an item. The id is a valid file name on every system. */
-const makeGroupId = (name: string, unique: string): string =>
-  `${
-    name
-      .replaceAll(/[^A-Za-z0-9._-]/gu, "_")
-      .replace(/^[^A-Za-z0-9]+/u, "")
-      .slice(0, 90) || "group"
-  }-${unique}`
-
 /** Values that the rollouts of an active group share. */
 interface Group<Item extends AnyItem, R> {
   readonly environment: RolloutEnvironment<Item, R>
@@ -350,9 +267,9 @@ const runRollout = Effect.fnUntraced(function* <Item extends AnyItem, R>(group: 
   const { environment, item, options } = group
   const agent = yield* Agent
   const episodes = yield* Episodes
-  const directory = yield* makeRolloutDirectory(options.directory, id)
+  const directory = yield* RolloutPlace.makeRolloutDirectory(options.directory, id)
   yield* openEpisode(group, id)
-  const tools = makeRolloutTools(agent, id, directory)
+  const tools = RolloutPlace.makeRolloutTools(agent, id, directory)
   yield* Effect.addFinalizer(() => agent.finalize(id, { reason: "session_boundary" }))
   yield* environment.prepare(item, tools)
   const { events, exit } = yield* runAgent(group, id, directory)
@@ -475,7 +392,7 @@ export const runMember = Effect.fn("RolloutGroup.runMember")(function* <Item ext
   Agent | Episodes | ModelRouter | ToolRegistry | FileSystem.FileSystem | Path.Path | R
 > {
   const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-  const { selection } = yield* resolveTools(toolsets)
+  const { selection } = yield* RolloutPlace.resolveTools(toolsets)
   return yield* Effect.scoped(runRollout({ environment, item, options, groupId, model, selection }, rolloutId))
 })
 
@@ -497,11 +414,11 @@ export const run = Effect.fn("RolloutGroup.run")(function* <Item extends AnyItem
   const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
   const { elsewhere } = options
   const unique = options.makeUnique?.(place) ?? (yield* Ids.makeHex(8))
-  const groupId = makeGroupId(`${environment.name}-${item.id ?? "item"}`, unique)
+  const groupId = RolloutPlace.makeGroupId(`${environment.name}-${item.id ?? "item"}`, unique)
   const drawn =
     options.distribution === undefined ? options.toolsets : Distributions.draw(options.distribution, "", groupId)
   const toolsets = environment.toolsets ?? drawn
-  const { names, selection } = yield* resolveTools(toolsets)
+  const { names, selection } = yield* RolloutPlace.resolveTools(toolsets)
   const group: Group<Item, R> = { environment, item, options, groupId, model, selection }
   const members = yield* Effect.forEach(
     Array.from({ length: groupSize }, (_, index) => index),

@@ -45,49 +45,22 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
 import * as Json from "../../base/domain/Json.ts"
-import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as Usage from "../../base/domain/Usage.ts"
 import * as BatchRow from "../batch/BatchRow.ts"
 import * as Outcome from "../batch/Outcome.ts"
 import * as RowJournal from "../batch/RowJournal.ts"
 import * as RowPool from "../batch/RowPool.ts"
 import * as EvalStatistics from "../eval/EvalStatistics.ts"
+import * as SweFiles from "./SweFiles.ts"
 import * as SweRun from "./SweRun.ts"
 import type { SweTask } from "./SweTask.ts"
 import * as TestReport from "./TestReport.ts"
 import * as WorkingCopy from "./WorkingCopy.ts"
 
-/** Absolute paths of the files of a run. */
-export interface Files {
-  readonly results: string
-  readonly predictions: string
-  readonly failed: string
-  /** List of the tasks of the run, so that a task without a result also counts in a comparison (`SweAttempts`). */
-  readonly tasks: string
-  /** Page with the attempts of the run. */
-  readonly page: string
-  /** Store for the sessions of the tasks, separate from the user's sessions. */
-  readonly sessions: string
-  /** Key of the names of tasks that runners of a cluster execute. */
-  readonly cluster: string
-}
-
-/** Returns the paths of a results file and of the files that accompany it. */
-export const nameFiles = (results: string): Files => {
-  const stem = results.replace(/\.jsonl$/, "")
-  return {
-    results,
-    predictions: `${stem}.predictions.jsonl`,
-    failed: `${stem}.failed.jsonl`,
-    tasks: `${stem}.tasks.json`,
-    page: `${stem}.report.html`,
-    sessions: `${stem}.sessions.db`,
-    cluster: `${stem}.cluster.json`
-  }
-}
+export { nameFiles, namePredictions, type Files } from "./SweFiles.ts"
 
 /** Opens the journal of a results file. */
-export const openJournal = Effect.fnUntraced(function* ({ results }: Files) {
+export const openJournal = Effect.fnUntraced(function* ({ results }: SweFiles.Files) {
   const paths = yield* Path.Path
   const name = paths.basename(results)
   return yield* RowJournal.open({
@@ -247,7 +220,7 @@ type FailedRows = ReadonlyMap<string, ScoredRow>
 
 /** Reads the last row of each failed attempt. Rows of tasks that have changed since are left out. */
 export const readFailedRows = Effect.fnUntraced(function* (
-  { failed }: Files,
+  { failed }: SweFiles.Files,
   attempts: ReadonlyArray<RowJournal.RowKey>
 ) {
   const fs = yield* FileSystem.FileSystem
@@ -285,30 +258,9 @@ const addUnresolved = (
   })
 }
 
-const toWriteError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
-  new RowJournal.JournalError({ path, message: `${path} cannot be written: ${describeReason(error)}`, canResume: true })
-
-/** Returns the path of the predictions of the attempts with a number. */
-export const namePredictions = ({ predictions }: Pick<Files, "predictions">, run: number): string =>
-  run === 1 ? predictions : predictions.replace(/\.predictions\.jsonl$/, `.run-${run}.predictions.jsonl`)
-
-/** Writes the predictions of all rows atomically, in a file for each number of an attempt. */
-const writePredictions = Effect.fnUntraced(function* (files: Files, rows: ReadonlyArray<ScoredRow>, runs: number) {
-  const fs = yield* FileSystem.FileSystem
-  for (let run = 1; run <= runs; run++) {
-    const path = namePredictions(files, run)
-    const lines = rows.flatMap(({ id, model, patch, run: number }) =>
-      number === run ? `${JSON.stringify({ instance_id: id, model_name_or_path: model, model_patch: patch })}\n` : []
-    )
-    yield* fs
-      .writeFileString(`${path}.new`, lines.join(""), { mode: 0o600 })
-      .pipe(Effect.andThen(fs.rename(`${path}.new`, path)), Effect.mapError(toWriteError(path)))
-  }
-})
-
 /** Options of a run. */
 export interface Options extends Pick<RowPool.Options<TaskAttempt, never, never>, "limits" | "timeout"> {
-  readonly files: Files
+  readonly files: SweFiles.Files
   readonly journal: RowJournal.Journal
   readonly tasks: ReadonlyArray<SweTask>
   /** Number of attempts at each task. Defaults to 1. */
@@ -340,7 +292,7 @@ const runHere = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 /** Makes the writer of rows of failed attempts. The rows are also added to `failedRows`. */
-const makeFailureRecorder = Effect.fnUntraced(function* (files: Files, failedRows: Map<string, ScoredRow>) {
+const makeFailureRecorder = Effect.fnUntraced(function* (files: SweFiles.Files, failedRows: Map<string, ScoredRow>) {
   const fs = yield* FileSystem.FileSystem
   return ({ digest, id, number: run }: TaskAttempt) =>
     (given: Json.Fields): Effect.Effect<void> => {
@@ -351,7 +303,7 @@ const makeFailureRecorder = Effect.fnUntraced(function* (files: Files, failedRow
           flag: "a",
           mode: 0o600
         })
-        .pipe(Effect.catch((error) => Effect.logWarning(toWriteError(files.failed)(error).message)))
+        .pipe(Effect.catch((error) => Effect.logWarning(SweFiles.toWriteError(files.failed)(error).message)))
     }
 })
 
@@ -382,7 +334,7 @@ export const run = Effect.fn("SwePool.run")(function* ({
   const predictions = Effect.flatMap(readRows(journal, attempts), (rows) => {
     const finished = new Set(rows.map(({ id, run }) => formatAttemptId(id, run)))
     const partial = Array.from(failedRows).flatMap(([id, row]) => (row.patch !== "" && !finished.has(id) ? row : []))
-    return writePredictions(files, [...rows, ...partial], runs)
+    return SweFiles.writePredictions(files, [...rows, ...partial], runs)
   })
   const summary = yield* RowPool.run({
     rows: attempts,

@@ -206,7 +206,7 @@ export interface Turn {
   readonly systemPrompt?: string | undefined
   readonly cwd?: string | undefined
   readonly maxIterations?: number | undefined
-  /** Limits of the turn, in addition to those of its agent. */
+  /** Limits of the turn, in addition to the limits of its agent. */
   readonly budget?: Limits | undefined
   /** Seed for the model calls, if their protocol has one. */
   readonly seed?: number | undefined

@@ -20,7 +20,8 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
-import { deleteRuns, type RunsPlace, runSqlite } from "./Runs.ts"
+import { deleteRuns } from "./RunRemoval.ts"
+import { type RunsPlace, runSqlite } from "./Runs.ts"
 import { computeExecutionId } from "./RunWorkflow.ts"
 
 /** Default number of days for which a run is retained after its end. */

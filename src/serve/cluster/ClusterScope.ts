@@ -23,8 +23,8 @@ export const makeIdleError = (sessionId: string): ClusterError =>
   new ClusterError({ message: `session ${sessionId} has no running turn: submit the text as a turn of it` })
 
 /**
- * Limits a cluster to the runs of the tenant for which a fiber works. `findRunning` returns the id of the running turn of
- * a session.
+ * Limits a cluster to the runs of the tenant for which a fiber works. `findRunning` returns the id of the running turn
+ * of a session.
  */
 export const scopeCluster = (
   cluster: Service,

@@ -29,6 +29,7 @@ import {
   tenantColumn
 } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
+import { makeRemoval } from "./RunRemoval.ts"
 import {
   type Counts,
   type Failure,
@@ -41,7 +42,7 @@ import {
 
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
 
-/** What follows a run in its session. */
+/** The turn after a run in its session. */
 export interface NextTurn {
   readonly next: string | undefined
   /** True if the inbox has messages that the model of a turn did not get. */
@@ -107,10 +108,7 @@ export interface Service {
    * first.
    */
   readonly open: (most: number) => Effect.Effect<ReadonlyArray<string>, ClusterError>
-  /**
-   * Removes runs that are over, with everything that is stored for them. `executions` are the ids of their workflows, in
-   * the same order.
-   */
+  /** Removes runs that are over, with all their rows. `executions` are the ids of their workflows. */
   readonly remove: (
     runs: ReadonlyArray<Pick<StoredRun, "id" | "sessionId">>,
     executions: ReadonlyArray<string>
@@ -378,48 +376,6 @@ const makeQueries = ({
           ${limitTo(sql, tenant)}
         ORDER BY ended_at DESC, made DESC LIMIT ${most}`),
       (rows) => rows.map(({ outcome, ...run }) => ({ ...run, message: decodeOutcomeText(outcome)?.message ?? "" }))
-    )
-})
-
-/** Removes runs with the messages and replies of their workflows. */
-export const deleteRuns = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  ids: ReadonlyArray<string>,
-  executions: ReadonlyArray<string>
-): Effect.fn.Return<void, SqlError> {
-  const ofRuns = sql.in("entity_id", executions)
-  yield* sql`DELETE FROM cluster_replies WHERE request_id IN (SELECT id FROM cluster_messages WHERE ${ofRuns})`
-  yield* sql`DELETE FROM cluster_messages WHERE ${ofRuns}`
-  yield* sql`DELETE FROM runs WHERE ${sql.in("id", ids)}`
-})
-
-/** Makes the removal of the runs of a tenant. */
-const makeRemoval = ({ listed, run, sql }: RunsPlace): RunsPart<"countOpenWorkflows" | "ofTenant" | "remove"> => ({
-  ofTenant: (tenant) =>
-    run(sql<Pick<StoredRun, "id" | "sessionId" | "state">>`
-      SELECT id, session_id AS "sessionId", state FROM runs WHERE tenant = ${tenant} ORDER BY made`),
-  countOpenWorkflows: (executions) =>
-    Effect.map(
-      run(sql<{ readonly count: number }>`
-        SELECT count(*) AS count FROM cluster_messages
-        WHERE tag = 'run' AND NOT processed AND entity_id IN (${listed(executions)})`),
-      ([row]) => Number(row?.count ?? 0)
-    ),
-  remove: (runs, executions) =>
-    run(
-      sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`DELETE FROM inbox WHERE ${sql.in(
-            "session_id",
-            runs.map(({ sessionId }) => sessionId)
-          )}`
-          yield* deleteRuns(
-            sql,
-            runs.map(({ id }) => id),
-            executions
-          )
-        })
-      )
     )
 })
 

@@ -45,8 +45,8 @@ interface Writes {
   /** Time of the writes with messages. */
   addedAt: number | undefined
   /**
-   * New time of the session in lists. It changes with messages of the user and with the end of a run. Other writes leave
-   * it, so that the server changes the row in place and not its indexes.
+   * New time of the session in lists. It changes with messages of the user and with the end of a run. Other writes
+   * leave it, so that the server changes the row in place and not its indexes.
    */
   changedAt: number | undefined
   usage: ModelUsage | undefined
@@ -211,7 +211,8 @@ const storeWrites = Effect.fnUntraced(function* (
         AND call_id IN (SELECT json_array_elements_text(CAST(${listTexts(answered)} AS json)))
     ), begun AS (
       INSERT INTO begun_calls (session_id, call_id)
-      SELECT counted.id, a.call_id FROM counted, json_array_elements_text(CAST(${listTexts(begun)} AS json)) AS a (call_id)
+      SELECT counted.id, a.call_id
+      FROM counted, json_array_elements_text(CAST(${listTexts(begun)} AS json)) AS a (call_id)
       ON CONFLICT DO NOTHING
     ), of_model AS (
       INSERT INTO session_model_usage AS u (session_id, provider, model, input_tokens, output_tokens,

@@ -19,6 +19,7 @@ import * as SessionStore from "../SessionStorePort.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as StoredMask from "../StoredMask.ts"
 import * as MessageText from "../MessageText.ts"
+import { findVisibleOwner } from "../TenantScope.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as Title from "../Title.ts"
 import * as SqlMessages from "./SqlMessages.ts"
@@ -172,7 +173,11 @@ export const make = ({
     Effect.flatMap(
       sql<{ readonly id: string }>`SELECT id FROM sessions WHERE title = ${title} AND id <> ${id}`,
       ([owner]) =>
-        owner === undefined ? Effect.void : Effect.fail(StoreFailure.makeTakenTitleError(operation, title, owner.id))
+        owner === undefined
+          ? Effect.void
+          : Effect.flatMap(findVisibleOwner(owner.id), (visible) =>
+              Effect.fail(StoreFailure.makeTakenTitleError(operation, title, visible))
+            )
     )
 
   const { forgetSession, messages, readable } = SqlMessages.makeMessages({ made, read, sql })

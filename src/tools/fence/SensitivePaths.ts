@@ -114,7 +114,7 @@ export const isPlainSecret = (path: string): boolean =>
 /** Names below the home directory of hermes that contain keys, tokens, or conversations of sessions. */
 export const ownName =
   String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|server\.key|\.draft-[^/]*|state\.db|` +
-  String.raw`credential)(?![a-z])[^/]*(?:\/|$)`
+  String.raw`state\.tenants\.db|memories\/tenants|changes\/contents|credential)(?![a-z])[^/]*(?:\/|$)`
 const ownSecretName = new RegExp(`^${ownName}`)
 
 /** Returns true if a name below the home directory of hermes is one of its secrets. */

@@ -55,7 +55,8 @@ import * as Injection from "../../base/domain/Injection.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import * as TextHygiene from "../../base/domain/TextHygiene.ts"
-import { CurrentTenant, formatTenantFolder } from "../../store/TenantScope.ts"
+import { locateTenantFolder, removeTenantFolder } from "../../store/TenantFolder.ts"
+import { CurrentTenant } from "../../store/TenantScope.ts"
 
 /** File of an entry. */
 export type Target = "memory" | "user"
@@ -354,26 +355,16 @@ const makeAt = (options: Options): Effect.Effect<Service, never, FileSystem.File
     return { targets, getFileLimit: getLimit, entries, change, rewrite, blocks }
   })
 
-/** Name of the folder with the memories of tenants. */
-const tenantsFolder = "tenants"
-
-/** Returns the directory with the memory of a tenant. */
-const getTenantDirectory = (paths: Path.Path, directory: string, tenant: string): string =>
-  paths.join(directory, tenantsFolder, formatTenantFolder(tenant))
-
 /** Removes the memory files of a tenant. Returns their number. */
 export const removeTenant = Effect.fnUntraced(function* (
   directory: string,
   tenant: string
 ): Effect.fn.Return<number, ConfigError, FileSystem.FileSystem | Path.Path> {
-  const fs = yield* FileSystem.FileSystem
-  const place = getTenantDirectory(yield* Path.Path, directory, tenant)
-  const files = yield* Effect.orElseSucceed(fs.readDirectory(place), () => [])
-  yield* Effect.mapError(
-    fs.remove(place, { recursive: true, force: true }),
+  const place = locateTenantFolder(yield* Path.Path, directory, tenant)
+  return yield* Effect.mapError(
+    removeTenantFolder(directory, tenant),
     (error) => new ConfigError({ path: place, message: `${place}: cannot be removed: ${describeReason(error)}` })
   )
-  return files.length
 })
 
 /** Creates the memory of a directory. Work for a tenant uses the memory of that tenant. */
@@ -385,7 +376,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     const useMemory = <A, E>(body: (memory: Service) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
       Effect.flatMap(CurrentTenant, (tenant) => {
         if (tenant === undefined) return body(shared)
-        const directory = getTenantDirectory(paths, options.directory, tenant)
+        const directory = locateTenantFolder(paths, options.directory, tenant)
         return Effect.flatMap(Effect.provideContext(makeAt({ ...options, directory }), context), body)
       })
     return {

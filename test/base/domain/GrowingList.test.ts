@@ -53,7 +53,7 @@ describe("GrowingList.fold", () => {
     setFlagsFromString("--expose-gc")
     const collect = runInNewContext("gc") as () => void
     const { added, fold } = recording()
-    const lists = Array.from({ length: 2 * GrowingList.maxInUse }, (_, name): ReadonlyArray<Item> => [{ name }])
+    const lists = Array.from({ length: 128 }, (_, name): ReadonlyArray<Item> => [{ name }])
     for (const list of lists) fold(list)
     // The first use of a list adds its items to a copy, the second one to the state.
     for (const list of lists) fold(list)
@@ -62,9 +62,9 @@ describe("GrowingList.fold", () => {
       await new Promise((done) => setImmediate(done))
       collect()
     }
-    for (const list of lists.slice(GrowingList.maxInUse)) assert.deepStrictEqual(fold(list), [list[0]?.name])
+    for (const list of lists.slice(64)) assert.deepStrictEqual(fold(list), [list[0]?.name])
     assert.strictEqual(added.length, before)
-    for (const list of lists.slice(0, GrowingList.maxInUse)) assert.deepStrictEqual(fold(list), [list[0]?.name])
+    for (const list of lists.slice(0, 64)) assert.deepStrictEqual(fold(list), [list[0]?.name])
     assert.isAbove(added.length, before)
   })
 

@@ -150,6 +150,8 @@ describe.each(Object.keys(stores) as ReadonlyArray<keyof typeof stores>)("the vi
         )
         assert.isAtLeast((await view.listSessions()).length, 3)
       }
+      const busy = await hermes.deleteSession(active).catch((error: unknown) => error)
+      assert.deepInclude(busy, { tag: "SessionBusy" })
       await hermes.forTenant("acme").endSession(ended, { reason: "session_boundary" })
       assert.include(closed, ended)
       assert.isTrue(await hermes.forTenant("acme").stop(active))

@@ -77,6 +77,16 @@ describe("hermes tenants", () => {
       const memory = join(home, "memories", "tenants", formatTenantFolder("acme"))
       mkdirSync(memory, { recursive: true })
       writeFileSync(join(memory, "MEMORY.md"), "The harbour is blue\n")
+      const job = yield* Effect.provideService(
+        cli("cron", "create", "every 2h", "Report", "--name", "harbour", "--tenant", "acme"),
+        ProcessVariables,
+        { HOME: join(home, ".."), HERMES_HOME: home }
+      )
+      assert.strictEqual(job.code, 0, job.stderr)
+      for (const place of ["cache/results", "changes/contents"]) {
+        mkdirSync(join(home, place, "tenants", formatTenantFolder("acme"), "ab"), { recursive: true })
+        writeFileSync(join(home, place, "tenants", formatTenantFolder("acme"), "ab", "x"), "The harbour is blue\n")
+      }
       const csv = (yield* tenants("usage", "--csv", "--tenant", "acme")).stdout.split("\n")
       assert.strictEqual(csv[0], "day,tenant,model,calls,inputTokens,outputTokens,dollars")
       assert.match(csv[1] ?? "", /^\d{4}-\d\d-\d\d,acme,"'=1\+1,""x""",1,80,20,1\.5$/)
@@ -89,8 +99,11 @@ describe("hermes tenants", () => {
       assert.include((yield* tenants("remove", "acne", "--yes")).stderr, 'did you mean "acme"?')
       assert.include(
         (yield* tenants("remove", "acme", "--yes")).stdout,
-        "Deleted 3 sessions of acme with their run records, 1 memory file and 1 row of usage."
+        "Deleted of acme: 1 job, 3 sessions with their run records, 1 memory file, 1 long result, " +
+          "1 content of a changed file and 1 row of usage."
       )
+      for (const place of ["cache/results", "changes/contents", "memories"])
+        assert.isFalse(existsSync(join(home, place, "tenants", formatTenantFolder("acme"))), place)
       assert.isFalse(existsSync(memory))
       assert.deepStrictEqual(
         JSON.parse((yield* tenants("usage", "--json")).stdout).map(({ tenant }: { tenant: string }) => tenant),

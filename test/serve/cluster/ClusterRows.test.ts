@@ -324,6 +324,37 @@ describe.skipIf(missing !== undefined)(
     )
 
     it.live(
+      "rows with odd ids, long prompts and characters that a database refuses are done as others",
+      () =>
+        Effect.gen(function* () {
+          const world = yield* make(server, "odd", (_, response) => answerText(response, "done \u0000 \ud800"))
+          const ids = ["a\u0000b", "x".repeat(5_000), "a/b~2", "\u{1f600}\ud800", " ", "r#1"]
+          world.client.put(
+            "rows.jsonl",
+            ids
+              .map((id, index) =>
+                JSON.stringify({ id, prompt: `Reply \u0000 \ud800 ${"long ".repeat(index === 0 ? 40_000 : 1)}` })
+              )
+              .join("\n")
+          )
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              yield* world.startRunner(4)
+              const batch =
+                "batch run --dataset_file rows.jsonl --batch_size 1 --run_name one --num-workers 8 --retries 0 --cluster"
+              const rows = yield* world.run([...batch.split(" "), "--keep-without-reasoning"])
+              assert.strictEqual(rows.code, 0, rows.stdout + rows.stderr)
+              assert.include(rows.stdout, "6 of 6 rows done")
+              const evaluation = "eval run rows.jsonl --scorer regex:done --workers 8 --cluster --threshold 1"
+              const scored = yield* world.run(evaluation.split(" "))
+              assert.strictEqual(scored.code, 0, scored.stdout + scored.stderr)
+            })
+          )
+        }),
+      120_000
+    )
+
+    it.live(
       "a row that was started again by hand is the next attempt at it",
       () =>
         Effect.gen(function* () {

@@ -5,8 +5,8 @@
  *
  * A client without forms shows the choices of a clarification as a permission request. If the client cannot show a
  * question or does not answer it, the answer is empty, so that no turn hangs. An empty answer to an approval is a
- * denial. A question of another process stays open there. If a question is closed elsewhere, its request is cancelled. Hidden characters are marked in all shown
- * questions, and an answer contains the original choice.
+ * denial; a question of another process stays open there. If a question is closed elsewhere, its request is cancelled.
+ * Hidden characters are marked in all shown questions, and an answer contains the original choice.
  *
  * Source: Agent Client Protocol, `session/request_permission` and elicitation.
  */
