@@ -133,7 +133,7 @@ export const serve = Effect.fn("hermes trace serve")(
         (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
       )
       yield* printLine(
-        `Studio: ${url}  (${write ? "replays, scores and notes are allowed" : "read-only; --write allows replays, scores and notes"}; ` +
+        `Studio: ${url}  (${write ? "replays, scores, notes and messages to running turns are allowed" : "read-only; --write allows replays, scores, notes and messages to running turns"}; ` +
           "press Ctrl+C to stop)"
       )
       yield* ended
