@@ -25,16 +25,16 @@
  * | `POST /api/sessions/ID/replay` | {@link ReplayRequest} → {@link Replayed}, status 201 |
  * | `POST /api/sessions/ID/scores` | {@link ScoreRequest} → {@link Score}, status 201 |
  * | `POST /api/sessions/ID/notes` | {@link NoteRequest} → {@link Note}, status 201 |
- * | `POST /api/sessions/ID/steer` | {@link SteerRequest} → {@link Steered}; 409: the running turn did not take it |
- * | `POST /api/sessions/ID/cancel` | `{}` → {@link Cancelled}; 409: no process works on the session |
- * | `POST /api/sessions/ID/answer` | {@link AnswerRequest} → `{}`; 409: the question is not open |
+ * | `POST /api/sessions/ID/steer` | `SteerRequest` → `Steered`; 409: the running turn did not take it |
+ * | `POST /api/sessions/ID/cancel` | `{}` → `Cancelled`; 409: no process works on the session |
+ * | `POST /api/sessions/ID/answer` | `AnswerRequest` → `{}`; 409: the question is not open |
  *
  * If a query field has several values, it is repeated: `model=a&model=b` matches either. A failure has a status of at
  * least 400 and the body {@link Problem}. A POST request must have the header `content-type: application/json`; its
  * response is 403 unless {@link About.write} is true.
  *
  * The stream of a session also has events `questions`, whenever the open questions of its running turn change: a list of
- * {@link OpenQuestion}, without an `id`. They are sent only if {@link About.write} is true, and not before the first
+ * `OpenQuestion`, without an `id`. They are sent only if {@link About.write} is true, and not before the first
  * question.
  *
  * The stream sends a comment every 15 s. If the store cannot be read, it sends an event `problem` ({@link Problem}) and
@@ -43,7 +43,6 @@
  * connection: a page passes its current {@link SessionDetail.sequence} or {@link SessionList.sequence}.
  */
 import type { WireView } from "../../base/domain/ToolView.ts"
-import type { RemoteAnswer } from "../../store/RemoteForms.ts"
 import type { Data } from "../trace/PageData.ts"
 import type { Row } from "../trace/Row.ts"
 import type { Percentiles } from "./StudioSums.ts"
@@ -436,38 +435,4 @@ export interface NoteRequest {
 /** A note, with the time at which it was written. */
 export interface Note extends NoteRequest {
   readonly at: number
-}
-
-/** A text for the model of the turn that runs. `busy` is `steer` by default: the next result of a tool has the text. */
-export interface SteerRequest {
-  readonly text: string
-  readonly busy?: "queue" | "steer" | "interrupt" | undefined
-}
-
-/** Treatment of a text by the process of the turn: it begins a turn, waits for one, or comes with the next result. */
-export interface Steered {
-  readonly status: "queued" | "started" | "steering"
-}
-
-/** Result of a cancellation. `returned` has the texts that waited for a turn, and were taken back. */
-export interface Cancelled {
-  readonly stopped: boolean
-  readonly returned: ReadonlyArray<string>
-}
-
-/** An answer to an open question, with the id of the question. */
-export interface AnswerRequest {
-  readonly question: string
-  readonly answer: RemoteAnswer
-}
-
-/** An open question of the turn that runs in another process. */
-export interface OpenQuestion {
-  readonly id: string
-  readonly title: string
-  /** The command or the plan that the question is about. Empty for other questions. */
-  readonly text: string
-  readonly choices: ReadonlyArray<{ readonly label: string; readonly answer: RemoteAnswer }>
-  /** Use of a typed text: no use, an answer, one of several answers, or a change to the plan. */
-  readonly typed: "none" | "answer" | "several" | "plan"
 }

@@ -15,7 +15,7 @@ import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as RemoteForms from "../../store/RemoteForms.ts"
 import * as RemoteSession from "../../store/RemoteSession.ts"
 import { SessionInbox } from "../../store/SessionInbox.ts"
-import type { Cancelled, OpenQuestion, Steered } from "./StudioApi.ts"
+import type { Cancelled, OpenQuestion, Steered } from "./SteeringApi.ts"
 import type { Event } from "./StudioEvents.ts"
 import { makeBodyReader, Refusal } from "./StudioRequests.ts"
 
@@ -95,7 +95,7 @@ const planLabels = {
   auto: "Carry out automatically"
 } as const
 
-/** Converts a posted question to the one of the page. Returns `undefined` for a form that this version does not know. */
+/** Converts a posted question to a question on the page. Returns `undefined` for an unknown form. */
 const toOpenQuestion = ({ _tag, id, question }: RemoteSession.PostedQuestion): OpenQuestion | undefined => {
   switch (_tag) {
     case "Approval":

@@ -27,7 +27,7 @@ import { feedback, openNote, readOnly } from "./Feedback.ts"
 import { openReplay } from "./ReplayForm.ts"
 import { address, link, remember, route, toSession } from "./Router.ts"
 import { chooseTitle } from "./SessionTable.ts"
-import { makeSteeringPanel } from "./Steering.ts"
+import { makeSteeringPanel } from "./SteeringPanel.ts"
 import * as StudioClient from "./StudioClient.ts"
 import {
   button,

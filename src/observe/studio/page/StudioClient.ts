@@ -1,12 +1,9 @@
 /** Requests from the studio's page to its server, and the event streams that the server sends. */
 import type {
   About,
-  AnswerRequest,
-  Cancelled,
   Comparison,
   Note,
   NoteRequest,
-  OpenQuestion,
   Problem,
   Replayed,
   ReplayRequest,
@@ -15,10 +12,9 @@ import type {
   SessionDetail,
   SessionEvent,
   SessionList,
-  SessionsEvent,
-  Steered,
-  SteerRequest
+  SessionsEvent
 } from "../StudioApi.ts"
+import type { AnswerRequest, Cancelled, OpenQuestion, Steered, SteerRequest } from "../SteeringApi.ts"
 import type { Aggregates } from "../StudioSums.ts"
 import type { WorkflowExecutionView } from "../WorkflowApi.ts"
 
@@ -84,11 +80,12 @@ export const score = (id: string, request: ScoreRequest): Promise<Score> => send
 /** Stores a note for a session. */
 export const note = (id: string, request: NoteRequest): Promise<Note> => send(`${session(id)}/notes`, request)
 /** Sends a text to the running turn of a session. */
-export const steer = (id: string, request: SteerRequest): Promise<Steered> => send(`${session(id)}/steer`, request)
+export const steerTurn = (id: string, request: SteerRequest): Promise<Steered> => send(`${session(id)}/steer`, request)
 /** Ends the running turn of a session. */
-export const cancel = (id: string): Promise<Cancelled> => send(`${session(id)}/cancel`, {})
+export const cancelTurn = (id: string): Promise<Cancelled> => send(`${session(id)}/cancel`, {})
 /** Answers an open question of the running turn of a session. */
-export const answer = (id: string, request: AnswerRequest): Promise<object> => send(`${session(id)}/answer`, request)
+export const answerQuestion = (id: string, request: AnswerRequest): Promise<object> =>
+  send(`${session(id)}/answer`, request)
 
 /**
  * Receiver of events. `lost` is called with true when the stream is interrupted, and with false when it is restored.

@@ -1,6 +1,6 @@
 /** Panel of a session whose turn runs: its open questions, a text for the model, and the end of the turn. */
 import { el, make } from "../../trace/page/Elements.ts"
-import type { AnswerRequest, OpenQuestion } from "../StudioApi.ts"
+import type { AnswerRequest, OpenQuestion } from "../SteeringApi.ts"
 import * as StudioClient from "./StudioClient.ts"
 import { attempt, button, field, notice } from "./Widgets.ts"
 
@@ -19,10 +19,10 @@ const words = {
   started: "The text began a turn."
 } as const
 
-type Give = (answer: AnswerRequest["answer"]) => void
+type GiveAnswer = (answer: AnswerRequest["answer"]) => void
 
 /** Creates the form for a typed answer, and for several choices. */
-const makeTypedForm = ({ choices, typed }: OpenQuestion, give: Give): HTMLElement => {
+const makeTypedForm = ({ choices, typed }: OpenQuestion, giveAnswer: GiveAnswer): HTMLElement => {
   const text = make("input", { maxlength: "20000" })
   const boxes = (typed === "several" ? choices : []).map(({ label }) =>
     make("input", { type: "checkbox", value: label })
@@ -37,32 +37,32 @@ const makeTypedForm = ({ choices, typed }: OpenQuestion, give: Give): HTMLElemen
   form.addEventListener("submit", (event) => {
     event.preventDefault()
     const said = text.value.trim()
-    if (typed === "plan") return give({ mode: "plan", ...(said === "" ? {} : { words: said }) })
+    if (typed === "plan") return giveAnswer({ mode: "plan", ...(said === "" ? {} : { words: said }) })
     const answers = [
       ...boxes.filter(({ checked }) => checked).map(({ value }) => value),
       ...(said === "" ? [] : [said])
     ]
-    if (answers.length > 0) give({ answers })
+    if (answers.length > 0) giveAnswer({ answers })
   })
   return form
 }
 
-const drawQuestion = (question: OpenQuestion, give: Give): HTMLElement => {
+const drawQuestion = (question: OpenQuestion, giveAnswer: GiveAnswer): HTMLElement => {
   const { choices, id, text, title, typed } = question
   return make(
     "article",
     { class: "question", "data-question": id },
     el("p", "", title),
     ...(text === "" ? [] : [el("pre", "", text)]),
-    ...(typed === "several" ? [] : choices.map(({ answer, label }) => button(label, () => give(answer)))),
-    ...(typed === "none" ? [] : [makeTypedForm(question, give)])
+    ...(typed === "several" ? [] : choices.map(({ answer, label }) => button(label, () => giveAnswer(answer)))),
+    ...(typed === "none" ? [] : [makeTypedForm(question, giveAnswer)])
   )
 }
 
 /** Creates the panel for the running turn of a session. */
 export const makeSteeringPanel = (session: string): SteeringPanel => {
   const outcome = make("div", { role: "status" })
-  const report = (text: string): void => outcome.replaceChildren(notice(text))
+  const showOutcome = (text: string): void => outcome.replaceChildren(notice(text))
   const questions = make("div", { role: "group", "aria-label": "Open questions" })
   const text = make("textarea", { required: "", rows: "2", maxlength: "100000" })
   const form = make(
@@ -72,18 +72,18 @@ export const makeSteeringPanel = (session: string): SteeringPanel => {
     make("button", { type: "submit", class: "primary" }, "Send"),
     button("Cancel the turn", () => {
       void attempt(outcome, async () => {
-        const { returned, stopped } = await StudioClient.cancel(session)
+        const { returned, stopped } = await StudioClient.cancelTurn(session)
         const rest = returned.length === 0 ? "" : ` These texts waited, and were taken back: ${returned.join("; ")}`
-        report(`${stopped ? "The turn was cancelled." : "No turn was running."}${rest}`)
+        showOutcome(`${stopped ? "The turn was cancelled." : "No turn was running."}${rest}`)
       })
     })
   )
   form.addEventListener("submit", (event) => {
     event.preventDefault()
     void attempt(outcome, async () => {
-      const { status } = await StudioClient.steer(session, { text: text.value })
+      const { status } = await StudioClient.steerTurn(session, { text: text.value })
       text.value = ""
-      report(words[status])
+      showOutcome(words[status])
     })
   })
   const element = make("section", { class: "panel steering", "aria-label": "Running turn" }, questions, form, outcome)
@@ -96,14 +96,14 @@ export const makeSteeringPanel = (session: string): SteeringPanel => {
     showQuestions: (open) => {
       // A question that stays open keeps the text that was typed into it.
       const drawn = new Map(Array.from(questions.children, (one) => [one.getAttribute("data-question"), one]))
-      const give = (question: string, answer: AnswerRequest["answer"]): void => {
+      const giveAnswer = (question: string, answer: AnswerRequest["answer"]): void => {
         void attempt(outcome, async () => {
-          await StudioClient.answer(session, { question, answer })
-          report("The answer was accepted.")
+          await StudioClient.answerQuestion(session, { question, answer })
+          showOutcome("The answer was accepted.")
         })
       }
       questions.replaceChildren(
-        ...open.map((one) => drawn.get(one.id) ?? drawQuestion(one, (answer) => give(one.id, answer)))
+        ...open.map((one) => drawn.get(one.id) ?? drawQuestion(one, (answer) => giveAnswer(one.id, answer)))
       )
     }
   }
