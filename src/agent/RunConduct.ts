@@ -74,7 +74,7 @@ const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionB
 
 /** Creates the delegator for `delegate_task`. Its module is loaded with the first task. */
 const makeDelegator = (run: RunState, cwd: string, agent: ChildAgent, services: AgentServices): DelegatorService => {
-  const load = () =>
+  const loadDelegation = () =>
     Effect.provideService(
       Effect.flatMap(
         Effect.promise(() => import("./Delegation.ts")),
@@ -84,8 +84,8 @@ const makeDelegator = (run: RunState, cwd: string, agent: ChildAgent, services: 
       services
     )
   return {
-    delegate: (tasks) => Effect.flatMap(load(), ({ delegate }) => delegate(tasks)),
-    dispatch: (task) => Effect.flatMap(load(), ({ dispatch }) => dispatch(task))
+    delegate: (tasks) => Effect.flatMap(loadDelegation(), ({ delegate }) => delegate(tasks)),
+    dispatch: (task) => Effect.flatMap(loadDelegation(), ({ dispatch }) => dispatch(task))
   }
 }
 

@@ -210,6 +210,15 @@ const mergeEntries = (
     .filter(({ entry }) => isWanted(entry))
     .sort((one, other) => one.position - other.position)
 
+/** Returns the entries of a session; empty entries are added for a new session. */
+const openEntries = (sessions: Map<string, SessionEntries>, id: string): SessionEntries => {
+  const known = sessions.get(id)
+  if (known !== undefined) return known
+  const session = { entries: [], positions: [], known: new Set<string>(), characters: 0 }
+  sessions.set(id, session)
+  return session
+}
+
 const makeMemory = (capacity: number): MemoryRecord => {
   const sessions = new Map<string, SessionEntries>()
   let count = 0
@@ -260,11 +269,7 @@ const makeMemory = (capacity: number): MemoryRecord => {
     }
   }
   const storeEntry = (entry: Entry): void => {
-    let session = sessions.get(entry.sessionId)
-    if (session === undefined) {
-      session = { entries: [], positions: [], known: new Set(), characters: 0 }
-      sessions.set(entry.sessionId, session)
-    }
+    const session = openEntries(sessions, entry.sessionId)
     const key = getContentKey(entry)
     if (key !== undefined && session.known.has(key)) return
     if (key !== undefined) session.known.add(key)

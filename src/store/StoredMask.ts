@@ -3,11 +3,11 @@
  *
  * **Details**
  *
- * Every store masks its input ({@link maskMessages}, {@link useMaskedEntries}). It masks the secrets that the runtime holds,
- * in text, reasoning, arguments, results and provider options. In the output of a model or a tool, it also masks keys
- * of a known shape. User input is sent to the model unmasked in the run in which it is typed. If it contains a key that
- * the runtime does not hold, the key stays in the session, because the model may need it. It is masked when it is shown
- * or exported. Masking a message without secrets returns the same object.
+ * Every store masks its input ({@link maskMessages}, {@link useMaskedEntries}). It masks the secrets that the runtime
+ * holds, in text, reasoning, arguments, results and provider options. In the output of a model or a tool, it also
+ * masks keys of a known shape. User input is sent to the model unmasked in the run in which it is typed. If it
+ * contains a key that the runtime does not hold, the key stays in the session, because the model may need it. It is
+ * masked when it is shown or exported. Masking a message without secrets returns the same object.
  *
  * Source: `ARCHITECTURE.md` §7 (secrets), §8 (run record too).
  */

@@ -16,13 +16,13 @@ import type * as ResultText from "./ResultText.ts"
 import type * as ToolExecution from "./ToolExecution.ts"
 
 /**
- * Function that stores the result of a call. `told` records the end of the call; it is called after the result is
- * stored.
+ * Function that stores the result of a call. `recordEndOfCall` records the end of the call; it is called after the
+ * result is stored.
  */
 export type StoreResult<E> = (
   call: Prompt.ToolCallPart,
   message: Prompt.ToolMessage,
-  told: () => void,
+  recordEndOfCall: () => void,
   facts: CallFacts
 ) => Effect.Effect<void, E>
 
@@ -151,12 +151,12 @@ const prepareClosing = <E>(
     length: ended.output.length
   }
   if (!isFailure) succeeded?.(call, ended.args ?? call.params, bounded.output)
-  const told = (): void => {
+  const recordEndOfCall = (): void => {
     if (recording !== undefined) CallRecording.recordEnd(recording, ended, output)
   }
   return {
     closed: { message, halted },
-    store: (store) => store(call, message, told, { reason, end }),
+    store: (store) => store(call, message, recordEndOfCall, { reason, end }),
     finished:
       emit === undefined
         ? undefined
@@ -171,8 +171,8 @@ export interface CallCloser<E> {
   /** Stores the results of calls in one write, and reports their ends in the same order. */
   readonly closeAll: (all: ReadonlyArray<EndedCall>) => Effect.Effect<ReadonlyArray<ClosedCall>, E>
   /**
-   * Like `close`, but the result is stored by the next start of a call, which then runs {@link CallCloser.report}. If no
-   * start follows, {@link CallCloser.settle} is necessary.
+   * Like `close`, but the result is stored by the next start of a call, which then runs {@link CallCloser.report}. If
+   * no start follows, {@link CallCloser.settle} is necessary.
    */
   readonly postpone: (one: EndedCall) => Effect.Effect<ClosedCall, E>
   /** Reports the calls whose results were postponed and are now stored. */

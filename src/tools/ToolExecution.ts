@@ -245,15 +245,15 @@ export const execute = (
       : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
   )
   const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact: ports.redact }
-  const settle = (ended: RawSettlement): Effect.Effect<Settlement> =>
+  const settleCall = (ended: RawSettlement): Effect.Effect<Settlement> =>
     LongResult.isLong(ended.output) || LongResult.isLong(ended.modelOutput)
       ? Effect.map(LongResult.renderResult(ended, rules), (text) => ({ ...ended, ...text, args: reached }))
       : Effect.succeed({ ...ended, ...ResultText.renderResult(ended, rules), args: reached })
   return Effect.matchCauseEffect(run, {
-    onSuccess: (output) => settle(toSuccess(output)),
+    onSuccess: (output) => settleCall(toSuccess(output)),
     onFailure: (cause) => {
       const error = Cause.squash(cause)
-      const ended = settle(settleFailure(bound, error))
+      const ended = settleCall(settleFailure(bound, error))
       // The failure is reported to the model and in the program's log, because a policy could not do its work.
       return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
     }

@@ -568,8 +568,8 @@ export const tenant = F.section({
   /** Routes of side tasks by task; `default` applies to the tasks without one. */
   auxiliary: F.optional(F.record(tenantRoute)),
   /**
-   * Use of the keys of the settings by a tenant with its own keys: `never` (the default), or `fallback`, which tries the
-   * routes of the settings after the tenant's routes.
+   * Use of the keys of the settings by a tenant with its own keys: `never` (the default), or `fallback`, which tries
+   * the routes of the settings after the tenant's routes.
    */
   sharedKeys: F.optional(F.choice(["never", "fallback"])),
   /** Allowances of one run, of a day and of a calendar month (both UTC), in tokens and in US dollars. */

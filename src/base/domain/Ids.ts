@@ -23,8 +23,8 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 
 /**
- * Identity of a conversation. The runtime creates ids of the form `YYYYMMDD_HHMMSS_<6 hex>` (`hermes-product.md` §1.7);
- * an application may use its own ids.
+ * Identity of a conversation. The runtime creates ids of the form `YYYYMMDD_HHMMSS_<6 hex>` (`hermes-product.md`
+ * §1.7); an application may use its own ids.
  */
 export const SessionId = Schema.NonEmptyString.pipe(Schema.brand("SessionId"))
 /** Type of {@link SessionId}. */

@@ -63,7 +63,7 @@ const booleanWords: ReadonlyMap<string, boolean> = new Map([
   ["no", false]
 ])
 
-/** Reads a word such as `y`, `always` or `no` as the answer to an approval. Letter case and surrounding spaces are ignored. */
+/** Reads a word such as `y`, `always` or `no` as the answer to an approval, in any case of its letters. */
 export const readApprovalWord = (word: string): ApprovalChoice | undefined =>
   approvalWords.get(word.trim().toLowerCase())
 

@@ -104,7 +104,7 @@ const afterCut = 2_048
 /** Number of places at which a cut is tried before a piece becomes longer. */
 const maxCuts = 6
 
-/** Returns the offset of the last character before `end` that no secret contains, or of the last one that few contain. */
+/** Returns the offset of the last character before `end` that no secret contains, or that few contain. */
 const findCut = (text: string, end: number): number => {
   const from = Math.max(1, end - 1_024)
   const part = text.slice(from, end)

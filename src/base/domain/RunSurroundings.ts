@@ -18,7 +18,7 @@ export class RunSurroundings extends Context.Service<RunSurroundings, { readonly
   "hermes-effect/domain/RunSurroundings"
 ) {}
 
-const join = (contexts: ReadonlyArray<Context.Context<never>>): Context.Context<never> => {
+const joinContexts = (contexts: ReadonlyArray<Context.Context<never>>): Context.Context<never> => {
   const services = new Map<string, unknown>()
   for (const context of contexts) for (const [key, service] of context.mapUnsafe) services.set(key, service)
   const root: { context: Context.Context<never> } = { context: Context.empty() }
@@ -36,10 +36,10 @@ export const makeJoin = (
 ): ((caller: Context.Context<never>, own: Context.Context<never> | undefined) => Context.Context<never>) => {
   const known = new WeakMap<Context.Context<never>, Context.Context<never>>()
   return (caller, own) => {
-    if (own !== undefined) return join([agent, caller, own])
+    if (own !== undefined) return joinContexts([agent, caller, own])
     const before = known.get(caller)
     if (before !== undefined) return before
-    const joined = join([agent, caller])
+    const joined = joinContexts([agent, caller])
     known.set(caller, joined)
     return joined
   }

@@ -323,11 +323,11 @@ export const make = (): Registry => {
       return extensions.findOrMake(given, () => {
         const own = make()
         for (const value of given) own.add(value)
-        const add: Registry["add"] = (value) => {
+        const addOwn: Registry["add"] = (value) => {
           lendValue(readValue(value))
           own.add(value)
         }
-        return LentSecrets.joinRegistries(registry, own, add)
+        return LentSecrets.joinRegistries(registry, own, addOwn)
       })
     },
     version: () => values.size + lent.countAdditions(),

@@ -241,7 +241,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
         })
       })
   /** Runs what follows a transaction. The transaction cannot be interrupted. */
-  const finish = <A, E, R>(ran: Effect.Effect<SqliteGroup.Ran<A>, E, R>): Effect.Effect<A, E | SqlError, R> =>
+  const finishGroup = <A, E, R>(ran: Effect.Effect<SqliteGroup.Ran<A>, E, R>): Effect.Effect<A, E | SqlError, R> =>
     Effect.uninterruptible(
       Effect.flatMap(ran, ({ then, value }) =>
         then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
@@ -250,7 +250,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
   const transactionIn =
     (bounds: Bounds): Client["transaction"] =>
     (effect) =>
-      finish(acquirers.borrower(runWithin(bounds, effect)))
+      finishGroup(acquirers.borrower(runWithin(bounds, effect)))
 
   const alone = transactionIn({
     enter: startTransaction,
@@ -291,8 +291,8 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
         effect
       )
   })
-  const separate: Client["transaction"] = (effect) =>
-    Effect.suspend(() => (writers > 1 ? finish(runInGroup(effect)) : alone(effect)))
+  const runSeparately: Client["transaction"] = (effect) =>
+    Effect.suspend(() => (writers > 1 ? finishGroup(runInGroup(effect)) : alone(effect)))
 
   const shareCommits = ({ scope, within }: Sharing) => {
     let isOpen = false
@@ -359,7 +359,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
   }
 
   const { committed, transaction } =
-    sharing === undefined ? { committed: undefined, transaction: separate } : shareCommits(sharing)
+    sharing === undefined ? { committed: undefined, transaction: runSeparately } : shareCommits(sharing)
 
   return Object.assign(client, {
     transaction,

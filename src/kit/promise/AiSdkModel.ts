@@ -339,10 +339,10 @@ export interface RunningModelOptions<Version extends keyof Specifications = keyo
 }
 
 /**
- * Creates a model whose call returns the active run of a session from its beginning, in any process that has its store,
- * for the route with which `useChat({ resume: true })` continues an answer. The prompt of the call is not used. Resolves
- * with `undefined` if no run is active; the route then responds with 204. The run has to outlive its first reader: its
- * model needs the option `whenLeft: "continue"`, and its call no signal of the request.
+ * Creates a model whose call returns the active run of a session from its beginning, in any process that has its
+ * store, for the route with which `useChat({ resume: true })` continues an answer. The prompt of the call is not
+ * used. Resolves with `undefined` if no run is active; the route then responds with 204. The run has to outlive its
+ * first reader: its model needs the option `whenLeft: "continue"`, and its call no signal of the request.
  */
 export const runningModel = async <Version extends keyof Specifications = "v4", Context = unknown>(
   hermes: HermesView<Context>,

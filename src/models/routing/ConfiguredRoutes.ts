@@ -246,8 +246,8 @@ export const resolveSection: (
 ) => Result.Result<ChainEntry, ConfigError> = makeEntry
 
 /**
- * Resolves a route with these keys alone. Neither a pool of the settings, nor the environment, nor a login contributes a
- * key or an address.
+ * Resolves a route with these keys alone. Neither a pool of the settings, nor the environment, nor a login
+ * contributes a key or an address.
  */
 export const resolveWithKeys = (
   { brought, settings }: RouteSources,

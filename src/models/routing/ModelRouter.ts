@@ -151,8 +151,8 @@ export interface Service {
   /** Decides when a turn leaves a route whose answers are empty. Defaults to `leave`. */
   readonly emptyAnswers?: FallbackPolicy["emptyAnswers"] | undefined
   /**
-   * Uses the router of a tenant's own routes and keys. If absent, calls of tenants with such routes are refused, so that
-   * they never use the keys of the runtime.
+   * Uses the router of a tenant's own routes and keys. If absent, calls of tenants with such routes are refused, so
+   * that they never use the keys of the runtime.
    */
   readonly forTenant?:
     | (<A, E, R>(

@@ -65,7 +65,7 @@ export const makeService = ({
   const primary = Effect.succeed(Route.toInfo(primaryRoute))
   const onPrimary = Effect.succeed(primaryRoute)
 
-  const call: Service["call"] = <E>(interceptors: Interceptors, question: Question) =>
+  const callModel: Service["call"] = <E>(interceptors: Interceptors, question: Question) =>
     Effect.suspend((): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
       const { log = makeLog(), route } = question
       log.isDirty = false
@@ -84,7 +84,7 @@ export const makeService = ({
       })
     })
 
-  const advance: Service["advance"] = Effect.fnUntraced(function* (turn, why) {
+  const advanceRoute: Service["advance"] = Effect.fnUntraced(function* (turn, why) {
     if (why === "empty_answers" && fallback.emptyAnswers === "stay") return undefined
     const now = yield* Clock.currentTimeMillis
     const to = (failover?.position(turn, now) ?? 0) + 1
@@ -104,8 +104,8 @@ export const makeService = ({
         : (turn) =>
             Effect.map(Clock.currentTimeMillis, (now) => routes[failover.position(turn, now)]?.route ?? primaryRoute),
     catalogue,
-    call,
-    advance,
+    call: callModel,
+    advance: advanceRoute,
     emptyAnswers: fallback.emptyAnswers
   }
 }

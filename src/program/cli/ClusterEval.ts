@@ -1,8 +1,8 @@
 /**
  * Attempts of `hermes eval run --cluster`: a runner asks the agent of the submission and scores its answers.
  *
- * Answers are scored on the runner and not where the report is made: the keys of judges are the runner's, judges work in
- * parallel on all machines, and a stored outcome contains the verdict, so that no judge is asked twice when the
+ * Answers are scored on the runner and not where the report is made: the keys of judges are the runner's, judges work
+ * in parallel on all machines, and a stored outcome contains the verdict, so that no judge is asked twice when the
  * submitting process is killed. The commands of scorers must exist on the runners.
  */
 import * as Context from "effect/Context"
@@ -87,7 +87,7 @@ export const rowKind: RowKind<Input> = {
     const tools = yield* ClusterAgents.selectTools(opened)
     const directory = paths.join(start.folder, "eval", Digest.toHex(sessionId, 32))
     const services = yield* Effect.context<Effect.Services<ReturnType<typeof EvalAnswer.ask>>>()
-    const ask: EvalRun.Subject["ask"] = (prompt, { turns }, tell) =>
+    const askModel: EvalRun.Subject["ask"] = (prompt, { turns }, tell) =>
       EvalAnswer.ask(
         [prompt, ...turns],
         {
@@ -103,7 +103,7 @@ export const rowKind: RowKind<Input> = {
     const auxiliary = Context.get(opened.services, Auxiliary)
     const environment = yield* openEnvironment(input, start)
     return yield* EvalRun.runAttempt(
-      { ask, auxiliary },
+      { ask: askModel, auxiliary },
       attempt,
       { ...rules, criteria: rules.criteria, referenceField: rules.referenceField },
       () => Effect.void

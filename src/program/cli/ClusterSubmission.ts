@@ -165,7 +165,7 @@ const makeFollower = Effect.fnUntraced(function* (cluster: Cluster.Service) {
     return isContinued ? yield* cluster.retry(id) : undefined
   })
 
-  const follow = (
+  const followRun = (
     id: string,
     known: Cluster.Outcome | undefined
   ): Effect.Effect<RowPool.Result, Outcome.ReportedFailure | Cluster.ClusterError> =>
@@ -176,9 +176,9 @@ const makeFollower = Effect.fnUntraced(function* (cluster: Cluster.Service) {
       if (!("status" in end)) return RowPool.makeSuspendedResult(end.sessionId)
       const next = yield* findContinuation(id, end, known !== undefined)
       if (next === undefined) return yield* ClusterRows.readResult(end)
-      return yield* follow(next, (yield* cluster.outcomes([next])).get(next))
+      return yield* followRun(next, (yield* cluster.outcomes([next])).get(next))
     })
-  return { follow, open }
+  return { followRun, open }
 })
 
 /** Creates the submitter of rows. It can be used until the scope closes. */
@@ -193,15 +193,15 @@ export const makeRowSubmitter = Effect.fnUntraced(
     const prefix = yield* Effect.cached(
       Effect.map(Effect.provideContext(readKey(keyFile, isFresh), services), (key) => `${name}-${key}`)
     )
-    const { follow, open } = yield* makeFollower(cluster)
-    const submit: RowSubmitter["submit"] = (row) =>
+    const { followRun, open } = yield* makeFollower(cluster)
+    const submitRow: RowSubmitter["submit"] = (row) =>
       Effect.gen(function* () {
         const makeId = (attempt: number) => Effect.map(prefix, (before) => `${before}/${row.name}/${attempt}`)
         const id = yield* makeId(row.attempt)
         const before = row.attempt === 1 ? undefined : yield* makeId(row.attempt - 1)
         // The attempt before may have been started again by hand, or its outcome may not have been received.
         const last = before === undefined ? undefined : yield* findLast(cluster, before)
-        if (last !== undefined && last.outcome?.status !== "failed") return yield* follow(last.id, last.outcome)
+        if (last !== undefined && last.outcome?.status !== "failed") return yield* followRun(last.id, last.outcome)
         const input: ClusterRows.CommonInput & Json.Fields = {
           version: row.version,
           agent,
@@ -209,11 +209,11 @@ export const makeRowSubmitter = Effect.fnUntraced(
           ...row.input
         }
         const request = { id, batch, kind, sessionId: row.sessionId, retries: 0, input: JSON.stringify(input) }
-        return yield* follow(id, yield* cluster.submit(request))
+        return yield* followRun(id, yield* cluster.submit(request))
       }).pipe(Effect.catchTag("ClusterError", toReportedFailure))
     const submitter: RowSubmitter = {
       prefix,
-      submit,
+      submit: submitRow,
       cancelOpen: Effect.suspend(() =>
         Effect.forEach(
           Array.from(open),

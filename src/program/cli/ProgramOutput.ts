@@ -1,8 +1,8 @@
 /**
  * Output of a command: stdout contains only the answer, and stderr contains all other messages.
  *
- * A closed reader (`hermes … | head`) is not an error: later output is dropped, and the work continues to its end. Any
- * other failure (a full disk) is reported in one line, and the exit code is at least 1.
+ * A closed reader (`hermes … | head`) is not an error: later output is dropped, and the work continues to its end.
+ * Any other failure (a full disk) is reported in one line, and the exit code is at least 1.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

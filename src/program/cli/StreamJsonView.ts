@@ -1,17 +1,17 @@
 /**
  * `--format stream-json`: one JSON object per line on stdout, each with its `timestamp` in milliseconds.
  *
- * The lines are `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, and always one `result` at
- * the end. The `text` of the result is the concatenation of all deltas, including the text of steps that called tools,
- * separated by a blank line. If text that was shown is retracted, a line of the type `text_replaced` contains the whole
- * text so far as its `text`, which replaces all earlier deltas, and the `step_id` at which the difference starts. A run
- * that ended early has an `exit` (`partial_stream_recovery`, …) in addition to `exit_code` and `error`. A call that was
- * refused before it could run has a `tool_use` without `input`. The result contains the cost of the run in addition to
- * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each fallback is a line of the type
- * `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that answered. Sub-agents are
- * reported by lines of the type `subagent` (`start`, `progress`, `stop`), and a file changed by a call is reported by a
- * `file_change` line. A run that waits for answers has a `question` line for each question, and all of them as
- * `questions` of the result. The specification defines none of these three types.
+ * The lines are `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, and always one `result`
+ * at the end. The `text` of the result is the concatenation of all deltas, including the text of steps that called
+ * tools, separated by a blank line. If text that was shown is retracted, a line of the type `text_replaced` contains
+ * the whole text so far as its `text`, which replaces all earlier deltas, and the `step_id` at which the difference
+ * starts. A run that ended early has an `exit` (`partial_stream_recovery`, …) in addition to `exit_code` and `error`.
+ * A call that was refused before it could run has a `tool_use` without `input`. The result contains the cost of the
+ * run in addition to its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each fallback is a line
+ * of the type `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that answered.
+ * Sub-agents are reported by lines of the type `subagent` (`start`, `progress`, `stop`), and a file changed by a call
+ * is reported by a `file_change` line. A run that waits for answers has a `question` line for each question, and all
+ * of them as `questions` of the result. The specification defines none of these three types.
  *
  * Source: `hermes-product.md` §1.5.
  */

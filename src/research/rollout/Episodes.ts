@@ -64,7 +64,7 @@ export interface Service {
     score: Partial<RolloutScore>,
     exit?: string
   ) => Effect.Effect<Episode.Episode, RolloutRefused>
-  /** Stores an episode that another process recorded, and returns it. An episode that is stored already is left as it is. */
+  /** Stores an episode of another process, and returns it. An episode that is stored already is left as it is. */
   readonly adopt: (entries: ReadonlyArray<Json.Fields>) => Effect.Effect<Episode.Episode, RolloutRefused>
   /**
    * Records the advantage or the reference log probabilities of an episode, which are known only after its group is

@@ -37,7 +37,7 @@ export const resolveTools = Effect.fnUntraced(function* (
 
 /** Makes the tools that work in the directory of a rollout. */
 export const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, directory: string): RolloutTools => {
-  const call: RolloutTools["call"] = (name, args) =>
+  const callTool: RolloutTools["call"] = (name, args) =>
     agent.callTool({ name, args, sessionId: rolloutId, cwd: directory }).pipe(
       // The calls come from the environment's own code. The user approved this code by selecting the environment. The
       // minimum safety rules still apply.
@@ -50,10 +50,10 @@ export const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, dir
   return {
     rolloutId,
     directory,
-    call,
+    call: callTool,
     terminal: (command, { timeoutSeconds } = {}) =>
       Effect.map(
-        call("terminal", { command, ...(timeoutSeconds === undefined ? {} : { timeout: timeoutSeconds }) }),
+        callTool("terminal", { command, ...(timeoutSeconds === undefined ? {} : { timeout: timeoutSeconds }) }),
         ({ output }) => {
           const { error, exit_code: code, output: text } = Json.readFields(output)
           return {
@@ -63,8 +63,8 @@ export const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, dir
           }
         }
       ),
-    readFile: (path) => call("read_file", { path }),
-    writeFile: (path, content) => call("write_file", { path, content })
+    readFile: (path) => callTool("read_file", { path }),
+    writeFile: (path, content) => callTool("write_file", { path, content })
   }
 }
 

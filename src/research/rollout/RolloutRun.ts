@@ -178,7 +178,10 @@ type Needs =
   | ToolRegistry
   | TrainingSink
 
-/** Rolls out each evaluation item once. `place` identifies the evaluation in its run. Returns `undefined` if the environment has no evaluation items. */
+/**
+ * Rolls out each evaluation item once. `place` identifies the evaluation in its run. Returns `undefined` if the
+ * environment has no evaluation items.
+ */
 export const evaluate = Effect.fn("RolloutRun.evaluate")(function* <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   options: RolloutGroup.Options,

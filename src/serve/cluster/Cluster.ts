@@ -78,8 +78,8 @@ export class ClusterError extends Schema.TaggedError<ClusterError>("hermes-effec
 }) {}
 
 /**
- * Service that submits durable runs and reads their outcomes. In the work for a tenant (`CurrentTenant`), submitted runs
- * are the tenant's, and the runs of other tenants do not exist.
+ * Service that submits durable runs and reads their outcomes. In the work for a tenant (`CurrentTenant`), submitted
+ * runs are the tenant's, and the runs of other tenants do not exist.
  */
 export interface Service {
   /**

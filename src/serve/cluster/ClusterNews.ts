@@ -47,7 +47,7 @@ export const makeNews = Effect.fnUntraced(function* (
   const subscriptions = new Set<Subscription>()
   const wanted = yield* Deferred.make<void>()
   let isListening = false
-  const deliver = (notified: ReadonlyArray<string>) =>
+  const deliverNews = (notified: ReadonlyArray<string>) =>
     Effect.sync(() => {
       for (const text of notified) {
         const space = text.indexOf(" ")
@@ -61,7 +61,7 @@ export const makeNews = Effect.fnUntraced(function* (
         isListening = true
         for (const { arrived } of subscriptions) Queue.offerUnsafe(arrived, undefined)
       }).pipe(
-        Effect.andThen(Effect.forever(Effect.flatMap(Queue.takeAll(notified), deliver))),
+        Effect.andThen(Effect.forever(Effect.flatMap(Queue.takeAll(notified), deliverNews))),
         Effect.ensuring(Effect.sync(() => void (isListening = false)))
       )
     )

@@ -105,3 +105,18 @@ export interface StartedRun {
   /** True if the inbox has messages for the session. */
   readonly hasMessages: boolean
 }
+
+/** The turn after a run in its session. */
+export interface NextTurn {
+  readonly next: string | undefined
+  /** True if the inbox has messages that the model of a turn did not get. */
+  readonly hasMessages: boolean
+}
+
+/** Place of a run in its session. */
+export interface RunPlace {
+  /** True if an earlier run of the session is not over. */
+  readonly isBehind: boolean
+  /** True if no attempt of the run was stored by its workflow: it did not begin, or the runner died during one. */
+  readonly isFresh: boolean
+}

@@ -1,6 +1,6 @@
 /**
- * The durable workflow of a run. Its attempts after a failure are activities, and the pauses between them continue even if the runner
- * dies.
+ * The durable workflow of a run. Its attempts after a failure are activities, and the pauses between them continue
+ * even if the runner dies.
  *
  * **Details**
  *
@@ -384,9 +384,9 @@ const waitForAnswers = Effect.fnUntraced(function* ({ id, sessionId }: Request, 
 })
 
 /**
- * Ends a run, unless the attempt stored its outcome, and wakes the next turn of its session. The next turn is looked up after the end is committed: a turn
- * that was submitted meanwhile either sees the end or is found. `afterEnd` runs if the session has messages that the
- * model of the run did not get.
+ * Ends a run, unless the attempt stored its outcome, and wakes the next turn of its session. The next turn is looked
+ * up after the end is committed: a turn that was submitted meanwhile either sees the end or is found. `afterEnd` runs
+ * if the session has messages that the model of the run did not get.
  */
 export const endRun = Effect.fnUntraced(function* <E = never, R = never>(
   id: string,

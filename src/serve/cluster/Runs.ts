@@ -33,29 +33,16 @@ import { makeRemoval } from "./RunRemoval.ts"
 import {
   type Counts,
   type Failure,
+  type NextTurn,
   Outcome,
   type Request,
+  type RunPlace,
   type StartedRun,
   type StoredRun,
   type SuspendedRun
 } from "./RunForms.ts"
 
 const decodeOutcome = Schema.decodeUnknownOption(Outcome)
-
-/** The turn after a run in its session. */
-export interface NextTurn {
-  readonly next: string | undefined
-  /** True if the inbox has messages that the model of a turn did not get. */
-  readonly hasMessages: boolean
-}
-
-/** Place of a run in its session. */
-export interface RunPlace {
-  /** True if an earlier run of the session is not over. */
-  readonly isBehind: boolean
-  /** True if no attempt of the run was stored by its workflow: it has none, or the runner died during one. */
-  readonly isFresh: boolean
-}
 
 /** Service that stores the submitted runs and their outcomes. */
 export interface Service {
@@ -148,11 +135,8 @@ type RunsPart<Members extends keyof Service> = Pick<Service, Members>
 const makeTakenIdError = (id: string): ClusterError =>
   new ClusterError({ message: `the id ${id} is used by another run: choose ids that cannot be guessed` })
 
-/** Makes the operations that change a run: add, start, pause and finish. */
-const makeCourse = ({
-  run,
-  sql
-}: RunsPlace): RunsPart<"add" | "addRetry" | "finish" | "finishAttempt" | "finishWaiting" | "pause" | "start"> => ({
+/** Makes the operations that add, start and pause a run. */
+const makeCourse = ({ run, sql }: RunsPlace): RunsPart<"add" | "addRetry" | "pause" | "start"> => ({
   add: ({ batch, id, kind, sessionId, tenant }) =>
     run(
       Effect.gen(function* () {
@@ -200,24 +184,6 @@ const makeCourse = ({
         UPDATE runs SET state = ${state} WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
       (rows) => rows.length > 0
     ),
-  finishAttempt: (id, starts, outcome) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.map(
-        run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
-          WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
-        (rows) => rows.length > 0
-      )
-    ),
-  finishWaiting: (id, outcome) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.map(
-        run(
-          sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
-            WHERE id = ${id} AND state IN ('waiting', 'suspended') RETURNING id`
-        ),
-        (rows) => rows.length > 0
-      )
-    ),
   addRetry: (id, retry) =>
     run(
       sql.withTransaction(
@@ -234,6 +200,28 @@ const makeCourse = ({
             FROM runs WHERE id = ${id}`
           return true
         })
+      )
+    )
+})
+
+/** Makes the operations that end a run. */
+const makeEnds = ({ run, sql }: RunsPlace): RunsPart<"finish" | "finishAttempt" | "finishWaiting"> => ({
+  finishAttempt: (id, starts, outcome) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.map(
+        run(sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
+          WHERE id = ${id} AND state = 'running' AND starts = ${starts} RETURNING id`),
+        (rows) => rows.length > 0
+      )
+    ),
+  finishWaiting: (id, outcome) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.map(
+        run(
+          sql`UPDATE runs SET state = 'done', outcome = ${JSON.stringify(outcome)}, ended_at = ${now}
+            WHERE id = ${id} AND state IN ('waiting', 'suspended') RETURNING id`
+        ),
+        (rows) => rows.length > 0
       )
     ),
   finish: (id, outcome) =>
@@ -382,6 +370,7 @@ const makeQueries = ({
 /** Makes the `Runs` service for a database. */
 const make = (place: RunsPlace): Service => ({
   ...makeCourse(place),
+  ...makeEnds(place),
   ...makeQueries(place),
   find: makeFind(place),
   findRunning: (sessionId, kind) =>

@@ -71,29 +71,32 @@ interface Found {
 
 const formatPlace = (sessionId: string, position: number): string => `${sessionId} ${position}`
 
+/** Condition that a message matches all words of an alternative. */
+const matchAlternative = (sql: Client, alternative: SearchQuery.Alternative): Fragment => {
+  const lexemes = toLexemes(alternative)
+  const inText = alternative.all.flatMap(({ words }) =>
+    words.map((word) => sql`position(${SearchWords.fold(word)} in m.folded) > 0`)
+  )
+  return lexemes.length === 0
+    ? sql`TRUE`
+    : sql`(m.words @@ CAST(${lexemes.join(" & ")} AS tsquery) OR (m.words IS NULL AND ${sql.and(inText)}))`
+}
+
+/** Conditions of the options of a search. */
+const buildFilters = (sql: Client, options: SessionSearch.SearchOptions): ReadonlyArray<Fragment> => [
+  sql`s.source NOT IN ${sql.in(SessionSearch.hiddenSources)}`,
+  ...(options.sessionId === undefined ? [] : [sql`m.session_id = ${options.sessionId}`]),
+  ...(options.tenant === undefined ? [] : [sql`s.tenant = ${options.tenant}`]),
+  ...(options.except === undefined || options.except.length === 0
+    ? []
+    : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
+  ...(options.roles === undefined
+    ? []
+    : [options.roles.length === 0 ? sql`FALSE` : sql`m.role IN ${sql.in(options.roles)}`])
+]
+
 /** Creates the search service over an open client. */
 export const make = (sql: Client, read: Run): SessionSearch.Service => {
-  const matchAlternative = (alternative: SearchQuery.Alternative): Fragment => {
-    const lexemes = toLexemes(alternative)
-    const inText = alternative.all.flatMap(({ words }) =>
-      words.map((word) => sql`position(${SearchWords.fold(word)} in m.folded) > 0`)
-    )
-    return lexemes.length === 0
-      ? sql`TRUE`
-      : sql`(m.words @@ CAST(${lexemes.join(" & ")} AS tsquery) OR (m.words IS NULL AND ${sql.and(inText)}))`
-  }
-  const buildFilters = (options: SessionSearch.SearchOptions): ReadonlyArray<Fragment> => [
-    sql`s.source NOT IN ${sql.in(SessionSearch.hiddenSources)}`,
-    ...(options.sessionId === undefined ? [] : [sql`m.session_id = ${options.sessionId}`]),
-    ...(options.tenant === undefined ? [] : [sql`s.tenant = ${options.tenant}`]),
-    ...(options.except === undefined || options.except.length === 0
-      ? []
-      : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
-    ...(options.roles === undefined
-      ? []
-      : [options.roles.length === 0 ? sql`FALSE` : sql`m.role IN ${sql.in(options.roles)}`])
-  ]
-
   const findHits = Effect.fnUntraced(function* (
     query: SearchQuery.SearchQuery,
     options: SessionSearch.SearchOptions,
@@ -106,7 +109,7 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
       const rows = yield* sql<Row>`
         SELECT m.id, m.session_id, m.position, m.role, m.content, m.tool_name, m.tool_calls, m.envelope
         FROM messages m JOIN sessions s ON s.id = m.session_id
-        WHERE ${sql.and([beyond, sql.or(query.map(matchAlternative)), ...buildFilters(options)])}
+        WHERE ${sql.and([beyond, sql.or(query.map((alternative) => matchAlternative(sql, alternative))), ...buildFilters(sql, options)])}
         ORDER BY m.id ${isOldestFirst ? sql`ASC` : sql`DESC`} LIMIT ${pageSize}`
       for (const row of rows) {
         const snippet = SearchScan.find(query, PostgresTexts.readTexts(row))

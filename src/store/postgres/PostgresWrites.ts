@@ -254,55 +254,43 @@ const storeWrites = Effect.fnUntraced(function* (
 /** Number of sessions above which those that this process does not own any more are forgotten. */
 const mostCounts = 256
 
-/** Makes the collector of a database. */
-export const makePostgresWrites = (place: WritesPlace): PostgresWrites => {
-  /** Numbers of messages of the sessions that this process owns. */
+/** Numbers of messages of the sessions that this process owns. */
+interface MessageCounts {
+  readonly get: (id: string) => number | undefined
+  readonly set: (id: string, count: number) => void
+  readonly forget: (id: string) => void
+}
+
+const makeCounts = ({ isOurs }: WritesPlace): MessageCounts => {
   const counts = new Map<string, number>()
-
-  const setCount = (id: string, count: number): void => {
-    counts.set(id, count)
-    if (counts.size <= mostCounts) return
-    for (const other of counts.keys()) if (place.isOurs(other) === undefined) counts.delete(other)
+  return {
+    get: (id) => counts.get(id),
+    set: (id, count) => {
+      counts.set(id, count)
+      if (counts.size <= mostCounts) return
+      for (const other of counts.keys()) if (isOurs(other) === undefined) counts.delete(other)
+    },
+    forget: (id) => void counts.delete(id)
   }
+}
 
-  const fail = Effect.die(notCollectable)
+const fail = Effect.die(notCollectable)
+
+/** Makes the functions that collect one kind of write each. */
+const makeCollectors = (
+  { isOurs, sql }: WritesPlace,
+  counts: MessageCounts
+): Omit<PostgresWrites, "collect" | "noteCount"> => {
   /** Runs `use` with the writes of the fiber, if it collects writes of this session. */
   const withWrites = <A>(id: string, otherwise: A, use: (writes: Writes) => Effect.Effect<A>): Effect.Effect<A> =>
     Effect.flatMap(Collected, (writes) => {
       if (writes === undefined) return Effect.succeed(otherwise)
-      if (place.isOurs(id) === undefined || (writes.sessionId !== undefined && writes.sessionId !== id)) return fail
+      if (isOurs(id) === undefined || (writes.sessionId !== undefined && writes.sessionId !== id)) return fail
       writes.sessionId = id
       return use(writes)
     })
 
-  const collect: PostgresWrites["collect"] = (writes, inTransaction) =>
-    Effect.withFiber((fiber) => {
-      if (place.sql.isWithin(fiber) || Context.get(fiber.context, Collected) !== undefined) return writes
-      const run = Effect.gen(function* () {
-        const number = yield* Random.nextIntBetween(1, 2 ** 52)
-        const collected = makeWrites(number)
-        const exit = yield* Effect.exit(Effect.provideService(writes, Collected, collected))
-        if (Exit.isFailure(exit)) {
-          const isLeft = exit.cause.reasons.some(
-            (reason) => Cause.isDieReason(reason) && reason.defect === notCollectable
-          )
-          return isLeft ? yield* inTransaction : yield* Effect.failCause(exit.cause)
-        }
-        const { creation, messages, sessionId } = collected
-        const count = sessionId === undefined || creation !== undefined ? 0 : counts.get(sessionId)
-        if (count === undefined || !(yield* storeWrites(place, collected, count))) {
-          if (sessionId !== undefined) counts.delete(sessionId)
-          return yield* inTransaction
-        }
-        if (sessionId !== undefined) setCount(sessionId, count + messages.length)
-        yield* Effect.all(collected.then, { discard: true })
-        return exit.value
-      })
-      return Effect.uninterruptible(run)
-    })
-
   return {
-    collect,
     leave: Effect.flatMap(Collected, (writes) => (writes === undefined ? Effect.void : fail)),
     create: (row) =>
       withWrites(row.id, false, (writes) => {
@@ -354,11 +342,47 @@ export const makePostgresWrites = (place: WritesPlace): PostgresWrites => {
     },
     afterwards: (effect) =>
       Effect.flatMap(Collected, (writes) =>
-        writes === undefined ? place.sql.afterTransaction(effect) : Effect.sync(() => void writes.then.push(effect))
-      ),
+        writes === undefined ? sql.afterTransaction(effect) : Effect.sync(() => void writes.then.push(effect))
+      )
+  }
+}
+
+/** Makes the collector of a database. */
+export const makePostgresWrites = (place: WritesPlace): PostgresWrites => {
+  const counts = makeCounts(place)
+
+  const collect: PostgresWrites["collect"] = (writes, inTransaction) =>
+    Effect.withFiber((fiber) => {
+      if (place.sql.isWithin(fiber) || Context.get(fiber.context, Collected) !== undefined) return writes
+      const run = Effect.gen(function* () {
+        const number = yield* Random.nextIntBetween(1, 2 ** 52)
+        const collected = makeWrites(number)
+        const exit = yield* Effect.exit(Effect.provideService(writes, Collected, collected))
+        if (Exit.isFailure(exit)) {
+          const isLeft = exit.cause.reasons.some(
+            (reason) => Cause.isDieReason(reason) && reason.defect === notCollectable
+          )
+          return isLeft ? yield* inTransaction : yield* Effect.failCause(exit.cause)
+        }
+        const { creation, messages, sessionId } = collected
+        const count = sessionId === undefined || creation !== undefined ? 0 : counts.get(sessionId)
+        if (count === undefined || !(yield* storeWrites(place, collected, count))) {
+          if (sessionId !== undefined) counts.forget(sessionId)
+          return yield* inTransaction
+        }
+        if (sessionId !== undefined) counts.set(sessionId, count + messages.length)
+        yield* Effect.all(collected.then, { discard: true })
+        return exit.value
+      })
+      return Effect.uninterruptible(run)
+    })
+
+  return {
+    ...makeCollectors(place, counts),
+    collect,
     noteCount: (id, count) => {
-      if (place.isOurs(id) !== undefined) setCount(id, count)
-      else counts.delete(id)
+      if (place.isOurs(id) !== undefined) counts.set(id, count)
+      else counts.forget(id)
     }
   }
 }

@@ -44,8 +44,8 @@ export const CurrentBounds = Context.Reference<Bounds>("hermes-effect/tool/appro
 })
 
 /**
- * Reads the bounds of the current run. In the work for a tenant, no approval is permanent, because it would hold for the
- * other tenants.
+ * Reads the bounds of the current run. In the work for a tenant, no approval is permanent, because it would hold for
+ * the other tenants.
  */
 export const readBounds: Effect.Effect<Bounds> = Effect.withFiber((fiber) => {
   const bounds = fiber.getRef(CurrentBounds)

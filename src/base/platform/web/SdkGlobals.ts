@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * `Headers` has the members that the SDK uses, with the rules of `fetch`: names are lower case, values of one name are
- * joined, and characters that HTTP does not allow are refused. `Response` is a class without instances: the SDK compares
- * answers with it.
+ * `Headers` has the members that the SDK uses, with the rules of `fetch`: names are lower case, values of one name
+ * are joined, and characters that HTTP does not allow are refused. `Response` is a class without instances: the SDK
+ * compares answers with it.
  */
 
 const isToken = (name: string): boolean => /^[\w!#$%&'*+.^`|~-]+$/.test(name)

@@ -5,10 +5,10 @@
  * **Details**
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`; this module defines the
- * fields of other events. A reader passes the id of the last event that it received, or 0 for all retained events. The
- * id has the number of the event and its place in a run. If the events after that number are no longer available, or the
- * number is not from this feed, `ResumedEvents` reads the rest from the run record. Without a place the reader first
- * receives `gap`. It should then read the session's messages.
+ * fields of other events. A reader passes the id of the last event that it received, or 0 for all retained events.
+ * The id has the number of the event and its place in a run. If the events after that number are no longer available,
+ * or the number is not from this feed, `ResumedEvents` reads the rest from the run record. Without a place the reader
+ * first receives `gap`. It should then read the session's messages.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
