@@ -73,12 +73,17 @@ describe("hermes trace serve", () => {
       assert.strictEqual(yield* rawStatus(origin, { cookie, host, origin: `http://${host}` }), 200)
 
       const readOnly = {
-        error: "This studio is read-only: start it with hermes trace serve --write to allow replays, scores and notes."
+        error:
+          "This studio is read-only: start it with hermes trace serve --write to allow replays, scores, notes and " +
+          "messages to running turns."
       }
       for (const [what, body] of [
         ["replay", { position: 0 }],
         ["scores", { name: "a", value: 1 }],
-        ["notes", { text: "a" }]
+        ["notes", { text: "a" }],
+        ["steer", { text: "a" }],
+        ["cancel", {}],
+        ["answer", { question: "a", answer: { choice: "once" } }]
       ] as const) {
         const { json, status } = yield* post(`/api/sessions/${id}/${what}`, body)
         assert.deepStrictEqual([what, status, json], [what, 403, readOnly])

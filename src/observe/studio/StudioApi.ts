@@ -25,10 +25,17 @@
  * | `POST /api/sessions/ID/replay` | {@link ReplayRequest} → {@link Replayed}, status 201 |
  * | `POST /api/sessions/ID/scores` | {@link ScoreRequest} → {@link Score}, status 201 |
  * | `POST /api/sessions/ID/notes` | {@link NoteRequest} → {@link Note}, status 201 |
+ * | `POST /api/sessions/ID/steer` | `SteerRequest` → `Steered`; 409: the running turn did not take it |
+ * | `POST /api/sessions/ID/cancel` | `{}` → `Cancelled`; 409: no process works on the session |
+ * | `POST /api/sessions/ID/answer` | `AnswerRequest` → `{}`; 409: the question is not open |
  *
  * If a query field has several values, it is repeated: `model=a&model=b` matches either. A failure has a status of at
  * least 400 and the body {@link Problem}. A POST request must have the header `content-type: application/json`; its
  * response is 403 unless {@link About.write} is true.
+ *
+ * The stream of a session also has events `questions`, whenever the open questions of its running turn change: a list of
+ * `OpenQuestion`, without an `id`. They are sent only if {@link About.write} is true, and not before the first
+ * question.
  *
  * The stream sends a comment every 15 s. If the store cannot be read, it sends an event `problem` ({@link Problem}) and
  * continues. Each event has the sequence of the record as its `id`; the browser sends the last one as `Last-Event-ID`

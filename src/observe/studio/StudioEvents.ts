@@ -81,7 +81,7 @@ export const watch = (index: Index): Effect.Effect<News, never, Scope.Scope> =>
   })
 
 /** A server-sent event. */
-interface Event {
+export interface Event {
   readonly event: string
   readonly id: number | undefined
   readonly data: unknown

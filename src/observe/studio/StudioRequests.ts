@@ -138,7 +138,8 @@ const NoteBody = Schema.Struct({
   position: Schema.optionalKey(Schema.Natural)
 })
 
-const makeBodyReader = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
+/** Makes the reader of the bodies of a form. */
+export const makeBodyReader = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
   const decode = Schema.decodeUnknownEffect(schema)
   return (text: string): Effect.Effect<S["Type"], Refusal> =>
     Option.match(Json.parse(text), {

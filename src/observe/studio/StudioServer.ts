@@ -25,6 +25,7 @@ import * as LoopbackServer from "../../base/platform/LoopbackServer.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionActivity } from "../../store/SessionActivity.ts"
 import { SessionSearch } from "../../store/SessionSearch.ts"
+import { SessionInbox } from "../../store/SessionInbox.ts"
 import { type Session, SessionStore } from "../../store/SessionStore.ts"
 import * as SessionExport from "../../store/SessionExport.ts"
 import * as StoredMask from "../../store/StoredMask.ts"
@@ -40,11 +41,12 @@ import type { About, SessionDetail, SessionQuery } from "./StudioApi.ts"
 import * as StudioEvents from "./StudioEvents.ts"
 import * as StudioRequests from "./StudioRequests.ts"
 import * as StudioResponses from "./StudioResponses.ts"
+import * as StudioSteering from "./StudioSteering.ts"
 import * as StudioWrites from "./StudioWrites.ts"
 import * as WorkflowView from "./WorkflowView.ts"
 
 /** Services that the studio reads. */
-export type Needs = SessionStore | SessionSearch | SessionActivity | RunRecord
+export type Needs = SessionStore | SessionSearch | SessionActivity | SessionInbox | RunRecord
 
 /** Settings of a server. */
 export interface Options extends Pick<About, "home" | "models" | "version"> {
@@ -236,7 +238,8 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
         return yield* new StudioRequests.Refusal({
           status: 403,
           message:
-            "This studio is read-only: start it with hermes trace serve --write to allow replays, scores and notes."
+            "This studio is read-only: start it with hermes trace serve --write to allow replays, scores, notes and " +
+            "messages to running turns."
         })
       }
       const type = request.headers["content-type"] ?? ""
@@ -255,8 +258,11 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       const world = yield* index.refresh
       const session = yield* getSession(world, id)
       const target: StudioWrites.Target = { session, facts: world.facts.get(id) }
-      const work: Effect.Effect<unknown, StudioRequests.Refusal | SessionStoreError, Needs> =
-        what === "replay"
+      const work: Effect.Effect<unknown, StudioRequests.Refusal | SessionStoreError, Needs> = StudioSteering.isAction(
+        what
+      )
+        ? StudioSteering.runAction(what, session.id, body)
+        : what === "replay"
           ? Effect.flatMap(StudioRequests.replay(body), (wanted) => writes.replay(target, wanted))
           : what === "scores"
             ? Effect.flatMap(StudioRequests.score(body), (score) => writes.score(target, score))
@@ -264,7 +270,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       const answer = yield* Effect.provide(work, context)
       yield* index.refresh
       yield* news.wake
-      return StudioResponses.makeJsonResponse(answer, 201)
+      return StudioResponses.makeJsonResponse(answer, StudioSteering.isAction(what) ? 200 : 201)
     })
 
     const about: Effect.Effect<About, SessionStoreError> = Effect.gen(function* () {
@@ -325,7 +331,10 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       const world = yield* index.current
       yield* getSession(world, id)
       const before = after === undefined ? undefined : details.get(`${id} ${after}`)
-      return StudioEvents.respond(StudioEvents.streamSession(news, id, before, (now) => readDetail(now, id, true)))
+      const events = StudioEvents.streamSession(news, id, before, (now) => readDetail(now, id, true))
+      if (writes === undefined) return StudioEvents.respond(events)
+      const questions = Stream.provideContext(StudioSteering.streamQuestions(id), context)
+      return StudioEvents.respond(Stream.merge(events, questions))
     })
 
     const routeRequest = Effect.fnUntraced(function* (request: HttpServerRequest, url: URL) {
@@ -340,7 +349,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
               catch: () => makeNotFound("There is nothing at this address.")
             })
       if (request.method === "POST") {
-        return ["replay", "scores", "notes"].includes(action) && name === ""
+        return ["replay", "scores", "notes", ...StudioSteering.actions].includes(action) && name === ""
           ? yield* handleWrite(id, action, request)
           : yield* makeNotFound("There is nothing to write at this address.")
       }

@@ -411,7 +411,7 @@ const serve = Command.make(
   "serve",
   {
     port: Flags.takeLast(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port on 127.0.0.1; default: any free port"),
-    write: Flags.makeSwitch("write", "Allow replays, scores and notes; default: read-only")
+    write: Flags.makeSwitch("write", "Allow replays, scores, notes and messages to running turns; default: read-only")
   },
   (flags) =>
     Effect.flatMap(

@@ -113,6 +113,8 @@ const listModels = ({ fallbackModel, fallbackProviders, model }: Values): Readon
     )
   )
 
+const writes = "replays, scores, notes and messages to running turns"
+
 /** Serves the studio until a signal asks it to end. */
 export const serve = Effect.fn("hermes trace serve")(
   function* ({ port = 0, write }: ServeFlags) {
@@ -133,7 +135,7 @@ export const serve = Effect.fn("hermes trace serve")(
         (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
       )
       yield* printLine(
-        `Studio: ${url}  (${write ? "replays, scores and notes are allowed" : "read-only; --write allows replays, scores and notes"}; ` +
+        `Studio: ${url}  (${write ? `${writes} are allowed` : `read-only; --write allows ${writes}`}; ` +
           "press Ctrl+C to stop)"
       )
       yield* ended

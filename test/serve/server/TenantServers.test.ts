@@ -242,7 +242,10 @@ describe("a studio in the work for a tenant", () => {
         "export as sharegpt": (id) => [`/api/export?format=sharegpt&id=${id}`],
         replay: (id) => [`/api/sessions/${id}/replay`, { position: 0 }],
         scores: (id) => [`/api/sessions/${id}/scores`, { name: "good", value: 1 }],
-        notes: (id) => [`/api/sessions/${id}/notes`, { text: "mine" }]
+        notes: (id) => [`/api/sessions/${id}/notes`, { text: "mine" }],
+        steer: (id) => [`/api/sessions/${id}/steer`, { text: "mine" }],
+        cancel: (id) => [`/api/sessions/${id}/cancel`, {}],
+        answer: (id) => [`/api/sessions/${id}/answer`, { question: "q", answer: { choice: "once" } }]
       }
       yield* Effect.promise(async () => {
         const ask = async (as: typeof zeta, name: string, id: string) => {

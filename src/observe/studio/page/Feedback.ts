@@ -12,7 +12,8 @@ export interface FeedbackEntries {
 }
 
 /** Explanation shown if the server is read-only. */
-export const readOnly = "Read-only: start hermes trace serve --write to replay from a step, to score and to take notes."
+export const readOnly =
+  "Read-only: start hermes trace serve --write to replay from a step, to steer a turn, to score and to take notes."
 
 /** Parses a value that a user typed. It becomes a number, a boolean for yes or no, or otherwise a string. */
 const parseScoreValue = (text: string): number | string | boolean => {

@@ -27,6 +27,7 @@ import { feedback, openNote, readOnly } from "./Feedback.ts"
 import { openReplay } from "./ReplayForm.ts"
 import { address, link, remember, route, toSession } from "./Router.ts"
 import { chooseTitle } from "./SessionTable.ts"
+import { makeSteeringPanel } from "./SteeringPanel.ts"
 import * as StudioClient from "./StudioClient.ts"
 import {
   button,
@@ -197,6 +198,7 @@ export const sessionPage = (
   })
   const head = make("header", { class: "sessionHead" })
   const problem = el("div")
+  const steering = makeSteeringPanel(id)
   const format = choice(
     [
       ["atif", "ATIF"],
@@ -237,7 +239,7 @@ export const sessionPage = (
     return made
   })
   const bar = make("div", { class: "tabs", role: "tablist", "aria-label": "Views of the session" }, ...buttons)
-  const element = make("section", { class: "session" }, head, problem, bar, split)
+  const element = make("section", { class: "session" }, head, problem, steering.element, bar, split)
 
   const choose = (tab: Tab): void => {
     element.dataset["tab"] = tab
@@ -288,6 +290,7 @@ export const sessionPage = (
       ...warnings.map((warning) => notice(warning, "bad"))
     )
     live.textContent = status === "running" ? "● live" : ""
+    steering.showRun(about.write && status === "running")
   }
 
   const drawSides = (shown: SessionDetail): void => {
@@ -342,6 +345,7 @@ export const sessionPage = (
     }
     stop = StudioClient.listenToSession(id, given.sequence, {
       on: follow,
+      questions: steering.showQuestions,
       problem: (message) => problem.replaceChildren(notice(message, "bad")),
       lost: (isLost) => {
         problem.replaceChildren(

@@ -14,6 +14,7 @@ import type {
   SessionList,
   SessionsEvent
 } from "../StudioApi.ts"
+import type { AnswerRequest, Cancelled, OpenQuestion, Steered, SteerRequest } from "../SteeringApi.ts"
 import type { Aggregates } from "../StudioSums.ts"
 import type { WorkflowExecutionView } from "../WorkflowApi.ts"
 
@@ -78,6 +79,13 @@ export const replay = (id: string, request: ReplayRequest): Promise<Replayed> =>
 export const score = (id: string, request: ScoreRequest): Promise<Score> => send(`${session(id)}/scores`, request)
 /** Stores a note for a session. */
 export const note = (id: string, request: NoteRequest): Promise<Note> => send(`${session(id)}/notes`, request)
+/** Sends a text to the running turn of a session. */
+export const steerTurn = (id: string, request: SteerRequest): Promise<Steered> => send(`${session(id)}/steer`, request)
+/** Ends the running turn of a session. */
+export const cancelTurn = (id: string): Promise<Cancelled> => send(`${session(id)}/cancel`, {})
+/** Answers an open question of the running turn of a session. */
+export const answerQuestion = (id: string, request: AnswerRequest): Promise<object> =>
+  send(`${session(id)}/answer`, request)
 
 /**
  * Receiver of events. `lost` is called with true when the stream is interrupted, and with false when it is restored.
@@ -91,12 +99,15 @@ interface Receiver<A> {
 const listen = <A>(
   name: string,
   parameters: Readonly<Record<string, string>>,
-  { lost, on, problem }: Receiver<A>
+  { lost, on, problem }: Receiver<A>,
+  more: Readonly<Record<string, (data: string) => void>> = {}
 ): (() => void) => {
   const source = new EventSource(`/api/events?${new URLSearchParams(parameters)}`)
   source.addEventListener("open", () => lost(false))
   source.addEventListener("error", () => lost(true))
   source.addEventListener(name, (event) => on(JSON.parse(event.data)))
+  for (const [other, receive] of Object.entries(more))
+    source.addEventListener(other, (event: MessageEvent<string>) => receive(event.data))
   source.addEventListener("problem", (event) => {
     // Events with this name have data of this type.
     const { error }: Problem = JSON.parse(event.data)
@@ -109,9 +120,28 @@ const listen = <A>(
 export const listenToSessions = (after: number, receiver: Receiver<SessionsEvent>): (() => void) =>
   listen("sessions", { after: String(after) }, receiver)
 
-/** Listens to a session. Returns a function that stops listening. */
-export const listenToSession = (id: string, after: number, receiver: Receiver<SessionEvent>): (() => void) =>
-  listen("session", { session: id, after: String(after) }, receiver)
+/**
+ * Listens to a session. `questions` receives the open questions of its running turn, and none when the connection is
+ * made. Returns a function that stops listening.
+ */
+export const listenToSession = (
+  id: string,
+  after: number,
+  receiver: Receiver<SessionEvent> & { readonly questions: (open: ReadonlyArray<OpenQuestion>) => void }
+): (() => void) =>
+  listen(
+    "session",
+    { session: id, after: String(after) },
+    {
+      ...receiver,
+      lost: (isLost) => {
+        receiver.lost(isLost)
+        // A new connection sends the open questions again.
+        if (!isLost) receiver.questions([])
+      }
+    },
+    { questions: (data) => receiver.questions(JSON.parse(data)) }
+  )
 
 /** Returns the address of an export: the sessions with these ids, or all sessions that match a query. */
 export const exportAddress = (

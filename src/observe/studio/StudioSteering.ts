@@ -1,0 +1,153 @@
+/**
+ * Actions of the studio on a turn that another process runs: a text for the model, the end of the turn, and answers to
+ * its questions.
+ *
+ * **Details**
+ *
+ * The messages go through the store, to the process of the turn. A refusal by that process is the answer to the
+ * request. Turns of a process that reads no messages are not reached.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import * as RemoteForms from "../../store/RemoteForms.ts"
+import * as RemoteSession from "../../store/RemoteSession.ts"
+import { SessionInbox } from "../../store/SessionInbox.ts"
+import type { Cancelled, OpenQuestion, Steered } from "./SteeringApi.ts"
+import type { Event } from "./StudioEvents.ts"
+import { makeBodyReader, Refusal } from "./StudioRequests.ts"
+
+/** Actions on a running turn, as in the addresses of the requests. */
+export const actions = ["steer", "cancel", "answer"] as const
+
+export type Action = (typeof actions)[number]
+
+const readSteer = makeBodyReader(
+  Schema.Struct({
+    text: Schema.NonEmptyString.check(Schema.isMaxLength(RemoteForms.longestBody)),
+    busy: Schema.optionalKey(RemoteForms.Busy)
+  })
+)
+const readCancel = makeBodyReader(Schema.Record(Schema.String, Schema.Never))
+const readAnswer = makeBodyReader(RemoteForms.Answered)
+
+/** Tests whether an action is one on a running turn. */
+export const isAction = (name: string): name is Action => actions.some((one) => one === name)
+
+const toRefusal = ({ message, reason }: RemoteSession.RemoteRefused): Refusal =>
+  new Refusal({ status: reason === "too_long" ? 413 : 409, message })
+
+/** Carries out an action on the running turn of a session. Fails with the reason why it has no effect. */
+export const runAction = (
+  action: Action,
+  sessionId: string,
+  body: string
+): Effect.Effect<Steered | Cancelled | object, Refusal | SessionStoreError, RemoteSession.Needs> =>
+  Effect.gen(function* (): Effect.gen.Return<
+    Steered | Cancelled | object,
+    Refusal | RemoteSession.RemoteRefused | SessionStoreError,
+    RemoteSession.Needs
+  > {
+    switch (action) {
+      case "steer": {
+        const { busy = "steer", text } = yield* readSteer(body)
+        const status = yield* RemoteSession.steerTurn(sessionId, { prompt: text, busy })
+        return { status } satisfies Steered
+      }
+      case "cancel":
+        yield* readCancel(body)
+        return (yield* RemoteSession.cancelTurn(sessionId)) satisfies Cancelled
+      case "answer": {
+        const { answer, question } = yield* readAnswer(body)
+        yield* RemoteSession.answerQuestion(sessionId, question, answer)
+        return {}
+      }
+    }
+  }).pipe(Effect.catchTag("RemoteRefused", (error) => Effect.fail(toRefusal(error))))
+
+const texts = Schema.Array(Schema.String)
+const decodeApproval = Schema.decodeUnknownOption(
+  Schema.Struct({
+    tool: Schema.String,
+    command: Schema.String,
+    description: Schema.String,
+    choices: Schema.Array(Schema.Literals(["once", "session", "always", "deny"]))
+  })
+)
+const decodeClarification = Schema.decodeUnknownOption(
+  Schema.Struct({ question: Schema.String, choices: texts, multiple: Schema.Boolean })
+)
+const decodePlan = Schema.decodeUnknownOption(
+  Schema.Struct({ plan: Schema.String, modes: Schema.Array(Schema.Literals(["ask", "edits", "auto"])) })
+)
+
+const approvalLabels = {
+  once: "Allow once",
+  session: "Allow in this session",
+  always: "Always allow",
+  deny: "Deny"
+} as const
+const planLabels = {
+  ask: "Carry out, and ask",
+  edits: "Carry out, and accept edits",
+  auto: "Carry out automatically"
+} as const
+
+/** Converts a posted question to a question on the page. Returns `undefined` for an unknown form. */
+const toOpenQuestion = ({ _tag, id, question }: RemoteSession.PostedQuestion): OpenQuestion | undefined => {
+  switch (_tag) {
+    case "Approval":
+      return Option.getOrUndefined(
+        Option.map(decodeApproval(question), ({ choices, command, description, tool }) => ({
+          id,
+          title: `${tool}: ${description}`,
+          text: command,
+          choices: choices.map((choice) => ({ label: approvalLabels[choice], answer: { choice } })),
+          typed: "none"
+        }))
+      )
+    case "Clarification":
+      return Option.getOrUndefined(
+        Option.map(decodeClarification(question), ({ choices, multiple, question: title }) => ({
+          id,
+          title,
+          text: "",
+          choices: choices.map((choice) => ({ label: choice, answer: { answers: [choice] } })),
+          typed: multiple ? "several" : "answer"
+        }))
+      )
+    case "Plan":
+      return Option.getOrUndefined(
+        Option.map(decodePlan(question), ({ modes, plan }) => ({
+          id,
+          title: "Carry out this plan?",
+          text: plan,
+          choices: modes.map((mode) => ({ label: planLabels[mode], answer: { mode } })),
+          typed: "plan"
+        }))
+      )
+  }
+}
+
+/**
+ * Streams the open questions of the running turn of a session, as events `questions`. The first event comes with the
+ * first question.
+ */
+export const streamQuestions = (sessionId: string): Stream.Stream<Event, never, RemoteSession.Needs> => {
+  let known = "[]"
+  const look = Effect.gen(function* () {
+    const posted = yield* RemoteSession.listQuestions(sessionId)
+    const data = posted.flatMap((one) => toOpenQuestion(one) ?? [])
+    const text = JSON.stringify(data)
+    if (text === known) return []
+    known = text
+    return [{ event: "questions", id: undefined, data }]
+  })
+  return Stream.unwrap(Effect.map(SessionInbox, ({ changes }) => changes)).pipe(
+    // The stream of the session reports a store that cannot be read.
+    Stream.mapEffect(() => Effect.orElseSucceed(look, () => [])),
+    Stream.flatMap((events) => Stream.fromIterable(events))
+  )
+}
