@@ -279,12 +279,14 @@ const makeMemory = (capacity: number): MemoryRecord => {
     characters += size
     count++
   }
-  const storeEntries = (entries: ReadonlyArray<Entry>, then = Effect.void) =>
-    Effect.suspend(() => {
-      for (const entry of entries) storeEntry(entry)
-      if (count > capacity || characters > memoryCharacters) dropOldest()
-      return then
-    })
+  const addEntries = (entries: ReadonlyArray<Entry>): void => {
+    for (const entry of entries) storeEntry(entry)
+    if (count > capacity || characters > memoryCharacters) dropOldest()
+  }
+  const storeEntries = (entries: ReadonlyArray<Entry>, then: Effect.Effect<void> | undefined) => {
+    const stored = Effect.sync(() => addEntries(entries))
+    return then === undefined ? stored : Effect.andThen(stored, then)
+  }
   const readEntries = (filter: Filter): ReadonlyArray<Entry> => {
     const isWanted = isInFilter(filter)
     if (filter.sessionId === undefined) return mergeEntries(sessions.values(), isWanted).map(({ entry }) => entry)

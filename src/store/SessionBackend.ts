@@ -107,10 +107,13 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
   })
   const record = RunRecord.of({
     // If the file cannot be opened, a run fails when it needs its session. The record only logs a warning.
-    ...makeMaskedWriter((entries, then = Effect.void) =>
+    ...makeMaskedWriter((entries, then) =>
       useBackendOrElse(
         ({ record }) => record.keep(entries, then),
-        (error) => Effect.andThen(Effect.logWarning(`Run record: entries are not written: ${error.message}`), then)
+        (error) => {
+          const reported = Effect.logWarning(`Run record: entries are not written: ${error.message}`)
+          return then === undefined ? reported : Effect.andThen(reported, then)
+        }
       )
     ),
     together,

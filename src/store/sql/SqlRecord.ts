@@ -86,7 +86,10 @@ const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
 export interface SqlRecord
   extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
   /** Adds entries, and runs `then` after they are durable, or after their loss is reported. */
-  readonly keep: (entries: ReadonlyArray<RecordEvent.Entry>, then?: Effect.Effect<void>) => Effect.Effect<void>
+  readonly keep: (
+    entries: ReadonlyArray<RecordEvent.Entry>,
+    then?: Effect.Effect<void> | undefined
+  ) => Effect.Effect<void>
 }
 
 /** The database of the record, and the writes that each database implements itself. */
@@ -140,7 +143,10 @@ export const make = ({ afterwards, isShort = false, keep: keepRows, read, sql }:
     )
   }
 
-  const keep = (entries: ReadonlyArray<RecordEvent.Entry>, then?: Effect.Effect<void>): Effect.Effect<void> =>
+  const keep = (
+    entries: ReadonlyArray<RecordEvent.Entry>,
+    then?: Effect.Effect<void> | undefined
+  ): Effect.Effect<void> =>
     Effect.suspend(() => {
       const [first] = entries
       if (first === undefined) return then ?? Effect.void
