@@ -238,6 +238,8 @@ export const makeTurnHandler =
                 ? readSuspension(finished.sessionId)
                 : Effect.succeed({ status: "finished", output: JSON.stringify(finished) })
             ),
+            // Inside of `services`, which may contain the scope of the runner.
+            Effect.scoped,
             Effect.provideContext(services)
           )
         )

@@ -211,6 +211,7 @@ describe.skipIf(missing !== undefined)("a turn of another process over Postgres"
           })
           assert.include((yield* Cluster.waitForOutcomes(["asks"])).get("asks")?.output, "Done with")
           assert.strictEqual(countTraces("pay "), 1)
+          assert.strictEqual(countTexts(schema, "Use tabs"), "1")
           assert.strictEqual(countWaiting(schema), "0")
         }).pipe(Effect.provide(Cluster.layerClient({ url: Redacted.make(addressOf(schema)) })))
       }),
