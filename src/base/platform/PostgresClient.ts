@@ -186,8 +186,7 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const place = PostgresFailure.formatPlace(options.url)
   // Work whose own logs are suppressed may be the first to notice a loss, which is reported only once.
   const level = yield* References.MinimumLogLevel
-  const warn = (message: string) =>
-    Effect.provideService(Effect.logWarning(message), References.MinimumLogLevel, level)
+  const warn = (message: string) => Effect.provideService(Effect.logWarning(message), References.MinimumLogLevel, level)
   const reportLoss = (error: SqlError) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       if (away.has(place)) return Effect.void
