@@ -29,9 +29,6 @@ export const RemoteAnswer = Schema.Union([
 /** An answer to one of the posted questions. */
 export const Answered = Schema.Struct({ question: Schema.String, answer: RemoteAnswer })
 
-/** The durable run that is continued with the answers that its session has. */
-export const Resume = Schema.Struct({ run: Schema.String })
-
 /** Reply to a message. `refused` states why it has no effect. */
 export const Reply = Schema.Struct({
   refused: Schema.optionalKey(Schema.String),
@@ -62,6 +59,5 @@ const makeReader = <S extends Schema.Codec<unknown, unknown, never, never>>(sche
 /** Readers of messages. They return `undefined` for a text of another form. */
 export const readSteer = makeReader(Steer)
 export const readAnswered = makeReader(Answered)
-export const readResume = makeReader(Resume)
 export const readReply = makeReader(Reply)
 export const readQuestions = makeReader(Schema.Array(PostedQuestion))

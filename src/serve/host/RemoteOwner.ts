@@ -42,7 +42,7 @@ export interface RemoteOwner {
 }
 
 /** Converts the answer of another process to one of a live session. */
-export const toAnswer = (given: RemoteForms.RemoteAnswer): Answer => {
+const toAnswer = (given: RemoteForms.RemoteAnswer): Answer => {
   if ("answers" in given) return { _tag: "Clarification", answers: given.answers }
   return "mode" in given ? { _tag: "Plan", ...given } : { _tag: "Approval", reply: given }
 }
