@@ -138,12 +138,11 @@ export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stre
   })
 
 /**
- * Creates `append` and `listen` for a store of entries. Listeners are called after the entries are durable.
- * `afterwards` runs an Effect after the current transaction, or immediately outside a transaction.
+ * Creates `append` and `listen` for a store of entries. Listeners are called after the entries are durable, in the order
+ * in which the entries were written: `keep` runs `then` after its writes are durable.
  */
 export const makeMaskedWriter = (
-  keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>,
-  afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void> = (effect) => effect
+  keep: (entries: ReadonlyArray<Entry>, then: Effect.Effect<void> | undefined) => Effect.Effect<void>
 ): Pick<Service, "announce" | "append" | "isHeard" | "listen"> => {
   const listeners = new Set<Listener>()
   /** Calls all listeners. The failure of a listener does not affect the run. */
@@ -172,7 +171,7 @@ export const makeMaskedWriter = (
   return {
     append: (entries) =>
       StoredMask.useMaskedEntries(entries, (masked) =>
-        listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))
+        keep(masked, listeners.size === 0 ? undefined : notifyListeners(masked))
       ),
     announce: (entries) => (listeners.size === 0 ? Effect.void : StoredMask.useMaskedEntries(entries, notifyListeners)),
     isHeard: () => listeners.size > 0,
@@ -280,11 +279,14 @@ const makeMemory = (capacity: number): MemoryRecord => {
     characters += size
     count++
   }
-  const storeEntries = (entries: ReadonlyArray<Entry>) =>
-    Effect.sync(() => {
-      for (const entry of entries) storeEntry(entry)
-      if (count > capacity || characters > memoryCharacters) dropOldest()
-    })
+  const addEntries = (entries: ReadonlyArray<Entry>): void => {
+    for (const entry of entries) storeEntry(entry)
+    if (count > capacity || characters > memoryCharacters) dropOldest()
+  }
+  const storeEntries = (entries: ReadonlyArray<Entry>, then: Effect.Effect<void> | undefined) => {
+    const stored = Effect.sync(() => addEntries(entries))
+    return then === undefined ? stored : Effect.andThen(stored, then)
+  }
   const readEntries = (filter: Filter): ReadonlyArray<Entry> => {
     const isWanted = isInFilter(filter)
     if (filter.sessionId === undefined) return mergeEntries(sessions.values(), isWanted).map(({ entry }) => entry)

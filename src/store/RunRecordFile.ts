@@ -167,7 +167,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     )
 
     return RunRecord.RunRecord.of({
-      ...RunRecord.makeMaskedWriter(storeEntries),
+      ...RunRecord.makeMaskedWriter((entries, then = Effect.void) => Effect.andThen(storeEntries(entries), then)),
       read: (filter = {}) =>
         lines.pipe(
           Stream.flatMap((line) =>

@@ -107,17 +107,14 @@ const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreEr
   })
   const record = RunRecord.of({
     // If the file cannot be opened, a run fails when it needs its session. The record only logs a warning.
-    ...makeMaskedWriter(
-      (entries) =>
-        useBackendOrElse(
-          ({ record }) => record.keep(entries),
-          (error) => Effect.logWarning(`Run record: entries are not written: ${error.message}`)
-        ),
-      (effect) =>
-        useBackendOrElse(
-          ({ record }) => record.afterwards(effect),
-          () => effect
-        )
+    ...makeMaskedWriter((entries, then) =>
+      useBackendOrElse(
+        ({ record }) => record.keep(entries, then),
+        (error) => {
+          const reported = Effect.logWarning(`Run record: entries are not written: ${error.message}`)
+          return then === undefined ? reported : Effect.andThen(reported, then)
+        }
+      )
     ),
     together,
     read: (filter) => Stream.unwrap(useBackend(({ record }) => Effect.succeed(record.read(filter)))),

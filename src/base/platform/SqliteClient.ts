@@ -9,7 +9,7 @@
  * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run. They run a
  * transaction and its statements without the Effects and spans that `effect/sql` creates for each statement.
  *
- * While several runs write ({@link Client.writer}), transactions of the same moment share a commit; see `SqliteGroup`.
+ * While many runs write ({@link Client.writer}), transactions of the same moment share a commit; see `SqliteGroup`.
  * With {@link Sharing}, the writes within a short period share one transaction. Each write is a savepoint in it, and is
  * visible at once to all users of the same client. If the process is killed, the latest writes may be lost, but an
  * earlier write is never lost while a later one survives. {@link Client.committed} is for data that must not be lost.
@@ -65,7 +65,7 @@ export interface Client extends SqlClient.SqlClient {
    */
   readonly transaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /**
-   * Announces a run that writes until the scope closes. While there are several, transactions of the same moment share
+   * Announces a run that writes until the scope closes. While there are many, transactions of the same moment share
    * a commit.
    */
   readonly writer: Effect.Effect<void, never, Scope.Scope>
@@ -150,6 +150,12 @@ interface Bounds {
   readonly onLeaveFailure: (connection: Connection, error: SqlError) => Effect.Effect<void, SqlError>
   readonly takeBack: (cause: Cause.Cause<unknown>) => Effect.Effect<void, SqlError>
 }
+
+/**
+ * Number of runs from which transactions of the same moment share a commit. A group costs each of its transactions a
+ * savepoint and a wait, which few runs do not gain back.
+ */
+const groupFrom = 8
 
 /** Name of the savepoint of one write in a shared transaction. */
 const savepoint = "one_write"
@@ -292,7 +298,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
       )
   })
   const runSeparately: Client["transaction"] = (effect) =>
-    Effect.suspend(() => (writers > 1 ? finishGroup(runInGroup(effect)) : alone(effect)))
+    Effect.suspend(() => (writers >= groupFrom ? finishGroup(runInGroup(effect)) : alone(effect)))
 
   const shareCommits = ({ scope, within }: Sharing) => {
     let isOpen = false

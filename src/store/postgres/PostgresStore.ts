@@ -281,7 +281,10 @@ const make = (
     read,
     afterwards: writes.afterwards,
     isShort: true,
-    keep: (rows) => unlessCollected(writes.record(rows), undefined, keepNow(rows))
+    keep: (rows, then) => {
+      const stored = unlessCollected(writes.record(rows), undefined, keepNow(rows))
+      return then === undefined ? stored : Effect.andThen(stored, writes.afterwards(then))
+    }
   })
 
   const sqlStore = SqlStore.make({

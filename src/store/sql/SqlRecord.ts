@@ -85,15 +85,23 @@ const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
 /** The record in a database: stores masked entries and reads them. */
 export interface SqlRecord
   extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
-  readonly keep: (entries: ReadonlyArray<RecordEvent.Entry>) => Effect.Effect<void>
-  /** Runs an Effect after the current transaction, or immediately outside a transaction. */
-  readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Adds entries, and runs `then` after they are durable, or after their loss is reported. */
+  readonly keep: (
+    entries: ReadonlyArray<RecordEvent.Entry>,
+    then?: Effect.Effect<void> | undefined
+  ) => Effect.Effect<void>
 }
 
 /** The database of the record, and the writes that each database implements itself. */
 export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
-  /** Adds rows in one transaction. A row is skipped if its session already has a row with the same content key. */
-  readonly keep: (rows: ReadonlyArray<Columns>) => Effect.Effect<void, SessionStoreError>
+  /**
+   * Adds rows in one transaction, and runs `then` after it. A row is skipped if its session already has a row with the
+   * same content key.
+   */
+  readonly keep: (
+    rows: ReadonlyArray<Columns>,
+    then: Effect.Effect<void> | undefined
+  ) => Effect.Effect<void, SessionStoreError>
   /** Runs an Effect after the current transaction, or immediately outside a transaction. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
   /** True if rows are written in the short form (`RecordForm`). Both forms are read. */
@@ -106,12 +114,13 @@ export const make = ({ afterwards, isShort = false, keep: keepRows, read, sql }:
   let lost = 0
   let reason = ""
 
-  const reportLoss = (count: number, error: SessionStoreError): Effect.Effect<void> =>
+  const reportLoss = (count: number, error: SessionStoreError, then = Effect.void): Effect.Effect<void> =>
     Effect.suspend(() => {
       const isFirst = lost === 0
       lost += count
       reason = error.message
-      return isFirst ? Effect.logWarning(`Run record: entries are not written: ${error.message}`) : Effect.void
+      if (!isFirst) return then
+      return Effect.andThen(Effect.logWarning(`Run record: entries are not written: ${error.message}`), then)
     })
 
   const makeGapBefore = (first: RecordEvent.Entry): ReadonlyArray<RecordEvent.Entry> =>
@@ -134,15 +143,18 @@ export const make = ({ afterwards, isShort = false, keep: keepRows, read, sql }:
     )
   }
 
-  const keep = (entries: ReadonlyArray<RecordEvent.Entry>): Effect.Effect<void> =>
+  const keep = (
+    entries: ReadonlyArray<RecordEvent.Entry>,
+    then?: Effect.Effect<void> | undefined
+  ): Effect.Effect<void> =>
     Effect.suspend(() => {
       const [first] = entries
-      if (first === undefined) return Effect.void
+      if (first === undefined) return then ?? Effect.void
       const rows = toRows(lost === 0 ? entries : [...makeGapBefore(first), ...entries])
-      if (Result.isFailure(rows)) return reportLoss(entries.length, rows.failure)
-      return Effect.matchEffect(keepRows(rows.success), {
+      if (Result.isFailure(rows)) return reportLoss(entries.length, rows.failure, then)
+      return Effect.matchEffect(keepRows(rows.success, then), {
         onSuccess: () => (lost === 0 ? Effect.void : afterwards(Effect.sync(() => void (lost = 0)))),
-        onFailure: (error) => reportLoss(entries.length, error)
+        onFailure: (error) => reportLoss(entries.length, error, then)
       })
     })
 
@@ -187,7 +199,6 @@ export const make = ({ afterwards, isShort = false, keep: keepRows, read, sql }:
 
   return {
     keep,
-    afterwards,
     read: (filter = {}) =>
       Stream.flatMap(streamRows(filter), (row) =>
         Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })

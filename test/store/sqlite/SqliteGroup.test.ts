@@ -69,8 +69,7 @@ const scripted = (refused: string) =>
       return []
     }
     const client = yield* SqliteClient.make({ all, once: all, isTransaction: () => isOpen, close: () => {} })
-    yield* client.writer
-    yield* client.writer
+    for (let run = 0; run < 8; run++) yield* client.writer
     const told: Array<string> = []
     const runAll = (...texts: ReadonlyArray<string>) =>
       Effect.forEach(
@@ -93,8 +92,7 @@ describe("transactions of several runs", () => {
   it.effect("share a commit, after which each of them is in the file", () =>
     Effect.gen(function* () {
       const database = yield* opened
-      yield* database.store.acquire(SessionId.make("s0"))
-      yield* database.store.acquire(SessionId.make("s1"))
+      for (const id of ids.slice(0, 8)) yield* database.store.acquire(id)
       const { commits, value } = yield* countCommits(appendToAll(database))
       assert.deepStrictEqual(
         value,
@@ -104,11 +102,11 @@ describe("transactions of several runs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("have a commit each while at most one run holds a session", () =>
+  it.effect("have a commit each while few runs hold a session", () =>
     Effect.gen(function* () {
       const database = yield* opened
       yield* Effect.scoped(Effect.andThen(database.store.acquire(ids[1] ?? SessionId.make("")), Effect.void))
-      yield* database.store.acquire(SessionId.make("s0"))
+      for (const id of ids.slice(2, 8)) yield* database.store.acquire(id)
       const { commits, value } = yield* countCommits(appendToAll(database))
       assert.deepStrictEqual(
         value,
