@@ -7,6 +7,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
@@ -209,6 +210,16 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         assert.strictEqual(told.length, 2, told.join("\n"))
         assert.include(told[0], "waiting for it")
         assert.include(told[1], "The database answers again")
+      })
+    )
+
+    it.live("a notification of a transaction is sent by its commit", () =>
+      Effect.gen(function* () {
+        const sql = yield* PostgresClient.open({ url: Redacted.make(server.url(`s${schemas++}`)), connections: 3 })
+        const payloads = yield* sql.listen("committed")
+        yield* Effect.exit(sql.transaction(Effect.andThen(sql.notify("committed", "taken back"), Effect.fail("no"))))
+        yield* sql.transaction(sql.notify("committed", "kept"))
+        assert.strictEqual(yield* Queue.take(payloads), "kept")
       })
     )
 

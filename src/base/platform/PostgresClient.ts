@@ -59,6 +59,7 @@ export interface Client extends SqlClient {
    * queue fails if the connection is lost.
    */
   readonly listen: (channel: string) => Effect.Effect<Queue.Dequeue<string, SqlError>, SqlError, Scope.Scope>
+  /** Notifies the listeners of a channel. In a transaction, they are notified by its commit. */
   readonly notify: (channel: string, payload: string) => Effect.Effect<void, SqlError>
 }
 
@@ -284,6 +285,8 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
       Effect.map(CurrentTransaction, (current) => {
         if (current !== undefined && typeof id === "string") current.id = id
       }),
+    // The driver's own `notify` takes another connection, so that readers look before the commit.
+    notify: (channel: string, payload: string) => Effect.asVoid(sql`SELECT pg_notify(${channel}, ${payload})`),
     listen: (channel: string) =>
       Effect.gen(function* () {
         const notified = yield* listen(channel)
