@@ -34,7 +34,6 @@ describe("examples", () => {
 
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "hermes-examples-"))
-    mkdirSync(join(folder, "work"))
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
     for (const example of examples) writeFileSync(join(folder, fileOf(example)), example.code)
     writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }))
@@ -77,7 +76,10 @@ describe("examples", () => {
         printed.push(stripVTControlCharacters(format(...args)))
       })
       const before = process.cwd()
-      process.chdir(join(folder, "work"))
+      // A folder per example, so that no example reads the files of another.
+      const work = join(folder, "work", String(examples.indexOf(example)))
+      mkdirSync(work, { recursive: true })
+      process.chdir(work)
       try {
         await import(join(folder, fileOf(example)))
       } finally {

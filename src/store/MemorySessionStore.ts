@@ -206,9 +206,11 @@ const make = (
         )
       ),
     begin: (id, callIds) =>
-      Effect.mapEager(requireEntry("begin", id), ({ begun }) => {
-        for (const callId of callIds) begun.add(callId)
-      }),
+      Effect.suspend(() =>
+        Effect.mapEager(requireEntry("begin", id), ({ begun }) => {
+          for (const callId of callIds) begun.add(callId)
+        })
+      ),
     begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
     append: (id, given) =>
       StoredMask.useMaskedMessages(given, (messages) => {
@@ -230,16 +232,18 @@ const make = (
         return warning === undefined ? Effect.succeed(first) : Effect.as(warning, first)
       }),
     recordUsage: (id, record) =>
-      Effect.map(requireEntry("recordUsage", id), (entry) => {
-        const key = JSON.stringify([record.provider, record.model])
-        const sum = entry.usage.get(key)
-        entry.cost = Cost.sum(entry.cost, record.cost)
-        entry.usage.set(key, {
-          ...record,
-          usage: Usage.add(sum?.usage ?? Usage.zero, record.usage),
-          cost: Cost.sum(sum?.cost ?? Cost.toSpent(Cost.nothing), record.cost)
+      Effect.suspend(() =>
+        Effect.mapEager(requireEntry("recordUsage", id), (entry) => {
+          const key = JSON.stringify([record.provider, record.model])
+          const sum = entry.usage.get(key)
+          entry.cost = Cost.sum(entry.cost, record.cost)
+          entry.usage.set(key, {
+            ...record,
+            usage: Usage.add(sum?.usage ?? Usage.zero, record.usage),
+            cost: Cost.sum(sum?.cost ?? Cost.toSpent(Cost.nothing), record.cost)
+          })
         })
-      }),
+      ),
     end: Effect.fnUntraced(function* (id, reason) {
       const entry = yield* requireEntry("end", id)
       entry.ended = { at: yield* Clock.currentTimeMillis, reason }
@@ -290,7 +294,7 @@ const make = (
         return yield* StoreFailure.makeTakenTitleError("rename", title, yield* TenantScope.findVisibleOwner(owner.id))
       entry.title = title
     }),
-    remove: (id) => Effect.map(requireEntry("remove", id), () => forgetSession(id)),
+    remove: (id) => Effect.suspend(() => Effect.mapEager(requireEntry("remove", id), () => forgetSession(id))),
     removeConversation: (id) =>
       Effect.suspend(() => {
         const ids = ledger.listConversation(id)

@@ -19,6 +19,7 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
  * import { Agent, Runtime, SessionStore } from "hermes-effect"
  * import { RemoteSession } from "hermes-effect/sessions"
  *
@@ -29,7 +30,7 @@
  * })
  *
  * const store = SessionStore.layerSqlite({ path: "state.db" })
- * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer({ store }))))
+ * console.log(await Effect.runPromise(Effect.provide(program, Layer.merge(Runtime.layer({ store }), store))))
  * // => ended
  * ```
  *

@@ -10,6 +10,27 @@
  *
  * `RemoteSession` has the operations that clients use.
  *
+ * **Example** (A message that is taken once)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { SessionStore } from "hermes-effect"
+ * import { SessionInbox } from "hermes-effect/sessions"
+ * import { SessionSamples } from "hermes-effect/testing"
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.create(SessionSamples.makeNewSession("s"))
+ *   const inbox = yield* SessionInbox.SessionInbox
+ *   yield* inbox.send({ sessionId: "s", kind: "cancel", body: "{}" })
+ *   const taken = yield* inbox.take("s")
+ *   return [taken.map(({ kind }) => kind), yield* inbox.take("s")]
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, SessionStore.layerSqlite({ path: "state.db" }))))
+ * // => [ [ 'cancel' ], [] ]
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §3 (room `cluster`).
  */
 import * as Context from "effect/Context"

@@ -129,14 +129,12 @@ const planStarts = <E>(
     if (recording !== undefined) for (const one of some) CallRecording.recordStart(recording, one)
   }
   const startNoted = (some: ReadonlyArray<Prepare.ReadyCall>): Effect.Effect<void, E> =>
-    Effect.uninterruptible(
-      Effect.suspend(() => {
-        const calls = some.map(({ call }) => call)
-        const stored = begin(calls, () => recordStarts(some))
-        const begun = emit === undefined ? stored : Effect.andThen(stored, closer.report)
-        return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
-      })
-    )
+    Effect.uninterruptibleMask(() => {
+      const calls = some.map(({ call }) => call)
+      const stored = begin(calls, () => recordStarts(some))
+      const begun = emit === undefined ? stored : Effect.andThen(stored, closer.report)
+      return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
+    })
   const startQuietly = (one: Prepare.ReadyCall): Effect.Effect<void> => {
     const recorded = Effect.sync(() => recordStarts([one]))
     return recording?.recorder.isHeard() === true ? Effect.andThen(recorded, recording.recorder.flush) : recorded

@@ -7,7 +7,10 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
 import { SessionId } from "../../src/base/domain/Ids.ts"
@@ -186,6 +189,38 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
             []
           )
         })
+    )
+
+    it.live("an outage that work without logs notices first is reported, and its end", () =>
+      Effect.gen(function* () {
+        const told: Array<string> = []
+        const logger = Logger.make<unknown, void>(({ message }) => void told.push(String(message)))
+        yield* Effect.gen(function* () {
+          const sql = yield* PostgresClient.open({ url: Redacted.make(server.url(`s${schemas++}`)), connections: 2 })
+          yield* Effect.promise(server.stop)
+          const reading = yield* Effect.forkChild(
+            sql.waiting(sql`SELECT 1`).pipe(Effect.provideService(References.MinimumLogLevel, "Fatal"))
+          )
+          yield* Effect.sync(() => told.length).pipe(
+            Effect.repeat({ until: (count) => count > 0, times: 100, schedule: Schedule.spaced("50 millis") }),
+            Effect.ensuring(Effect.promise(server.start))
+          )
+          yield* Fiber.join(reading)
+        }).pipe(Effect.provide(Logger.layer([logger])))
+        assert.strictEqual(told.length, 2, told.join("\n"))
+        assert.include(told[0], "waiting for it")
+        assert.include(told[1], "The database answers again")
+      })
+    )
+
+    it.live("a notification of a transaction is sent by its commit", () =>
+      Effect.gen(function* () {
+        const sql = yield* PostgresClient.open({ url: Redacted.make(server.url(`s${schemas++}`)), connections: 3 })
+        const payloads = yield* sql.listen("committed")
+        yield* Effect.exit(sql.transaction(Effect.andThen(sql.notify("committed", "taken back"), Effect.fail("no"))))
+        yield* sql.transaction(sql.notify("committed", "kept"))
+        assert.strictEqual(yield* Queue.take(payloads), "kept")
+      })
     )
 
     it.live("a session has one owner over all processes; its messages are written by nobody else", () =>

@@ -21,6 +21,7 @@ import type * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
@@ -58,6 +59,7 @@ export interface Client extends SqlClient {
    * queue fails if the connection is lost.
    */
   readonly listen: (channel: string) => Effect.Effect<Queue.Dequeue<string, SqlError>, SqlError, Scope.Scope>
+  /** Notifies the listeners of a channel. In a transaction, they are notified by its commit. */
   readonly notify: (channel: string, payload: string) => Effect.Effect<void, SqlError>
 }
 
@@ -183,18 +185,21 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     Context.getOrUndefined(fiber.context, sql.transactionService) !== undefined
 
   const place = PostgresFailure.formatPlace(options.url)
+  // Work whose own logs are suppressed may be the first to notice a loss, which is reported only once.
+  const level = yield* References.MinimumLogLevel
+  const warn = (message: string) => Effect.provideService(Effect.logWarning(message), References.MinimumLogLevel, level)
   const reportLoss = (error: SqlError) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       if (away.has(place)) return Effect.void
       away.set(place, now)
-      return Effect.logWarning(`${PostgresFailure.describe(options.url, error)}; waiting for it up to ${waitLimit}.`)
+      return warn(`${PostgresFailure.describe(options.url, error)}; waiting for it up to ${waitLimit}.`)
     })
   const back = Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const since = away.get(place)
     if (since === undefined) return Effect.void
     const seconds = Math.round((now - since) / 1000)
     away.delete(place)
-    return Effect.logWarning(`The database answers again after ${seconds} s.`)
+    return warn(`The database answers again after ${seconds} s.`)
   })
 
   const waiting: Client["waiting"] = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -280,6 +285,8 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
       Effect.map(CurrentTransaction, (current) => {
         if (current !== undefined && typeof id === "string") current.id = id
       }),
+    // The driver's own `notify` takes another connection, so that readers look before the commit.
+    notify: (channel: string, payload: string) => Effect.asVoid(sql`SELECT pg_notify(${channel}, ${payload})`),
     listen: (channel: string) =>
       Effect.gen(function* () {
         const notified = yield* listen(channel)

@@ -132,7 +132,7 @@ export interface PostgresLeases<E> extends Service<E> {
 export const hostOfProcess = (): string => hostname()
 
 /** Returns an SQL condition that tests whether the advisory lock of a process, given by number, is held. */
-export const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS (
+const isHeldIn = (sql: Client, process: Fragment): Fragment => sql`EXISTS (
   SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = ${lockSpace}
   AND objid = CAST(${process} AS oid)
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -1,6 +1,6 @@
 // What a row and an idle runner cost the database, in counts: statements, connections, bytes. How long it takes is the
 // benchmark's (`npm run bench:cluster`).
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { afterEach, assert, beforeEach, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Costs from "../../support/clusterCosts.ts"
 import { missing, type Server } from "../../support/postgresServer.ts"
@@ -31,10 +31,11 @@ describe.skipIf(missing !== undefined)(
   () => {
     const rows = 60
     let server: Server
-    beforeAll(async () => {
+    // A retry finds no rows of the attempt before.
+    beforeEach(async () => {
       server = await Costs.startCountedServer()
     })
-    afterAll(() => server.remove())
+    afterEach(() => server.remove())
 
     it.live(
       "are bounded for a row of two calls, and for a runner without work",
@@ -57,7 +58,8 @@ describe.skipIf(missing !== undefined)(
           assert.deepStrictEqual(unknown, [])
           // A slow machine sends fewer.
           assert.isAtMost(idle.statements.length, 3.2 * idle.seconds, idle.statements.join("\n"))
-          assert.isAtMost(idle.connections, 8)
+          // Two of them are for messages of other processes to its sessions: one listens, and one reads.
+          assert.isAtMost(idle.connections, 10)
           const bytes = Object.values(tables).reduce((sum, size) => sum + size, 0)
           assert.isAtMost(bytes, 15_000, JSON.stringify(tables))
           assert.isAtMost(wal, 26_000)
