@@ -187,19 +187,20 @@ export const open = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const place = PostgresFailure.formatPlace(options.url)
   // Work whose own logs are suppressed may be the first to notice a loss, which is reported only once.
   const level = yield* References.MinimumLogLevel
-  const warn = (message: string) => Effect.provideService(Effect.logWarning(message), References.MinimumLogLevel, level)
+  const reportOutage = (message: string) =>
+    Effect.provideService(Effect.logWarning(message), References.MinimumLogLevel, level)
   const reportLoss = (error: SqlError) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       if (away.has(place)) return Effect.void
       away.set(place, now)
-      return warn(`${PostgresFailure.describe(options.url, error)}; waiting for it up to ${waitLimit}.`)
+      return reportOutage(`${PostgresFailure.describe(options.url, error)}; waiting for it up to ${waitLimit}.`)
     })
   const back = Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const since = away.get(place)
     if (since === undefined) return Effect.void
     const seconds = Math.round((now - since) / 1000)
     away.delete(place)
-    return warn(`The database answers again after ${seconds} s.`)
+    return reportOutage(`The database answers again after ${seconds} s.`)
   })
 
   const waiting: Client["waiting"] = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
