@@ -47,8 +47,11 @@ export const PostedQuestion = Schema.Struct({
   question: Schema.Record(Schema.String, Schema.Unknown)
 })
 
+/** A question that the running turn of another process asks. */
 export type PostedQuestion = typeof PostedQuestion.Type
+/** An answer to a question of another process. */
 export type RemoteAnswer = typeof RemoteAnswer.Type
+/** Reply of the process that took a message. */
 export type Reply = typeof Reply.Type
 
 const makeReader = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
@@ -56,8 +59,11 @@ const makeReader = <S extends Schema.Codec<unknown, unknown, never, never>>(sche
   return (text: string): S["Type"] | undefined => Option.getOrUndefined(Option.flatMap(Json.parse(text), decode))
 }
 
-/** Readers of messages. They return `undefined` for a text of another form. */
+/** Reads a text for the model; `undefined` for a body of another form. */
 export const readSteer = makeReader(Steer)
+/** Reads an answer with its question; `undefined` for a body of another form. */
 export const readAnswered = makeReader(Answered)
+/** Reads a reply; `undefined` for a body of another form. */
 export const readReply = makeReader(Reply)
+/** Reads a list of posted questions; `undefined` for a body of another form. */
 export const readQuestions = makeReader(Schema.Array(PostedQuestion))

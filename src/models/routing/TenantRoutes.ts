@@ -4,7 +4,7 @@
  * **Details**
  *
  * A route with a key is the tenant's: its pool, rate limits, circuit and learnt facts are not shared. A route without
- * a key uses the key that the runtime has for the same provider and address. A tenant with a key of its own uses no
+ * a key uses the key that the runtime has for the same provider and address. A tenant that has a key uses no
  * key of the runtime, unless `sharedKeys` permits it.
  *
  * **Gotchas**

@@ -22,6 +22,7 @@ import { makeBodyReader, Refusal } from "./StudioRequests.ts"
 /** Actions on a running turn, as in the addresses of the requests. */
 export const actions = ["steer", "cancel", "answer"] as const
 
+/** Name of an action on a running turn: the last part of its address. */
 export type Action = (typeof actions)[number]
 
 const readSteer = makeBodyReader(

@@ -106,7 +106,7 @@ const requireFiles = Effect.fnUntraced(function* ({ build, check, source }: SweT
   }
 })
 
-/** Makes the service that opens the runtime of a task. A task with an image of its own has a runtime of its own. */
+/** Makes the service that opens the runtime of a task. A task that names an image gets a separate one. */
 const makeRuntimes = Effect.fnUntraced(function* ({ withheld }: Input, { open, opened }: RowStart) {
   const context = yield* Effect.context<RowServices | Scope>()
   const { backend, dockerBinary } = opened.settings.terminal
