@@ -164,7 +164,7 @@ const readRecord = (
   })
 
 /** Returns a key that is the same for equal titles of a tenant. */
-const formatTitleKey = ({ tenant = null, title = null }: Pick<ForeignSession, "tenant" | "title">): string =>
+const formatTitleKey = ({ tenant, title }: Pick<ForeignSession, "tenant" | "title">): string =>
   JSON.stringify([tenant, title])
 
 /** Adds the sessions in the text of an export. With `newIds`, a session whose id already exists gets a new id. */
