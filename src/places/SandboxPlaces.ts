@@ -11,7 +11,7 @@ import { nodePath } from "../base/platform/CurrentProcess.ts"
 import { removeEmptyDirectory } from "../base/platform/HeldPath.ts"
 import { CurrentProgram, findProgramFiles } from "../base/platform/ProgramFiles.ts"
 import { distrustPlaces } from "../base/platform/TrustedPrograms.ts"
-import { CallConversation, CallDirectory } from "../base/domain/CallContext.ts"
+import { CallConversation, CallDirectory, CurrentWorkspace } from "../base/domain/CallContext.ts"
 import * as SandboxCaches from "./SandboxCaches.ts"
 import { listServiceSockets } from "./SandboxNetwork.ts"
 import * as SandboxProgram from "./SandboxProgram.ts"
@@ -196,6 +196,23 @@ export const makeRules = Effect.fnUntraced(function* (
   /** The Node program used by execute_code and the network, if the temporary directories would hide it. */
   const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => isWithin(nodePath, path)) ? [nodePath] : []
 
+  /** Rules for the workspace of a tenant: the files of others and of the runtime are not visible. */
+  const findWorkspaceRules = Effect.fnUntraced(function* (directory: string | undefined) {
+    const workspace = yield* CurrentWorkspace
+    if (workspace === undefined) return []
+    const tree = directory === undefined ? undefined : yield* findTree(directory)
+    // The rule of the tree applies to the tree.
+    const shown = [
+      ...(tree === workspace.directory ? [] : [workspace.directory]),
+      ...(workspace.hidden.some((hidden) => isWithin(nodePath, hidden)) ? [nodePath] : [])
+    ]
+    const lists = yield* Effect.all([
+      Effect.forEach(shown, lookUpRule("read")),
+      Effect.forEach(workspace.hidden, lookUpRule("nothing"))
+    ])
+    return lists.flat(2)
+  }, Effect.provideContext(services))
+
   const coverSockets = Effect.fnUntraced(function* (directory: string | undefined) {
     const trees = directory === undefined ? [] : [yield* findTree(directory)]
     const sockets = yield* listServiceSockets(trees, options.writable)
@@ -221,6 +238,7 @@ export const makeRules = Effect.fnUntraced(function* (
     const lists = yield* Effect.all(
       [
         directory === undefined ? Effect.succeed([]) : findTreeRules(directory),
+        findWorkspaceRules(directory),
         Effect.map(findCaches(directory), ({ rules }) => rules),
         Effect.map(
           Effect.forEach(options.policy === "read-only" ? [] : options.writable, lookUpRule("write")),
@@ -248,7 +266,8 @@ export const makeRules = Effect.fnUntraced(function* (
   const rules = Effect.gen(function* () {
     const directory = yield* CallDirectory
     const now = yield* Clock.currentTimeMillis
-    const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`
+    const workspace = (yield* CurrentWorkspace)?.directory ?? ""
+    const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}\0${workspace}`
     const last = known.get(key)
     if (last !== undefined && now < last.until && (yield* areStillThere(last.sockets))) return last.list
     const collected = yield* collectRules(directory)

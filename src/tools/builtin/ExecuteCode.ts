@@ -253,4 +253,4 @@ const handlers = toolkit.toLayer(
 const unplaced: Toolset.Toolset<never, Needs | CommandEnvironment> = Toolset.make("code_execution", toolkit, handlers)
 
 /** The toolset `code_execution`. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path> = Toolset.inEnvironment(unplaced)
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path> = Toolset.inEnvironment(unplaced, [tool.name])

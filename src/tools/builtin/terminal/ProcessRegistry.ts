@@ -6,7 +6,7 @@
  *
  * The output of an ended process remains readable, for the last {@link maxFinished} processes and for at most
  * {@link keptMillis}. A session sees its own processes. It can also use the full id of another session's process, so
- * that an agent can pass a process to a delegate.
+ * that an agent can pass a process to a delegate, but not the process of another tenant.
  *
  * **Example** (The processes of a session)
  *
@@ -54,6 +54,7 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Ids from "../../../base/domain/Ids.ts"
 import { CommandEnvironment, provide } from "../../../places/CommandEnvironment.ts"
+import { CurrentTenant } from "../../../store/TenantScope.ts"
 import * as BackgroundProcess from "./BackgroundProcess.ts"
 import { ProcessEvents, type Service as Events } from "./ProcessEvents.ts"
 import * as Shell from "./Shell.ts"
@@ -118,7 +119,15 @@ export const make: Effect.Effect<
   // Processes that are slow to end must not delay the termination of other processes.
   const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
   const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
+  const tenants = new WeakMap<BackgroundProcess.BackgroundProcess, string | undefined>()
   let starting = 0
+
+  /** Tests which processes exist for the fiber: in the work for a tenant, the ones that it started. */
+  const selectOwn = Effect.map(
+    CurrentTenant,
+    (tenant) => (process: BackgroundProcess.BackgroundProcess) =>
+      tenant === undefined || tenants.get(process) === tenant
+  )
 
   const forgetOld = Effect.map(Clock.currentTimeMillis, (now) => {
     const finished = Array.from(processes.values())
@@ -133,8 +142,8 @@ export const make: Effect.Effect<
   })
 
   const list: Service["list"] = (sessionId) =>
-    Effect.map(forgetOld, () =>
-      Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId)
+    Effect.map(Effect.andThen(forgetOld, selectOwn), (isOwn) =>
+      Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId && isOwn(process))
     )
 
   // A started process is registered even if the fiber that requested it is interrupted.
@@ -152,9 +161,15 @@ export const make: Effect.Effect<
           }
           const id = `proc_${yield* Ids.makeHex(12)}`
           const interruptible: Shell.Shell = { ...shell, start: (command) => restore(shell.start(command)) }
+          const tenant = yield* CurrentTenant
           starting++
           return yield* BackgroundProcess.start(interruptible, publish, scope, id, options).pipe(
-            Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
+            Effect.tap((process) =>
+              Effect.sync(() => {
+                processes.set(id, process)
+                tenants.set(process, tenant)
+              })
+            ),
             Effect.ensuring(Effect.sync(() => starting--))
           )
         })
@@ -167,7 +182,7 @@ export const make: Effect.Effect<
     find: Effect.fnUntraced(function* (id, sessionId) {
       const own = yield* list(sessionId)
       const exact = processes.get(id)
-      if (exact !== undefined) return exact
+      if (exact !== undefined && (yield* selectOwn)(exact)) return exact
       const found = id === "" ? [] : own.filter((process) => process.id.startsWith(id))
       const [only] = found
       return only === undefined || found.length > 1
