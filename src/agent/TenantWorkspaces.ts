@@ -55,7 +55,20 @@ const isWithin = (path: string, root: string): boolean =>
   root === "/" || path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
 
 /** Directories that a sandbox replaces or that every program needs. They are not hidden from commands. */
-const neededDirectories = new Set(["/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/tmp", "/usr", "/var", "/var/tmp"])
+const neededDirectories = new Set([
+  "/",
+  "/bin",
+  "/dev",
+  "/etc",
+  "/lib",
+  "/lib64",
+  "/opt",
+  "/proc",
+  "/tmp",
+  "/usr",
+  "/var",
+  "/var/tmp"
+])
 
 /** Follows the links of a directory. A directory that does not exist is returned as it is. */
 const followLinks = (directory: string): Effect.Effect<string, never, FileSystem.FileSystem> =>
@@ -63,15 +76,25 @@ const followLinks = (directory: string): Effect.Effect<string, never, FileSystem
 
 const refuse = ({ id }: Tenant, problem: string): Effect.Effect<never, TenantRefused> =>
   Effect.fail(
-    new TenantRefused({ tenant: id, reason: "workspace", message: `the workspace of tenant ${formatTenant(id)} ${problem}` })
+    new TenantRefused({
+      tenant: id,
+      reason: "workspace",
+      message: `the workspace of tenant ${formatTenant(id)} ${problem}`
+    })
   )
+
+/** Replaces `~` at the beginning of a directory by the home directory of the user. */
+const expandHome = (named: string): Effect.Effect<string> =>
+  Effect.map(ProcessEnvironment, (variables) => {
+    const home = variables()["HOME"]
+    return home === undefined ? named : named.replace(/^~(?=\/|$)/u, () => home)
+  })
 
 /** Returns the real path of a directory that a tenant names. */
 const findNamed = Effect.fnUntraced(function* (tenant: Tenant, named: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const home = (yield* ProcessEnvironment)()["HOME"]
-  const place = home === undefined ? named : named.replace(/^~(?=\/|$)/u, () => home)
+  const place = yield* expandHome(named)
   if (!paths.isAbsolute(place))
     return yield* refuse(tenant, `is not an absolute directory: ${named}. Name one, or ${sharedDirectory}`)
   const real = yield* Effect.matchEffect(fs.realPath(place), {
@@ -100,7 +123,11 @@ const makeDefault = Effect.fnUntraced(function* (tenant: Tenant, folder: string)
 })
 
 /** Creates the workspaces of tenants. */
-export const make = Effect.fnUntraced(function* ({ apart = [], folder, known = [] }: Options): Effect.fn.Return<Service> {
+export const make = Effect.fnUntraced(function* ({
+  apart = [],
+  folder,
+  known = []
+}: Options): Effect.fn.Return<Service> {
   const workspaces = new Map<string, KnownWorkspace>()
   const noteWorkspace = ({ id, sharesWorkspace = false }: Tenant, directory: string): void =>
     void workspaces.set(id, { directory, isShared: sharesWorkspace })
@@ -115,9 +142,14 @@ export const make = Effect.fnUntraced(function* ({ apart = [], folder, known = [
       if (isEqual && other.isShared && tenant.sharesWorkspace === true) continue
       const name = formatTenant(id)
       if (isEqual)
-        return refuse(tenant, `is the workspace of tenant ${name}, too: both must state that they share it: ${directory}`)
-      if (isWithin(directory, other.directory)) return refuse(tenant, `is inside of the workspace of tenant ${name}: ${directory}`)
-      if (isWithin(other.directory, directory)) return refuse(tenant, `holds the workspace of tenant ${name}: ${directory}`)
+        return refuse(
+          tenant,
+          `is the workspace of tenant ${name}, too: both must state that they share it: ${directory}`
+        )
+      if (isWithin(directory, other.directory))
+        return refuse(tenant, `is inside of the workspace of tenant ${name}: ${directory}`)
+      if (isWithin(other.directory, directory))
+        return refuse(tenant, `holds the workspace of tenant ${name}: ${directory}`)
     }
     return Effect.void
   }
@@ -143,7 +175,9 @@ export const make = Effect.fnUntraced(function* ({ apart = [], folder, known = [
   /** Lists the directories that commands of a tenant do not see. */
   const listHidden = Effect.fnUntraced(function* (tenant: Tenant, directory: string) {
     const paths = yield* Path.Path
-    const others = Array.from(workspaces).flatMap(([id, one]) => (id === tenant.id || one.directory === directory ? [] : [one.directory]))
+    const others = Array.from(workspaces).flatMap(([id, one]) =>
+      id === tenant.id || one.directory === directory ? [] : [one.directory]
+    )
     const folders = folder === undefined ? [] : [paths.join(yield* followLinks(folder), tenantsFolder)]
     const around = [paths.dirname(directory), yield* followLinks(getWorkingDirectory())]
     return Array.from(new Set([...others, ...folders, ...around])).filter((one) => !neededDirectories.has(one))
@@ -151,7 +185,7 @@ export const make = Effect.fnUntraced(function* ({ apart = [], folder, known = [
 
   for (const tenant of known)
     if (tenant.workspace !== undefined && tenant.workspace !== sharedDirectory)
-      noteWorkspace(tenant, yield* withFiles(followLinks(tenant.workspace)))
+      noteWorkspace(tenant, yield* withFiles(Effect.flatMap(expandHome(tenant.workspace), followLinks)))
 
   const resolve = Effect.fnUntraced(function* (tenant: Tenant) {
     const { workspace } = tenant

@@ -253,4 +253,6 @@ const handlers = toolkit.toLayer(
 const unplaced: Toolset.Toolset<never, Needs | CommandEnvironment> = Toolset.make("code_execution", toolkit, handlers)
 
 /** The toolset `code_execution`. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path> = Toolset.inEnvironment(unplaced, [tool.name])
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path> = Toolset.inEnvironment(unplaced, [
+  tool.name
+])

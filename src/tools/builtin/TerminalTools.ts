@@ -495,5 +495,7 @@ const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(
 )
 
 /** The toolset `terminal`: the tools `terminal` and `process`. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> =
-  Toolset.inEnvironment(guarded, [Terminal.name])
+export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> = Toolset.inEnvironment(
+  guarded,
+  [Terminal.name]
+)

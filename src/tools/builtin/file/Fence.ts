@@ -331,7 +331,9 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
         cwd: at,
         // A sandbox already confines writes to the working tree: approving a write that it blocks would have no effect.
         roots:
-          isConfined || workspace !== undefined ? ["/"] : [tree, yield* followLinks(tree), ...(places?.safeRoots ?? [])],
+          isConfined || workspace !== undefined
+            ? ["/"]
+            : [tree, yield* followLinks(tree), ...(places?.safeRoots ?? [])],
         temporary: [
           ...systemTemporary,
           ...(temporary === undefined || !path.isAbsolute(temporary)
