@@ -10,20 +10,21 @@
  *
  * **Gotchas**
  *
- * Workspaces are compared with those of the tenants that this process knows: the ones of a list, and the ones that a
- * lookup has returned before.
+ * Workspaces are compared with the workspaces of the tenants that this process knows: tenants of a list, and tenants
+ * that a lookup has returned before.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import { TenantRefused } from "../base/domain/AgentError.ts"
-import type { Workspace } from "../base/domain/CallContext.ts"
+import { isInWorkspace, type Workspace } from "../base/domain/CallContext.ts"
 import { describeReason } from "../base/domain/PathProblem.ts"
 import { formatTenant, type Tenant } from "../base/domain/Tenant.ts"
 import * as ChildProcesses from "../base/platform/ChildProcesses.ts"
 import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
 import { ProcessEnvironment } from "../base/platform/ProcessVariables.ts"
 import { locateWorkspace, tenantsFolder } from "../store/TenantFolder.ts"
+import { CurrentTenant } from "../store/TenantScope.ts"
 
 /** Places of workspaces. */
 export interface Options {
@@ -74,7 +75,7 @@ const neededDirectories = new Set([
 const followLinks = (directory: string): Effect.Effect<string, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.realPath(directory), () => directory))
 
-const refuse = ({ id }: Tenant, problem: string): Effect.Effect<never, TenantRefused> =>
+const refusePlace = ({ id }: Tenant, problem: string): Effect.Effect<never, TenantRefused> =>
   Effect.fail(
     new TenantRefused({
       tenant: id,
@@ -96,16 +97,16 @@ const findNamed = Effect.fnUntraced(function* (tenant: Tenant, named: string) {
   const paths = yield* Path.Path
   const place = yield* expandHome(named)
   if (!paths.isAbsolute(place))
-    return yield* refuse(tenant, `is not an absolute directory: ${named}. Name one, or ${sharedDirectory}`)
+    return yield* refusePlace(tenant, `is not an absolute directory: ${named}. Name one, or ${sharedDirectory}`)
   const real = yield* Effect.matchEffect(fs.realPath(place), {
-    onFailure: (error) => refuse(tenant, `cannot be used: ${named}: ${describeReason(error)}. Create it first`),
+    onFailure: (error) => refusePlace(tenant, `cannot be used: ${named}: ${describeReason(error)}. Create it first`),
     onSuccess: Effect.succeed
   })
   const type = yield* Effect.orElseSucceed(
     Effect.map(fs.stat(real), (info) => info.type),
     () => undefined
   )
-  return type === "Directory" ? real : yield* refuse(tenant, `is not a directory: ${named}`)
+  return type === "Directory" ? real : yield* refusePlace(tenant, `is not a directory: ${named}`)
 })
 
 /** Creates the default workspace of a tenant, and returns its real path. */
@@ -115,11 +116,30 @@ const makeDefault = Effect.fnUntraced(function* (tenant: Tenant, folder: string)
   const place = locateWorkspace(paths, folder, tenant.id)
   const made = fs.makeDirectory(place, { recursive: true, mode: 0o700 })
   const real = yield* Effect.matchEffect(Effect.andThen(made, fs.realPath(place)), {
-    onFailure: (error) => refuse(tenant, `cannot be created: ${place}: ${describeReason(error)}`),
+    onFailure: (error) => refusePlace(tenant, `cannot be created: ${place}: ${describeReason(error)}`),
     onSuccess: Effect.succeed
   })
   const expected = locateWorkspace(paths, yield* followLinks(folder), tenant.id)
-  return real === expected ? real : yield* refuse(tenant, `is a link: ${place} leads to ${real}. Remove the link`)
+  return real === expected ? real : yield* refusePlace(tenant, `is a link: ${place} leads to ${real}. Remove the link`)
+})
+
+/** Fails if a directory shows more than the files of a tenant. */
+const checkPlace = Effect.fnUntraced(function* (tenant: Tenant, directory: string, apart: ReadonlyArray<string>) {
+  const home = (yield* ProcessEnvironment)()["HOME"]
+  const runtime = yield* followLinks(getWorkingDirectory())
+  if (isWithin(runtime, directory))
+    return yield* refusePlace(
+      tenant,
+      `holds the directory of the runtime: ${directory}. Name another one, or ${sharedDirectory} to share that ` +
+        "directory"
+    )
+  if (home !== undefined && home !== "" && isWithin(yield* followLinks(home), directory))
+    return yield* refusePlace(tenant, `holds the home directory of the user: ${directory}`)
+  for (const one of apart) {
+    const place = yield* followLinks(one)
+    if (isWithin(place, directory) || (tenant.workspace !== undefined && isWithin(directory, place)))
+      return yield* refusePlace(tenant, `is not apart from the data of hermes: ${directory}`)
+  }
 })
 
 /** Creates the workspaces of tenants. */
@@ -142,35 +162,17 @@ export const make = Effect.fnUntraced(function* ({
       if (isEqual && other.isShared && tenant.sharesWorkspace === true) continue
       const name = formatTenant(id)
       if (isEqual)
-        return refuse(
+        return refusePlace(
           tenant,
           `is the workspace of tenant ${name}, too: both must state that they share it: ${directory}`
         )
       if (isWithin(directory, other.directory))
-        return refuse(tenant, `is inside of the workspace of tenant ${name}: ${directory}`)
+        return refusePlace(tenant, `is inside of the workspace of tenant ${name}: ${directory}`)
       if (isWithin(other.directory, directory))
-        return refuse(tenant, `holds the workspace of tenant ${name}: ${directory}`)
+        return refusePlace(tenant, `holds the workspace of tenant ${name}: ${directory}`)
     }
     return Effect.void
   }
-
-  /** Fails if a directory shows more than the files of a tenant. */
-  const checkPlace = Effect.fnUntraced(function* (tenant: Tenant, directory: string, isNamed: boolean) {
-    const home = (yield* ProcessEnvironment)()["HOME"]
-    const runtime = yield* followLinks(getWorkingDirectory())
-    if (isWithin(runtime, directory))
-      return yield* refuse(
-        tenant,
-        `holds the directory of the runtime: ${directory}. Name another one, or ${sharedDirectory} to share that directory`
-      )
-    if (home !== undefined && home !== "" && isWithin(yield* followLinks(home), directory))
-      return yield* refuse(tenant, `holds the home directory of the user: ${directory}`)
-    for (const one of apart) {
-      const place = yield* followLinks(one)
-      if (isWithin(place, directory) || (isNamed && isWithin(directory, place)))
-        return yield* refuse(tenant, `is not apart from the data of hermes: ${directory}`)
-    }
-  })
 
   /** Lists the directories that commands of a tenant do not see. */
   const listHidden = Effect.fnUntraced(function* (tenant: Tenant, directory: string) {
@@ -190,17 +192,38 @@ export const make = Effect.fnUntraced(function* ({
   const resolve = Effect.fnUntraced(function* (tenant: Tenant) {
     const { workspace } = tenant
     if (workspace !== undefined && typeof workspace !== "string")
-      return yield* refuse(tenant, "is not a path: correct it where tenants are stored")
+      return yield* refusePlace(tenant, "is not a path: correct it where tenants are stored")
     if (workspace === sharedDirectory || (workspace === undefined && folder === undefined)) {
       workspaces.delete(tenant.id)
       return undefined
     }
     const directory =
       workspace === undefined ? yield* makeDefault(tenant, folder ?? "") : yield* findNamed(tenant, workspace)
-    yield* checkPlace(tenant, directory, workspace !== undefined)
+    yield* checkPlace(tenant, directory, apart)
     yield* checkOthers(tenant, directory)
     noteWorkspace(tenant, directory)
     return { directory, hidden: yield* listHidden(tenant, directory) }
   })
   return { resolve: (tenant) => withFiles(resolve(tenant)) }
 })
+
+/**
+ * Returns the real path of a directory for a run in a workspace. A relative one is below the workspace, and one outside
+ * of it is refused.
+ */
+export const admitDirectory = Effect.fnUntraced(function* (workspace: Workspace, given: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const literal = paths.resolve(workspace.directory, given)
+  // A directory that does not exist is reported by the tools.
+  const real = yield* Effect.orElseSucceed(fs.realPath(literal), () => literal)
+  if (isInWorkspace(workspace, real)) return real
+  const tenant = yield* Effect.map(CurrentTenant, (id) => id ?? "")
+  return yield* new TenantRefused({
+    tenant,
+    reason: "workspace",
+    message:
+      `the directory ${given} is not in the workspace of tenant ${formatTenant(tenant)}: name one below ` +
+      `${workspace.directory}, or none`
+  })
+}, Effect.provide(ChildProcesses.layerDefault()))

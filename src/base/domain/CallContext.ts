@@ -21,7 +21,7 @@ export const CallConversation = Context.Reference<string | undefined>("hermes-ef
 export interface Workspace {
   /** Absolute path without links. */
   readonly directory: string
-  /** Directories that the commands of the tenant do not see: those of other tenants and of the runtime. */
+  /** Directories that the commands of the tenant do not see, of other tenants and of the runtime. */
   readonly hidden: ReadonlyArray<string>
 }
 

@@ -53,8 +53,7 @@ const confinedToWorkspace = "The commands of this run stay inside the sandbox, w
 export const readBounds: Effect.Effect<Bounds> = Effect.withFiber((fiber) => {
   const { choices, confinement } = fiber.getRef(CurrentBounds)
   return Effect.succeed({
-    choices:
-      fiber.getRef(CurrentTenant) === undefined ? choices : choices.filter((choice) => choice !== "always"),
+    choices: fiber.getRef(CurrentTenant) === undefined ? choices : choices.filter((choice) => choice !== "always"),
     confinement: confinement ?? (fiber.getRef(CurrentWorkspace) === undefined ? undefined : confinedToWorkspace)
   })
 })

@@ -50,10 +50,7 @@ import * as V4A from "../patch/V4A.ts"
 import { toCanonicalPath, expandHome, PathRoots, type Service as PathRootsService } from "./PathRoots.ts"
 import * as Problem from "./Problem.ts"
 import * as WorkspaceFence from "./WorkspaceFence.ts"
-import type { Access, Denial } from "./WorkspaceFence.ts"
-
-const isWithin = (path: string, root: string): boolean =>
-  path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
+import { type Access, type Denial, isWithin } from "./WorkspaceFence.ts"
 
 const systemTrees = [
   "/bin",
@@ -254,22 +251,22 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
         const refuseAccess = ({ reason, advice }: Denial) =>
           Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
         const fence = yield* readFence
-        const judge = (name: string): Denial | undefined =>
+        const judgeName = (name: string): Denial | undefined =>
           judgeAccess(fence.selectPlaces(machine, toSlashPath(name)), name, access) ??
-          fence.judge(toSlashPath(name), access)
-        const denied = judge(literal)
+          fence.judgePath(toSlashPath(name), access)
+        const denied = judgeName(literal)
         if (denied !== undefined) return yield* refuseAccess(denied)
         const real = yield* Effect.provideContext(toCanonicalPath(literal), files)
-        const deniedReal = real === literal ? undefined : judge(real)
+        const deniedReal = real === literal ? undefined : judgeName(real)
         if (deniedReal !== undefined) return yield* refuseAccess(deniedReal)
         return { given, path: literal, real }
       })
 
       return {
         resolve,
-        readJudge: Effect.map(readFence, ({ judge, selectPlaces }) => (real) => {
+        readJudge: Effect.map(readFence, ({ judgePath, selectPlaces }) => (real) => {
           const name = toSlashPath(real)
-          return judgeRead(name, selectPlaces(places, name)) ?? judge(name, "read")
+          return judgeRead(name, selectPlaces(places, name)) ?? judgePath(name, "read")
         })
       }
     })

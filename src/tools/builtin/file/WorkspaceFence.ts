@@ -20,15 +20,19 @@ export type Access = "read" | "write" | "edit"
 /** Limits of the tenant for which a fiber works. Paths are absolute and normalized, with `/` as separator. */
 interface WorkspaceFence {
   /** Refuses a path outside of the workspace; returns `undefined` for a path that may be accessed. */
-  readonly judge: (path: string, access: Access) => Denial | undefined
-  /** Returns the directories to which the other rules refer. Rules about the home of hermes end at a workspace in it. */
+  readonly judgePath: (path: string, access: Access) => Denial | undefined
+  /**
+   * Returns the directories to which the other rules refer. The rules about the home directory of hermes do not apply
+   * to a workspace in it.
+   */
   readonly selectPlaces: (places: PathRoots, path: string) => PathRoots
 }
 
-/** Directories of temporary files that a sandbox replaces with those of the conversation. */
+/** Directories of temporary files that a sandbox replaces with directories of a conversation. */
 const replacedTemporary = ["/tmp", "/var/tmp"]
 
-const isWithin = (path: string, root: string): boolean =>
+/** Tests whether a path is a directory or below it. */
+export const isWithin = (path: string, root: string): boolean =>
   path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
 
 /** Reads the limits of the current fiber. `isConfined` tells whether a sandbox separates temporary files. */
@@ -39,7 +43,7 @@ export const readFence = (places: PathRoots, isConfined: boolean): Effect.Effect
     if (workspace === undefined)
       return {
         selectPlaces: (given) => given,
-        judge: (path) =>
+        judgePath: (path) =>
           ofTenants.some((folder) => isWithin(path.toLowerCase(), folder))
             ? { reason: "it belongs to a tenant", advice: "Work with other files." }
             : undefined
@@ -50,7 +54,7 @@ export const readFence = (places: PathRoots, isConfined: boolean): Effect.Effect
     const readable = [...roots, ...(kept?.directories ?? []), ...skills]
     return {
       selectPlaces: (given, path) => (isWithin(path, workspace.directory) ? { ...given, agentHomes: [] } : given),
-      judge: (path, access) =>
+      judgePath: (path, access) =>
         (access === "read" ? readable : roots).some((root) => isWithin(path, root))
           ? undefined
           : { reason: "it is outside of the workspace", advice: `Work with files below ${workspace.directory}.` }

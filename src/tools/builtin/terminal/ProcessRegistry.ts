@@ -101,6 +101,21 @@ export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()
 
 type Publish = Events["publish"]
 
+/** The tenants that started processes. */
+const makeOwners = () => {
+  const tenants = new WeakMap<BackgroundProcess.BackgroundProcess, string | undefined>()
+  return {
+    /** Returns a test of the processes that exist for the fiber: in the work for a tenant, only its processes. */
+    selectOwn: Effect.map(
+      CurrentTenant,
+      (tenant) => (process: BackgroundProcess.BackgroundProcess) =>
+        tenant === undefined || tenants.get(process) === tenant
+    ),
+    recordOwner: (process: BackgroundProcess.BackgroundProcess) =>
+      Effect.map(CurrentTenant, (tenant) => void tenants.set(process, tenant))
+  }
+}
+
 /** Creates a registry that ends with the scope. */
 export const make: Effect.Effect<
   Service,
@@ -119,15 +134,8 @@ export const make: Effect.Effect<
   // Processes that are slow to end must not delay the termination of other processes.
   const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
   const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
-  const tenants = new WeakMap<BackgroundProcess.BackgroundProcess, string | undefined>()
+  const owners = makeOwners()
   let starting = 0
-
-  /** Tests which processes exist for the fiber: in the work for a tenant, the ones that it started. */
-  const selectOwn = Effect.map(
-    CurrentTenant,
-    (tenant) => (process: BackgroundProcess.BackgroundProcess) =>
-      tenant === undefined || tenants.get(process) === tenant
-  )
 
   const forgetOld = Effect.map(Clock.currentTimeMillis, (now) => {
     const finished = Array.from(processes.values())
@@ -142,7 +150,7 @@ export const make: Effect.Effect<
   })
 
   const list: Service["list"] = (sessionId) =>
-    Effect.map(Effect.andThen(forgetOld, selectOwn), (isOwn) =>
+    Effect.map(Effect.andThen(forgetOld, owners.selectOwn), (isOwn) =>
       Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId && isOwn(process))
     )
 
@@ -161,15 +169,10 @@ export const make: Effect.Effect<
           }
           const id = `proc_${yield* Ids.makeHex(12)}`
           const interruptible: Shell.Shell = { ...shell, start: (command) => restore(shell.start(command)) }
-          const tenant = yield* CurrentTenant
           starting++
           return yield* BackgroundProcess.start(interruptible, publish, scope, id, options).pipe(
-            Effect.tap((process) =>
-              Effect.sync(() => {
-                processes.set(id, process)
-                tenants.set(process, tenant)
-              })
-            ),
+            Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
+            Effect.tap(owners.recordOwner),
             Effect.ensuring(Effect.sync(() => starting--))
           )
         })
@@ -182,7 +185,7 @@ export const make: Effect.Effect<
     find: Effect.fnUntraced(function* (id, sessionId) {
       const own = yield* list(sessionId)
       const exact = processes.get(id)
-      if (exact !== undefined && (yield* selectOwn)(exact)) return exact
+      if (exact !== undefined && (yield* owners.selectOwn)(exact)) return exact
       const found = id === "" ? [] : own.filter((process) => process.id.startsWith(id))
       const [only] = found
       return only === undefined || found.length > 1
