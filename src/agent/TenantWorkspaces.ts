@@ -143,7 +143,7 @@ const checkPlace = Effect.fnUntraced(function* (tenant: Tenant, directory: strin
 })
 
 /** Creates the workspaces of tenants. */
-export const make = Effect.fnUntraced(function* ({
+export const makeWorkspaces = Effect.fnUntraced(function* ({
   apart = [],
   folder,
   known = []
@@ -189,7 +189,7 @@ export const make = Effect.fnUntraced(function* ({
     if (tenant.workspace !== undefined && tenant.workspace !== sharedDirectory)
       noteWorkspace(tenant, yield* withFiles(Effect.flatMap(expandHome(tenant.workspace), followLinks)))
 
-  const resolve = Effect.fnUntraced(function* (tenant: Tenant) {
+  const findWorkspace = Effect.fnUntraced(function* (tenant: Tenant) {
     const { workspace } = tenant
     if (workspace !== undefined && typeof workspace !== "string")
       return yield* refusePlace(tenant, "is not a path: correct it where tenants are stored")
@@ -204,7 +204,7 @@ export const make = Effect.fnUntraced(function* ({
     noteWorkspace(tenant, directory)
     return { directory, hidden: yield* listHidden(tenant, directory) }
   })
-  return { resolve: (tenant) => withFiles(resolve(tenant)) }
+  return { resolve: (tenant) => withFiles(findWorkspace(tenant)) }
 })
 
 /**

@@ -89,11 +89,11 @@ const hideKeys = <A, E, R>(routes: TenantRoutes | undefined, effect: Effect.Effe
     : effect
 
 /** Finds the workspace of a tenant. The code for workspaces is loaded when the first tenant has one. */
-const makeWorkspaces = Effect.fnUntraced(function* (options: WorkspaceOptions) {
+const loadWorkspaces = Effect.fnUntraced(function* (options: WorkspaceOptions) {
   const loaded = yield* Effect.cached(
     Effect.flatMap(
       Effect.promise(() => import("./TenantWorkspaces.ts")),
-      ({ make }) => make(options)
+      ({ makeWorkspaces }) => makeWorkspaces(options)
     )
   )
   return (tenant: Tenant) =>
@@ -111,7 +111,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
   const ledger = yield* TenantLedger.TenantLedger
   const services = yield* Effect.context<R>()
   const writer = yield* TenantLedgerWriter.makeLedgerWriter(ledger)
-  const findWorkspace = yield* makeWorkspaces(workspaces)
+  const findWorkspace = yield* loadWorkspaces(workspaces)
 
   const findTenant = (id: string) =>
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>

@@ -271,7 +271,7 @@ describe("the directory of a run with a workspace", () => {
 describe("a workspace", () => {
   const refusalOf = (tenant: Tenant, known: ReadonlyArray<Tenant> = [], options: TenantWorkspaces.Options = {}) =>
     Effect.gen(function* () {
-      const workspaces = yield* TenantWorkspaces.make({ ...options, known })
+      const workspaces = yield* TenantWorkspaces.makeWorkspaces({ ...options, known })
       return (yield* Effect.flip(workspaces.resolve(tenant))).message
     })
 
@@ -316,7 +316,7 @@ describe("a workspace", () => {
         [other, { ...zeta, ...shares }]
       ] as const)
         assert.include(yield* refusalOf(one, [two]), "is the workspace of tenant zeta, too")
-      const workspaces = yield* TenantWorkspaces.make({ known: [{ ...zeta, ...shares }] })
+      const workspaces = yield* TenantWorkspaces.makeWorkspaces({ known: [{ ...zeta, ...shares }] })
       const found = yield* workspaces.resolve({ ...other, ...shares })
       assert.strictEqual(found?.directory, at.acme)
       assert.notInclude(found?.hidden ?? [], at.acme)
@@ -327,7 +327,7 @@ describe("a workspace", () => {
     Effect.gen(function* () {
       const at = yield* places
       const below = join(at.acme, "below")
-      const workspaces = yield* TenantWorkspaces.make({})
+      const workspaces = yield* TenantWorkspaces.makeWorkspaces({})
       yield* workspaces.resolve({ id: "acme", workspace: at.acme })
       const inside = yield* Effect.flip(workspaces.resolve({ id: "zeta", workspace: below }))
       assert.include(inside.message, "is inside of the workspace of tenant acme")
@@ -344,7 +344,7 @@ describe("a workspace", () => {
       const at = yield* places
       const paths = yield* Path.Path
       const folder = join(at.root, "home")
-      const workspaces = yield* TenantWorkspaces.make({ folder, apart: [folder] })
+      const workspaces = yield* TenantWorkspaces.makeWorkspaces({ folder, apart: [folder] })
       const resolve = (id: string) => Effect.map(workspaces.resolve({ id }), (found) => found?.directory ?? "")
       const [acme, zeta] = [yield* resolve("acme"), yield* resolve("zeta")]
       assert.strictEqual(acme, locateWorkspace(paths, folder, "acme"))
