@@ -289,18 +289,16 @@ const requireConfinement = <A>(tool: string, run: Effect.Effect<A, ToolFailed, T
 
 /**
  * Returns the toolset with the processes and files of the runtime's environment instead of this machine's. A call works
- * in the environment's directory that corresponds to the call's own directory, and may write there. The tools of
- * `programs` run programs: in the work for a tenant with a workspace, they fail unless the environment is confined.
+ * in the environment's directory that corresponds to the call's own directory, and may write there.
  */
 export const inEnvironment = <E, R, T extends Tool.Any>(
-  toolset: Toolset<E, R, T>,
-  programs: ReadonlyArray<string> = []
+  toolset: Toolset<E, R, T>
 ): Toolset<E, CommandEnvironment.CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>, T> => ({
   ...toolset,
   bind: Effect.gen(function* () {
     const { directory, isConfined, processes, reach } = yield* CommandEnvironment.CommandEnvironment
     const tools = (yield* CommandEnvironment.provide(toolset.bind)).map((bound): BoundTool =>
-      isConfined || !programs.includes(bound.tool.name)
+      isConfined || Context.getOrUndefined(bound.tool.annotations, Annotations.RunsPrograms) !== true
         ? bound
         : { ...bound, run: (...given) => requireConfinement(bound.tool.name, bound.run(...given)) }
     )
