@@ -14,10 +14,7 @@ const toolkit = Toolkit.make(Echo)
 const call = H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }] })
 
 /** Runs one call of a tool that needs no approval, and returns the number of times its handler ran. */
-const runCall = (
-  change: (service: H.Approvals.Service) => H.Approvals.Service,
-  mode?: PermissionMode.PermissionMode
-) =>
+const runCall = (change: (service: H.Approvals.Service) => H.Approvals.Service, mode?: PermissionMode.PermissionMode) =>
   Effect.gen(function* () {
     let ran = 0
     const handlers = toolkit.toLayer({
@@ -43,8 +40,7 @@ const runCall = (
 describe("approvals whose decision was replaced", () => {
   it.effect("decide every call, also one that needs no approval", () =>
     Effect.gen(function* () {
-      const refuse = () =>
-        Effect.succeed({ _tag: "Refusal", reason: "approval_denied", message: "not today" } as const)
+      const refuse = () => Effect.succeed({ _tag: "Refusal", reason: "approval_denied", message: "not today" } as const)
       assert.strictEqual(yield* runCall((service) => service), 1)
       assert.strictEqual(yield* runCall((service) => ({ ...service, check: refuse })), 0)
     })
