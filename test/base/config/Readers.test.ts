@@ -224,11 +224,11 @@ server.keys.<>.key_file                                      program/cli/ServeCo
 server.keys.<>.tenant                                        program/cli/ServeCommand.ts
 tenants.<>.per_run.tokens                                    agent/TenantSpending.ts
 tenants.<>.per_run.dollars                                   agent/TenantSpending.ts
-tenants.<>.per_day.tokens                                    agent/TenantSpending.ts
-tenants.<>.per_day.dollars                                   agent/TenantSpending.ts
-tenants.<>.per_month.tokens                                  agent/TenantSpending.ts
-tenants.<>.per_month.dollars                                 agent/TenantSpending.ts
-tenants.<>.calls_per_minute                                  agent/TenantSpending.ts
+tenants.<>.per_day.tokens                                    agent/TenantLimits.ts
+tenants.<>.per_day.dollars                                   agent/TenantLimits.ts
+tenants.<>.per_month.tokens                                  agent/TenantLimits.ts
+tenants.<>.per_month.dollars                                 agent/TenantLimits.ts
+tenants.<>.calls_per_minute                                  agent/TenantLimits.ts
 tenants.<>.concurrent_runs                                   agent/Tenants.ts
 tenants.<>.unknown_prices.input                              agent/TenantSpending.ts
 tenants.<>.unknown_prices.output                             agent/TenantSpending.ts
