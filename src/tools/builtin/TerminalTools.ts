@@ -261,6 +261,7 @@ export const Terminal = Tool.make("terminal", {
   .annotate(Tool.Readonly, false)
   .annotate(Tool.Destructive, true)
   .annotate(Annotations.OwnApproval, true)
+  .annotate(Annotations.RunsPrograms, true)
   .annotate(Tool.Idempotent, false)
   .annotate(Annotations.CommandArguments, ["command"])
   .annotate(Annotations.Timeout, Duration.infinity)
@@ -495,7 +496,5 @@ const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(
 )
 
 /** The toolset `terminal`: the tools `terminal` and `process`. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> = Toolset.inEnvironment(
-  guarded,
-  [Terminal.name]
-)
+export const toolset: Toolset.Toolset<never, CommandEnvironment | ProcessRegistry | Path.Path> =
+  Toolset.inEnvironment(guarded)
