@@ -43,7 +43,7 @@ interface Entry extends SearchedSession {
   readonly order: Array<number>
   /** Usage by provider and model. */
   readonly usage: Array<SessionStore.UsageRecord>
-  /** Calls that have begun and have no result yet; `undefined` if there are none. */
+  /** Calls that have begun and have no result yet; `undefined` if all calls have results. */
   begun: Set<string> | undefined
   /** Total cost, with the status and source of the last call's cost. */
   cost: Cost.Spent
