@@ -12,6 +12,7 @@ import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
+import type { Restore } from "../base/domain/IsolatedCall.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import * as CallSuspension from "../base/domain/CallSuspension.ts"
@@ -136,11 +137,12 @@ const planStarts = <E>(
       return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
     })
   const startQuietly = (one: Prepare.ReadyCall): Effect.Effect<void> => {
-    const recorded = Effect.sync(() => recordStarts([one]))
-    return recording?.recorder.isHeard() === true ? Effect.andThen(recorded, recording.recorder.flush) : recorded
+    recordStarts([one])
+    return recording?.recorder.isHeard() === true ? recording.recorder.flush : Effect.void
   }
   return {
     first: together.length === 0 ? Effect.void : startNoted(together),
+    /** Records the start of one call now, unless it was recorded together with others. */
     of: (one: Prepare.ReadyCall): Effect.Effect<void, E> =>
       together.includes(one) ? Effect.void : canLeaveTraces(one) ? startNoted([one]) : startQuietly(one)
   }
@@ -171,14 +173,34 @@ const makeChangeSink = (
 const markStopped = (settlement: ToolExecution.Settlement): ToolExecution.Settlement =>
   settlement.status === "blocked" ? settlement : { ...settlement, status: "cancelled", isFailure: true }
 
-const runReadyCall = <E>(
+/** Closes a call that has ended; `undefined` is a call that waits for an answer. */
+type Close<E, A> = (ended: CallClosing.SettledCall | undefined) => Effect.Effect<A, E, ToolContext>
+
+/** Runs a call and closes it. Once the call has ended, an interruption waits until it is closed. */
+const runReadyCall = <E, A>(
   batch: Batch<E>,
   ready: Prepare.ReadyCall,
-  recorder: Recorder | undefined
-): Effect.Effect<CallClosing.SettledCall | undefined, never, ToolContext> =>
+  recording: CallRecording.Recording | undefined,
+  close: Close<E, A>
+): Effect.Effect<A, E, ToolContext> => {
+  const { emit } = batch
+  const { args, call } = ready
+  const ran = Effect.uninterruptibleMask((restore) => executeReadyCall(batch, ready, recording, restore, close))
+  return emit === undefined
+    ? ran
+    : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), ran)
+}
+
+const executeReadyCall = <E, A>(
+  batch: Batch<E>,
+  ready: Prepare.ReadyCall,
+  recording: CallRecording.Recording | undefined,
+  restore: Restore,
+  close: Close<E, A>
+): Effect.Effect<A, E, ToolContext> =>
   Effect.withFiber((fiber) => {
     const { approvals, emit, interceptors, questions } = batch
-    const { args, call } = ready
+    const { call } = ready
     const clock = fiber.getRef(Clock.Clock)
     const { context: services } = fiber
     const span = CallSpan.beginSpan(services, ready, interceptors.stack)
@@ -201,64 +223,82 @@ const runReadyCall = <E>(
       questions === undefined || suspension === undefined
         ? undefined
         : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0, delegated: 0 }
-    const ports = { onProgress, suspension, questions, redact: fiber.getRef(RedactSecrets) }
+    const ports = { onProgress, suspension, questions, redact: fiber.getRef(RedactSecrets), restore }
     const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
       Effect.updateContext((context: Context.Context<ToolContext>) =>
         (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
           Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
-          Context.add(ChangeSink, makeChangeSink(emit, call.id, recorder)),
+          Context.add(ChangeSink, makeChangeSink(emit, call.id, recording?.recorder)),
           Context.add(CallSuspension.CurrentSuspension, suspension),
           Context.add(CurrentCall, asking),
           Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
         )
       )
     )
-    const executed = Effect.flatMap(
-      span === undefined
-        ? execution
-        : Effect.onExit(execution, (exit) => Effect.sync(() => CallSpan.endSpan(span, services, exit))),
-      (ended): Effect.Effect<CallClosing.SettledCall | undefined> => {
-        if (suspension?.isSuspended === true) return Effect.undefined
+    const noteInterrupt = CallRecording.recordNestedInterrupt(recording, ready)
+    return Effect.flatMap(
+      noteInterrupt(
+        span === undefined
+          ? execution
+          : Effect.onExit(execution, (exit) => Effect.sync(() => CallSpan.endSpan(span, services, exit)))
+      ),
+      (ended): Effect.Effect<A, E, ToolContext> => {
+        if (suspension?.isSuspended === true) return close(undefined)
         const settlement = isStopped ? markStopped(ended) : ended
         const durationMillis = clock.currentTimeMillisUnsafe() - started
         return isObserved(interceptors)
-          ? finishObservedCall(batch, ready, settlement, durationMillis)
-          : Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
+          ? Effect.flatMap(noteInterrupt(finishObservedCall(batch, ready, settlement, durationMillis, restore)), close)
+          : close(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
       }
     )
-    return emit === undefined
-      ? executed
-      : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
   })
 
 /** Returns true if hooks or middleware observe the end of a call or may change its result. */
 const isObserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
 
-const finishObservedCall = Effect.fnUntraced(function* <E>(
+/**
+ * Notifies hooks and middleware of the end of a call. If they may change its result, an interruption stops them and the
+ * call has no result. Otherwise they have their deadlines, and the result is not lost.
+ */
+const finishObservedCall = <E>(
   batch: Batch<E>,
   ready: Prepare.ReadyCall,
   settlement: ToolExecution.Settlement,
-  durationMillis: number
-): Effect.fn.Return<CallClosing.SettledCall> {
-  const { interceptors } = batch
-  const seen = yield* notifyToolEnd(interceptors, ready, settlement, durationMillis)
-  const { lifecycle } = interceptors.stack
-  const after =
-    lifecycle === undefined || settlement.status === "blocked"
-      ? undefined
-      : yield* LifecycleTools.applyAfterTool(
-          lifecycle,
-          ready.context,
-          settlement.args,
-          { raw: settlement.raw, llm: seen === settlement.output ? undefined : seen, isError: settlement.isFailure },
-          ready.bound.facts
+  durationMillis: number,
+  restore: Restore
+): Effect.Effect<CallClosing.SettledCall> => {
+  const { hooks, stack } = batch.interceptors
+  const observed = Effect.flatMap(notifyToolEnd(batch.interceptors, ready, settlement, durationMillis), (seen) =>
+    stack.lifecycle === undefined || settlement.status === "blocked"
+      ? Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, seen, undefined))
+      : Effect.map(applyAfterTool(batch, ready, settlement, stack.lifecycle, seen), (after) =>
+          toSettledCall(batch, ready, settlement, durationMillis, seen, after)
         )
-  if (after?.end !== undefined) batch.endRun?.(ready.call.id, after.end)
-  return toSettledCall(batch, ready, settlement, durationMillis, seen, after)
-})
+  )
+  return stack.lifecycle !== undefined || hooks.has("transform_tool_result") ? restore(observed) : observed
+}
 
 type AfterToolResult = Effect.Success<ReturnType<typeof LifecycleTools.applyAfterTool>>
+
+/** Runs the `afterTool` methods of a call, which may change its result or end the run. */
+const applyAfterTool = <E>(
+  batch: Batch<E>,
+  ready: Prepare.ReadyCall,
+  { args, isFailure: isError, output, raw }: ToolExecution.Settlement,
+  lifecycle: NonNullable<Interceptors["stack"]["lifecycle"]>,
+  seen: string
+): Effect.Effect<AfterToolResult> =>
+  Effect.tap(
+    LifecycleTools.applyAfterTool(
+      lifecycle,
+      ready.context,
+      args,
+      { raw, llm: seen === output ? undefined : seen, isError },
+      ready.bound.facts
+    ),
+    ({ end }) => Effect.sync(() => end !== undefined && batch.endRun?.(ready.call.id, end))
+  )
 
 const toSettledCall = <E>(
   batch: Batch<E>,
@@ -303,34 +343,39 @@ const noteWaitingCall = <E>(plan: BatchPlan<E>, index: number): void => {
   if (plan.concurrency === 1) plan.order.isHeld = true
 }
 
-const runPreparedCall = <E>(
+const toRefusedCall = (refused: Prepare.RefusedCall): CallClosing.SettledCall => ({
+  ...refused,
+  ran: false,
+  isFailure: refused.status !== "ok",
+  modelOutput: undefined,
+  blockedBy: undefined,
+  durationMillis: 0,
+  bound: undefined
+})
+
+/** A call of a batch. Runs it and closes it. */
+type CallWork<E> = <A>(close: Close<E, A>) => Effect.Effect<A, E, ToolContext>
+
+const runPreparedCall = <E, A>(
   batch: Batch<E>,
   begin: (ready: Prepare.ReadyCall) => Effect.Effect<void, E>,
   prepared: Prepare.PreparedCall,
-  { concurrency, order, recording }: BatchPlan<E>
-): Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext> =>
+  { concurrency, order, recording }: BatchPlan<E>,
+  close: Close<E, A>
+): Effect.Effect<A, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? Effect.suspend((): Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext> => {
+    ? Effect.suspend((): Effect.Effect<A, E, ToolContext> => {
         if (batch.mayStart?.() === false) return Effect.never
-        if (order.isHeld) return Effect.undefined
-        const ran = CallRecording.recordNestedInterrupt(
-          recording,
-          prepared
-        )(runReadyCall(batch, prepared, recording?.recorder))
+        if (order.isHeld) return close(undefined)
+        const ran = runReadyCall(batch, prepared, recording, close)
         // All parallel calls begin before any of them ends, even if one finishes immediately.
-        return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
+        return Effect.flatMapEager(begin(prepared), () =>
+          concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran)
+        )
       })
-    : prepared._tag === "Suspended"
-      ? Effect.undefined
-      : Effect.succeed({
-          ...prepared,
-          ran: false,
-          isFailure: prepared.status !== "ok",
-          modelOutput: undefined,
-          blockedBy: undefined,
-          durationMillis: 0,
-          bound: undefined
-        })
+    : Effect.uninterruptible(
+        Effect.suspend(() => close(prepared._tag === "Suspended" ? undefined : toRefusedCall(prepared)))
+      )
 
 /** Decides how many calls run at a time, and reports the number to observers of the run. */
 const decideConcurrency = Effect.fnUntraced(function* (
@@ -412,7 +457,7 @@ const makeClosingLine = <E>(batch: Batch<E>, { closer, concurrency, entries }: B
  */
 const closeAllCalls = <E>(
   batch: Batch<E>,
-  work: ReadonlyArray<Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext>>,
+  work: ReadonlyArray<CallWork<E>>,
   plan: BatchPlan<E>
 ): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> =>
   Effect.suspend(() => {
@@ -457,7 +502,7 @@ const closeAllCalls = <E>(
       })
     )
 
-    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => closeOrDefer(index, ended)), {
+    return Effect.forEach(work, (runCall, index) => runCall((ended) => closeOrDefer(index, ended)), {
       concurrency,
       discard: true
     }).pipe(
@@ -470,10 +515,10 @@ const closeAllCalls = <E>(
 /** {@link closeAllCalls} for a single call, whose share is the whole budget. */
 const closeSingleCall = <E>(
   batch: Batch<E>,
-  work: Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext>,
+  runCall: CallWork<E>,
   plan: BatchPlan<E>
 ): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> =>
-  Effect.flatMap(work, (ended) => {
+  runCall((ended): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> => {
     if (ended === undefined) {
       noteWaitingCall(plan, 0)
       return Effect.succeed([])
@@ -481,7 +526,7 @@ const closeSingleCall = <E>(
     const result = CallClosing.toResult(ended)
     return Effect.flatMapEager(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
-        ? closeAllCalls(batch, [Effect.succeed(ended)], plan)
+        ? closeAllCalls(batch, [(close) => close(ended)], plan)
         : Effect.map(plan.closer.close({ ended, text }), (answer) => [answer])
     )
   })
@@ -530,7 +575,11 @@ const runBatch = Effect.fnUntraced(function* <E>(
   const plan: BatchPlan<E> = { closer, concurrency, recording, entries, order: { isHeld: false } }
   const begin = planStarts(batch, entries, plan)
   if (concurrency > 1) yield* begin.first
-  const work = entries.map((entry) => runPreparedCall(batch, begin.of, entry, plan))
+  const work = entries.map(
+    (entry): CallWork<E> =>
+      (close) =>
+        runPreparedCall(batch, begin.of, entry, plan, close)
+  )
   const [only] = work
   const results = yield* only !== undefined && work.length === 1
     ? closeSingleCall(batch, only, plan)

@@ -104,6 +104,8 @@ interface CallPorts {
   readonly questions: QuestionBook | undefined
   /** Value of `Redaction.RedactSecrets`. */
   readonly redact: boolean
+  /** Makes the tool interruptible. The rendering of its result is not. */
+  readonly restore: IsolatedCall.Restore
 }
 
 /** End of a call, before its result is rendered as text. */
@@ -188,14 +190,17 @@ const runHandler = (
   )
 }
 
-/** Executes one tool call that may run. */
+/**
+ * Executes one tool call that may run. Must run inside an uninterruptible mask, so that a call that has ended always
+ * returns its result.
+ */
 export const execute = (
   stack: Stack,
   approvals: Approvals.Service,
   { approved, args, bound, call, concerned, context, permit }: ReadyCall,
   ports: CallPorts
 ): Effect.Effect<Settlement, never, ToolContext> => {
-  const { questions, suspension } = ports
+  const { questions, restore, suspension } = ports
   let reached = args
   const callHandler = (
     given: ToolArguments
@@ -249,13 +254,16 @@ export const execute = (
     LongResult.isLong(ended.output) || LongResult.isLong(ended.modelOutput)
       ? Effect.map(LongResult.renderResult(ended, rules), (text) => ({ ...ended, ...text, args: reached }))
       : Effect.succeed({ ...ended, ...ResultText.renderResult(ended, rules), args: reached })
-  return Effect.matchCauseEffect(run, {
+  const settleCause = (cause: Cause.Cause<unknown>): Effect.Effect<Settlement> => {
+    const error = Cause.squash(cause)
+    const ended = settleCall(settleFailure(bound, error))
+    // The failure is reported to the model and in the program's log, because a policy could not do its work.
+    return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
+  }
+  return Effect.matchCauseEffect(restore(run), {
     onSuccess: (output) => settleCall(toSuccess(output)),
-    onFailure: (cause) => {
-      const error = Cause.squash(cause)
-      const ended = settleCall(settleFailure(bound, error))
-      // The failure is reported to the model and in the program's log, because a policy could not do its work.
-      return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
-    }
+    onFailure: (cause) =>
+      // If the run is interrupted, `restore` ends the call here. Otherwise, the tool or a wrapper interrupted itself.
+      Cause.hasInterrupts(cause) ? Effect.flatMap(restore(Effect.void), () => settleCause(cause)) : settleCause(cause)
   })
 }
