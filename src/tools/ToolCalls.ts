@@ -11,32 +11,14 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
-import { RedactSecrets } from "../base/domain/Redaction.ts"
-import type { Restore } from "../base/domain/IsolatedCall.ts"
-import type { Recorder } from "../base/domain/RunRecorder.ts"
-import { Correlation } from "../hooks/Correlation.ts"
-import * as CallSuspension from "../base/domain/CallSuspension.ts"
-import type { Interceptors } from "../models/routing/Interceptors.ts"
-import {
-  ConversationHistory,
-  NestedCalls,
-  type NestedOutcome,
-  type NestedRun,
-  StopRequested,
-  ToolContext
-} from "./ToolContext.ts"
-import { ChangeSink, type Sink } from "./ChangeRecording.ts"
+import { ConversationHistory, NestedCalls, type NestedOutcome, type NestedRun, ToolContext } from "./ToolContext.ts"
 import * as CallClosing from "./CallClosing.ts"
 import * as CallRecording from "./CallRecording.ts"
-import { CurrentCall } from "./CallQuestions.ts"
-import * as CallSpan from "./CallSpan.ts"
 import * as Normalise from "./calls/Normalise.ts"
-import * as ToolExecution from "./ToolExecution.ts"
 import * as Prepare from "./Prepare.ts"
-import * as LifecycleTools from "./LifecycleTools.ts"
+import * as RunningCall from "./RunningCall.ts"
 import * as ResultText from "./ResultText.ts"
 import * as ToolSchedule from "./ToolSchedule.ts"
-import * as ToolEvents from "./ToolEvents.ts"
 
 /** Calls of one answer, with the parts of their run. `E` is the error type of `begin` and `settled`. */
 interface Batch<E> extends Prepare.CallEnvironment, CallClosing.ClosingBatch<E> {
@@ -71,39 +53,6 @@ export interface BatchOutcome {
   readonly waiting: ReadonlyArray<string>
 }
 
-/** Notifies the hooks of the end of a call and returns the result, as transformed by them for the model. */
-const notifyToolEnd = (
-  { hooks }: Interceptors,
-  { announced, context }: Prepare.ReadyCall,
-  { args, blockedBy, output, status }: ToolExecution.Settlement,
-  durationMillis: number
-): Effect.Effect<string> => {
-  if (!hooks.has("post_tool_call") && !hooks.has("transform_tool_result")) return Effect.succeed(output)
-  const end: ToolEvents.CallEnd = {
-    args,
-    result: output,
-    durationMillis,
-    outcome: status === "cancelled" ? ToolEvents.cancelled : ToolEvents.toOutcome(status, output, blockedBy)
-  }
-  const closed = ToolEvents.close(announced, context, end)
-  return status === "blocked"
-    ? Effect.as(closed, output)
-    : Effect.andThen(closed, ToolEvents.transformResult(hooks, context, end))
-}
-
-const checkLoopGuard = (
-  { guard }: Pick<Batch<unknown>, "guard">,
-  ready: Prepare.ReadyCall,
-  settlement: ToolExecution.Settlement
-) =>
-  guard.after({
-    name: ready.call.name,
-    args: settlement.args,
-    output: settlement.output,
-    isFailure: settlement.isFailure,
-    idempotent: Prepare.isIdempotent(ready.bound)
-  })
-
 /**
  * Returns true if a call must be recorded as started, so that it is never mistaken for a call that did not run. Tools
  * that are declared read-only and work on this machine are excluded: repeating such a call has no effect.
@@ -137,191 +86,13 @@ const planStarts = <E>(
       return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
     })
   const startQuietly = (one: Prepare.ReadyCall): Effect.Effect<void> => {
-    recordStarts([one])
-    return recording?.recorder.isHeard() === true ? recording.recorder.flush : Effect.void
+    const recorded = Effect.sync(() => recordStarts([one]))
+    return recording?.recorder.isHeard() === true ? Effect.andThen(recorded, recording.recorder.flush) : recorded
   }
   return {
     first: together.length === 0 ? Effect.void : startNoted(together),
-    /** Records the start of one call now, unless it was recorded together with others. */
     of: (one: Prepare.ReadyCall): Effect.Effect<void, E> =>
       together.includes(one) ? Effect.void : canLeaveTraces(one) ? startNoted([one]) : startQuietly(one)
-  }
-}
-
-/** Creates a sink that reports the files changed by a call and adds them to the record. */
-const makeChangeSink = (
-  emit: Batch<never>["emit"],
-  callId: string,
-  recorder: Recorder | undefined
-): Sink | undefined => {
-  if (emit === undefined && recorder === undefined) return undefined
-  return {
-    changed: (changes) => {
-      const events = changes.map((change) => ({ ...change, callId }))
-      if (recorder !== undefined) for (const event of events) recorder.write(event)
-      return emit === undefined ? Effect.void : emit(events)
-    },
-    notice: (message) => {
-      const notice = { _tag: "Notice", level: "info", message } as const
-      recorder?.write(notice)
-      return emit === undefined ? Effect.void : emit([notice])
-    }
-  }
-}
-
-/** Marks the end of a call that was asked to stop and returned its results so far. */
-const markStopped = (settlement: ToolExecution.Settlement): ToolExecution.Settlement =>
-  settlement.status === "blocked" ? settlement : { ...settlement, status: "cancelled", isFailure: true }
-
-/** Closes a call that has ended; `undefined` is a call that waits for an answer. */
-type Close<E, A> = (ended: CallClosing.SettledCall | undefined) => Effect.Effect<A, E, ToolContext>
-
-/** Runs a call and closes it. Once the call has ended, an interruption waits until it is closed. */
-const runReadyCall = <E, A>(
-  batch: Batch<E>,
-  ready: Prepare.ReadyCall,
-  recording: CallRecording.Recording | undefined,
-  close: Close<E, A>
-): Effect.Effect<A, E, ToolContext> => {
-  const { emit } = batch
-  const { args, call } = ready
-  const ran = Effect.uninterruptibleMask((restore) => executeReadyCall(batch, ready, recording, restore, close))
-  return emit === undefined
-    ? ran
-    : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), ran)
-}
-
-const executeReadyCall = <E, A>(
-  batch: Batch<E>,
-  ready: Prepare.ReadyCall,
-  recording: CallRecording.Recording | undefined,
-  restore: Restore,
-  close: Close<E, A>
-): Effect.Effect<A, E, ToolContext> =>
-  Effect.withFiber((fiber) => {
-    const { approvals, emit, interceptors, questions } = batch
-    const { call } = ready
-    const clock = fiber.getRef(Clock.Clock)
-    const { context: services } = fiber
-    const span = CallSpan.beginSpan(services, ready, interceptors.stack)
-    const started = clock.currentTimeMillisUnsafe()
-    const onProgress =
-      emit === undefined
-        ? undefined
-        : (output: unknown) =>
-            RedactSecrets.use((redact) => {
-              const text = ResultText.renderProgress(output, redact)
-              return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
-            })
-    let isStopped = false
-    const noteStop = (stop: Effect.Effect<void>): Effect.Effect<void> =>
-      Effect.map(stop, () => {
-        isStopped = true
-      })
-    const suspension = questions === undefined ? undefined : CallSuspension.makeSuspension()
-    const asking =
-      questions === undefined || suspension === undefined
-        ? undefined
-        : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0, delegated: 0 }
-    const ports = { onProgress, suspension, questions, redact: fiber.getRef(RedactSecrets), restore }
-    const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
-      Effect.updateContext((context: Context.Context<ToolContext>) =>
-        (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
-          Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
-          Context.add(ChangeSink, makeChangeSink(emit, call.id, recording?.recorder)),
-          Context.add(CallSuspension.CurrentSuspension, suspension),
-          Context.add(CurrentCall, asking),
-          Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
-        )
-      )
-    )
-    const noteInterrupt = CallRecording.recordNestedInterrupt(recording, ready)
-    return Effect.flatMap(
-      noteInterrupt(
-        span === undefined
-          ? execution
-          : Effect.onExit(execution, (exit) => Effect.sync(() => CallSpan.endSpan(span, services, exit)))
-      ),
-      (ended): Effect.Effect<A, E, ToolContext> => {
-        if (suspension?.isSuspended === true) return close(undefined)
-        const settlement = isStopped ? markStopped(ended) : ended
-        const durationMillis = clock.currentTimeMillisUnsafe() - started
-        return isObserved(interceptors)
-          ? Effect.flatMap(noteInterrupt(finishObservedCall(batch, ready, settlement, durationMillis, restore)), close)
-          : close(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
-      }
-    )
-  })
-
-/** Returns true if hooks or middleware observe the end of a call or may change its result. */
-const isObserved = ({ hooks, stack }: Interceptors): boolean =>
-  stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
-
-/**
- * Notifies hooks and middleware of the end of a call. If they may change its result, an interruption stops them and the
- * call has no result. Otherwise they have their deadlines, and the result is not lost.
- */
-const finishObservedCall = <E>(
-  batch: Batch<E>,
-  ready: Prepare.ReadyCall,
-  settlement: ToolExecution.Settlement,
-  durationMillis: number,
-  restore: Restore
-): Effect.Effect<CallClosing.SettledCall> => {
-  const { hooks, stack } = batch.interceptors
-  const observed = Effect.flatMap(notifyToolEnd(batch.interceptors, ready, settlement, durationMillis), (seen) =>
-    stack.lifecycle === undefined || settlement.status === "blocked"
-      ? Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, seen, undefined))
-      : Effect.map(applyAfterTool(batch, ready, settlement, stack.lifecycle, seen), (after) =>
-          toSettledCall(batch, ready, settlement, durationMillis, seen, after)
-        )
-  )
-  return stack.lifecycle !== undefined || hooks.has("transform_tool_result") ? restore(observed) : observed
-}
-
-type AfterToolResult = Effect.Success<ReturnType<typeof LifecycleTools.applyAfterTool>>
-
-/** Runs the `afterTool` methods of a call, which may change its result or end the run. */
-const applyAfterTool = <E>(
-  batch: Batch<E>,
-  ready: Prepare.ReadyCall,
-  { args, isFailure: isError, output, raw }: ToolExecution.Settlement,
-  lifecycle: NonNullable<Interceptors["stack"]["lifecycle"]>,
-  seen: string
-): Effect.Effect<AfterToolResult> =>
-  Effect.tap(
-    LifecycleTools.applyAfterTool(
-      lifecycle,
-      ready.context,
-      args,
-      { raw, llm: seen === output ? undefined : seen, isError },
-      ready.bound.facts
-    ),
-    ({ end }) => Effect.sync(() => end !== undefined && batch.endRun?.(ready.call.id, end))
-  )
-
-const toSettledCall = <E>(
-  batch: Batch<E>,
-  ready: Prepare.ReadyCall,
-  settlement: ToolExecution.Settlement,
-  durationMillis: number,
-  seen: string,
-  after: AfterToolResult | undefined
-): CallClosing.SettledCall => {
-  const isChanged = after?.isChanged === true
-  const verdict = checkLoopGuard(batch, ready, settlement)
-  return {
-    ...settlement,
-    call: ready.call,
-    ran: settlement.status !== "blocked",
-    durationMillis,
-    output: isChanged ? after.output : seen,
-    value: isChanged || settlement.isFailure || seen !== settlement.output ? undefined : settlement.value,
-    ...(isChanged ? { modelOutput: undefined } : {}),
-    ...(after?.isRefused === true ? { status: "error" as const, isFailure: true } : {}),
-    bound: ready.bound.facts.resultBound,
-    remark: verdict._tag === "Fine" ? undefined : verdict.message,
-    halted: verdict._tag === "Halt" ? verdict.message : undefined
   }
 }
 
@@ -354,24 +125,22 @@ const toRefusedCall = (refused: Prepare.RefusedCall): CallClosing.SettledCall =>
 })
 
 /** A call of a batch. Runs it and closes it. */
-type CallWork<E> = <A>(close: Close<E, A>) => Effect.Effect<A, E, ToolContext>
+type CallWork<E> = <A>(close: RunningCall.Close<A, E>) => Effect.Effect<A, E, ToolContext>
 
 const runPreparedCall = <E, A>(
   batch: Batch<E>,
   begin: (ready: Prepare.ReadyCall) => Effect.Effect<void, E>,
   prepared: Prepare.PreparedCall,
   { concurrency, order, recording }: BatchPlan<E>,
-  close: Close<E, A>
+  close: RunningCall.Close<A, E>
 ): Effect.Effect<A, E, ToolContext> =>
   prepared._tag === "Ready"
     ? Effect.suspend((): Effect.Effect<A, E, ToolContext> => {
         if (batch.mayStart?.() === false) return Effect.never
         if (order.isHeld) return close(undefined)
-        const ran = runReadyCall(batch, prepared, recording, close)
+        const ran = RunningCall.runReadyCall(batch, prepared, recording, close)
         // All parallel calls begin before any of them ends, even if one finishes immediately.
-        return Effect.flatMapEager(begin(prepared), () =>
-          concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran)
-        )
+        return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
       })
     : Effect.uninterruptible(
         Effect.suspend(() => close(prepared._tag === "Suspended" ? undefined : toRefusedCall(prepared)))
