@@ -20,7 +20,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { quoteWord } from "./RemoteShell.ts"
 import { makeSystemError, quotePath, type Machine, readText, runAction, runProcess, statPath } from "./RemoteScripts.ts"
-import { readFile, buildCreateScript, appendBytes, open, type OpenOptions } from "./RemoteOpenFile.ts"
+import { readFile, buildCreateScript, appendBytes, openFile, type OpenOptions } from "./RemoteOpenFile.ts"
 
 /** Builds a script that enters a readable directory, or explains why the path is not a readable directory. */
 const buildEnterScript = (path: string): string =>
@@ -97,10 +97,11 @@ const writeFile = Effect.fnUntraced(function* (
 
 /** Builds a script that succeeds for a path with the required permissions. */
 const buildAccessScript = (path: string, isRead: boolean, isWritten: boolean): string => {
-  const refuse = (test: string): string => `[ ${test} ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 1; }`
+  const refuseUnless = (test: string): string =>
+    `[ ${test} ${quotePath(path)} ] || { echo "Permission denied" >&2; exit 1; }`
   return `${buildExistsScript(path)}
-${isRead ? refuse("-r") : ""}
-${isWritten ? refuse("-w") : ""}`
+${isRead ? refuseUnless("-r") : ""}
+${isWritten ? refuseUnless("-w") : ""}`
 }
 
 /** Builds a script that fails for a path that does not exist. Links are followed. */
@@ -131,14 +132,14 @@ const buildRemoveTreeScript = (path: string, force: boolean): string =>
 /** Builds a script that sets the times of a file. BusyBox only accepts whole seconds. */
 const buildTouchScript = (path: string, atime: Date | number, mtime: Date | number): string => {
   const at = quotePath(path)
-  const touch = (which: "a" | "m", given: Date | number): string => {
+  const buildTouch = (which: "a" | "m", given: Date | number): string => {
     const time = given instanceof Date ? given.getTime() / 1000 : given
     return (
       `{ touch -${which} -d @${time.toFixed(3)} ${at} 2>/dev/null || ` +
       `touch -${which} -d @${Math.floor(time)} ${at}; }`
     )
   }
-  return `${touch("a", atime)} && ${touch("m", mtime)}`
+  return `${buildTouch("a", atime)} && ${buildTouch("m", mtime)}`
 }
 
 const copyPath = (
@@ -196,7 +197,7 @@ const makeContentMembers = (machine: Machine) => ({
   makeTempFile: (options?: TemporaryOptions) => makeTemporaryFile(machine, options),
   makeTempFileScoped: (options?: TemporaryOptions) =>
     acquireTemporary(machine, makeTemporaryFile(machine, options), (path) => path.slice(0, path.lastIndexOf("/"))),
-  open: (path: string, options?: OpenOptions) => open(machine, path, options),
+  open: (path: string, options?: OpenOptions) => openFile(machine, path, options),
   readFile: (path: string) => readFile(machine, path),
   writeFile: (path: string, data: Uint8Array, options?: OpenOptions) => writeFile(machine, path, data, options),
   readDirectoryEntries: (path: string) => listEntries(machine, path)

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A file that is opened for reading is read in aligned blocks; the last one is cached. A file that is opened for writing
- * is appended to.
+ * A file that is opened for reading is read in aligned blocks; the last one is cached. Data is written to the end of a
+ * file.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -76,7 +76,7 @@ export const buildCreateScript = (path: string, flag: FileSystem.OpenFlag, mode:
 export const appendBytes = (machine: Machine, method: string, path: string, data: Uint8Array) =>
   Effect.asVoid(runProcess(machine, method, path, 'exec cat >> "$1"', Stream.succeed(data)))
 
-export const open = (machine: Machine, path: string, { flag = "r", mode }: OpenOptions = {}) =>
+export const openFile = (machine: Machine, path: string, { flag = "r", mode }: OpenOptions = {}) =>
   flag === "r"
     ? openForReading(machine, path)
     : Effect.as(
@@ -132,7 +132,7 @@ const openForReading = Effect.fnUntraced(function* (machine: Machine, path: stri
   const info = parseInfo(decoder.decode(first.subarray(0, end)))
   let block: { readonly index: bigint; readonly data: Uint8Array } = { index: 0n, data: first.slice(end + 1) }
   const size = BigInt(blockBytes)
-  const read = Effect.fnUntraced(function* (from: bigint, length: number) {
+  const readBlock = Effect.fnUntraced(function* (from: bigint, length: number) {
     if (info.type === "Directory") return yield* makeSystemError("read", path, "Is a directory")
     if (info.type !== "File") return yield* makeSystemError("read", path, `not a regular file (${info.type})`)
     const index = from / size
@@ -151,7 +151,7 @@ const openForReading = Effect.fnUntraced(function* (machine: Machine, path: stri
   })
   return makeFile(machine, path, {
     position: { at: 0n },
-    read,
+    read: readBlock,
     write: () => Effect.fail(makeSystemError("write", path, "Permission denied: opened for reading"))
   })
 })

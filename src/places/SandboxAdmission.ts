@@ -1,6 +1,6 @@
 /**
- * Admission of paths to a sandbox: holds a file or a directory open, determines its path in the sandbox, and checks this
- * path against the rules of the current call.
+ * Admission of paths to a sandbox: holds a file or a directory open, determines its path in the sandbox, and checks it
+ * against the rules of the current call.
  *
  * **Details**
  *

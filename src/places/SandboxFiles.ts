@@ -232,7 +232,7 @@ const makeTempFile = (view: SandboxView): FileSystem.FileSystem["makeTempFile"] 
 const removeTemporary = (view: SandboxView, made: string) =>
   Effect.orDie(remove(view)(made, { recursive: true, force: true }))
 
-const copy =
+const copyPath =
   (view: SandboxView): FileSystem.FileSystem["copy"] =>
   (from, to, options) =>
     Effect.gen(function* () {
@@ -244,7 +244,7 @@ const copy =
     })
 
 /** Adds a second name to a file that can be written. Any other second name would bypass the rule for its path. */
-const link =
+const linkFile =
   (view: SandboxView): FileSystem.FileSystem["link"] =>
   (from, to) =>
     runScoped(
@@ -259,7 +259,7 @@ const link =
       })
     )
 
-const rename =
+const renamePath =
   (view: SandboxView): FileSystem.FileSystem["rename"] =>
   (from, to) =>
     runScoped(
@@ -270,27 +270,27 @@ const rename =
       )
     )
 
-const open =
+const openFile =
   (view: SandboxView): FileSystem.FileSystem["open"] =>
   (given, options) =>
     Effect.flatMap(Effect.scope, (scope) => {
       const flag = options?.flag ?? "r"
       const openOnHost = (at: string, flag: FileSystem.OpenFlag) =>
         view.host.open(at, { ...options, flag }).pipe(Effect.provideService(Scope.Scope, scope))
-      const admitted = (target: Effect.Effect<AdmittedPath, PlatformError, Scope.Scope>) =>
+      const openAdmitted = (target: Effect.Effect<AdmittedPath, PlatformError, Scope.Scope>) =>
         Effect.flatMap(target, ({ at }) => openOnHost(at, flag))
       // The descriptor refers to the file itself, so a link must be rejected when its name is looked up.
       if (options?.noFollow === true)
-        return runScoped(given, admitted(admitEntry(view, "open", given, flag === "r" ? "read" : "write")))
+        return runScoped(given, openAdmitted(admitEntry(view, "open", given, flag === "r" ? "read" : "write")))
       return runScoped(
         given,
         flag === "r"
-          ? admitted(admitFile(view, "open", given, "read"))
+          ? openAdmitted(admitFile(view, "open", given, "read"))
           : openForWriting(view, "open", given, flag, openOnHost)
       )
     })
 
-const watch =
+const watchPath =
   (view: SandboxView): FileSystem.FileSystem["watch"] =>
   (given, options) =>
     Stream.unwrap(
@@ -312,11 +312,11 @@ export const make = (view: SandboxView): FileSystem.FileSystem => {
   return FileSystem.make({
     access: (given, options) =>
       withFile(view, "access", options?.writable === true ? "write" : "read")(given, (at) => host.access(at, options)),
-    copy: copy(view),
+    copy: copyPath(view),
     copyFile: copyFile(view),
     chmod: (given, mode) => withChanged(view, "chmod")(given, (at) => host.chmod(at, mode)),
     chown: (given, uid, gid) => withChanged(view, "chown")(given, (at) => host.chown(at, uid, gid)),
-    link: link(view),
+    link: linkFile(view),
     lstat: (given) => withEntry(view, "lstat", "read")(given, host.lstat),
     makeDirectory: makeDirectory(view),
     makeTempDirectory: makeTempDirectory(view),
@@ -325,7 +325,7 @@ export const make = (view: SandboxView): FileSystem.FileSystem => {
     makeTempFile: makeTempFile(view),
     makeTempFileScoped: (options) =>
       Effect.acquireRelease(makeTempFile(view)(options), (made) => removeTemporary(view, path.dirname(made))),
-    open: open(view),
+    open: openFile(view),
     readDirectory: (given, options) =>
       options?.recursive === true
         ? listBelow(view, given)
@@ -335,12 +335,12 @@ export const make = (view: SandboxView): FileSystem.FileSystem => {
     readLink: (given) => withEntry(view, "readLink", "read")(given, host.readLink),
     realPath: (given) => resolvePath(view, "realPath", given),
     remove: remove(view),
-    rename: rename(view),
+    rename: renamePath(view),
     stat: (given) => withFile(view, "stat", "read")(given, host.stat),
     symlink: (from, to) => withEntry(view, "symlink", "write")(to, (at) => host.symlink(from, at)),
     truncate: (given, length) => withChanged(view, "truncate")(given, (at) => host.truncate(at, length)),
     utimes: (given, atime, mtime) => withChanged(view, "utimes")(given, (at) => host.utimes(at, atime, mtime)),
-    watch: watch(view),
+    watch: watchPath(view),
     writeFile: writeFile(view)
   })
 }

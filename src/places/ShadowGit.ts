@@ -154,8 +154,8 @@ const createFiles = Effect.fnUntraced(function* ({ files, directory }: ShadowGit
 })
 
 /**
- * Removes the states if they have become too large. Past states are not needed, because changed contents are also stored
- * elsewhere.
+ * Removes the states if they have become too large. Past states are not needed, because changed contents are also
+ * stored elsewhere.
  */
 const limitSize = Effect.fnUntraced(function* (git: ShadowGit) {
   const { directory, files } = git

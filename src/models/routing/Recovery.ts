@@ -124,8 +124,8 @@ export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>([
 
 type RecoveryList = (details: Details) => ReadonlyArray<Recovery>
 
-const retry = ({ retryAfter }: Details): Recovery => ({ _tag: "RetryAfter", after: retryAfter })
-const retryOrNextRoute: RecoveryList = (details) => [retry(details), nextRoute]
+const makeRetry = ({ retryAfter }: Details): Recovery => ({ _tag: "RetryAfter", after: retryAfter })
+const retryOrNextRoute: RecoveryList = (details) => [makeRetry(details), nextRoute]
 const compactOnly: RecoveryList = () => [compact]
 const nextRouteOnly: RecoveryList = () => [nextRoute]
 
@@ -138,12 +138,12 @@ const adaptOrNextRoute =
 const recoveries: Readonly<Record<Reason, RecoveryList>> = {
   auth: () => [renewKey, nextKey, nextRoute],
   billing: () => [nextKey, nextRoute],
-  rate_limit: (details) => [nextKey, nextRoute, retry(details)],
-  invalid_response: (details) => [nextRoute, retry(details)],
+  rate_limit: (details) => [nextKey, nextRoute, makeRetry(details)],
+  invalid_response: (details) => [nextRoute, makeRetry(details)],
   overloaded: retryOrNextRoute,
   server_error: retryOrNextRoute,
   unknown: retryOrNextRoute,
-  timeout: (details) => (details.unreachable ? [reconnect, nextRoute] : [retry(details), rebuild, nextRoute]),
+  timeout: (details) => (details.unreachable ? [reconnect, nextRoute] : [makeRetry(details), rebuild, nextRoute]),
   context_overflow: compactOnly,
   payload_too_large: compactOnly,
   long_context_tier: compactOnly,

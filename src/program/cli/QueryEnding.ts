@@ -1,6 +1,6 @@
 /**
- * The state of a query that runs, and the report of its ending: the lines for the user, the report of usage and the exit
- * code.
+ * The state of a query that runs, and the report of its ending: the lines for the user, the report of usage and the
+ * exit code.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

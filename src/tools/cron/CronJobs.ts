@@ -230,7 +230,7 @@ const remove =
       )
     )
 
-const due = (file: JobFile.JobFile): Service["due"] =>
+const listDue = (file: JobFile.JobFile): Service["due"] =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const { jobs } = yield* file.read
@@ -312,7 +312,7 @@ export const make = (file: JobFile.JobFile): Service => ({
   resume: resume(file),
   trigger: trigger(file),
   remove: remove(file),
-  due: due(file),
+  due: listDue(file),
   waiting: Effect.map(file.read, ({ jobs }) => jobs.filter(JobClaim.isWaiting)),
   claimWaiting: claimWaiting(file),
   claim: claim(file),

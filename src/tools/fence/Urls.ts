@@ -125,7 +125,7 @@ const ipv4Ranges: ReadonlyArray<readonly [range: string, kind: AddressKind]> = [
 
 const toNumber = (bytes: Bytes): number => bytes.reduce((sum, byte) => sum * 256 + byte, 0)
 
-/** The ranges as numbers: an address belongs to a range if its quotient is the one of the range. */
+/** The ranges as numbers: an address belongs to a range if both have the same quotient. */
 const ipv4Blocks = ipv4Ranges.map(([range, kind]) => {
   const [base = "", bits = "32"] = range.split("/")
   const size = 2 ** (32 - Number(bits))

@@ -151,7 +151,7 @@ const refreshTools = Effect.fnUntraced(function* (server: SupervisedServer, conn
 })
 
 /** Opens a connection in a separate scope and adds its tools to the registry. */
-const connect = Effect.fnUntraced(function* (server: SupervisedServer) {
+const connectServer = Effect.fnUntraced(function* (server: SupervisedServer) {
   const scope = yield* Scope.fork(server.parent, "sequential")
   const connected = yield* server.connector.connect(server.config).pipe(
     Effect.tap((connected) => refreshTools(server, connected)),
@@ -162,8 +162,8 @@ const connect = Effect.fnUntraced(function* (server: SupervisedServer) {
   return { connected, scope }
 })
 
-const reconnect = (server: SupervisedServer) =>
-  Effect.delay(Effect.retry(connect(server), reconnecting), firstReconnect)
+const reconnectServer = (server: SupervisedServer) =>
+  Effect.delay(Effect.retry(connectServer(server), reconnecting), firstReconnect)
 
 const followChanges = (server: SupervisedServer, connected: Connection) =>
   Queue.take(connected.toolsChanged).pipe(
@@ -202,7 +202,7 @@ const keepConnected = Effect.fnUntraced(function* (server: SupervisedServer, { c
   server.tell({ state: "reconnecting", tools: 0, message })
   yield* Effect.logWarning(`${message}: connecting it again`)
   yield* Scope.close(scope, Exit.void)
-  return yield* reconnect(server)
+  return yield* reconnectServer(server)
 })
 
 const stayConnected = Effect.fnUntraced(
@@ -222,7 +222,7 @@ const giveUp = ({ tell }: SupervisedServer, { message }: McpError, what: string)
 }
 
 const connectLater = (server: SupervisedServer) =>
-  reconnect(server).pipe(
+  reconnectServer(server).pipe(
     Effect.tap(() => Effect.logDebug(`MCP server "${server.config.name}" is connected`)),
     Effect.flatMap((first) => stayConnected(server, first)),
     Effect.catchTag("McpError", (error) => giveUp(server, error, "it is not tried again"))
@@ -248,7 +248,7 @@ const supervise = Effect.fnUntraced(function* (
     connection: undefined,
     calls: 0
   }
-  yield* Effect.matchEffect(connect(server), {
+  yield* Effect.matchEffect(connectServer(server), {
     onSuccess: (now) => Effect.forkIn(stayConnected(server, now), whole),
     onFailure: (error) =>
       canPass(config, error)

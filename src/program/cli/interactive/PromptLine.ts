@@ -244,7 +244,7 @@ const showPrompt = (prompt: Prompt): void => {
 }
 
 /** Discards the typed line. Without a line, the second Ctrl+C exits. */
-const interrupt = (prompt: Prompt): Effect.Effect<PromptResult | undefined> =>
+const handleInterrupt = (prompt: Prompt): Effect.Effect<PromptResult | undefined> =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     const { dialog } = prompt
     const again = now - dialog.interruptedAt < leaveMillis
@@ -282,7 +282,7 @@ const pastePicture = Effect.fnUntraced(function* (prompt: Prompt) {
 })
 
 /** Goes back to an earlier message after a second Esc without a line. */
-const escape = (prompt: Prompt): Effect.Effect<PromptResult | undefined> =>
+const handleEscape = (prompt: Prompt): Effect.Effect<PromptResult | undefined> =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     const isSecond = now - prompt.escapedAt < againMillis && prompt.dialog.editor.text === ""
     prompt.escapedAt = now
@@ -302,7 +302,7 @@ const runAction = Effect.fnUntraced(function* (
     case "Leave":
       return { _tag: "Leave", code: 0 }
     case "Interrupt":
-      return yield* interrupt(prompt)
+      return yield* handleInterrupt(prompt)
     case "Suspend":
       return yield* Effect.as(suspend(dialog), undefined)
     case "ClearScreen":
@@ -323,7 +323,7 @@ const runAction = Effect.fnUntraced(function* (
     case "OpenTranscript":
       return { _tag: "Transcript" }
     case "Escape":
-      return yield* escape(prompt)
+      return yield* handleEscape(prompt)
     case "Complete":
     case "None":
       return undefined
@@ -360,14 +360,14 @@ export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Re
     pictures: { text: "", chips: [] },
     escapedAt: -Infinity
   }
-  const show = (): void => showPrompt(state)
-  show()
+  const redrawPrompt = (): void => showPrompt(state)
+  redrawPrompt()
   const pressKey = (key: Key): Effect.Effect<PromptResult | undefined> =>
     Effect.tap(editLine(state, key), () =>
-      Effect.andThen(followPictures(state), PromptCompletions.followLine(dialog, state.list, show))
+      Effect.andThen(followPictures(state), PromptCompletions.followLine(dialog, state.list, redrawPrompt))
     )
   const ended: PromptResult = { _tag: "Leave", code: 0 }
-  return yield* readKeys(dialog, pressKey, Effect.sync(show), ended).pipe(
+  return yield* readKeys(dialog, pressKey, Effect.sync(redrawPrompt), ended).pipe(
     Effect.ensuring(Effect.sync(() => dialog.screen.live(Screen.renderNothing)))
   )
 })

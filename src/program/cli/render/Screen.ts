@@ -317,7 +317,7 @@ const rewrite = (state: State, count: number, text: string): void => {
   terminal?.write(`${beginUpdate}${whole}${endUpdate}`)
 }
 
-const repaint = (state: State, count: number, text: string): void => {
+const repaintRows = (state: State, count: number, text: string): void => {
   const { columns, rows } = state.size()
   const lines = text.split("\n")
   let left = count
@@ -411,7 +411,7 @@ export const make = (streams: Streams): Screen => {
       if (!isLent) terminal?.write(live.isCursorHidden ? hideCursor : showCursor)
     },
     rewrite: (count, text) => rewrite(state, count, text),
-    repaint: (count, text) => repaint(state, count, text),
+    repaint: (count, text) => repaintRows(state, count, text),
     clear: () => clearScreen(state)
   }
 }

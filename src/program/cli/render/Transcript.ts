@@ -238,7 +238,7 @@ const redraw = (state: State): void => {
 }
 
 /** Lends the terminal to another view. When it is taken back, the postponed work is done. */
-const lend = (state: State, isLent: boolean): void => {
+const lendTerminal = (state: State, isLent: boolean): void => {
   const { display, end, screen } = state
   display.lent = isLent
   screen.lend(isLent)
@@ -302,6 +302,6 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
       if (display.lent) display.outdated ??= repaintScreen
       else repaintScreen(state)
     },
-    lend: (isLent) => lend(state, isLent)
+    lend: (isLent) => lendTerminal(state, isLent)
   }
 }
