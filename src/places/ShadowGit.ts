@@ -55,7 +55,7 @@ const maxKibibytes = 2 * 1024 * 1024
 
 export const decoder = new TextDecoder()
 
-export const maxOutput = 64 * 1024 * 1024
+const maxOutput = 64 * 1024 * 1024
 
 /** Age in milliseconds after which an index counts as abandoned by its program. */
 const abandonedAfter = 24 * 60 * 60 * 1000

@@ -133,7 +133,7 @@ const findReferred = (root: Json.Fields, reference: string): unknown =>
  * Tests whether Claude can enforce a schema: it has no tuples and no objects with free names, which {@link closeSchema}
  * would empty, and does not refer to itself. Any other schema is an instruction.
  */
-export const isClosable = (root: unknown): boolean => {
+const isClosable = (root: unknown): boolean => {
   if (!Json.isFields(root)) return true
   /** Verdicts on referred schemas; false while a schema is tested, because a reference to it is a circle. */
   const known = new Map<unknown, boolean>()
@@ -160,7 +160,7 @@ export const isClosable = (root: unknown): boolean => {
 }
 
 /** Renders the instruction that replaces the schema field of a request. */
-export const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
+const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
   `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${JSON.stringify(
     schema
   )}`

@@ -32,7 +32,7 @@ export interface NamedTrace {
  * Reads the trajectory of a stored session, with its pictures in place. Unreadable entries are reported, and the other
  * entries are used.
  */
-export const readSessionTrajectory = (reference: string, pictures: Pictures | undefined) =>
+const readSessionTrajectory = (reference: string, pictures: Pictures | undefined) =>
   withStoredSession(
     reference,
     (session) =>
