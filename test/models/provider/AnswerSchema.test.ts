@@ -1,5 +1,6 @@
 // Schemas that a provider's own field for structured answers cannot enforce are recognized.
 import { assert, describe, it } from "@effect/vitest"
+import type * as JsonSchema from "effect/JsonSchema"
 import * as AnswerSchema from "../../../src/models/provider/AnswerSchema.ts"
 
 const closed = (properties: Record<string, unknown>) => ({
