@@ -5,7 +5,7 @@
 import * as Block from "./Block.ts"
 
 /** Maximum number of stored blocks. */
-export const mostBlocks = 5000
+const mostBlocks = 5000
 /** Maximum number of stored characters. */
 const mostCharacters = 16 * 1024 * 1024
 /** Number of blocks discarded at once, so that the average cost for each block is small. */
