@@ -156,8 +156,9 @@ const make = (
   const listSessions = (fits: (entry: Entry) => boolean, limit: number): ReadonlyArray<SessionStore.Session> =>
     sortNewestFirst().filter(fits).slice(0, limit).map(toSession)
 
-  const findTitleOwner = (title: string): Entry | undefined =>
-    Array.from(entries.values()).find((entry) => entry.title === title)
+  /** Finds the session with a title among the sessions of a tenant, or among those without one. */
+  const findTitleOwner = (title: string, tenant: string | undefined): Entry | undefined =>
+    Array.from(entries.values()).find((entry) => entry.title === title && entry.start.tenant === tenant)
 
   const findContinuation = (id: string): Entry | undefined =>
     Array.from(entries.values()).find(({ start }) => start.continues === id)
@@ -168,9 +169,9 @@ const make = (
       const title = session.title === undefined ? undefined : yield* Title.clean("create", mask(session.title))
       const startedAt = yield* Clock.currentTimeMillis
       if (entries.has(session.id)) return yield* StoreFailure.makeExistingSessionError(session.id)
-      const owner = title === undefined ? undefined : findTitleOwner(title)
+      const owner = title === undefined ? undefined : findTitleOwner(title, session.tenant)
       if (title !== undefined && owner !== undefined)
-        return yield* StoreFailure.makeTakenTitleError("create", title, yield* TenantScope.findVisibleOwner(owner.id))
+        return yield* StoreFailure.makeTakenTitleError("create", title, owner.id)
       const entry: Entry = {
         id: session.id,
         source: session.source,
@@ -259,7 +260,9 @@ const make = (
             start: { branch, cwd, hasOwnPrompt, tenant },
             title
           } = old
-          const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
+          const taken = Array.from(entries.values()).flatMap((entry) =>
+            entry.start.tenant === tenant ? (entry.title ?? []) : []
+          )
           yield* store.create({
             ...session,
             source,
@@ -289,9 +292,9 @@ const make = (
     rename: Effect.fnUntraced(function* (id, wanted) {
       const title = yield* Title.clean("rename", (yield* StoredMask.heldMask)(wanted))
       const entry = yield* requireEntry("rename", id)
-      const owner = findTitleOwner(title)
+      const owner = findTitleOwner(title, entry.start.tenant)
       if (owner !== undefined && owner !== entry)
-        return yield* StoreFailure.makeTakenTitleError("rename", title, yield* TenantScope.findVisibleOwner(owner.id))
+        return yield* StoreFailure.makeTakenTitleError("rename", title, owner.id)
       entry.title = title
     }),
     remove: (id) => Effect.suspend(() => Effect.mapEager(requireEntry("remove", id), () => forgetSession(id))),
@@ -328,8 +331,7 @@ const make = (
       byId: (id) => Effect.sync(() => toOptionalSession(entries.get(id))),
       byIdPrefix: (prefix) =>
         Effect.sync(() => listSessions((entry) => entry.id.startsWith(prefix), Reference.maxCandidates)),
-      byTitle: (title) =>
-        Effect.sync(() => toOptionalSession(sortNewestFirst().find((entry) => entry.title === title))),
+      byTitle: (title) => Effect.sync(() => listSessions((entry) => entry.title === title, Infinity)),
       byTitlePrefix: (prefix) =>
         Effect.sync(() => listSessions((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
       names: Effect.sync(() =>

@@ -6,7 +6,8 @@
  * The input is matched in this order: the exact id; the word `latest`; the beginning of exactly one id; the title with
  * normalized white space. A title refers to the last continuation of its session. `latest` is the most recently active
  * session whose source is not hidden. With a folder, only sessions recorded in that folder are considered. A prefix
- * that several ids share is ambiguous, unless it is the title of a session.
+ * that several ids share is ambiguous, unless it is the title of a session. A title of sessions of several tenants is
+ * ambiguous, unless a session without a tenant has it.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -28,7 +29,8 @@ interface Lookup {
   readonly byId: (id: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
   /** Finds sessions by the beginning of their id, at most {@link maxCandidates}, newest activity first. */
   readonly byIdPrefix: (prefix: string) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
-  readonly byTitle: (title: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
+  /** Finds the sessions with a title, newest activity first. Each tenant has at most one of them. */
+  readonly byTitle: (title: string) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   readonly byTitlePrefix: (prefix: string) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /** Ids and titles of all sessions that are not hidden. */
   readonly names: Effect.Effect<ReadonlyArray<string>, SessionStoreError>
@@ -88,16 +90,13 @@ export const makeResolver = (lookup: Lookup) =>
     const candidates = yield* lookup.byIdPrefix(wanted)
     if (candidates.length === 1 && candidates[0] !== undefined) return candidates[0]
     const title = Title.normalise(wanted)
-    const titled = title === "" ? Option.none() : yield* lookup.byTitle(title)
-    if (Option.isSome(titled)) {
-      return findLastContinuation(
-        titled.value,
-        title,
-        yield* lookup.byTitlePrefix(Title.formatContinuationPrefix(title))
-      )
-    }
-    if (candidates.length > 0)
-      return yield* new SessionNotFound({ sessionId: wanted, candidates: candidates.map((session) => session.id) })
+    const titled = title === "" ? [] : yield* lookup.byTitle(title)
+    const first = titled.length === 1 ? titled[0] : titled.find(({ tenant }) => tenant === undefined)
+    if (first !== undefined)
+      return findLastContinuation(first, title, yield* lookup.byTitlePrefix(Title.formatContinuationPrefix(title)))
+    const meantSessions = candidates.length > 0 ? candidates : titled.slice(0, maxCandidates)
+    if (meantSessions.length > 0)
+      return yield* new SessionNotFound({ sessionId: wanted, candidates: meantSessions.map((session) => session.id) })
     const names = wanted.length > longestName ? [] : yield* lookup.names
     const meant = findNearest(
       wanted.toLowerCase(),

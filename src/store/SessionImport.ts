@@ -5,7 +5,7 @@
  *
  * Each line is one session and is added completely or not at all. A line that cannot be read or added is reported with
  * its number, and the import continues. An imported session never replaces an existing session with the same id: it is
- * rejected, or gets a new id. A title that is already taken is left out.
+ * rejected, or gets a new id. A title that another session of its tenant has is left out.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -24,6 +24,7 @@ import { RunRecord } from "./RunRecord.ts"
 import { type ForeignSession, SessionMaintenance } from "./SessionMaintenance.ts"
 import { SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
+import { CurrentTenant } from "./TenantScope.ts"
 
 const Count = Schema.Natural
 const Line = Schema.Struct({
@@ -162,6 +163,10 @@ const readRecord = (
     return entry === undefined ? [] : [{ ...entry, sessionId }]
   })
 
+/** Returns a key that is the same for equal titles of a tenant. */
+const formatTitleKey = ({ tenant, title }: Pick<ForeignSession, "tenant" | "title">): string =>
+  JSON.stringify([tenant, title])
+
 /** Adds the sessions in the text of an export. With `newIds`, a session whose id already exists gets a new id. */
 export const addSessions = Effect.fnUntraced(function* (
   text: string,
@@ -170,6 +175,8 @@ export const addSessions = Effect.fnUntraced(function* (
   const store = yield* SessionStore
   const runRecord = yield* RunRecord
   const maintenance = yield* SessionMaintenance
+  // Within the work for a tenant, all imported sessions become its own.
+  const current = yield* CurrentTenant
   const added: Array<Ids.SessionId> = []
   const notes: Array<string> = []
   let refused = 0
@@ -178,7 +185,8 @@ export const addSessions = Effect.fnUntraced(function* (
     notes.push(message)
   }
   // Read once: the import is the only writer of most stores. A title that another program takes refuses its line.
-  const titles = new Set((yield* store.list({ limit: Number.MAX_SAFE_INTEGER })).flatMap(({ title }) => title ?? []))
+  const sessions = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
+  const titles = new Set(sessions.map(formatTitleKey))
   const renamed = new Map<string, Ids.SessionId>()
   for (const [index, line] of text
     .replace(/^\uFEFF/u, "")
@@ -206,8 +214,8 @@ export const addSessions = Effect.fnUntraced(function* (
     const before = session.continues === undefined ? undefined : (renamed.get(session.continues) ?? session.continues)
     // A session can have only one continuation, so a copy of a continuation is not linked to the same session.
     const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
-    const { title } = session
-    const isTaken = title !== undefined && titles.has(title)
+    const titleKey = formatTitleKey({ ...session, tenant: current ?? session.tenant })
+    const isTaken = session.title !== undefined && titles.has(titleKey)
     if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)
     yield* maintenance
       .add({ ...session, id, parentId, continues, title: isTaken ? undefined : session.title }, messages)
@@ -217,7 +225,7 @@ export const addSessions = Effect.fnUntraced(function* (
           onSuccess: () =>
             Effect.sync(() => {
               added.push(id)
-              if (title !== undefined) titles.add(title)
+              titles.add(titleKey)
             }),
           // If the disk is full or the store is locked, the import ends. The sessions that were already imported are
           // retained.

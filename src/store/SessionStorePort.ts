@@ -40,6 +40,7 @@ export interface Session {
   readonly hasOwnPrompt: boolean
   /** Tenant for which the session was begun; see `TenantScope`. */
   readonly tenant: string | undefined
+  /** Title, unique among the sessions of a tenant and among the sessions without a tenant. */
   readonly title: string | undefined
   readonly cwd: string | undefined
   /** Branch that the folder was on at the beginning of the session. */
@@ -211,7 +212,7 @@ export interface Service {
   readonly continueIn: (id: SessionId, continuation: Continuation) => Effect.Effect<Session, SessionStoreError>
   /** Returns the last session in the chain of continuations of this one. If it is not continued, returns its own id. */
   readonly newest: (id: SessionId) => Effect.Effect<SessionId, SessionStoreError>
-  /** Sets the title. Fails if another session has this title. */
+  /** Sets the title. Fails if another session of the same tenant has this title. */
   readonly rename: (id: SessionId, title: string) => Effect.Effect<void, SessionStoreError>
   /** Removes a session and all its data; fails if the id is unknown. Its children remain. */
   readonly remove: (id: SessionId) => Effect.Effect<void, SessionStoreError>

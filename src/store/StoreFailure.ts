@@ -19,14 +19,11 @@ export const makeContinuedSessionError = (id: string, newer: string): SessionSto
     message: `session ${id} goes on in ${newer} already: resume that one`
   })
 
-/** Creates the error for a title that another session already has. `owner` is that session, if it may be named. */
-export const makeTakenTitleError = (operation: string, title: string, owner: string | undefined): SessionStoreError =>
+/** Creates the error for a title that another session of the same tenant already has. `owner` is that session. */
+export const makeTakenTitleError = (operation: string, title: string, owner: string): SessionStoreError =>
   new SessionStoreError({
     operation,
-    message:
-      owner === undefined
-        ? `title "${title}" is taken: choose another one`
-        : `title "${title}" belongs to session ${owner}: choose another one, or rename that session first`
+    message: `title "${title}" belongs to session ${owner}: choose another one, or rename that session first`
   })
 
 /**

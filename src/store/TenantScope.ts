@@ -10,8 +10,8 @@
  *
  * **Gotchas**
  *
- * Ids and titles of sessions are unique over all tenants. A session with an id that another tenant uses cannot be
- * created, so an application chooses ids that cannot be guessed, or lets the store choose them.
+ * Ids of sessions are unique over all tenants. A session with an id that another tenant uses cannot be created, so an
+ * application chooses ids that cannot be guessed, or lets the store choose them. Titles are unique within a tenant.
  *
  * Source: `ARCHITECTURE.md` §5.
  */
@@ -57,13 +57,6 @@ type Complete<Service> = { readonly [Member in keyof Required<Service>]: Service
 
 const findTenant = <A, E, R>(body: (tenant: string | undefined) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => body(fiber.getRef(CurrentTenant)))
-
-/**
- * Returns the owner of a title for an error message. The work for a tenant does not see it, because it may be a session
- * of another tenant.
- */
-export const findVisibleOwner = (owner: string): Effect.Effect<string | undefined> =>
-  findTenant((tenant) => Effect.succeed(tenant === undefined ? owner : undefined))
 
 /** A session that a run has acquired, with its tenant as soon as it is known. */
 interface HeldSession {
@@ -148,7 +141,7 @@ const makeResolver = (sessions: Effect.Effect<ReadonlyArray<Session>, SessionSto
         selectSessions(({ id }) => id.startsWith(prefix)),
         (found) => found.slice(0, Reference.maxCandidates)
       ),
-    byTitle: (title) => findSession((one) => one.title === title),
+    byTitle: (title) => selectSessions((one) => one.title === title),
     byTitlePrefix: (prefix) => selectSessions(({ title }) => title?.startsWith(prefix) === true),
     names: Effect.map(selectSessions(isShown), (shown) =>
       shown.flatMap(({ id, title }) => (title === undefined ? [id] : [id, title]))

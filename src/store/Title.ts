@@ -1,5 +1,5 @@
 /**
- * Titles of sessions: one line, at most 100 characters, without control characters. The title of a session is unique.
+ * Titles of sessions: one line, at most 100 characters, without control characters. A title is unique within a tenant.
  *
  * **Details**
  *

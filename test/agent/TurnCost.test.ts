@@ -2,16 +2,15 @@
 // it takes is the benchmark's.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Metric from "effect/Metric"
 import * as Scheduler from "effect/Scheduler"
 import * as Schema from "effect/Schema"
-import * as Tracer from "effect/Tracer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { StatementSync } from "node:sqlite"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as H from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { countInto } from "../support/workCounts.ts"
 
 const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(
   Tool.Readonly,
@@ -46,20 +45,8 @@ const counted = (
       }))
     })
   )
-  const metrics: Metric.FiberRuntimeMetricsService = {
-    recordFiberStart: () => void count.fibers++,
-    recordFiberEnd: () => {}
-  }
-  const tracer = Tracer.make({
-    span: (options) => new Tracer.NativeSpan(options),
-    context: (primitive, fiber) => {
-      count.steps++
-      return primitive["~effect/Effect/evaluate"](fiber)
-    }
-  })
   return H.Agent.run({ prompt: "Go." }).pipe(
-    Effect.provideService(Metric.FiberRuntimeMetrics, metrics),
-    Effect.provideService(Tracer.Tracer, tracer),
+    countInto(count),
     // The tracer counts steps. An application without one has no spans.
     Effect.withTracerEnabled(traced),
     // Where a fiber gives way after so many steps is no work of a turn.
@@ -275,20 +262,8 @@ describe("a turn of one tool call", () => {
 const countedCalls = (calls: number, options: { readonly tools?: typeof tools } = {}) => {
   const count = { fibers: 0, steps: 0 }
   const toolCalls = Array.from({ length: calls }, (_, index) => ({ name: "echo", params: { text: `text ${index}` } }))
-  const tracer = Tracer.make({
-    span: (options) => new Tracer.NativeSpan(options),
-    context: (primitive, fiber) => {
-      count.steps++
-      return primitive["~effect/Effect/evaluate"](fiber)
-    }
-  })
-  const metrics: Metric.FiberRuntimeMetricsService = {
-    recordFiberStart: () => void count.fibers++,
-    recordFiberEnd: () => {}
-  }
   return H.Agent.run({ prompt: "Go." }).pipe(
-    Effect.provideService(Metric.FiberRuntimeMetrics, metrics),
-    Effect.provideService(Tracer.Tracer, tracer),
+    countInto(count),
     Effect.withTracerEnabled(false),
     Effect.provideService(Scheduler.PreventSchedulerYield, true),
     Effect.provide(

@@ -118,8 +118,10 @@ const simulation = Effect.gen(function* () {
       runners.reduce((sum, runner) => sum + runner.millis, 0) / concurrency / machines / millis
     ]
   ]
+  const sessionsAnHour = Math.round((sessions / millis) * 3_600_000)
   process.stdout.write(
-    `${sessions} sessions of ${steps} model calls (${modelMillis} ms) on ${machines} machines: ${(millis / 1000).toFixed(0)} s, ${Math.round((sessions / millis) * 3_600_000)} sessions an hour\n`
+    `${sessions} sessions of ${steps} model calls (${modelMillis} ms) on ${machines} machines: ` +
+      `${(millis / 1000).toFixed(0)} s, ${sessionsAnHour} sessions an hour\n`
   )
   const statements = sessions * (sessionStatements + steps * stepStatements)
   const polled = machines * pollsPerSecond

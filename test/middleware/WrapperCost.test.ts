@@ -1,13 +1,12 @@
 // The work of a wrapper around a call, in counts: fibers, and steps of the interpreter.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Metric from "effect/Metric"
-import * as Tracer from "effect/Tracer"
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import { textAnswer } from "../support/fakeModel.ts"
 import { anyCalls, llmContext, output, toolContext } from "../support/middlewareContexts.ts"
+import { countInto } from "../support/workCounts.ts"
 
 type Run = (wrappers: number) => Effect.Effect<unknown, unknown>
 
@@ -18,21 +17,7 @@ const times = (count: number, entry: Middleware.Any): Stack.Stack =>
 const perWrapper = Effect.fnUntraced(function* (run: Run) {
   const counted = Effect.fnUntraced(function* (wrappers: number) {
     const count = { fibers: 0, steps: 0 }
-    const tracer = Tracer.make({
-      span: (options) => new Tracer.NativeSpan(options),
-      context: (primitive, fiber) => {
-        count.steps++
-        return primitive["~effect/Effect/evaluate"](fiber)
-      }
-    })
-    const metrics: Metric.FiberRuntimeMetricsService = {
-      recordFiberStart: () => void count.fibers++,
-      recordFiberEnd: () => {}
-    }
-    yield* Effect.suspend(() => run(wrappers)).pipe(
-      Effect.provideService(Metric.FiberRuntimeMetrics, metrics),
-      Effect.provideService(Tracer.Tracer, tracer)
-    )
+    yield* Effect.suspend(() => run(wrappers)).pipe(countInto(count))
     return count
   })
   const [short, long] = [yield* counted(1), yield* counted(11)]

@@ -15,6 +15,7 @@ import { RunRecord } from "../../src/store/RunRecord.ts"
 import * as RunRecords from "../../src/store/RunRecord.ts"
 import { SessionActivity } from "../../src/store/SessionActivity.ts"
 import { SessionBackup } from "../../src/store/SessionBackup.ts"
+import * as SessionImport from "../../src/store/SessionImport.ts"
 import { SessionMaintenance } from "../../src/store/SessionMaintenance.ts"
 import { SessionRetention } from "../../src/store/SessionRetention.ts"
 import { SessionSearch } from "../../src/store/SessionSearch.ts"
@@ -164,19 +165,16 @@ for (const [name, makeStore] of Object.entries(stores)) {
       }).pipe(Effect.provide(makeStore()))
     )
 
-    it.live("are not named by the error for a title that one of them has", () =>
+    it.live("leave their titles to the other tenants", () =>
       Effect.gen(function* () {
         yield* prepare
         const store = yield* SessionStore.SessionStore
         const mine = SessionId.make("session-of-zeta")
         yield* store.create(makeSession(mine, "Mine")).pipe(as("zeta"))
-        const refused = [
-          yield* Effect.flip(store.rename(mine, "Acme's harbour")).pipe(as("zeta")),
-          yield* Effect.flip(store.create(makeSession(none, "Acme's harbour"))).pipe(as("zeta"))
-        ]
-        for (const { message } of refused)
-          assert.strictEqual(message, `title "Acme's harbour" is taken: choose another one`)
-        assert.include((yield* Effect.flip(store.rename(mine, "Acme's harbour"))).message, own)
+        yield* store.rename(mine, "Acme's harbour").pipe(as("zeta"))
+        const refused = yield* Effect.flip(store.create(makeSession(none, "Acme's harbour"))).pipe(as("zeta"))
+        assert.include(refused.message, mine)
+        assert.strictEqual((yield* store.resolve("Acme's harbour").pipe(as("zeta"))).id, mine)
       }).pipe(Effect.provide(makeStore()))
     )
 
@@ -263,6 +261,45 @@ describe("what concerns all sessions of a store", () => {
       yield* Effect.flip(add(foreign, [message]).pipe(as("zeta")))
       yield* add(added, [message]).pipe(as("zeta"))
       assert.strictEqual((yield* store.list({ tenant: "zeta" }))[0]?.id, id)
+    }).pipe(Effect.provide(stores.sqlite()))
+  )
+
+  it.live("keeps the titles of imported sessions, unless their tenant has one of that name", () =>
+    Effect.gen(function* () {
+      yield* prepare
+      const line = (id: string, tenant: string | null): string =>
+        JSON.stringify({
+          id,
+          source: "cli",
+          title: "Acme's harbour",
+          provider: "p",
+          model: "m",
+          cwd: null,
+          parent_id: null,
+          tenant,
+          started_at: 1,
+          ended_at: null,
+          end_reason: null,
+          usage: {
+            input_tokens: 0,
+            output_tokens: 0,
+            cache_read_tokens: 0,
+            cache_write_tokens: 0,
+            reasoning_tokens: 0,
+            request_count: 0
+          },
+          system_prompt: "",
+          messages: []
+        })
+      const text = [line("of-acme", "acme"), line("of-zeta", "zeta"), line("of-none", null)].join("\n")
+      const { added, notes } = yield* SessionImport.addSessions(text, { newIds: false })
+      assert.lengthOf(added, 3)
+      assert.deepStrictEqual(notes, [`line 1: the title "Acme's harbour" is taken; session of-acme has none`])
+      // Within the work for a tenant all of them are its own.
+      const own = yield* SessionImport.addSessions([line("a", "acme"), line("b", null)].join("\n"), {
+        newIds: false
+      }).pipe(as("beta"))
+      assert.deepStrictEqual(own.notes, [`line 2: the title "Acme's harbour" is taken; session b has none`])
     }).pipe(Effect.provide(stores.sqlite()))
   )
 

@@ -20,9 +20,13 @@ const leanUndici = Object.entries(undiciParts)
   .map(([name, file]) => `export { default as ${name} } from ${JSON.stringify(`undici/lib/dispatcher/${file}.js`)}`)
   .join("\n")
 
+const http2Constants = Object.fromEntries(
+  Object.entries(constants).filter(([name]) => /^(?:HTTP2_HEADER|NGHTTP2)_/.test(name))
+)
+
 /** HTTP/2 as undici's client asks for it: its constants, and a connection when one is opened. */
 const lateHttp2 = `
-export const constants = ${JSON.stringify(Object.fromEntries(Object.entries(constants).filter(([name]) => /^(?:HTTP2_HEADER|NGHTTP2)_/.test(name))))}
+export const constants = ${JSON.stringify(http2Constants)}
 export const connect = (...given) => globalThis.process.getBuiltinModule("node:http2").connect(...given)
 `
 
@@ -37,8 +41,8 @@ const globalsOfSdk: Readonly<Record<string, string>> = {
 const sdkGlobals = join(src, "base/platform/web/SdkGlobals.ts")
 
 /**
- * A resource of the OpenAI SDK without its methods: the program sends its requests with the client itself. Two thirds of
- * the SDK are resources and what they import.
+ * A resource of the OpenAI SDK without its methods: the program sends its requests with the client itself. Two thirds
+ * of the SDK are resources and what they import.
  */
 const withoutMethods = (id: string, code: string): string => {
   const { staticExports } = parseSync(id, code).module

@@ -186,5 +186,61 @@ export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>
       Check.equals(yield* runAs("acme")(listIds), [own])
       Check.equals(yield* listIds, [own, foreign])
     })
+  ),
+  Conformance.makeTimedRule(
+    "tenants",
+    "titles are unique within a tenant only",
+    Effect.gen(function* () {
+      const store = yield* SessionStore
+      for (const [id, tenant] of [
+        [own, "acme"],
+        [foreign, "zeta"],
+        [next, undefined]
+      ] as const)
+        yield* runAs(tenant)(store.create(makeNewSession(id, { title: "Harbour" })))
+      const other = SessionId.make("other")
+      for (const [tenant, owner] of [
+        ["acme", own],
+        ["zeta", foreign],
+        [undefined, next]
+      ] as const) {
+        const created = yield* Effect.flip(runAs(tenant)(store.create(makeNewSession(other, { title: "Harbour" }))))
+        Check.includes(created.message, owner)
+        yield* runAs(tenant)(store.create(makeNewSession(other, { title: "Quay" })))
+        const renamed = yield* Effect.flip(runAs(tenant)(store.rename(other, "Harbour")))
+        Check.includes(renamed.message, owner)
+        // The caller without a tenant renames the session of a tenant, within the titles of that tenant.
+        Check.includes((yield* Effect.flip(store.rename(other, "Harbour"))).message, owner)
+        yield* runAs(tenant)(store.remove(other))
+      }
+    })
+  ),
+  Conformance.makeTimedRule(
+    "tenants",
+    "a title means the session of the tenant, and without one the session without a tenant",
+    Effect.gen(function* () {
+      const store = yield* SessionStore
+      const resolveTitle = Effect.map(store.resolve("Harbour"), ({ id }) => String(id))
+      yield* runAs("acme")(store.create(makeNewSession(own, { title: "Harbour" })))
+      Check.equals(yield* resolveTitle, own)
+      yield* runAs("zeta")(store.create(makeNewSession(foreign, { title: "Harbour" })))
+      const ambiguous = yield* Effect.flip(store.resolve("Harbour"))
+      Check.equals(ambiguous._tag === "SessionNotFound" ? ambiguous.candidates.toSorted() : [], [own, foreign])
+      yield* store.create(makeNewSession(next, { title: "Harbour" }))
+      Check.equals(yield* resolveTitle, next)
+      Check.equals(yield* runAs("acme")(resolveTitle), own)
+      Check.equals(yield* runAs("zeta")(resolveTitle), foreign)
+    })
+  ),
+  Conformance.makeTimedRule(
+    "tenants",
+    "continuations are numbered within a tenant",
+    Effect.gen(function* () {
+      const store = yield* SessionStore
+      yield* runAs("acme")(store.create(makeNewSession(own, { title: "Harbour #7" })))
+      yield* runAs("zeta")(store.create(makeNewSession(foreign, { title: "Harbour" })))
+      const continued = yield* runAs("zeta")(store.continueIn(foreign, { ...continuation, id: next }))
+      Check.equals(continued.title, "Harbour #2")
+    })
   )
 ]

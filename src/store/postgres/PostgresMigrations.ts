@@ -176,6 +176,14 @@ export const migrations: ReadonlyArray<Migration> = [
         PRIMARY KEY (session_id, kind)
       )`
     ]
+  },
+  {
+    version: 8,
+    name: "titles are unique within a tenant",
+    statements: [
+      "ALTER TABLE sessions DROP CONSTRAINT sessions_title_key",
+      "CREATE UNIQUE INDEX sessions_title ON sessions (title, coalesce(tenant, '')) WHERE title IS NOT NULL"
+    ]
   }
 ]
 

@@ -349,15 +349,7 @@ const make = (
               cache_read_tokens, cache_write_tokens,
               reasoning_tokens, api_call_count, estimated_cost_usd, cost_status, cost_source)
             SELECT counted.id, ${provider}, ${model}, a.*, ${cost_status}, ${cost_source} FROM counted, added a
-            ON CONFLICT (session_id, provider, model) DO UPDATE
-            SET input_tokens = u.input_tokens + excluded.input_tokens,
-              output_tokens = u.output_tokens + excluded.output_tokens,
-              cache_read_tokens = u.cache_read_tokens + excluded.cache_read_tokens,
-              cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-              reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
-              api_call_count = u.api_call_count + excluded.api_call_count,
-              estimated_cost_usd = u.estimated_cost_usd + excluded.estimated_cost_usd,
-              cost_status = excluded.cost_status, cost_source = excluded.cost_source
+            ${sql.literal(PostgresTexts.addToModelUsage)}
           )
           SELECT ${xact} AS xact FROM counted`
             yield* sql.identified(rows[0]?.xact)

@@ -35,3 +35,14 @@ export const takeChars = (text: string, count: number): string =>
   Array.from(text.slice(0, 2 * count))
     .slice(0, count)
     .join("")
+
+/** Adds the usage of an inserted row to the stored row of the same session and model; `u` is the table. */
+export const addToModelUsage = `ON CONFLICT (session_id, provider, model) DO UPDATE
+  SET input_tokens = u.input_tokens + excluded.input_tokens,
+    output_tokens = u.output_tokens + excluded.output_tokens,
+    cache_read_tokens = u.cache_read_tokens + excluded.cache_read_tokens,
+    cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
+    reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
+    api_call_count = u.api_call_count + excluded.api_call_count,
+    estimated_cost_usd = u.estimated_cost_usd + excluded.estimated_cost_usd,
+    cost_status = excluded.cost_status, cost_source = excluded.cost_source`

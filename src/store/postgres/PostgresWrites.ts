@@ -25,6 +25,7 @@ import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlRows from "../sql/SqlRows.ts"
 import type { AppendedMessages } from "../sql/SqlStore.ts"
 import * as StoreFailure from "../StoreFailure.ts"
+import * as PostgresTexts from "./PostgresTexts.ts"
 
 /** Usage of a model. */
 interface ModelUsage {
@@ -222,15 +223,7 @@ const storeWrites = Effect.fnUntraced(function* (
       FROM counted, json_to_recordset(CAST(${JSON.stringify(usages)} AS json)) AS a (provider TEXT, model TEXT,
         input_tokens BIGINT, output_tokens BIGINT, cache_read_tokens BIGINT, cache_write_tokens BIGINT,
         reasoning_tokens BIGINT, api_call_count BIGINT, estimated_cost_usd DOUBLE PRECISION)
-      ON CONFLICT (session_id, provider, model) DO UPDATE
-      SET input_tokens = u.input_tokens + excluded.input_tokens,
-        output_tokens = u.output_tokens + excluded.output_tokens,
-        cache_read_tokens = u.cache_read_tokens + excluded.cache_read_tokens,
-        cache_write_tokens = u.cache_write_tokens + excluded.cache_write_tokens,
-        reasoning_tokens = u.reasoning_tokens + excluded.reasoning_tokens,
-        api_call_count = u.api_call_count + excluded.api_call_count,
-        estimated_cost_usd = u.estimated_cost_usd + excluded.estimated_cost_usd,
-        cost_status = excluded.cost_status, cost_source = excluded.cost_source
+      ${sql.literal(PostgresTexts.addToModelUsage)}
     ), recorded AS (
       INSERT INTO run_record (session_id, turn_id, at, version, kind, content_key, position, body)
       SELECT counted.id, a.turn_id, a.at, a.version, a.kind, a.content_key, a.position, a.body

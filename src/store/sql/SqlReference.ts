@@ -30,7 +30,8 @@ export const makeResolver = ({ made, newestFirst, read, readMany, readOne, sql }
             SELECT * FROM sessions WHERE substr(id, 1, length(${prefix})) = ${prefix}
             ${newestFirst} LIMIT ${Reference.maxCandidates}`
       ),
-    byTitle: (title) => readOne("resolve", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
+    byTitle: (title) =>
+      readMany("resolve", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE title = ${title} ${newestFirst}`),
     byTitlePrefix: (prefix) =>
       readMany(
         "resolve",

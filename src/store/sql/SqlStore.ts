@@ -19,7 +19,6 @@ import * as SessionStore from "../SessionStorePort.ts"
 import * as StoredForm from "../StoredForm.ts"
 import * as StoredMask from "../StoredMask.ts"
 import * as MessageText from "../MessageText.ts"
-import { findVisibleOwner } from "../TenantScope.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as Title from "../Title.ts"
 import * as SqlMessages from "./SqlMessages.ts"
@@ -169,15 +168,12 @@ export const make = ({
     return { lost: Effect.andThen(lease.lost, Effect.fail(new SessionBusy({ sessionId: id }))) }
   })
 
-  const requireFreeTitle = (operation: string, id: string, title: string) =>
+  const requireFreeTitle = (operation: string, id: string, title: string, tenant: string | null) =>
     Effect.flatMap(
-      sql<{ readonly id: string }>`SELECT id FROM sessions WHERE title = ${title} AND id <> ${id}`,
+      sql<{ readonly id: string }>`
+        SELECT id FROM sessions WHERE title = ${title} AND coalesce(tenant, '') = ${tenant ?? ""} AND id <> ${id}`,
       ([owner]) =>
-        owner === undefined
-          ? Effect.void
-          : Effect.flatMap(findVisibleOwner(owner.id), (visible) =>
-              Effect.fail(StoreFailure.makeTakenTitleError(operation, title, visible))
-            )
+        owner === undefined ? Effect.void : Effect.fail(StoreFailure.makeTakenTitleError(operation, title, owner.id))
     )
 
   const { forgetSession, messages, readable } = SqlMessages.makeMessages({ made, read, sql })
@@ -202,7 +198,7 @@ export const make = ({
         Effect.gen(function* () {
           const taken = yield* sql`SELECT 1 FROM sessions WHERE id = ${session.id}`
           if (taken.length > 0) return yield* StoreFailure.makeExistingSessionError(session.id)
-          if (title !== null) yield* requireFreeTitle("create", session.id, title)
+          if (title !== null) yield* requireFreeTitle("create", session.id, title, row.tenant)
           yield* sql`INSERT INTO sessions ${sql.insert(row)}`
           return toSession(row)
         })
@@ -271,7 +267,8 @@ export const make = ({
             title === undefined
               ? []
               : yield* sql<{ readonly title: string }>`
-          SELECT title FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`
+          SELECT title FROM sessions
+          WHERE substr(title, 1, length(${prefix})) = ${prefix} AND coalesce(tenant, '') = ${tenant ?? ""}`
           yield* store.create({
             ...session,
             source,
@@ -322,12 +319,10 @@ export const make = ({
       yield* write(
         "rename",
         Effect.gen(function* () {
-          yield* requireFreeTitle("rename", id, title)
-          yield* requireRow(
-            "rename",
-            id,
-            yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`
-          )
+          const rows = yield* sql<Pick<SqlRows.SessionRow, "tenant">>`SELECT tenant FROM sessions WHERE id = ${id}`
+          yield* requireRow("rename", id, rows)
+          yield* requireFreeTitle("rename", id, title, rows[0]?.tenant ?? null)
+          yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id}`
         })
       )
     }),

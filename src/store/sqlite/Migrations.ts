@@ -5,6 +5,7 @@
  *
  * A migration is a list of statements that is never changed after its release; a change to the tables is a new
  * migration. All missing migrations run in one transaction, so a database is migrated completely or not at all.
+ * Foreign keys are not enforced meanwhile, so that a table can be replaced without losing the rows that refer to it.
  * `schema_version` lists the migrations that have run; the application id in the file's header identifies the file as a
  * database of this program.
  *
@@ -29,6 +30,39 @@ export interface Migration {
   readonly name: string
   readonly statements: ReadonlyArray<string>
 }
+
+/** Columns of `sessions` since version 14. */
+const tenantSessionColumns = [
+  "id TEXT PRIMARY KEY",
+  "source TEXT NOT NULL",
+  "provider TEXT NOT NULL",
+  "model TEXT NOT NULL",
+  "parent_session_id TEXT",
+  "continues_session_id TEXT",
+  "tenant TEXT",
+  "title TEXT",
+  "cwd TEXT",
+  "branch TEXT",
+  "started_at INTEGER NOT NULL",
+  "updated_at INTEGER NOT NULL",
+  "ended_at INTEGER",
+  "end_reason TEXT",
+  "message_count INTEGER NOT NULL DEFAULT 0",
+  "tool_call_count INTEGER NOT NULL DEFAULT 0",
+  "input_tokens INTEGER NOT NULL DEFAULT 0",
+  "output_tokens INTEGER NOT NULL DEFAULT 0",
+  "cache_read_tokens INTEGER NOT NULL DEFAULT 0",
+  "cache_write_tokens INTEGER NOT NULL DEFAULT 0",
+  "reasoning_tokens INTEGER NOT NULL DEFAULT 0",
+  "api_call_count INTEGER NOT NULL DEFAULT 0",
+  "estimated_cost_usd REAL NOT NULL DEFAULT 0",
+  "cost_status TEXT NOT NULL DEFAULT 'unknown'",
+  "cost_source TEXT NOT NULL DEFAULT 'none'",
+  "has_own_prompt INTEGER NOT NULL DEFAULT 0",
+  "system_prompt TEXT NOT NULL"
+]
+
+const tenantSessionNames = tenantSessionColumns.map((column) => column.slice(0, column.indexOf(" "))).join(", ")
 
 /** Every migration, oldest first. */
 export const migrations: ReadonlyArray<Migration> = [
@@ -279,6 +313,20 @@ export const migrations: ReadonlyArray<Migration> = [
         PRIMARY KEY (session_id, kind)
       ) STRICT, WITHOUT ROWID`
     ]
+  },
+  {
+    // A column cannot lose a constraint, so the table is made again. Its rows keep their order.
+    version: 14,
+    name: "titles are unique within a tenant",
+    statements: [
+      `CREATE TABLE sessions_made_again (${tenantSessionColumns.join(", ")}) STRICT`,
+      `INSERT INTO sessions_made_again (rowid, ${tenantSessionNames}) SELECT rowid, ${tenantSessionNames} FROM sessions`,
+      "DROP TABLE sessions",
+      "ALTER TABLE sessions_made_again RENAME TO sessions",
+      "CREATE UNIQUE INDEX sessions_continues ON sessions (continues_session_id) WHERE continues_session_id IS NOT NULL",
+      "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL",
+      "CREATE UNIQUE INDEX sessions_title ON sessions (title, coalesce(tenant, '')) WHERE title IS NOT NULL"
+    ]
   }
 ]
 
@@ -311,6 +359,14 @@ export const readVersion = Effect.fnUntraced(function* (
   })
 })
 
+/** Runs an effect while the connection does not enforce foreign keys. Removing a table then removes no other rows. */
+const withoutForeignKeys = <A, E>(sql: SqlClient, effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
+  Effect.acquireUseRelease(
+    sql.unsafe("PRAGMA foreign_keys = OFF").unprepared,
+    () => effect,
+    () => Effect.orDie(sql.unsafe("PRAGMA foreign_keys = ON").unprepared)
+  )
+
 /**
  * Migrates the database at `path` to the last version in `all`. A database that already has this version is only read.
  */
@@ -322,23 +378,33 @@ export const migrate = Effect.fnUntraced(function* (
   const known = all.at(-1)?.version ?? 0
   if ((yield* readVersion(sql, path, known)) === known) return
   const now = yield* Clock.currentTimeMillis
-  yield* sql.withTransaction(
-    Effect.gen(function* () {
-      // Another process may have migrated the database in the meantime.
-      const from = yield* readVersion(sql, path, known)
-      if (from === 0) {
-        yield* sql.unsafe(`PRAGMA application_id = ${applicationId}`).unprepared
-        yield* sql.unsafe(
-          `CREATE TABLE schema_version (
+  yield* withoutForeignKeys(
+    sql,
+    sql.withTransaction(
+      Effect.gen(function* () {
+        // Another process may have migrated the database in the meantime.
+        const from = yield* readVersion(sql, path, known)
+        // Inside a transaction the foreign keys stay enforced.
+        const [keys] = yield* sql<{ readonly foreign_keys: number }>`PRAGMA foreign_keys`
+        if (keys?.foreign_keys !== 0)
+          return yield* new SessionStoreError({
+            operation: "open",
+            message: `${path} cannot be migrated within a transaction`
+          })
+        if (from === 0) {
+          yield* sql.unsafe(`PRAGMA application_id = ${applicationId}`).unprepared
+          yield* sql.unsafe(
+            `CREATE TABLE schema_version (
             version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL
           ) STRICT`
-        ).unprepared
-      }
-      for (const { version, name, statements } of all) {
-        if (version <= from) continue
-        for (const statement of statements) yield* sql.unsafe(statement).unprepared
-        yield* sql`INSERT INTO schema_version (version, name, applied_at) VALUES (${version}, ${name}, ${now})`
-      }
-    })
+          ).unprepared
+        }
+        for (const { version, name, statements } of all) {
+          if (version <= from) continue
+          for (const statement of statements) yield* sql.unsafe(statement).unprepared
+          yield* sql`INSERT INTO schema_version (version, name, applied_at) VALUES (${version}, ${name}, ${now})`
+        }
+      })
+    )
   )
 })

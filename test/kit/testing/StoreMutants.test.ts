@@ -36,6 +36,7 @@ const mutated = (
     })
   ).pipe(Layer.provide(SessionStore.layerMemory))
 
+const lost = (operation: string) => new SessionStoreError({ operation, message: "refused" })
 const busy = (id: SessionId) => new SessionBusy({ sessionId: id })
 
 /** Ownership of sessions by another idea of when one is owned. */
@@ -386,6 +387,43 @@ const stores: ReadonlyArray<readonly [does: string, change: (store: Store) => Pa
       }
     },
     "tenants: an id that is used again belongs to its new tenant alone"
+  ],
+  [
+    "has titles for all tenants together",
+    (store) => ({
+      create: (session) =>
+        Effect.gen(function* () {
+          const all = yield* asOwner(store.list({ limit: 100 }))
+          if (session.title !== undefined && all.some(({ title }) => title === session.title))
+            return yield* lost("create")
+          return yield* store.create(session)
+        })
+    }),
+    "tenants: titles are unique within a tenant only"
+  ],
+  [
+    "takes the newest session of a title",
+    (store) => ({
+      resolve: (reference, folder) =>
+        Effect.gen(function* () {
+          const all = yield* asOwner(store.list({ limit: 100 }))
+          return all.find(({ title }) => title === reference) ?? (yield* store.resolve(reference, folder))
+        })
+    }),
+    "tenants: a title means the session of the tenant, and without one the session without a tenant"
+  ],
+  [
+    "numbers the continuations of all tenants together",
+    (store) => ({
+      continueIn: (id, given) =>
+        Effect.gen(function* () {
+          const all = yield* asOwner(store.list({ limit: 100 }))
+          const numbers = all.map(({ title }) => Number(title?.split("#")[1] ?? 1))
+          const made = yield* store.continueIn(id, given)
+          return { ...made, title: `Harbour #${Math.max(...numbers) + 1}` }
+        })
+    }),
+    "tenants: continuations are numbered within a tenant"
   ],
   ...guarded.map(
     (member) =>

@@ -11,8 +11,10 @@ import { protocols } from "../../support/wireModel.ts"
 
 const isBundled = program !== programFromSources
 
-/** Prints on exit which files and which modules of Node were loaded, how many files before the request left, and the number of formatters of `Intl`, which take
- * milliseconds each. */
+/**
+ * Prints on exit which files and which modules of Node were loaded, how many files before the request left, and the
+ * number of formatters of `Intl`, which take milliseconds each.
+ */
 const spy = `
   import { channel } from "node:diagnostics_channel"
   import { registerHooks } from "node:module"
@@ -25,9 +27,15 @@ const spy = `
   })
   for (const name of ["Collator", "DateTimeFormat", "NumberFormat", "Segmenter"]) Intl[name] = count(Intl[name])
   Number.prototype.toLocaleString = count(Number.prototype.toLocaleString)
-  registerHooks({ load: (url, context, next) => { if (url.startsWith("file:")) files.push(url); return next(url, context) } })
+  registerHooks({
+    load: (url, context, next) => {
+      if (url.startsWith("file:")) files.push(url)
+      return next(url, context)
+    }
+  })
   channel("undici:request:create").subscribe(() => { sent ??= files.length })
-  process.on("exit", () => process.stderr.write(JSON.stringify({ files, sent, formatters, node: process.moduleLoadList })))
+  process.on("exit", () =>
+    process.stderr.write(JSON.stringify({ files, sent, formatters, node: process.moduleLoadList })))
 `
 
 interface Seen {
@@ -95,7 +103,9 @@ describe.runIf(isBundled)("the copy of effect that plugins share with the progra
         const name = file.slice(0, -3).replace(/\\/index$/, "")
         const given = await import(shared + "/" + file)
         const installed = await import(name === "index" ? "effect" : "effect/" + name)
-        for (const key of Object.keys(installed)) if (typeof given[key] !== typeof installed[key]) missing.push(name + "." + key)
+        for (const key of Object.keys(installed)) {
+          if (typeof given[key] !== typeof installed[key]) missing.push(name + "." + key)
+        }
       }
       console.log(JSON.stringify(missing))`
     const printed = execFileSync(

@@ -1,5 +1,5 @@
-// Rows of batches, attempts of evaluations, software engineering tasks and rollouts on runners: each once, also when runners and the submitting process are
-// killed, within limits, and never the results of another directory.
+// Rows of batches, attempts of evaluations, software engineering tasks and rollouts on runners: each once, also when
+// runners and the submitting process are killed, within limits, and never the results of another directory.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,5 +1,5 @@
-// Writes of a step that are collected into one statement: what the server has done is not done again, and what cannot be
-// collected runs in a transaction.
+// Writes of a step that are collected into one statement: what the server has done is not done again, and what cannot
+// be collected runs in a transaction.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -119,7 +119,8 @@ describe.skipIf(missing !== undefined)(
     it.live("a session with messages that this process does not know gets the right positions", () =>
       withSession(({ query, store, together }) =>
         Effect.gen(function* () {
-          query(`INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded, envelope)
+          query(`INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, folded,
+              envelope)
             SELECT session_id, 1, role, created_at, content, tool_name, tool_calls, folded, envelope FROM messages;
             UPDATE sessions SET message_count = 2`)
           assert.strictEqual(yield* together(store.append(id, [makeUserMessage("three")])), 2)

@@ -486,7 +486,8 @@ describe("migrations", () => {
       "3daf4a29372f0034d61446d812976c3540443f7ea15b0a214e234596bcf830d9",
       "cfbe1c351609788d9a205cae2d47e381510a7eb6d4158d74db9e1c1b44a17d17",
       "e43635b5deaecbceeae16e14a1c8bc6183d52b420e7e3c5ab736bced65d44a56",
-      "77c565bc616ec3f726279186d6ab5dbcc84a9aeb05394ef9e8d3f4751e381545"
+      "77c565bc616ec3f726279186d6ab5dbcc84a9aeb05394ef9e8d3f4751e381545",
+      "ac0f18184d4a564747e18e082329309926b057cd99af20cd812035e44dd9ef69"
     ])
   })
 
@@ -539,6 +540,59 @@ describe("migrations", () => {
       const cost = { usd: 0.5, status: "estimated", source: "official_docs_snapshot" } as const
       yield* store.recordUsage(id, { provider: "p", model: "m", usage: Usage.zero, cost })
       assert.deepStrictEqual(Option.getOrThrow(yield* store.get(id)).cost, cost)
+    })
+  )
+
+  it.effect("the table of sessions is made again with all rows that refer to it, in their order", () =>
+    Effect.gen(function* () {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { sql } = yield* Database.open(path, Migrations.migrations.slice(0, 13))
+          for (const [rowid, one] of [
+            [9, "first"],
+            [4, "second"]
+          ] as const) {
+            yield* sql`INSERT INTO sessions
+              (rowid, id, source, provider, model, title, tenant, branch, started_at, updated_at, system_prompt)
+              VALUES (${rowid}, ${one}, 'cli', 'p', 'm', ${one}, 'acme', 'main', 1, 1, 'Be kind.')`
+            yield* sql`INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls,
+              envelope) VALUES (${one}, 0, 'user', 1, 'zebra', '', '', '{}')`
+            yield* sql`INSERT INTO begun_calls VALUES (${one}, 'c')`
+            yield* sql`INSERT INTO run_record (session_id, turn_id, at, version, kind, body)
+              VALUES (${one}, 't', 1, 1, 'SessionEnded', '{}')`
+            yield* sql`INSERT INTO session_notices VALUES (${one}, 'k', '{}')`
+          }
+        })
+      )
+      const { sql, write } = yield* Database.open(path)
+      assert.deepStrictEqual(
+        yield* sql`SELECT rowid, id, title, tenant, branch, system_prompt FROM sessions ORDER BY 1`,
+        [
+          { rowid: 4, id: "second", title: "second", tenant: "acme", branch: "main", system_prompt: "Be kind." },
+          { rowid: 9, id: "first", title: "first", tenant: "acme", branch: "main", system_prompt: "Be kind." }
+        ]
+      )
+      const count = Effect.map(
+        sql<{ readonly rows: number }>`SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM begun_calls)
+          + (SELECT count(*) FROM run_record) + (SELECT count(*) FROM session_notices) AS rows`,
+        ([found]) => found?.rows
+      )
+      assert.strictEqual(yield* count, 8)
+      assert.deepStrictEqual(yield* sql`PRAGMA foreign_key_check`, [])
+      // Foreign keys are enforced again.
+      yield* write("remove", sql`DELETE FROM sessions WHERE id = 'first'`)
+      assert.strictEqual(yield* count, 4)
+    })
+  )
+
+  it.effect("is refused inside a transaction, in which foreign keys would remove rows", () =>
+    Effect.gen(function* () {
+      const path = `${yield* temporaryDirectory}/state.db`
+      const { sql } = yield* Database.open(path, Migrations.migrations.slice(0, 13))
+      const migrated = sql.withTransaction(Migrations.migrate(sql, path, Migrations.migrations))
+      assert.match((yield* Effect.flip(migrated)).message, /cannot be migrated within a transaction/u)
+      assert.lengthOf(versions(path), 13)
     })
   )
 
