@@ -161,7 +161,7 @@ describe("a turn of one tool call", () => {
   )
 
   it.live(
-    "takes thirteen statements in a database, fifteen where its call may change something, and writes little more JSON than the messages are",
+    "takes fifteen statements in a database, also where its call may change something, and writes little more JSON than the messages are",
     () =>
       Effect.gen(function* () {
         const directory = yield* temporaryDirectory

@@ -32,7 +32,7 @@ const task = (session: string, at: number, tag: "AttemptStarted" | "AttemptEnded
   ...entry(session, at, ""),
   event:
     tag === "AttemptEnded"
-      ? { _tag: tag, apiRequestId: `${session}:api:2`, status: "answered", durationMillis: 1 }
+      ? { _tag: tag, apiRequestId: `${session}:api:2`, status: "answered", answer: [] }
       : {
           _tag: tag,
           apiRequestId: `${session}:api:2`,
@@ -45,10 +45,8 @@ const task = (session: string, at: number, tag: "AttemptStarted" | "AttemptEnded
 })
 
 const texts = (entries: ReadonlyArray<RecordEvent.Entry>): ReadonlyArray<string> =>
-  entries.map(({ event, sessionId }) => 
-    event._tag === "Notice"
-      ? event.message
-      : `${sessionId} ${event._tag === "RunStarted" ? "starts" : event._tag}`
+  entries.map(({ event, sessionId }) =>
+    event._tag === "Notice" ? event.message : `${sessionId} ${event._tag === "RunStarted" ? "starts" : event._tag}`
   )
 
 describe("the order of entries", () => {
@@ -86,12 +84,7 @@ describe("the order of entries", () => {
     order.addEntries([entry("b", 1040, "b1")])
     assert.deepStrictEqual(texts(order.takeEntries(1050)), [])
     order.addEntries([task("a", 1020, "AttemptStarted")])
-    assert.deepStrictEqual(texts(order.takeEntries(1130)), [
-      "a starts",
-      "b starts",
-      "a RunEnded",
-      "a AttemptStarted"
-    ])
+    assert.deepStrictEqual(texts(order.takeEntries(1130)), ["a starts", "b starts", "a RunEnded", "a AttemptStarted"])
     // The task is still open.
     order.addEntries([entry("b", 1200, "b2"), task("a", 1190, "AttemptEnded")])
     assert.deepStrictEqual(texts(order.takeEntries(1201)), ["b1", "a AttemptEnded", "b2"])

@@ -68,11 +68,14 @@ const makeMember = <A, E, R>(
     runFollowing: (committed) =>
       Effect.suspend(() => {
         if (ran === undefined || Exit.isSuccess(ran)) {
-          if (Exit.isFailure(committed)) ran = committed
+          if (Exit.isFailure(committed)) ran = Exit.failCause(committed.cause)
           else if (ran !== undefined && ran.value.then.length > 0)
-            return Effect.map(Effect.exit(withOwnContext(Effect.all(ran.value.then, { discard: true }))), (followed) => {
-              if (Exit.isFailure(followed)) ran = followed
-            })
+            return Effect.map(
+              Effect.exit(withOwnContext(Effect.all(ran.value.then, { discard: true }))),
+              (followed) => {
+                if (Exit.isFailure(followed)) ran = Exit.failCause(followed.cause)
+              }
+            )
         }
         return Effect.void
       })

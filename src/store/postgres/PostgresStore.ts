@@ -37,6 +37,7 @@ import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as PostgresActivity from "./PostgresActivity.ts"
+import * as PostgresBegun from "./PostgresBegun.ts"
 import * as PostgresMaintenance from "./PostgresMaintenance.ts"
 import * as PostgresMigrations from "./PostgresMigrations.ts"
 import * as PostgresSearch from "./PostgresSearch.ts"
@@ -296,6 +297,7 @@ const make = (
     exact,
     append,
     collected: writes,
+    begunCalls: PostgresBegun.makeBegunCalls(sql),
     // `begin` is idempotent, so it does not need a separate transaction.
     begin: (id, callIds) =>
       unlessCollected(

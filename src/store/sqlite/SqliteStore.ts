@@ -19,7 +19,9 @@ import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlRows from "../sql/SqlRows.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import * as MessageText from "../MessageText.ts"
+import * as BegunCalls from "./BegunCalls.ts"
 import * as Database from "./Database.ts"
+import * as RecordParts from "./RecordParts.ts"
 import * as SqliteMaintenance from "./SqliteMaintenance.ts"
 import * as SqliteRetention from "./SqliteRetention.ts"
 import * as SqliteSearch from "./SqliteSearch.ts"
@@ -29,8 +31,18 @@ const readRow = `SELECT message_count, EXISTS (SELECT 1 FROM begun_calls WHERE s
 const appendCounts =
   "message_count = message_count + ?, tool_call_count = tool_call_count + ?, updated_at = ?, ended_at = NULL, " +
   "end_reason = NULL"
-const appendMessage = `INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+const messageColumns = [
+  "session_id",
+  "position",
+  "role",
+  "created_at",
+  "content",
+  "tool_name",
+  "tool_calls",
+  "envelope",
+  "begun"
+]
+const findSession = "SELECT 1 FROM sessions WHERE id = ?"
 const noteBegun = "INSERT INTO begun_calls (session_id, call_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 const forgetBegun = "DELETE FROM begun_calls WHERE session_id = ? AND call_id = ?"
@@ -55,60 +67,73 @@ const buildCounterUpdates = (value: (name: string) => string): string =>
     .join(", ")
 const addUsage = buildCounterUpdates(() => "?")
 const buildUpdate = (set: string): string => `UPDATE sessions SET ${set} WHERE id = ?`
+const updateCounts = buildUpdate(appendCounts)
+const updateUsage = buildUpdate(addUsage)
+const updateBoth = buildUpdate(`${appendCounts}, ${addUsage}`)
 const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, model, ${counterNames.join(", ")})
   VALUES (?, ?, ?, ${counterNames.map(() => "?").join(", ")})
   ON CONFLICT (session_id, provider, model) DO UPDATE SET ${buildCounterUpdates((name) => `excluded.${name}`)}`
 
-const rowPlaces = `(${SqlRecord.columnNames.map(() => "?").join(", ")})`
 /**
- * Insert statements by number of rows. If the same statement text is used again, SQLite can reuse the prepared
- * statement.
+ * Makes the function that returns an insert statement for a number of rows. If the same text is used again, the prepared
+ * statement is used again too.
  */
-const inserts: Array<string> = []
-const buildInsert = (rows: number): string =>
-  (inserts[rows] ??=
-    `INSERT OR IGNORE INTO run_record (${SqlRecord.columnNames.join(", ")}) VALUES ` +
-    `${Array.from({ length: rows }, () => rowPlaces).join(", ")}`)
-
-const makeKeep =
-  ({ sql, write, writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] =>
-  (rows, then) => {
-    const insertRows = (all: All): void => {
-      for (const some of Arr.chunksOf(rows, SqlRecord.insertSize)) all(buildInsert(some.length), some.flat())
-    }
-    return then === undefined
-      ? writeDirectly("record", insertRows)
-      : write("record", Effect.andThen(sql.statements(insertRows), sql.afterTransaction(then)))
-  }
+const makeInsert = (start: string, columns: ReadonlyArray<string>) => {
+  const places = `(${columns.map(() => "?").join(", ")})`
+  const statements: Array<string> = []
+  return (rows: number): string =>
+    (statements[rows] ??=
+      `${start} (${columns.join(", ")}) VALUES ${Array.from({ length: rows }, () => places).join(", ")}`)
+}
+const insertEntries = makeInsert("INSERT OR IGNORE INTO run_record", SqlRecord.columnNames)
+const insertMessages = makeInsert("INSERT INTO messages", messageColumns)
 
 type All = SqliteClient.Database["all"]
 
+/** A message that is about to be inserted. */
+interface PendingMessage extends SqlRows.NewMessage {
+  readonly position: number
+  readonly now: number
+  /** Ids of calls that start in the same transaction, as JSON. */
+  begun: string | null
+}
+
 /**
- * Changes that a transaction makes to the row of a session. They are written by one statement, regardless of the number
- * of operations.
+ * Changes that a transaction makes to a session. They are written by one statement for the messages and one for the row
+ * of the session, regardless of the number of operations.
  */
 interface RowChange {
   /** Number of messages in the session, including messages added by the transaction. */
   count: number
-  /** False if no call of the session has begun. */
+  /** False if `begun_calls` has no call of the session. */
   hasBegun: boolean
+  messages: Array<PendingMessage>
   appended: readonly [messages: number, calls: number, now: number] | undefined
   counted: SqlRows.UsageCounts | undefined
 }
 
-const writeChange = (all: All, id: string, { appended, counted }: RowChange): void => {
-  if (appended !== undefined && counted !== undefined)
-    all(buildUpdate(`${appendCounts}, ${addUsage}`), [...appended, ...Object.values(counted), id])
-  else if (appended !== undefined) all(buildUpdate(appendCounts), [...appended, id])
-  else if (counted !== undefined) all(buildUpdate(addUsage), [...Object.values(counted), id])
+const writeMessages = (all: All, id: string, messages: ReadonlyArray<PendingMessage>): void => {
+  for (const some of messages.length > SqlRecord.insertSize
+    ? Arr.chunksOf(messages, SqlRecord.insertSize)
+    : [messages]) {
+    const values: Array<unknown> = []
+    for (const { begun, content, envelope, now, position, role, toolCalls, toolNames } of some)
+      values.push(id, position, role, now, content, toolNames, toolCalls, envelope, begun)
+    all(insertMessages(some.length), values)
+  }
 }
 
-/** Changes of session rows, by transaction and session id. */
+const writeChange = (all: All, id: string, { appended, counted, messages }: RowChange): void => {
+  if (messages.length > 0) writeMessages(all, id, messages)
+  if (appended !== undefined && counted !== undefined) all(updateBoth, [...appended, ...Object.values(counted), id])
+  else if (appended !== undefined) all(updateCounts, [...appended, id])
+  else if (counted !== undefined) all(updateUsage, [...Object.values(counted), id])
+}
+
+/** Changes of sessions, by transaction and session id. */
 const changes = new WeakMap<SqliteClient.Transaction, Map<string, RowChange>>()
 
-/**
- * Returns the pending changes of the transaction to the row of a session, or `undefined` if the session does not exist.
- */
+/** Returns the pending changes of the transaction to a session, or `undefined` if the session does not exist. */
 const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: string): RowChange | undefined => {
   let known = changes.get(transaction)
   if (known === undefined) changes.set(transaction, (known = new Map()))
@@ -119,6 +144,7 @@ const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: stri
   const change: RowChange = {
     count: Number(row["message_count"]),
     hasBegun: row["has_begun"] === 1,
+    messages: [],
     appended: undefined,
     counted: undefined
   }
@@ -130,6 +156,34 @@ const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: stri
   })
   return change
 }
+
+/** Notes that calls have started: with the newest message of the transaction, if there is one. */
+const noteBegunCalls = (all: All, id: string, change: RowChange, callIds: ReadonlyArray<string>): void => {
+  const newest = change.messages.at(-1)
+  if (newest !== undefined && newest.begun === null && callIds.length > 0) newest.begun = JSON.stringify(callIds)
+  else {
+    change.hasBegun = true
+    for (const callId of callIds) all(noteBegun, [id, callId])
+  }
+}
+
+const makeKeep =
+  ({ sql, write, writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] =>
+  (rows, then) => {
+    const insertRows: SqliteClient.Statements<void> = (all, transaction) => {
+      for (const some of rows.length > SqlRecord.insertSize ? Arr.chunksOf(rows, SqlRecord.insertSize) : [rows]) {
+        const known = changes.get(transaction)
+        const ids = new Set(some.map(SqlRecord.getSessionId))
+        for (const id of ids)
+          if (known?.has(id) !== true && all(findSession, [id]).length === 0) throw new Error(`no session "${id}"`)
+        all(insertEntries(some.length), some.flat())
+        for (const id of ids) all(RecordParts.listParts, [id])
+      }
+    }
+    return then === undefined
+      ? writeDirectly("record", insertRows)
+      : write("record", Effect.andThen(sql.statements(insertRows), sql.afterTransaction(then)))
+  }
 
 /** SQLite stores every string byte for byte. */
 const exact: SqlStore.SqlPlace["exact"] = { encode: (text) => text, decode: (text) => text }
@@ -155,9 +209,7 @@ export const make = (database: Database.Database): SessionStore.Service => {
         const change = findRowChange(all, transaction, id)
         if (change === undefined) return undefined
         const first = change.count
-        rows.forEach(({ content, envelope, role, toolCalls, toolNames }, index) =>
-          all(appendMessage, [id, first + index, role, now, content, toolNames, toolCalls, envelope])
-        )
+        rows.forEach((row, index) => change.messages.push({ ...row, position: first + index, now, begun: null }))
         if (change.hasBegun) answered.forEach((callId) => all(forgetBegun, [id, callId]))
         const [messagesBefore, callsBefore] = change.appended ?? [0, 0]
         change.appended = [messagesBefore + rows.length, callsBefore + calls, now]
@@ -165,17 +217,17 @@ export const make = (database: Database.Database): SessionStore.Service => {
         return first
       }),
     begin: (id, callIds) => {
-      const noteBegunCalls: SqliteClient.Statements<boolean> = (all, transaction) => {
+      const noteCalls: SqliteClient.Statements<boolean> = (all, transaction) => {
         const change = findRowChange(all, transaction, id)
         if (change === undefined) return false
-        change.hasBegun = true
-        callIds.forEach((callId) => all(noteBegun, [id, callId]))
+        noteBegunCalls(all, id, change, callIds)
         return true
       }
       return sql.committed === undefined
-        ? writeDirectly("begin", noteBegunCalls)
-        : write("begin", Effect.andThen(sql.afterTransaction(sql.committed), sql.statements(noteBegunCalls)))
+        ? writeDirectly("begin", noteCalls)
+        : write("begin", Effect.andThen(sql.afterTransaction(sql.committed), sql.statements(noteCalls)))
     },
+    begunCalls: BegunCalls.make(sql),
     committed,
     addUsage: (id, { model, provider }, counted) =>
       writeDirectly("recordUsage", (all, transaction) => {
@@ -214,9 +266,9 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
         const chosen = yield* sql<{ readonly id: string; readonly at: number; readonly text: string }>`
         SELECT session_id AS id, created_at AS at, substr(content, 1, ${promptLength}) AS text FROM messages
         WHERE role = 'user' AND created_at >= ${since} AND created_at < ${until} AND substr(content, 1, 6) = '<skill'
-          AND NOT EXISTS (SELECT 1 FROM run_record r WHERE r.session_id = messages.session_id
-          AND r.position = messages.position
-            AND json_valid(r.body) AND r.body ->> '$.copyOf' IS NOT NULL)`
+          AND NOT EXISTS (SELECT 1 FROM ${RecordParts.joinParts(sql, sql`messages.session_id`, 0)}
+            WHERE run_record.position = messages.position AND json_valid(run_record.body)
+              AND run_record.body ->> '$.copyOf' IS NOT NULL)`
         const skills = Map.groupBy(
           chosen.flatMap(({ at, id, text }) => {
             const name = MessageText.findChosenSkill(text)
@@ -266,6 +318,8 @@ const makeBackup = (path: string, { read, sql }: Database.Database) =>
     inTransaction: (effect) => SqliteClient.retryWhileLocked(sql.transaction(effect)),
     listHeld: Leases.listHeldSessions(sql),
     addMessages: (rows) => SqlBackup.insertRows(sql, "messages", rows),
+    readBegun: BegunCalls.readAllCalls,
+    completeTables: RecordParts.listAllParts(sql),
     toStoreError: (operation) => Database.toStoreError(path, operation)
   })
 
@@ -277,7 +331,11 @@ export const open = (path: string, readOnly = false, commitsWithin?: Duration.In
       const record = SqlRecord.make({
         ...database,
         afterwards: database.sql.afterTransaction,
-        keep: makeKeep(database)
+        keep: makeKeep(database),
+        ofSession: (sessionId, after) => ({
+          from: RecordParts.joinParts(database.sql, database.sql`${sessionId}`, after),
+          order: database.sql.literal(RecordParts.order)
+        })
       })
       const store = make(database)
       return {

@@ -165,7 +165,12 @@ describe("transactions of several runs", () => {
       const names = yield* Effect.forEach(
         ["one", "", "three"],
         (name) => {
-          const write = client.transaction(Effect.andThen(client.statements((all) => all(`write ${name}`, [])), Name))
+          const write = client.transaction(
+            Effect.andThen(
+              client.statements((all) => all(`write ${name}`, [])),
+              Name
+            )
+          )
           return name === "" ? write : Effect.provideService(write, Name, name)
         },
         { concurrency: "unbounded" }
