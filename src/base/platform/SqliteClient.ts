@@ -78,6 +78,8 @@ export interface Client extends SqlClient.SqlClient {
   readonly statements: <A>(body: Statements<A>) => Effect.Effect<A, SqlError>
   /** Synchronous version of {@link Client.statements}. */
   readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
+  /** Number of transactions and savepoints that were rolled back. Facts from before a rollback may be wrong. */
+  readonly rollbacks: () => number
   /** Runs an Effect after the {@link Client.transaction} of the fiber, or at once outside a transaction. */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
   /** Commits all writes made so far; absent if each write is committed separately. */
@@ -200,6 +202,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     Result.try({ try: () => body(database.all, current), catch: failed })
   const statements: Client["statements"] = (body) => Effect.suspend(() => Effect.fromResult(statementsUnsafe(body)))
 
+  let rollbacks = 0
   /** Effects that run after the active transaction. */
   let afterwards: Array<Effect.Effect<void, SqlError>> = []
   const startTransaction = (all: Database["all"]): void => {
@@ -225,6 +228,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
         }
         renewTransaction()
         const giveUp = <E>(cause: Cause.Cause<E>) => {
+          rollbacks++
           renewTransaction()
           return Effect.andThen(takeBack(cause), Effect.failCause(cause))
         }
@@ -240,6 +244,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
               leave(database.all)
             } catch (thrown) {
               const error = failed(thrown)
+              rollbacks++
               return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
             }
             return Effect.succeed({ value, then: afterwards })
@@ -279,7 +284,10 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     borrower: acquirers.borrower,
     begin: statements(startTransaction),
     commit: (connection) =>
-      Effect.tapError(statements(commitTransaction), () => Effect.orDie(acquirers.onCommitFailure(connection))),
+      Effect.tapError(statements(commitTransaction), () => {
+        rollbacks++
+        return Effect.orDie(acquirers.onCommitFailure(connection))
+      }),
     rollback,
     runMember: (effect, onLost) =>
       runWithin(
@@ -314,6 +322,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
         rollback,
         Effect.suspend(() => {
           isOpen = false
+          rollbacks++
           return Effect.fail((lost ??= error))
         })
       )
@@ -374,6 +383,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
       () => Effect.sync(() => void writers--)
     ),
     isWithin,
+    rollbacks: () => rollbacks,
     statements,
     statementsUnsafe,
     committed,

@@ -16,12 +16,12 @@ import type { Fragment } from "effect/sql/Statement"
 const partBits = 8
 const [bits, lastInPart] = [String(partBits), String((1 << partBits) - 1)]
 
-/**
- * Lists the parts of the rows that the previous statement inserted, which are in at most two parts. Its parameter is the
- * session.
- */
-export const listParts = `INSERT OR IGNORE INTO record_parts (session_id, part)
-  VALUES (?1, (last_insert_rowid() - changes() + 1) >> ${partBits}), (?1, last_insert_rowid() >> ${partBits})`
+/** Returns the part of a row by its number. */
+export const toPart = (id: unknown): number | undefined =>
+  typeof id === "number" ? Math.floor(id / (1 << partBits)) : undefined
+
+/** Lists two parts of a session, which may be the same. */
+export const listParts = "INSERT OR IGNORE INTO record_parts (session_id, part) VALUES (?1, ?2), (?1, ?3)"
 
 /**
  * Joins `run_record` with the parts of a session that may have entries after a row number. Rows are in the order of
