@@ -5,9 +5,9 @@
  *
  * Transactions wait in one line. The first one leads a group: it begins it, runs, and gives way once, so that fibers
  * that are ready can join the line. Then it runs the transactions of the line in their order, each as a savepoint with
- * the context of its own fiber, and commits. All of them return: none returns before its writes are in the log file, and
- * none is overtaken by a later one. Effects that follow a transaction run in the order of the writes. A transaction that
- * fails is rolled back alone. If the commit fails, every transaction of the group fails.
+ * the context of its fiber, and commits. No transaction returns before its writes are in the log file, or is overtaken
+ * by a later one. Effects that follow a transaction run in the order of the writes. A transaction that fails is rolled
+ * back alone. If the commit fails, every transaction of the group fails.
  */
 import type * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"

@@ -7,13 +7,23 @@ import type * as Question from "../../base/domain/Question.ts"
 import * as QuestionForm from "../QuestionForm.ts"
 import type { CheckedAnswer, Service, Suspension } from "../SessionStorePort.ts"
 import * as StoreFailure from "../StoreFailure.ts"
-import type { SqlPlace } from "./SqlStore.ts"
+import type { BegunCalls, SqlPlace } from "./SqlStore.ts"
 
 /** Rolls the transaction back in which one of several questions was not open any more. */
 const conflict = new SessionStoreError({ operation: "answer", message: "a question is not open any more" })
 
 /** A database with the tables of questions. */
 type QuestionPlace = Pick<SqlPlace, "begunCalls" | "exact" | "read" | "sql" | "write">
+
+/** Creates the access to started calls in a table of their own. */
+export const makeBegunTable = (sql: SqlPlace["sql"]): BegunCalls => ({
+  listCalls: (id) =>
+    Effect.map(sql<{ readonly call_id: string }>`SELECT call_id FROM begun_calls WHERE session_id = ${id}`, (rows) =>
+      rows.map(({ call_id }) => call_id)
+    ),
+  forgetCalls: (id, callIds) =>
+    Effect.asVoid(sql`DELETE FROM begun_calls WHERE session_id = ${id} AND call_id IN ${sql.in(callIds)}`)
+})
 
 /** Creates the operations that store questions and their answers. */
 const makeWrites = ({ begunCalls, exact, sql, write }: QuestionPlace) => {

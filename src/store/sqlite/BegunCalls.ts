@@ -29,7 +29,7 @@ const parseMark = (mark: string): ReadonlyArray<string> =>
   Json.readItems(Option.getOrUndefined(Json.parse(mark))).filter(Predicate.isString)
 
 /** Creates the operations on starts of calls in a database. */
-export const make = (sql: SqlClient) => {
+export const makeBegunCalls = (sql: SqlClient) => {
   const selectLastAnswer = (session: string) =>
     sql.literal(`coalesce((SELECT position FROM messages AS answers
     WHERE answers.session_id = ${session} AND role = 'assistant' ORDER BY position DESC LIMIT 1), 0)`)
@@ -84,7 +84,7 @@ export const readAllCalls = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Row>, SqlError> {
   const sessions = yield* sql<{ readonly session_id: string }>`
     SELECT session_id FROM begun_calls UNION SELECT session_id FROM messages WHERE begun IS NOT NULL ORDER BY 1`
-  const { listCalls } = make(sql)
+  const { listCalls } = makeBegunCalls(sql)
   const rows = yield* Effect.forEach(sessions, ({ session_id }) =>
     Effect.map(listCalls(session_id), (calls) => calls.toSorted().map((call_id) => ({ session_id, call_id })))
   )

@@ -357,7 +357,8 @@ export const migrations: ReadonlyArray<Migration> = [
       ) STRICT, WITHOUT ROWID`,
       "INSERT INTO record_parts (session_id, part) SELECT DISTINCT session_id, id >> 8 FROM run_record",
       `CREATE TRIGGER sessions_delete AFTER DELETE ON sessions BEGIN
-        DELETE FROM run_record WHERE id IN (SELECT entries.id FROM record_parts AS parts CROSS JOIN run_record AS entries
+        DELETE FROM run_record WHERE id IN (SELECT entries.id FROM record_parts AS parts
+          CROSS JOIN run_record AS entries
           ON entries.id BETWEEN parts.part << 8 AND (parts.part << 8) + 255 AND entries.session_id = parts.session_id
           WHERE parts.session_id = old.id);
         DELETE FROM record_parts WHERE session_id = old.id;

@@ -70,8 +70,8 @@ const messageColumns = [
 ]
 
 /**
- * Makes the function that returns an insert statement for a number of rows. If the same text is used again, the prepared
- * statement is used again too.
+ * Makes the function that returns an insert statement for a number of rows. If the same text is used again, the
+ * prepared statement is used again too.
  */
 const makeInsert = (start: string, columns: ReadonlyArray<string>, end = "") => {
   const places = `(${columns.map(() => "?").join(", ")})`
@@ -83,7 +83,7 @@ const makeInsert = (start: string, columns: ReadonlyArray<string>, end = "") => 
 const insertEntries = makeInsert("INSERT OR IGNORE INTO run_record", SqlRecord.columnNames, " RETURNING id")
 const insertMessages = makeInsert("INSERT INTO messages", messageColumns)
 
-/** Splits rows into those of one statement each. */
+/** Splits rows into the rows of one statement each. */
 const splitRows = <A>(rows: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
   rows.length > SqlRecord.insertSize ? Arr.chunksOf(rows, SqlRecord.insertSize) : [rows]
 
@@ -244,7 +244,7 @@ const noteBegunCalls = (all: All, id: string, change: SessionChange, callIds: Re
 }
 
 /** Creates the writes of an open database. */
-export const make = ({ sql, write, writeDirectly }: Database): SessionWrites => {
+export const makeWrites = ({ sql, write, writeDirectly }: Database): SessionWrites => {
   const { findChange, getChange, holdSession } = makeChanges({ sql })
 
   const insertRows =

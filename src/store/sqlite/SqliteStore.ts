@@ -51,7 +51,7 @@ const makeLeases = (
 /** Creates the session store in an open database. */
 export const make = (
   database: Database.Database,
-  writes: SessionWrites.SessionWrites = SessionWrites.make(database)
+  writes: SessionWrites.SessionWrites = SessionWrites.makeWrites(database)
 ): SessionStore.Service => {
   const { committed, read, sql, write } = database
   return SqlStore.make({
@@ -63,7 +63,7 @@ export const make = (
     exact,
     append: writes.append,
     begin: writes.begin,
-    begunCalls: BegunCalls.make(sql),
+    begunCalls: BegunCalls.makeBegunCalls(sql),
     committed,
     addUsage: writes.addUsage
   })
@@ -157,7 +157,7 @@ export const open = (path: string, readOnly = false, commitsWithin?: Duration.In
   Effect.map(
     readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin),
     (database): Backend => {
-      const writes = SessionWrites.make(database)
+      const writes = SessionWrites.makeWrites(database)
       const record = SqlRecord.make({
         ...database,
         afterwards: database.sql.afterTransaction,
