@@ -1,7 +1,9 @@
 // Entries of concurrent sessions, which arrive step by step, in the order of their times.
 import { assert, describe, it } from "@effect/vitest"
+import * as Cost from "../../src/base/domain/Cost.ts"
 import type * as RecordEvent from "../../src/base/domain/RecordEvent.ts"
 import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
+import * as Usage from "../../src/base/domain/Usage.ts"
 import * as EntryOrder from "../../src/observe/EntryOrder.ts"
 
 const entry = (session: string, at: number, text: string): RecordEvent.Entry => ({
@@ -26,7 +28,7 @@ const started = (session: string, at: number): RecordEvent.Entry => ({
 
 const ended = (session: string, at: number): RecordEvent.Entry => ({
   ...entry(session, at, ""),
-  event: { _tag: "RunEnded", exit: "text_response", text: "", completed: true, durationMillis: 1 }
+  event: { _tag: "RunEnded", exit: "text_response", steps: 1, usage: Usage.zero, cost: Cost.toSpent(Cost.nothing) }
 })
 const task = (session: string, at: number, tag: "AttemptStarted" | "AttemptEnded"): RecordEvent.Entry => ({
   ...entry(session, at, ""),
@@ -40,7 +42,8 @@ const task = (session: string, at: number, tag: "AttemptStarted" | "AttemptEnded
           attempt: 0,
           task: "summary",
           route: { provider: "p", model: "m", apiMode: "chat_completions" },
-          messages: []
+          messages: [],
+          parameters: {}
         }
 })
 
