@@ -56,13 +56,13 @@ const makePlaces = Effect.fnUntraced(function* (home: string, root: string) {
     Effect.succeed(temporary),
     "mounted"
   )
-  const files = SandboxFiles.make(
-    yield* FileSystem.FileSystem,
-    yield* Path.Path,
-    places.rules,
-    Effect.succeed("/tmp"),
-    places.watch.admit
-  )
+  const files = SandboxFiles.make({
+    host: yield* FileSystem.FileSystem,
+    path: yield* Path.Path,
+    rules: places.rules,
+    temporary: Effect.succeed("/tmp"),
+    admitWrite: places.watch.admit
+  })
   const as =
     (workspace: Workspace, directory = workspace.directory) =>
     <A, E, R>(effect: Effect.Effect<A, E, R>) =>
