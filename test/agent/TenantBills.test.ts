@@ -131,7 +131,8 @@ const generateRuns = Effect.fnUntraced(function* (
     for (let round = 0; fibers.some((fiber) => fiber.pollUnsafe() === undefined); round++) {
       assert.isBelow(round, 10_000)
       yield* TestClock.adjust(Math.floor(random() * 2_000))
-      if (!isReliable && round % 2 === 1) yield* Fiber.interrupt(fibers[Math.floor(random() * 12)]!)
+      const cut = isReliable || round % 2 === 0 ? undefined : fibers[Math.floor(random() * 12)]
+      if (cut !== undefined) yield* Fiber.interrupt(cut)
     }
     return yield* Tenants.Tenants.use((service) => service.usage())
   }).pipe(Effect.provide(runtime))

@@ -234,8 +234,9 @@ const checkWorld = Effect.fnUntraced(function* (
 const generateWorld = Effect.fnUntraced(function* (seed: number, ledger: Service) {
   const world: World = { random: makeRandom(seed), charged: new Map(), ended: new Map(), isFaulty: true, calls: 0 }
   const { random } = world
-  const tenants = ["acme", "globex", "zeta"].map((id, at): Tenant => {
-    const tokens = 3_000 + Math.floor(random() * [20_000, 150_000, 2_000_000][at]!)
+  const sizes = { acme: 20_000, globex: 150_000, zeta: 2_000_000 }
+  const tenants = Object.entries(sizes).map(([id, size]): Tenant => {
+    const tokens = 3_000 + Math.floor(random() * size)
     return { id, perDay: { tokens, ...(random() < 0.5 ? { dollars: (tokens * 7) / 1e9 } : {}) } }
   })
   const processes = [yield* startProcess(world, ledger), yield* startProcess(world, ledger)]

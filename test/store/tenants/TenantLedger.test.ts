@@ -300,6 +300,53 @@ describe("ledgers of tenants", () => {
     })
   )
 
+  it.effect("are the same after a backup, and a repeated or older one frees nothing", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 29, 12))
+      const ledgers = yield* openAll
+      const makeSome = (ledger: Service) =>
+        Effect.gen(function* () {
+          for (const id of ["a", "b", "c"]) yield* ledger.reserve(request(id))
+          yield* ledger.reserve(request("x", { tenant: "globex" }))
+          yield* ledger.settle("acme", [settlement("a")])
+          return yield* ledger.readRows
+        })
+      const rows = yield* onAll(ledgers, makeSome)
+      assert.deepStrictEqual([rows.sums.length, rows.reservations.length, rows.usage.length], [2, 3, 1])
+      const restored = yield* openAll
+      const before = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      // The rows come from a file.
+      const copy: typeof rows = JSON.parse(JSON.stringify(rows))
+      for (const _ of ["once", "again"]) {
+        yield* onAll(restored, (ledger) => ledger.addRows(copy))
+        assert.deepStrictEqual(yield* onAll(restored, (ledger) => ledger.balance("acme")), before)
+        const read = yield* onAll(restored, (ledger) => ledger.readRows)
+        assert.deepStrictEqual(read, rows)
+      }
+      // 100 are spent and 600 are held of 1,000: there is room for one call, and not for a second one.
+      const decisions = yield* onAll(restored, (ledger) =>
+        Effect.all([ledger.reserve(request("d")), ledger.reserve(request("e"))])
+      )
+      assert.deepStrictEqual(
+        decisions.map(({ _tag }) => _tag),
+        ["Reserved", "Spent"]
+      )
+      // A process that lives on settles its call.
+      yield* onAll(restored, (ledger) => ledger.settle("acme", [settlement("b"), settlement("d")]))
+      yield* onAll(restored, (ledger) => ledger.addRows({ ...copy, reservations: [] }))
+      const later = yield* onAll(restored, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual([later.spentToday.tokens, later.reserved.tokens], [300, 300])
+      // An older backup, with another day and month.
+      const older = copy.sums.map((row) => ({ ...row, day: "2026-10-31", dayTokens: 5_000, monthTokens: 9_000 }))
+      yield* onAll(restored, (ledger) => ledger.addRows({ sums: older, reservations: [], usage: [] }))
+      assert.deepStrictEqual(yield* onAll(restored, (ledger) => ledger.balance("acme")), later)
+      // The call of a process that died is counted.
+      yield* TestClock.adjust("2 minutes")
+      const expired = yield* onAll(restored, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual([expired.spentToday.tokens, expired.reserved.tokens], [600, 0])
+    })
+  )
+
   it.effect("remove everything of a tenant, and nothing of another", () =>
     Effect.gen(function* () {
       const ledgers = yield* openAll
