@@ -75,6 +75,7 @@ const queryModules = [
   "program/cli/ChatCommand",
   "program/cli/SingleQuery",
   "program/Runtime",
+  "program/runtime/ProgramRuntime",
   "models/provider/ChatCompletions",
   "models/provider/chat/ChatProvider",
   "base/platform/HttpTransport",

@@ -87,7 +87,7 @@ class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")
 type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
 
 /** A call that is closed without running, with the message for the model. */
-interface RefusedCall {
+export interface RefusedCall {
   readonly _tag: "Refused"
   readonly call: Prompt.ToolCallPart
   readonly status: ToolStatus

@@ -7,12 +7,14 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as CallSuspension from "../base/domain/CallSuspension.ts"
+import type { Restore } from "../base/domain/IsolatedCall.ts"
 import { RedactSecrets } from "../base/domain/Redaction.ts"
 import type { RunEvent } from "../base/domain/RunEvent.ts"
 import type { Recorder } from "../base/domain/RunRecorder.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../models/routing/Interceptors.ts"
 import type { SettledCall } from "./CallClosing.ts"
+import * as CallRecording from "./CallRecording.ts"
 import { CurrentCall } from "./CallQuestions.ts"
 import * as CallSpan from "./CallSpan.ts"
 import { ChangeSink, type Sink } from "./ChangeRecording.ts"
@@ -89,6 +91,8 @@ const markStopped = (settlement: ToolExecution.Settlement): ToolExecution.Settle
 /** State of a running call. */
 interface CallState {
   isStopped: boolean
+  /** True from the end of the call, including its observers, on. */
+  isClosing: boolean
   readonly suspension: CallSuspension.CallSuspension | undefined
 }
 
@@ -127,12 +131,16 @@ const makeProgress = (emit: RunningBatch["emit"], { call: { id, name } }: Prepar
           emit([{ _tag: "ToolProgress", callId: id, name, text: ResultText.renderProgress(output, redact) }])
         )
 
-/** Runs a call. Returns `undefined` if it was suspended. */
-export const runReadyCall = (
+/** Closes a call that has ended; `undefined` is a call that waits for an answer. */
+export type Close<A, E> = (ended: SettledCall | undefined) => Effect.Effect<A, E, ToolContext>
+
+/** Runs a call and closes it. Once the call has ended, an interruption waits until it is closed. */
+export const runReadyCall = <A, E>(
   batch: RunningBatch,
   ready: Prepare.ReadyCall,
-  recorder: Recorder | undefined
-): Effect.Effect<SettledCall | undefined, never, ToolContext> =>
+  recording: CallRecording.Recording | undefined,
+  close: Close<A, E>
+): Effect.Effect<A, E, ToolContext> =>
   Effect.withFiber((fiber) => {
     const { approvals, emit, interceptors, questions } = batch
     const { args, call } = ready
@@ -143,22 +151,27 @@ export const runReadyCall = (
     const started = clock.currentTimeMillisUnsafe()
     const state: CallState = {
       isStopped: false,
+      isClosing: false,
       suspension: questions === undefined ? undefined : CallSuspension.makeSuspension()
     }
     const own = makeServices(
       batch,
       ready,
       span === undefined ? services : CallSpan.enterSpan(services, span),
-      recorder,
+      recording?.recorder,
       state
     )
-    const finishCall = (ended: ToolExecution.Settlement): Effect.Effect<SettledCall | undefined> => {
-      if (state.suspension?.isSuspended === true) return Effect.undefined
+    const closeCall = (settled: SettledCall | undefined): Effect.Effect<A, E, ToolContext> => {
+      state.isClosing = true
+      return close(settled)
+    }
+    const finishCall: ToolExecution.Finish<A, E> = (ended, restore) => {
+      if (state.suspension?.isSuspended === true) return closeCall(undefined)
       const settlement = state.isStopped ? markStopped(ended) : ended
       const durationMillis = clock.currentTimeMillisUnsafe() - started
       return isObserved(interceptors)
-        ? finishObservedCall(batch, ready, settlement, durationMillis)
-        : Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
+        ? Effect.flatMap(finishObservedCall(batch, ready, settlement, durationMillis, restore), closeCall)
+        : closeCall(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
     }
     const executed = ToolExecution.execute(
       interceptors.stack,
@@ -174,39 +187,58 @@ export const runReadyCall = (
       },
       finishCall
     )
+    const ran = CallRecording.recordNestedInterrupt(recording, ready, () => state.isClosing)(executed)
     return emit === undefined
-      ? executed
-      : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
+      ? ran
+      : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), ran)
   })
 
 /** Returns true if hooks or middleware observe the end of a call or may change its result. */
 const isObserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
 
-const finishObservedCall = Effect.fnUntraced(function* (
+/**
+ * Notifies hooks and middleware of the end of a call. If they may change its result, an interruption stops them and the
+ * call has no result. Otherwise they have their deadlines, and the result is not lost.
+ */
+const finishObservedCall = (
   batch: RunningBatch,
   ready: Prepare.ReadyCall,
   settlement: ToolExecution.Settlement,
-  durationMillis: number
-): Effect.fn.Return<SettledCall> {
-  const { interceptors } = batch
-  const seen = yield* notifyToolEnd(interceptors, ready, settlement, durationMillis)
-  const { lifecycle } = interceptors.stack
-  const after =
-    lifecycle === undefined || settlement.status === "blocked"
-      ? undefined
-      : yield* LifecycleTools.applyAfterTool(
-          lifecycle,
-          ready.context,
-          settlement.args,
-          { raw: settlement.raw, llm: seen === settlement.output ? undefined : seen, isError: settlement.isFailure },
-          ready.bound.facts
+  durationMillis: number,
+  restore: Restore
+): Effect.Effect<SettledCall> => {
+  const { hooks, stack } = batch.interceptors
+  const observed = Effect.flatMap(notifyToolEnd(batch.interceptors, ready, settlement, durationMillis), (seen) =>
+    stack.lifecycle === undefined || settlement.status === "blocked"
+      ? Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, seen, undefined))
+      : Effect.map(applyAfterTool(batch, ready, settlement, stack.lifecycle, seen), (after) =>
+          toSettledCall(batch, ready, settlement, durationMillis, seen, after)
         )
-  if (after?.end !== undefined) batch.endRun?.(ready.call.id, after.end)
-  return toSettledCall(batch, ready, settlement, durationMillis, seen, after)
-})
+  )
+  return stack.lifecycle !== undefined || hooks.has("transform_tool_result") ? restore(observed) : observed
+}
 
 type AfterToolResult = Effect.Success<ReturnType<typeof LifecycleTools.applyAfterTool>>
+
+/** Runs the `afterTool` methods of a call, which may change its result or end the run. */
+const applyAfterTool = (
+  batch: RunningBatch,
+  ready: Prepare.ReadyCall,
+  { args, isFailure: isError, output, raw }: ToolExecution.Settlement,
+  lifecycle: NonNullable<Interceptors["stack"]["lifecycle"]>,
+  seen: string
+): Effect.Effect<AfterToolResult> =>
+  Effect.tap(
+    LifecycleTools.applyAfterTool(
+      lifecycle,
+      ready.context,
+      args,
+      { raw, llm: seen === output ? undefined : seen, isError },
+      ready.bound.facts
+    ),
+    ({ end }) => Effect.sync(() => end !== undefined && batch.endRun?.(ready.call.id, end))
+  )
 
 const toSettledCall = (
   batch: RunningBatch,

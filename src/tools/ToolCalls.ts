@@ -114,34 +114,37 @@ const noteWaitingCall = <E>(plan: BatchPlan<E>, index: number): void => {
   if (plan.concurrency === 1) plan.order.isHeld = true
 }
 
-const runPreparedCall = <E>(
+const toRefusedCall = (refused: Prepare.RefusedCall): CallClosing.SettledCall => ({
+  ...refused,
+  ran: false,
+  isFailure: refused.status !== "ok",
+  modelOutput: undefined,
+  blockedBy: undefined,
+  durationMillis: 0,
+  bound: undefined
+})
+
+/** A call of a batch. Runs it and closes it. */
+type CallWork<E> = <A>(close: RunningCall.Close<A, E>) => Effect.Effect<A, E, ToolContext>
+
+const runPreparedCall = <E, A>(
   batch: Batch<E>,
   begin: (ready: Prepare.ReadyCall) => Effect.Effect<void, E>,
   prepared: Prepare.PreparedCall,
-  { concurrency, order, recording }: BatchPlan<E>
-): Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext> =>
+  { concurrency, order, recording }: BatchPlan<E>,
+  close: RunningCall.Close<A, E>
+): Effect.Effect<A, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? Effect.suspend((): Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext> => {
+    ? Effect.suspend((): Effect.Effect<A, E, ToolContext> => {
         if (batch.mayStart?.() === false) return Effect.never
-        if (order.isHeld) return Effect.undefined
-        const ran = CallRecording.recordNestedInterrupt(
-          recording,
-          prepared
-        )(RunningCall.runReadyCall(batch, prepared, recording?.recorder))
+        if (order.isHeld) return close(undefined)
+        const ran = RunningCall.runReadyCall(batch, prepared, recording, close)
         // All parallel calls begin before any of them ends, even if one finishes immediately.
         return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
       })
-    : prepared._tag === "Suspended"
-      ? Effect.undefined
-      : Effect.succeed({
-          ...prepared,
-          ran: false,
-          isFailure: prepared.status !== "ok",
-          modelOutput: undefined,
-          blockedBy: undefined,
-          durationMillis: 0,
-          bound: undefined
-        })
+    : Effect.uninterruptible(
+        Effect.suspend(() => close(prepared._tag === "Suspended" ? undefined : toRefusedCall(prepared)))
+      )
 
 /** Decides how many calls run at a time, and reports the number to observers of the run. */
 const decideConcurrency = Effect.fnUntraced(function* (
@@ -223,7 +226,7 @@ const makeClosingLine = <E>(batch: Batch<E>, { closer, concurrency, entries }: B
  */
 const closeAllCalls = <E>(
   batch: Batch<E>,
-  work: ReadonlyArray<Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext>>,
+  work: ReadonlyArray<CallWork<E>>,
   plan: BatchPlan<E>
 ): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> =>
   Effect.suspend(() => {
@@ -268,7 +271,7 @@ const closeAllCalls = <E>(
       })
     )
 
-    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => closeOrDefer(index, ended)), {
+    return Effect.forEach(work, (runCall, index) => runCall((ended) => closeOrDefer(index, ended)), {
       concurrency,
       discard: true
     }).pipe(
@@ -281,10 +284,10 @@ const closeAllCalls = <E>(
 /** {@link closeAllCalls} for a single call, whose share is the whole budget. */
 const closeSingleCall = <E>(
   batch: Batch<E>,
-  work: Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext>,
+  runCall: CallWork<E>,
   plan: BatchPlan<E>
 ): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> =>
-  Effect.flatMap(work, (ended) => {
+  runCall((ended): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> => {
     if (ended === undefined) {
       noteWaitingCall(plan, 0)
       return Effect.succeed([])
@@ -292,7 +295,7 @@ const closeSingleCall = <E>(
     const result = CallClosing.toResult(ended)
     return Effect.flatMapEager(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
-        ? closeAllCalls(batch, [Effect.succeed(ended)], plan)
+        ? closeAllCalls(batch, [(close) => close(ended)], plan)
         : Effect.map(plan.closer.close({ ended, text }), (answer) => [answer])
     )
   })
@@ -341,7 +344,11 @@ const runBatch = Effect.fnUntraced(function* <E>(
   const plan: BatchPlan<E> = { closer, concurrency, recording, entries, order: { isHeld: false } }
   const begin = planStarts(batch, entries, plan)
   if (concurrency > 1) yield* begin.first
-  const work = entries.map((entry) => runPreparedCall(batch, begin.of, entry, plan))
+  const work = entries.map(
+    (entry): CallWork<E> =>
+      (close) =>
+        runPreparedCall(batch, begin.of, entry, plan, close)
+  )
   const [only] = work
   const results = yield* only !== undefined && work.length === 1
     ? closeSingleCall(batch, only, plan)

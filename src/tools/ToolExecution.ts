@@ -210,7 +210,7 @@ const runHandler = (
   )
 }
 
-/** Returns true if nothing but its handler takes part in a call: no middleware, sandbox, command or change of arguments. */
+/** Returns true if only its handler takes part in a call: no middleware, sandbox, command or change of arguments. */
 const isHandlerAlone = (
   { toolExecution, toolServices, wrapToolCall }: Stack,
   { approved, bound: { facts, isConfined, mayBeSentOn } }: ReadyCall
@@ -240,19 +240,25 @@ const findHandlerError = (bound: ReadyCall["bound"], deadline: Duration.Duration
   return died === undefined ? Cause.squash(cause) : describeDefect(bound, deadline, died.defect)
 }
 
+/**
+ * Function that receives the end of a call and stores its result. It is uninterruptible, except for its parts in
+ * `restore`.
+ */
+export type Finish<A, E> = (settlement: Settlement, restore: IsolatedCall.Restore) => Effect.Effect<A, E, ToolContext>
+
 /** Executes a call of which only the handler takes part. A handler that ends at once takes a single step of the run. */
-const executeHandler = <A>(
+const executeHandler = <A, E>(
   ready: ReadyCall,
   ports: CallPorts,
-  finish: (settlement: Settlement) => Effect.Effect<A>
-): Effect.Effect<A> => {
+  finish: Finish<A, E>
+): Effect.Effect<A, E, ToolContext> => {
   const { args, bound, call } = ready
   const deadline = resolveTimeout(bound)
   return IsolatedCall.containIn(
     ports.services,
     makeHandler(bound, args, call.id, ports),
     makeBorder(bound, deadline),
-    (exit) =>
+    (exit, restore) =>
       Effect.flatMapEager(
         settleCall(
           ready,
@@ -262,25 +268,30 @@ const executeHandler = <A>(
             : settleFailure(bound, findHandlerError(bound, deadline, exit.cause)),
           args
         ),
-        finish
+        (settlement) => finish(settlement, restore)
       )
   )
 }
 
-/** Executes one tool call that may run, and passes its settlement to `finish`. */
-export const execute = <A>(
+/**
+ * Executes one tool call that may run, and passes its settlement to `finish`. Once the tool has ended, an interruption
+ * waits for `finish`, so that the result is not lost.
+ */
+export const execute = <A, E>(
   stack: Stack,
   approvals: Approvals.Service,
   ready: ReadyCall,
   ports: CallPorts,
-  finish: (settlement: Settlement) => Effect.Effect<A>
-): Effect.Effect<A, never, ToolContext> => {
+  finish: Finish<A, E>
+): Effect.Effect<A, E, ToolContext> => {
   if (ports.trace === undefined && isHandlerAlone(stack, ready)) return executeHandler(ready, ports, finish)
-  const execution = Effect.updateContext(
-    executeWrapped(stack, approvals, ready, ports),
-    (_: Context.Context<ToolContext>) => ports.services
-  )
-  return Effect.flatMap(ports.trace?.(execution) ?? execution, finish)
+  return Effect.uninterruptibleMask((restore) => {
+    const execution = Effect.updateContext(
+      executeWrapped(stack, approvals, ready, ports, restore),
+      (_: Context.Context<ToolContext>) => ports.services
+    )
+    return Effect.flatMap(ports.trace?.(execution) ?? execution, (settlement) => finish(settlement, restore))
+  })
 }
 
 /** Executes a call with its wrappers, its sandbox and the check of its changed arguments. */
@@ -288,7 +299,8 @@ const executeWrapped = (
   stack: Stack,
   approvals: Approvals.Service,
   ready: ReadyCall,
-  ports: CallPorts
+  ports: CallPorts,
+  restore: IsolatedCall.Restore
 ): Effect.Effect<Settlement, never, ToolContext> => {
   const { approved, args, bound, call, concerned, context, permit } = ready
   const { questions, suspension } = ports
@@ -340,13 +352,16 @@ const executeWrapped = (
       ? wrapped
       : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
   )
-  return Effect.matchCauseEffect(run, {
+  const settleCause = (cause: Cause.Cause<unknown>): Effect.Effect<Settlement> => {
+    const error = Cause.squash(cause)
+    const ended = settleCall(ready, ports, settleFailure(bound, error), reached)
+    // The failure is reported to the model and in the program's log, because a policy could not do its work.
+    return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
+  }
+  return Effect.matchCauseEffect(restore(run), {
     onSuccess: (output) => settleCall(ready, ports, toSuccess(output), reached),
-    onFailure: (cause) => {
-      const error = Cause.squash(cause)
-      const ended = settleCall(ready, ports, settleFailure(bound, error), reached)
-      // The failure is reported to the model and in the program's log, because a policy could not do its work.
-      return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
-    }
+    onFailure: (cause) =>
+      // If the run is interrupted, `restore` ends the call here. Otherwise, the tool or a wrapper interrupted itself.
+      Cause.hasInterrupts(cause) ? Effect.flatMap(restore(Effect.void), () => settleCause(cause)) : settleCause(cause)
   })
 }

@@ -192,19 +192,18 @@ export const contain = <A, E, R>(effect: Effect.Effect<A, E, R>, border: CallBor
 
 /**
  * Like {@link contain}, but the code runs in a context, and `then` receives its exit. If the code ends at once, `then`
- * is called in the same step.
+ * is called in the same step. The effect of `then` is uninterruptible, except for its parts in `restore`.
  */
 export const containIn = <A, E, R, B, E2, R2>(
   context: Context.Context<R>,
   effect: Effect.Effect<A, E, R>,
   border: CallBorder,
-  then: (exit: Exit.Exit<A, E>) => Effect.Effect<B, E2, R2>
+  then: (exit: Exit.Exit<A, E>, restore: Restore) => Effect.Effect<B, E2, R2>
 ): Effect.Effect<B, E2, R2> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.flatMapEager(awaitExit(Effect.runForkWith(context)(effect), border.deadline, restore, true), (exit) => {
-      const next = then(toContainedExit(exit, border))
-      return Exit.isExit(next) ? next : restore(next)
-    })
+    Effect.flatMapEager(awaitExit(Effect.runForkWith(context)(effect), border.deadline, restore, true), (exit) =>
+      then(toContainedExit(exit, border), restore)
+    )
   )
 
 /**
