@@ -111,9 +111,11 @@ export const boundRun = <A, E, R>(
   services: AgentServices,
   effect: Effect.Effect<A, E, R>
 ): Bounded<A, E, Exclude<R, Services>> => {
-  const bound = (tenant: string | undefined) =>
+  const boundForTenant = (tenant: string | undefined) =>
     boundEffect(tenants, "within", tenant, provideServices(services, effect))
-  return tenants === undefined ? bound(tenant) : Effect.flatMap(findSessionTenant(services, tenant, sessionId), bound)
+  return tenants === undefined
+    ? boundForTenant(tenant)
+    : Effect.flatMap(findSessionTenant(services, tenant, sessionId), boundForTenant)
 }
 
 /** Bounds the model calls of an operation of an agent that is not a run, if it or its session has a tenant. */
@@ -123,8 +125,11 @@ export const boundSessionOperation = <A, E, R>(
   services: AgentServices,
   effect: Effect.Effect<A, E, R>
 ): Bounded<A, E, Exclude<R, Services>> => {
-  const bound = (tenant: string | undefined) => boundOperation(tenants, tenant, provideServices(services, effect))
-  return tenants === undefined ? bound(tenant) : Effect.flatMap(findSessionTenant(services, tenant, sessionId), bound)
+  const boundForTenant = (tenant: string | undefined) =>
+    boundOperation(tenants, tenant, provideServices(services, effect))
+  return tenants === undefined
+    ? boundForTenant(tenant)
+    : Effect.flatMap(findSessionTenant(services, tenant, sessionId), boundForTenant)
 }
 
 /** Bounds the model calls of an operation that is not a run, if it has a tenant. */
