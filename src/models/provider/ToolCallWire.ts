@@ -26,11 +26,7 @@ const sortKeys = (value: unknown): unknown => {
   const names = Object.keys(value)
   const [only] = names
   if (only !== undefined && names.length === 1 && isUnchanged(value, only)) return value
-  return Object.fromEntries(
-    names
-      .sort()
-      .map((key) => [key, sortKeys(value[key])])
-  )
+  return Object.fromEntries(names.sort().map((key) => [key, sortKeys(value[key])]))
 }
 
 /** Returns the canonical JSON text of arguments. Returns `{}` for a string, `null` or `undefined`. */
