@@ -6,6 +6,7 @@
 import * as Arr from "effect/Array"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Leases from "../../base/platform/Leases.ts"
@@ -135,10 +136,13 @@ const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: stri
 const exact: SqlStore.SqlPlace["exact"] = { encode: (text) => text, decode: (text) => text }
 
 /** Creates the leases of sessions. The run that holds one counts as a writer of the database. */
-const makeLeases = ({ sql, write }: Database.Database): Leases.Service<SessionStoreError> => {
-  const leases = Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect))
-  return { ...leases, take: (name) => Effect.andThen(sql.writer, leases.take(name)) }
+const makeSessionLeases = (database: Database.Database): Leases.Service<SessionStoreError> => {
+  const leases = makeLeases(database)
+  return { ...leases, take: (name) => Effect.andThen(database.sql.writer, leases.take(name)) }
 }
+
+const makeLeases = ({ sql, write }: Database.Database): Leases.Service<SessionStoreError> =>
+  Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect))
 
 /** Creates the session store in an open database. */
 export const make = (database: Database.Database): SessionStore.Service => {
@@ -147,7 +151,7 @@ export const make = (database: Database.Database): SessionStore.Service => {
     sql,
     read,
     write,
-    leases: makeLeases(database),
+    leases: makeSessionLeases(database),
     made: "rowid",
     exact,
     append: (id, { answered, calls, now, rows }) =>
@@ -190,6 +194,8 @@ export const make = (database: Database.Database): SessionStore.Service => {
 
 /** Interval at which messages to a session are looked for, while one waits for them. */
 const inboxPoll = "500 millis"
+/** Current time of the machine, in epoch milliseconds. */
+const clock = "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
 
 const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({
   version: Effect.map(
@@ -271,9 +277,9 @@ const makeBackup = (path: string, { read, sql }: Database.Database) =>
 
 /** Opens the store, the search and the run record in a database file. The file is closed with the scope. */
 export const open = (path: string, readOnly = false, commitsWithin?: Duration.Input) =>
-  Effect.map(
+  Effect.flatMap(
     readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin),
-    (database): Backend => {
+    Effect.fnUntraced(function* (database): Effect.fn.Return<Backend, never, Scope.Scope> {
       const record = SqlRecord.make({
         ...database,
         afterwards: database.sql.afterTransaction,
@@ -287,9 +293,16 @@ export const open = (path: string, readOnly = false, commitsWithin?: Duration.In
         store,
         search: SqliteSearch.make(database),
         activity: makeActivity(database, record),
-        inbox: SqlInbox.makeInbox({ ...database, notify: Effect.void, changes: Stream.tick(inboxPoll) }),
+        inbox: SqlInbox.makeInbox({
+          ...database,
+          notify: Effect.void,
+          changes: Stream.tick(inboxPoll),
+          leases: makeLeases(database),
+          scope: yield* Effect.scope,
+          clock
+        }),
         maintenance: SqliteMaintenance.make(database, store),
         together: database.together
       }
-    }
+    })
   )
