@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync } from "node:fs"
 import { dirname, join, posix } from "node:path"
-import { findNearestPath, getRootShape, findShapeOfPath } from "../src/base/config/internal/Tree.ts"
+import { findNearestPath, getRootShape, findShapeOfPath } from "../src/base/config/internal/SettingsShape.ts"
 import { root } from "./support/sources.ts"
 import { readImages, renderSite, sitePages, slug } from "./support/site.ts"
 

@@ -8,10 +8,12 @@ import { join, relative } from "node:path"
 import { type InputOptions, type OutputChunk, rolldown } from "rolldown"
 import { writeAscii } from "./support/asciiText.ts"
 import { entries } from "./support/entries.ts"
+import { markEager } from "./support/eagerFunctions.ts"
 import { removeFacades } from "./support/facades.ts"
 import { closureOf, importsOfModules } from "./support/moduleGraph.ts"
 import { programPackages, withBuiltins } from "./support/programPackages.ts"
 import { root } from "./support/sources.ts"
+import { profileStarts } from "./support/startProfile.ts"
 import { findUsedExports, splitModules, withoutPart } from "./support/splitModules.ts"
 
 const modules = join(root, "node_modules")
@@ -73,6 +75,7 @@ const queryModules = [
   "program/cli/ChatCommand",
   "program/cli/SingleQuery",
   "program/Runtime",
+  "program/runtime/ProgramRuntime",
   "models/provider/ChatCompletions",
   "models/provider/chat/ChatProvider",
   "base/platform/HttpTransport",
@@ -223,6 +226,11 @@ writeFileSync(
   join(unfinished, "help.json"),
   JSON.stringify({ plain: helpWith({ NO_COLOR: "1" }), colored: helpWith({ FORCE_COLOR: "1" }) })
 )
+// Functions that starts call are compiled with their files.
+for (const [fileName, ranges] of await profileStarts(unfinished)) {
+  const path = join(unfinished, fileName)
+  writeFileSync(path, markEager(fileName, readFileSync(path, "utf8"), ranges))
+}
 rmSync(directory, { recursive: true, force: true })
 renameSync(unfinished, directory)
 process.stdout.write(`${relative(root, directory) || directory}: ${chunks.length} files\n`)

@@ -13,7 +13,6 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
-import * as PermissionMode from "../base/config/PermissionMode.ts"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import {
@@ -29,7 +28,9 @@ import * as Usage from "../base/domain/Usage.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import type { TenantRoutes } from "../models/routing/TenantRoutes.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedger.ts"
-import { announceEnd, expiresIn, type LedgerWriter, type WaitingLine } from "./TenantLedgerWriter.ts"
+import { limitsMoney, toLimits } from "./TenantLimits.ts"
+import type * as TenantLeases from "./TenantLeases.ts"
+import { announceEnd, expiresIn, idLength, type LedgerWriter, type WaitingLine } from "./TenantLedgerWriter.ts"
 
 /** Time after which a waiting call asks the ledger again if no call of this process has ended, in milliseconds. */
 const pollEvery = 500
@@ -40,74 +41,10 @@ const pollEvery = 500
  */
 const patience = expiresIn + 30_000
 
-/** Number of hexadecimal digits of an id of a reservation or a place. */
-export const idLength = 24
-
 /** Least number of output tokens for which a call is made. */
 const leastOutput = 64
 
 const million = 1_000_000
-
-const isLimit = (value: number | undefined): boolean => value === undefined || value >= 0
-
-const isList = (value: unknown): boolean => value === undefined || Array.isArray(value)
-
-const isMode = (value: unknown): boolean => value === undefined || PermissionMode.all.some((mode) => mode === value)
-
-/**
- * Describes the first limit of a tenant that is not of its type or is less than 0, for a lookup that returns such a
- * value.
- */
-const findInvalidLimit = (tenant: Tenant): string | undefined => {
-  const { callsPerMinute, concurrentRuns, perDay, perMonth, perRun, unknownPrices } = tenant
-  const prices = typeof unknownPrices === "object" ? [unknownPrices.input, unknownPrices.output] : []
-  const limits: ReadonlyArray<readonly [name: string, isValid: boolean]> = [
-    ...Object.entries({ perRun, perDay, perMonth }).flatMap(([name, allowance]) => [
-      [`${name}.tokens`, isLimit(allowance?.tokens)] as const,
-      [`${name}.dollars`, isLimit(allowance?.dollars)] as const
-    ]),
-    ["callsPerMinute", callsPerMinute === undefined || callsPerMinute >= 1],
-    ["concurrentRuns", isLimit(concurrentRuns)],
-    ["retentionDays", isLimit(tenant.retentionDays)],
-    ["unknownPrices", prices.every((price) => Number.isFinite(price) && price >= 0)],
-    ["tools", isList(tenant.tools)],
-    ["models", isList(tenant.models)],
-    ["maxMode", isMode(tenant.maxMode)]
-  ]
-  return limits.find(([, isValid]) => !isValid)?.[0]
-}
-
-/** Fails if a limit of a tenant is not valid. */
-export const checkLimits = (tenant: Tenant): Effect.Effect<Tenant, TenantRefused> => {
-  const invalid = findInvalidLimit(tenant)
-  return invalid === undefined
-    ? Effect.succeed(tenant)
-    : Effect.fail(
-        new TenantRefused({
-          tenant: tenant.id,
-          reason: "limits",
-          message: `the limit ${invalid} of tenant ${tenant.id} is not valid: correct it where tenants are stored`
-        })
-      )
-}
-
-/** Returns a whole number of units of a limit; `undefined` for an infinite one. */
-const toWhole = (limit: number | undefined): number | undefined =>
-  limit === undefined || limit === Infinity ? undefined : Math.floor(limit)
-
-const toNanosLimit = (dollars: number | undefined): number | undefined =>
-  dollars === undefined || dollars === Infinity ? undefined : toNanos(dollars)
-
-const toLimits = ({ callsPerMinute, perDay, perMonth }: Tenant): TenantLedger.Limits => ({
-  dayTokens: toWhole(perDay?.tokens),
-  dayNanos: toNanosLimit(perDay?.dollars),
-  monthTokens: toWhole(perMonth?.tokens),
-  monthNanos: toNanosLimit(perMonth?.dollars),
-  callsPerMinute: toWhole(callsPerMinute)
-})
-
-const limitsMoney = ({ perDay, perMonth, perRun }: Tenant): boolean =>
-  [perDay, perMonth, perRun].some((allowance) => allowance?.dollars !== undefined)
 
 const makeSpentError = (
   tenant: string,
@@ -193,12 +130,7 @@ const askLedger = (
   { ledger, request, writer }: Reserving,
   whenHeld: "wait" | "shrink"
 ): Effect.Effect<TenantLedger.Decision, SessionStoreError> =>
-  Effect.suspend(() => {
-    const settled = writer.takePending(request.tenant)
-    return Effect.onError(ledger.reserve({ ...request, settled, whenHeld }), () =>
-      Effect.sync(() => writer.putBack(request.tenant, settled))
-    )
-  })
+  writer.writePending(request.tenant, (settled) => ledger.reserve({ ...request, settled, whenHeld }))
 
 /** Waits for the ends of calls in flight, as the first call of its line. */
 const waitForEnds = Effect.fnUntraced(function* (reserving: Reserving, line: WaitingLine) {
@@ -242,12 +174,12 @@ const decideCall = (
   )
 }
 
-/** Reserves a call in the ledger, and waits while the calls of the minute are used up. Returns the granted output. */
+/** Reserves a call in the ledger, and waits while the calls of the minute are used up. */
 const reserveInLedger = Effect.fnUntraced(function* (reserving: Reserving, isWithinCall: boolean) {
   const { reportWait, request } = reserving
   while (true) {
     const decision = yield* decideCall(reserving, isWithinCall)
-    if (decision._tag === "Reserved") return decision.output
+    if (decision._tag === "Reserved") return decision
     if (decision._tag === "Spent") {
       const { freeAt, kind, period } = decision
       return yield* makeSpentError(request.tenant, { freeAt, kind, period })
@@ -258,26 +190,53 @@ const reserveInLedger = Effect.fnUntraced(function* (reserving: Reserving, isWit
   }
 })
 
-/** Takes room in the allowance of the run. Returns the output tokens for which it has room. */
-const takeRunRoom = Effect.fnUntraced(function* (
+/** Output tokens of a call: the least and the largest number that it needs. */
+interface NeededOutput {
+  readonly least: number
+  readonly wanted: number
+}
+
+/** Room in the allowance of a run. */
+interface RunRoom {
+  readonly output: number
+  readonly kind: "tokens" | "cost"
+  /** True if the room is larger when calls in flight have ended. */
+  readonly isHeld: boolean
+}
+
+const findRoomBeside = (
+  { perRun = {} }: Tenant,
+  { reserved, spent }: RunAllowance,
+  { outputNanos, prompt }: CallPrice,
+  { least, wanted }: NeededOutput
+): RunRoom => {
+  const alone = findRunRoom(perRun, add(spent, prompt), outputNanos)
+  const room = findRunRoom(perRun, add(add(spent, reserved), prompt), outputNanos)
+  return {
+    output: Math.min(wanted, room.output),
+    kind: room.kind,
+    isHeld: alone.output >= least && room.output < Math.min(wanted, alone.output)
+  }
+}
+
+/** Waits for room in the allowance of the run. Returns the output tokens for which it has room. */
+const waitForRunRoom = Effect.fnUntraced(function* (
   tenant: Tenant,
   run: RunAllowance,
-  { outputNanos, prompt }: CallPrice,
-  { isWithinCall, least, wanted }: { readonly least: number; readonly wanted: number; readonly isWithinCall: boolean }
+  price: CallPrice,
+  needed: NeededOutput,
+  isWithinCall: boolean
 ) {
-  const allowance = tenant.perRun ?? {}
   const deadline = (yield* Clock.currentTimeMillis) + patience
   while (true) {
-    const alone = findRunRoom(allowance, add(run.spent, prompt), outputNanos)
-    const room = findRunRoom(allowance, add(add(run.spent, run.reserved), prompt), outputNanos)
-    const isHeld = alone.output >= least && room.output < Math.min(wanted, alone.output)
+    const { isHeld, kind, output } = findRoomBeside(tenant, run, price, needed)
     const left = deadline - (yield* Clock.currentTimeMillis)
     if (isHeld && !isWithinCall && left > 0) {
       yield* Effect.interruptible(Effect.raceFirst(Deferred.await(run.ended), Effect.sleep(left)))
       continue
     }
-    if (room.output < least) return yield* makeSpentError(tenant.id, { kind: room.kind, period: "run" })
-    return Math.min(wanted, room.output)
+    if (output < needed.least) return yield* makeSpentError(tenant.id, { kind, period: "run" })
+    return output
   }
 })
 
@@ -290,28 +249,15 @@ const makePriceError = ({ id }: Tenant, model: string): TenantRefused =>
       "set the price of the model, or unknownPrices of the tenant"
   })
 
-/** Fails if a tenant may not call a model. */
-const checkModel = (
-  { id, models }: Tenant,
-  { model, provider }: Spending.PlannedCall
-): Effect.Effect<void, TenantRefused> =>
+/** Returns the refusal of a model that a tenant may not call. */
+const refuseModel = ({ id, models }: Tenant, { model, provider }: Spending.PlannedCall): TenantRefused | undefined =>
   models === undefined || models.includes(model) || models.includes(`${provider}/${model}`)
-    ? Effect.void
-    : Effect.fail(
-        new TenantRefused({
-          tenant: id,
-          reason: "model",
-          message: `tenant ${id} may not call ${provider}/${model}: choose one of ${models.join(", ")}`
-        })
-      )
-
-/** A reservation for a call, and its end. */
-interface Hold {
-  readonly id: string
-  readonly model: string
-  readonly price: CallPrice
-  readonly output: number
-}
+    ? undefined
+    : new TenantRefused({
+        tenant: id,
+        reason: "model",
+        message: `tenant ${id} may not call ${provider}/${model}: choose one of ${models.join(", ")}`
+      })
 
 const computeHeld = ({ outputNanos, prompt }: CallPrice, output: number): Amounts => ({
   tokens: prompt.tokens + output,
@@ -325,21 +271,42 @@ const mostOfCall = 1e15
 const toAmount = (value: number, reserved: number): number =>
   Number.isNaN(value) ? reserved : Math.min(mostOfCall, Math.max(0, Math.ceil(value)))
 
-/** Returns the settlement of a call. Usage without a price costs what was reserved for its tokens. */
-const makeSettlement = (
+/** A call that is planned, with its price. */
+interface PricedCall {
+  readonly planned: Spending.PlannedCall
+  readonly price: CallPrice
+  readonly needed: NeededOutput
+}
+
+/** Returns the end of a call. Usage without a price costs what was reserved for its tokens. */
+const computeEnd = (
   tenant: Tenant,
-  { id, model, output, price }: Hold,
+  { planned: { model }, price }: PricedCall,
+  output: number,
   { mostOutput, nanos, usage }: Spending.UsedTokens
-): TenantLedger.Settlement => {
+): TenantLeases.CallEnd => {
   const { outputNanos, prompt } = price
   const inputTokens = toAmount(Usage.countPromptTokens(usage), prompt.tokens)
   const outputTokens = toAmount(usage.outputTokens, output)
   const reserved = Math.ceil((inputTokens * prompt.nanos) / Math.max(1, prompt.tokens) + outputTokens * outputNanos)
   const cost = toAmount(priceUsage(tenant, nanos, usage) ?? reserved, reserved)
-  const settlement = { id, model, inputTokens, outputTokens, nanos: cost }
-  return mostOutput === undefined || tenant.reserve === "estimate"
-    ? settlement
-    : { ...settlement, atMost: computeHeld(price, Math.min(output, mostOutput)) }
+  return {
+    usage: { model, calls: 1, inputTokens, outputTokens, nanos: cost },
+    spent:
+      mostOutput === undefined || tenant.reserve === "estimate"
+        ? { tokens: inputTokens + outputTokens, nanos: cost }
+        : computeHeld(price, Math.min(output, mostOutput))
+  }
+}
+
+/** Plans a call; returns its refusal if the tenant may not make it. */
+const planCall = (tenant: Tenant, planned: Spending.PlannedCall): PricedCall | TenantRefused => {
+  const refused = refuseModel(tenant, planned)
+  if (refused !== undefined) return refused
+  const price = priceCall(tenant, planned)
+  if (price === undefined) return makePriceError(tenant, planned.model)
+  const wanted = Math.max(1, Math.floor(planned.wantedOutput))
+  return { planned, price, needed: { wanted, least: planned.requiredOutput ?? Math.min(leastOutput, wanted) } }
 }
 
 /** Creates the ledger of one run. */
@@ -352,53 +319,74 @@ export const makeSpending = (
   const limits = toLimits(tenant)
   const run: RunAllowance = { spent: nothing, reserved: nothing, ended: Deferred.makeUnsafe() }
 
-  const endHold = (held: Amounts, settlement: TenantLedger.Settlement) =>
-    Effect.suspend(() => {
-      const { atMost, inputTokens, nanos, outputTokens } = settlement
-      run.reserved = subtractAmounts(run.reserved, held)
-      run.spent = add(run.spent, atMost ?? { tokens: inputTokens + outputTokens, nanos })
-      run.ended = announceEnd(run.ended)
-      return writer.settle(tenant.id, settlement)
-    })
-
-  const reserveCall = Effect.fnUntraced(function* (planned: Spending.PlannedCall) {
-    yield* checkModel(tenant, planned)
-    const price = priceCall(tenant, planned)
-    if (price === undefined) return yield* makePriceError(tenant, planned.model)
-    const isWithinCall = yield* Spending.HoldsReservation
-    const wanted = Math.max(1, Math.floor(planned.wantedOutput))
-    const least = planned.requiredOutput ?? Math.min(leastOutput, wanted)
-    const asked = yield* takeRunRoom(tenant, run, price, { least, wanted, isWithinCall })
-    const held = computeHeld(price, asked)
-    run.reserved = add(run.reserved, held)
-    const id = yield* Ids.makeHex(idLength)
-    const hold = { id, model: planned.model, price }
-    const noUsage = { id, model: planned.model, inputTokens: 0, outputTokens: 0, nanos: 0 }
-    const request: PlannedRequest = {
-      tenant: tenant.id,
-      id,
-      limits,
-      prompt: price.prompt,
-      outputNanos: price.outputNanos,
-      leastOutput: least,
-      wantedOutput: asked,
-      expiresIn
-    }
-    yield* writer.hold(id)
-    const reserving = { ledger, writer, request, reportWait: planned.reportWait }
-    const output = yield* Effect.onExit(reserveInLedger(reserving, isWithinCall), (exit) =>
-      exit._tag === "Success" ? Effect.void : endHold(held, noUsage)
-    )
+  const endHold = (held: Amounts, spent: Amounts): void => {
+    run.reserved = subtractAmounts(run.reserved, held)
+    run.spent = add(run.spent, spent)
+    run.ended = announceEnd(run.ended)
+  }
+  const makeGrant = (lease: TenantLeases.Lease, call: PricedCall, held: Amounts, output: number): Spending.Grant => {
     let isSettled = false
     return {
       output,
-      settle: (used: Spending.UsedTokens) =>
+      settle: (used) =>
         Effect.suspend(() => {
           if (isSettled) return Effect.void
           isSettled = true
-          return endHold(held, makeSettlement(tenant, { ...hold, output }, used))
+          const end = computeEnd(tenant, call, output, used)
+          endHold(held, end.spent)
+          return writer.endCall(lease, end)
         })
     }
+  }
+
+  /** Uses the room of an earlier reservation; `undefined` if the call has to wait or the ledger has to be asked. */
+  const reuseLease = (call: PricedCall, at: number, isWithinCall: boolean): Spending.Grant | undefined => {
+    const { isHeld, output } = findRoomBeside(tenant, run, call.price, call.needed)
+    if (isHeld || output < call.needed.least) return undefined
+    // Calls that wait for room are first.
+    if (!isWithinCall && writer.hasLine(tenant.id)) return undefined
+    const need = computeHeld(call.price, output)
+    const lease = writer.takeLease(tenant.id, { need, limits, at })
+    if (lease === undefined) return undefined
+    run.reserved = add(run.reserved, need)
+    return makeGrant(lease, call, need, output)
+  }
+
+  const reserveCall = Effect.fnUntraced(function* (call: PricedCall, isWithinCall: boolean) {
+    const { needed, planned, price } = call
+    const asked = yield* waitForRunRoom(tenant, run, price, needed, isWithinCall)
+    const held = computeHeld(price, asked)
+    run.reserved = add(run.reserved, held)
+    const id = yield* Ids.makeHex(idLength)
+    const room = { need: held, limits, at: yield* Clock.currentTimeMillis }
+    const request: PlannedRequest = {
+      ...price,
+      tenant: tenant.id,
+      id,
+      limits,
+      leastOutput: needed.least,
+      wantedOutput: asked,
+      expiresIn,
+      spareCalls: writer.countSpareCalls(tenant.id, room)
+    }
+    const reserving = { ledger, writer, request, reportWait: planned.reportWait }
+    const granted = yield* Effect.onExit(reserveInLedger(reserving, isWithinCall), (exit) => {
+      if (exit._tag === "Success") return Effect.void
+      endHold(held, nothing)
+      return writer.giveUp(tenant.id, id)
+    })
+    const need = computeHeld(price, granted.output)
+    const at = yield* Clock.currentTimeMillis
+    const lease = yield* writer.openLease({ id, tenant: tenant.id, held: granted.held }, { need, limits, at })
+    return makeGrant(lease, call, held, granted.output)
   })
-  return { tenant: tenant.id, routes, reserve: (planned) => Effect.uninterruptible(reserveCall(planned)) }
+  const reservePlanned: Spending.Spending["reserve"] = (planned) =>
+    Effect.withFiber((fiber) => {
+      const call = planCall(tenant, planned)
+      if (call instanceof TenantRefused) return Effect.fail(call)
+      const isWithinCall = fiber.getRef(Spending.HoldsReservation)
+      const reused = reuseLease(call, fiber.getRef(Clock.Clock).currentTimeMillisUnsafe(), isWithinCall)
+      return reused === undefined ? Effect.uninterruptible(reserveCall(call, isWithinCall)) : Effect.succeed(reused)
+    })
+  return { tenant: tenant.id, routes, reserve: reservePlanned }
 }

@@ -8,8 +8,8 @@
  * Nothing else has to be checked: calls in flight cannot overrun a limit. If an allowance leaves no room for a call,
  * the run ends with exit `budget_exhausted`, limit `allowance` and the time at which the allowance is free again.
  *
- * Ends of calls are written with the next reservation of the tenant, or after a second, so that a call takes one
- * statement of the store.
+ * Ends of calls are written with the next reservation of the tenant, or after a second. Calls that follow one another
+ * fast share a reservation, so that most of them need no statement of the store.
  *
  * **Gotchas**
  *
@@ -49,6 +49,7 @@ import { CurrentTenant } from "../store/TenantScope.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
 import { AllowedTools } from "../tools/ToolRegistry.ts"
 import { makeUnknownTenantError, type Service, Tenants } from "./Tenancy.ts"
+import { checkLimits } from "./TenantLimits.ts"
 import * as TenantLedgerWriter from "./TenantLedgerWriter.ts"
 import * as TenantSpending from "./TenantSpending.ts"
 
@@ -97,14 +98,14 @@ export const make = Effect.fnUntraced(function* <R = never>(
 
   const findTenant = (id: string) =>
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>
-      tenant === undefined ? Effect.fail(makeUnknownTenantError(id)) : TenantSpending.checkLimits(tenant)
+      tenant === undefined ? Effect.fail(makeUnknownTenantError(id)) : checkLimits(tenant)
     )
 
   const enter = ({ id: tenant }: Tenant, runs: number) =>
     Effect.gen(function* () {
-      const id = yield* Ids.makeHex(TenantSpending.idLength)
+      const id = yield* Ids.makeHex(TenantLedgerWriter.idLength)
       const isFree = yield* ledger.enter(tenant, id, runs, TenantLedgerWriter.expiresIn)
-      if (isFree) return yield* Effect.as(writer.hold(id), id)
+      if (isFree) return yield* writer.holdPlace(id)
       return yield* new TenantRefused({
         tenant,
         reason: "busy",
@@ -112,10 +113,10 @@ export const make = Effect.fnUntraced(function* <R = never>(
       })
     })
 
-  const leave = (id: string): Effect.Effect<void> =>
+  const leave = (place: TenantLedgerWriter.Held): Effect.Effect<void> =>
     Effect.suspend(() => {
-      writer.release(id)
-      return Effect.catch(ledger.leave(id), (error) => Effect.logWarning(error.message))
+      writer.releasePlace(place)
+      return Effect.catch(ledger.leave(place.id), (error) => Effect.logWarning(error.message))
     })
 
   const holdPlace = <A, E, R>(tenant: Tenant, effect: Effect.Effect<A, E, R>) =>

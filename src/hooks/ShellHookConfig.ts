@@ -20,7 +20,7 @@
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { type ProgramSandbox, programSandbox } from "../base/config/SettingSections.ts"
+import { type ProgramSandbox, programSandbox } from "../base/config/ProgramSections.ts"
 import { findNearest } from "../base/domain/Similarity.ts"
 import { type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"

@@ -57,7 +57,6 @@ import {
   withBackground,
   withoutPlugins
 } from "./runtime/AgentLayer.ts"
-import * as ProgramRuntime from "./runtime/ProgramRuntime.ts"
 import type { Start } from "./runtime/ProgramStart.ts"
 import type { Defaults, Options, Parts, PluginList } from "./runtime/RuntimeOptions.ts"
 import * as SideTasks from "./runtime/SideTasks.ts"
@@ -440,8 +439,11 @@ export const layer = <
 export const program = (settings: Values, start: Start = {}): Layer.Layer<Services, ConfigError, Home | Environment> =>
   Secrets.provideRegistryLayer(
     Layer.unwrap(
-      Effect.map(ProgramRuntime.makeLayers(settings, start), ({ layers, services, skills, tenants }) =>
-        composeLayers(layers).pipe(Layer.provide(services), Layer.provideMerge([skills, tenants]))
+      Effect.promise(() => import("./runtime/ProgramRuntime.ts")).pipe(
+        Effect.flatMap(({ makeLayers }) => makeLayers(settings, start)),
+        Effect.map(({ layers, services, skills, tenants }) =>
+          composeLayers(layers).pipe(Layer.provide(services), Layer.provideMerge([skills, tenants]))
+        )
       )
     ).pipe(Layer.provide(ChildProcesses.layer))
   )

@@ -44,13 +44,22 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as PermissionMode from "../base/config/PermissionMode.ts"
 import type { Settings } from "../base/config/Settings.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
-import type { Call, Options, Permit, Policy, Service } from "./approval/ApprovalPolicy.ts"
+import {
+  addPlainCheck,
+  type Call,
+  findPlainCheck,
+  type Options,
+  type Permit,
+  type Policy,
+  type Service
+} from "./approval/ApprovalPolicy.ts"
 import { collectRunTexts } from "./approval/ApprovalReasons.ts"
 import { ApprovalPrompt, makeCallbackApprover, type PendingQueue, makeTerminalApprover } from "./approval/Approver.ts"
 import type { Question } from "./approval/ApprovalRequest.ts"
@@ -94,20 +103,24 @@ export const makeUnattended = (hooks: Options["hooks"]): Service => {
     return made === undefined && contained !== true && concerns.length + lines.length + inputs.length === 0
   }
   const requestJudgement = (call: Call) => Effect.flatMap(judging, ({ check }) => check(call))
-  return {
+  const permitUnjudged = (call: Call, fiber: Fiber.Fiber<unknown, unknown>): Permit | undefined =>
+    canSkipJudge(call) && PermissionMode.readFiberMode(fiber) !== "plan"
+      ? { _tag: "Permit", call, by: "nothing found", choice: undefined }
+      : undefined
+  const service: Service = {
     check: (call) =>
-      Effect.suspend(() => {
-        if (!canSkipJudge(call)) return requestJudgement(call)
-        const permit: Permit = { _tag: "Permit", call, by: "nothing found", choice: undefined }
-        return Effect.flatMap(PermissionMode.current, (mode) =>
-          mode === "plan" ? requestJudgement(call) : Effect.succeed(permit)
-        )
+      Effect.withFiber((fiber) => {
+        const permit = permitUnjudged(call, fiber)
+        return permit === undefined ? requestJudgement(call) : Effect.succeed(permit)
       }),
     request: (request) => Effect.flatMap(judging, (service) => service.request(request)),
     setYolo: (session, on) => Effect.flatMap(judging, (service) => service.setYolo(session, on)),
     setMode: (session, mode) => Effect.flatMap(judging, (service) => service.setMode(session, mode)),
     forget: (session) => Effect.suspend(() => made?.forget(session) ?? Effect.void)
   }
+  return addPlainCheck(service, (call, session, fiber) =>
+    made === undefined ? permitUnjudged(call, fiber) : findPlainCheck(made)?.(call, session, fiber)
+  )
 }
 
 const layerFromOptions = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never, Hooks> =>

@@ -164,7 +164,10 @@ const prepareClosing = <E>(
   }
 }
 
-/** Closes the calls of one batch. */
+/**
+ * Closes the calls of one batch. `close`, `closeAll` and `postpone` must run in an uninterruptible region, so that a
+ * result is both stored and reported.
+ */
 export interface CallCloser<E> {
   /** Stores the result of a call and reports its end. */
   readonly close: (one: EndedCall) => Effect.Effect<ClosedCall, E>
@@ -216,11 +219,8 @@ export const makeCloser = <E>(
         unreported.length === 0 && batch.postponed === undefined ? Effect.void : Effect.andThen(stored, report)
       )
     ),
-    close: (one) => Effect.uninterruptible(storeNow(one)),
-    closeAll: (all) =>
-      Effect.uninterruptible(
-        Effect.forEach(all, (one, index) => (index < all.length - 1 ? storeLater(one) : storeNow(one)))
-      ),
-    postpone: (one) => Effect.uninterruptible(storeLater(one))
+    close: storeNow,
+    closeAll: (all) => Effect.forEach(all, (one, index) => (index < all.length - 1 ? storeLater(one) : storeNow(one))),
+    postpone: storeLater
   }
 }

@@ -88,14 +88,18 @@ export const findRecording = (
     }
   })
 
-/** Records the end of an interrupted call that no tool result from the model's turn closes. */
+/**
+ * Records the end of an interrupted call that no tool result from the model's turn closes. `isClosing` returns true if
+ * the call has ended, so that its end is recorded otherwise.
+ */
 export const recordNestedInterrupt =
-  (recording: Recording | undefined, { call: { id, name } }: Prepare.ReadyCall) =>
-  <A, R>(work: Effect.Effect<A, never, R>): Effect.Effect<A, never, R> => {
+  (recording: Recording | undefined, { call: { id, name } }: Prepare.ReadyCall, isClosing: () => boolean) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
     if (recording?.parentCallId === undefined) return work
     const { parentCallId, recorder } = recording
     return Effect.onInterrupt(work, () =>
-      Effect.sync(() =>
+      Effect.sync(() => {
+        if (isClosing()) return
         recorder.write({
           _tag: "CallEnded",
           callId: id,
@@ -105,6 +109,6 @@ export const recordNestedInterrupt =
           durationMillis: 0,
           parentCallId
         })
-      )
+      })
     )
   }

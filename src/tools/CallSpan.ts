@@ -5,6 +5,7 @@
  * Source: OpenTelemetry, "Semantic conventions for generative AI agent spans".
  */
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Tracer from "effect/Tracer"
 import * as OperationSpans from "../base/domain/OperationSpans.ts"
@@ -53,12 +54,13 @@ export const enterSpan = <R>(services: Context.Context<R>, span: Tracer.Span): C
     })
   )
 
-/** Ends the span of a call. */
-export const endSpan = (
-  span: Tracer.Span,
-  services: Context.Context<never>,
-  exit: Exit.Exit<Settlement, never>
-): void => {
+/** Creates the function that ends the span of a call with the call. */
+export const makeTrace =
+  (span: Tracer.Span, services: Context.Context<never>) =>
+  <R>(execution: Effect.Effect<Settlement, never, R>): Effect.Effect<Settlement, never, R> =>
+    Effect.onExit(execution, (exit) => Effect.sync(() => endSpan(span, services, exit)))
+
+const endSpan = (span: Tracer.Span, services: Context.Context<never>, exit: Exit.Exit<Settlement, never>): void => {
   const status = Exit.isSuccess(exit) ? exit.value.status : "cancelled"
   OperationSpans.endSpan(span, services, exit, {
     attributes: { "hermes.tool.status": status },

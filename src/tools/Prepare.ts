@@ -7,6 +7,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Prompt from "effect/ai/Prompt"
@@ -24,6 +25,7 @@ import type { EndRequest } from "../middleware/LoopControl.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import * as Annotations from "./Annotations.ts"
 import type * as Approvals from "./Approvals.ts"
+import { findPlainCheck } from "./approval/ApprovalPolicy.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as StoredApproval from "./approval/StoredApproval.ts"
 import { CurrentApproval, type QuestionBook } from "./CallQuestions.ts"
@@ -85,7 +87,7 @@ class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")
 type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
 
 /** A call that is closed without running, with the message for the model. */
-interface RefusedCall {
+export interface RefusedCall {
   readonly _tag: "Refused"
   readonly call: Prompt.ToolCallPart
   readonly status: ToolStatus
@@ -182,14 +184,36 @@ const isChangeable = ({ lifecycle, toolExecution, toolRequest, wrapToolCall }: I
 
 type Announcement = Pick<ReadyCall, "announced" | "args" | "bound" | "call" | "concerned" | "context">
 
+const makeApprovalCall = (
+  { args, bound: { facts, isConfined, reach }, call: { name } }: Announcement,
+  concerns: Approvals.Call["concerns"],
+  uncovered: Approvals.Call["uncovered"]
+): Approvals.Call => ({
+  tool: name,
+  args,
+  runs: facts,
+  concerns,
+  isReadonly: facts.readonly,
+  isConfined,
+  reach,
+  uncovered
+})
+
 const judgeCall = (
   { approvals, guard }: CallEnvironment,
-  { announced: { answer }, args, bound, call, concerned }: Announcement
+  announcement: Announcement
 ): Effect.Effect<
   StoppedCall | Approvals.Permit | Approvals.Refusal | Approvals.SuspendedApproval,
   never,
   ToolContext
 > => {
+  const {
+    announced: { answer },
+    args,
+    bound,
+    call,
+    concerned
+  } = announcement
   if (answer?.action === "block")
     return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
   const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
@@ -197,19 +221,10 @@ const judgeCall = (
     const output = JSON.stringify({ error: circling, guardrail: "tool_loop" })
     return Effect.succeed({ _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling })
   }
-  const { facts, isConfined, reach, uncovered } = bound
+  const { uncovered } = bound
   const checkApproval = (known: Approvals.Call["uncovered"]) =>
     Effect.flatMapEager(ApprovalReasons.collectReasons(concerned, args), (concerns) =>
-      approvals.check({
-        tool: call.name,
-        args,
-        runs: facts,
-        concerns,
-        isReadonly: facts.readonly,
-        isConfined,
-        reach,
-        uncovered: known
-      })
+      approvals.check(makeApprovalCall(announcement, concerns, known))
     )
   const judged =
     uncovered === undefined
@@ -223,13 +238,40 @@ const judgeCall = (
 const toStop = (verdict: StoppedCall | Approvals.Refusal): StoppedCall =>
   verdict._tag === "Refusal" ? { _tag: "Stop", reason: verdict.reason, message: verdict.message } : verdict
 
+/**
+ * Returns the ready call if nothing has to be asked, waited for or looked up to permit it, and `undefined` for every
+ * other call.
+ */
+const permitAtOnce = (
+  { approvals, guard, ids }: CallEnvironment,
+  announcement: Announcement,
+  approved: ApprovalReasons.ArgumentSnapshot,
+  fiber: Fiber.Fiber<unknown, unknown>
+): ReadyCall | undefined => {
+  const { args, bound, call, concerned } = announcement
+  const permitPlain = findPlainCheck(approvals)
+  if (permitPlain === undefined || bound.uncovered !== undefined) return undefined
+  if (guard.before({ name: call.name, args, idempotent: isIdempotent(bound) }) !== undefined) return undefined
+  // A tool that decides on its own needs an Effect.
+  if (!ApprovalReasons.hasNoReasons(concerned)) return undefined
+  const permit = permitPlain(makeApprovalCall(announcement, [], undefined), ids.sessionId, fiber)
+  return permit === undefined ? undefined : makeReadyCall(announcement, permit, approved)
+}
+
+const makeReadyCall = (
+  { announced, args, bound, call, concerned, context }: Announcement,
+  permit: Approvals.Permit,
+  approved: ApprovalReasons.ArgumentSnapshot
+): ReadyCall => ({ _tag: "Ready", call, bound, args, context, announced, permit, approved, concerned })
+
+const takeSnapshot = ({ interceptors: { stack } }: CallEnvironment, args: ToolArguments) =>
+  isChangeable(stack) ? ApprovalReasons.takeSnapshot(args) : ApprovalReasons.fixed
+
 const decideCall = (
   given: CallEnvironment,
-  announcement: Announcement
+  announcement: Announcement,
+  approved: ApprovalReasons.ArgumentSnapshot
 ): Effect.Effect<PreparedCall, never, ToolContext> => {
-  const approved = isChangeable(given.interceptors.stack)
-    ? ApprovalReasons.takeSnapshot(announcement.args)
-    : ApprovalReasons.fixed
   const { args, call } = announcement
   const { questions } = given
   const suspension =
@@ -242,7 +284,7 @@ const decideCall = (
   )
   return Effect.flatMap(judged, (decided): Effect.Effect<PreparedCall> => {
     if (decided._tag === "Suspended") return Effect.succeed({ _tag: "Suspended", call })
-    if (decided._tag === "Permit") return Effect.succeed({ _tag: "Ready", ...announcement, permit: decided, approved })
+    if (decided._tag === "Permit") return Effect.succeed(makeReadyCall(announcement, decided, approved))
     const { announced, context } = announcement
     const verdict = toStop(decided)
     const { result, ...outcome } = ToolOutcome.toBlockedOutcome(verdict.reason, verdict.message)
@@ -269,14 +311,24 @@ const buildCallContext = (
 })
 
 /** Admits a call that no middleware or listener observes before it is judged. */
-const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: BoundTool, args: ToolArguments) =>
-  decideCall(given, {
-    call,
-    bound,
-    args,
-    context: buildCallContext(given.ids, { bound, call }, args, noTrace),
-    announced: ToolEvents.unannounced,
-    concerned: { bound, callId: call.id, messages: given.messages, directive: undefined }
+const admitUnseen = (
+  given: CallEnvironment,
+  call: Prompt.ToolCallPart,
+  bound: BoundTool,
+  args: ToolArguments
+): Effect.Effect<PreparedCall, never, ToolContext> =>
+  Effect.withFiber((fiber) => {
+    const announcement: Announcement = {
+      call,
+      bound,
+      args,
+      context: buildCallContext(given.ids, { bound, call }, args, noTrace),
+      announced: ToolEvents.unannounced,
+      concerned: { bound, callId: call.id, messages: given.messages, directive: undefined }
+    }
+    const approved = takeSnapshot(given, args)
+    const ready = permitAtOnce(given, announcement, approved, fiber)
+    return ready === undefined ? decideCall(given, announcement, approved) : Effect.succeed(ready)
   })
 
 const admitCall = Effect.fnUntraced(function* (
@@ -324,14 +376,11 @@ const admitCall = Effect.fnUntraced(function* (
   const context = buildContextWith(rewritten.trace)
   const announced = yield* ToolEvents.announce(hooks, context, args)
   const directive = announced.answer?.action === "approve" ? announced.answer : undefined
-  return yield* decideCall(given, {
-    call,
-    bound,
-    args,
-    context,
-    announced,
-    concerned: { bound, callId: call.id, messages, directive }
-  })
+  return yield* decideCall(
+    given,
+    { call, bound, args, context, announced, concerned: { bound, callId: call.id, messages, directive } },
+    takeSnapshot(given, args)
+  )
 })
 
 /**

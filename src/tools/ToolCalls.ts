@@ -11,31 +11,14 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
-import { RedactSecrets } from "../base/domain/Redaction.ts"
-import type { Recorder } from "../base/domain/RunRecorder.ts"
-import { Correlation } from "../hooks/Correlation.ts"
-import * as CallSuspension from "../base/domain/CallSuspension.ts"
-import type { Interceptors } from "../models/routing/Interceptors.ts"
-import {
-  ConversationHistory,
-  NestedCalls,
-  type NestedOutcome,
-  type NestedRun,
-  StopRequested,
-  ToolContext
-} from "./ToolContext.ts"
-import { ChangeSink, type Sink } from "./ChangeRecording.ts"
+import { ConversationHistory, NestedCalls, type NestedOutcome, type NestedRun, ToolContext } from "./ToolContext.ts"
 import * as CallClosing from "./CallClosing.ts"
 import * as CallRecording from "./CallRecording.ts"
-import { CurrentCall } from "./CallQuestions.ts"
-import * as CallSpan from "./CallSpan.ts"
 import * as Normalise from "./calls/Normalise.ts"
-import * as ToolExecution from "./ToolExecution.ts"
 import * as Prepare from "./Prepare.ts"
-import * as LifecycleTools from "./LifecycleTools.ts"
+import * as RunningCall from "./RunningCall.ts"
 import * as ResultText from "./ResultText.ts"
 import * as ToolSchedule from "./ToolSchedule.ts"
-import * as ToolEvents from "./ToolEvents.ts"
 
 /** Calls of one answer, with the parts of their run. `E` is the error type of `begin` and `settled`. */
 interface Batch<E> extends Prepare.CallEnvironment, CallClosing.ClosingBatch<E> {
@@ -69,39 +52,6 @@ export interface BatchOutcome {
   /** Ids of the calls that wait for an answer, and of those that run after them. They have no result. */
   readonly waiting: ReadonlyArray<string>
 }
-
-/** Notifies the hooks of the end of a call and returns the result, as transformed by them for the model. */
-const notifyToolEnd = (
-  { hooks }: Interceptors,
-  { announced, context }: Prepare.ReadyCall,
-  { args, blockedBy, output, status }: ToolExecution.Settlement,
-  durationMillis: number
-): Effect.Effect<string> => {
-  if (!hooks.has("post_tool_call") && !hooks.has("transform_tool_result")) return Effect.succeed(output)
-  const end: ToolEvents.CallEnd = {
-    args,
-    result: output,
-    durationMillis,
-    outcome: status === "cancelled" ? ToolEvents.cancelled : ToolEvents.toOutcome(status, output, blockedBy)
-  }
-  const closed = ToolEvents.close(announced, context, end)
-  return status === "blocked"
-    ? Effect.as(closed, output)
-    : Effect.andThen(closed, ToolEvents.transformResult(hooks, context, end))
-}
-
-const checkLoopGuard = (
-  { guard }: Pick<Batch<unknown>, "guard">,
-  ready: Prepare.ReadyCall,
-  settlement: ToolExecution.Settlement
-) =>
-  guard.after({
-    name: ready.call.name,
-    args: settlement.args,
-    output: settlement.output,
-    isFailure: settlement.isFailure,
-    idempotent: Prepare.isIdempotent(ready.bound)
-  })
 
 /**
  * Returns true if a call must be recorded as started, so that it is never mistaken for a call that did not run. Tools
@@ -146,145 +96,6 @@ const planStarts = <E>(
   }
 }
 
-/** Creates a sink that reports the files changed by a call and adds them to the record. */
-const makeChangeSink = (
-  emit: Batch<never>["emit"],
-  callId: string,
-  recorder: Recorder | undefined
-): Sink | undefined => {
-  if (emit === undefined && recorder === undefined) return undefined
-  return {
-    changed: (changes) => {
-      const events = changes.map((change) => ({ ...change, callId }))
-      if (recorder !== undefined) for (const event of events) recorder.write(event)
-      return emit === undefined ? Effect.void : emit(events)
-    },
-    notice: (message) => {
-      const notice = { _tag: "Notice", level: "info", message } as const
-      recorder?.write(notice)
-      return emit === undefined ? Effect.void : emit([notice])
-    }
-  }
-}
-
-/** Marks the end of a call that was asked to stop and returned its results so far. */
-const markStopped = (settlement: ToolExecution.Settlement): ToolExecution.Settlement =>
-  settlement.status === "blocked" ? settlement : { ...settlement, status: "cancelled", isFailure: true }
-
-const runReadyCall = <E>(
-  batch: Batch<E>,
-  ready: Prepare.ReadyCall,
-  recorder: Recorder | undefined
-): Effect.Effect<CallClosing.SettledCall | undefined, never, ToolContext> =>
-  Effect.withFiber((fiber) => {
-    const { approvals, emit, interceptors, questions } = batch
-    const { args, call } = ready
-    const clock = fiber.getRef(Clock.Clock)
-    const { context: services } = fiber
-    const span = CallSpan.beginSpan(services, ready, interceptors.stack)
-    const started = clock.currentTimeMillisUnsafe()
-    const onProgress =
-      emit === undefined
-        ? undefined
-        : (output: unknown) =>
-            RedactSecrets.use((redact) => {
-              const text = ResultText.renderProgress(output, redact)
-              return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
-            })
-    let isStopped = false
-    const noteStop = (stop: Effect.Effect<void>): Effect.Effect<void> =>
-      Effect.map(stop, () => {
-        isStopped = true
-      })
-    const suspension = questions === undefined ? undefined : CallSuspension.makeSuspension()
-    const asking =
-      questions === undefined || suspension === undefined
-        ? undefined
-        : { callId: call.id, tool: call.name, book: questions, suspension, asked: 0, delegated: 0 }
-    const ports = { onProgress, suspension, questions, redact: fiber.getRef(RedactSecrets) }
-    const execution = ToolExecution.execute(interceptors.stack, approvals, ready, ports).pipe(
-      Effect.updateContext((context: Context.Context<ToolContext>) =>
-        (span === undefined ? context : CallSpan.enterSpan(context, span)).pipe(
-          Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
-          Context.add(ChangeSink, makeChangeSink(emit, call.id, recorder)),
-          Context.add(CallSuspension.CurrentSuspension, suspension),
-          Context.add(CurrentCall, asking),
-          Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
-        )
-      )
-    )
-    const executed = Effect.flatMap(
-      span === undefined
-        ? execution
-        : Effect.onExit(execution, (exit) => Effect.sync(() => CallSpan.endSpan(span, services, exit))),
-      (ended): Effect.Effect<CallClosing.SettledCall | undefined> => {
-        if (suspension?.isSuspended === true) return Effect.undefined
-        const settlement = isStopped ? markStopped(ended) : ended
-        const durationMillis = clock.currentTimeMillisUnsafe() - started
-        return isObserved(interceptors)
-          ? finishObservedCall(batch, ready, settlement, durationMillis)
-          : Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
-      }
-    )
-    return emit === undefined
-      ? executed
-      : Effect.andThen(emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }]), executed)
-  })
-
-/** Returns true if hooks or middleware observe the end of a call or may change its result. */
-const isObserved = ({ hooks, stack }: Interceptors): boolean =>
-  stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
-
-const finishObservedCall = Effect.fnUntraced(function* <E>(
-  batch: Batch<E>,
-  ready: Prepare.ReadyCall,
-  settlement: ToolExecution.Settlement,
-  durationMillis: number
-): Effect.fn.Return<CallClosing.SettledCall> {
-  const { interceptors } = batch
-  const seen = yield* notifyToolEnd(interceptors, ready, settlement, durationMillis)
-  const { lifecycle } = interceptors.stack
-  const after =
-    lifecycle === undefined || settlement.status === "blocked"
-      ? undefined
-      : yield* LifecycleTools.applyAfterTool(
-          lifecycle,
-          ready.context,
-          settlement.args,
-          { raw: settlement.raw, llm: seen === settlement.output ? undefined : seen, isError: settlement.isFailure },
-          ready.bound.facts
-        )
-  if (after?.end !== undefined) batch.endRun?.(ready.call.id, after.end)
-  return toSettledCall(batch, ready, settlement, durationMillis, seen, after)
-})
-
-type AfterToolResult = Effect.Success<ReturnType<typeof LifecycleTools.applyAfterTool>>
-
-const toSettledCall = <E>(
-  batch: Batch<E>,
-  ready: Prepare.ReadyCall,
-  settlement: ToolExecution.Settlement,
-  durationMillis: number,
-  seen: string,
-  after: AfterToolResult | undefined
-): CallClosing.SettledCall => {
-  const isChanged = after?.isChanged === true
-  const verdict = checkLoopGuard(batch, ready, settlement)
-  return {
-    ...settlement,
-    call: ready.call,
-    ran: settlement.status !== "blocked",
-    durationMillis,
-    output: isChanged ? after.output : seen,
-    value: isChanged || settlement.isFailure || seen !== settlement.output ? undefined : settlement.value,
-    ...(isChanged ? { modelOutput: undefined } : {}),
-    ...(after?.isRefused === true ? { status: "error" as const, isFailure: true } : {}),
-    bound: ready.bound.facts.resultBound,
-    remark: verdict._tag === "Fine" ? undefined : verdict.message,
-    halted: verdict._tag === "Halt" ? verdict.message : undefined
-  }
-}
-
 /** Prepared calls of a batch, with their concurrency and record. */
 interface BatchPlan<E> {
   readonly concurrency: number
@@ -303,34 +114,37 @@ const noteWaitingCall = <E>(plan: BatchPlan<E>, index: number): void => {
   if (plan.concurrency === 1) plan.order.isHeld = true
 }
 
-const runPreparedCall = <E>(
+const toRefusedCall = (refused: Prepare.RefusedCall): CallClosing.SettledCall => ({
+  ...refused,
+  ran: false,
+  isFailure: refused.status !== "ok",
+  modelOutput: undefined,
+  blockedBy: undefined,
+  durationMillis: 0,
+  bound: undefined
+})
+
+/** A call of a batch. Runs it and closes it. */
+type CallWork<E> = <A>(close: RunningCall.Close<A, E>) => Effect.Effect<A, E, ToolContext>
+
+const runPreparedCall = <E, A>(
   batch: Batch<E>,
   begin: (ready: Prepare.ReadyCall) => Effect.Effect<void, E>,
   prepared: Prepare.PreparedCall,
-  { concurrency, order, recording }: BatchPlan<E>
-): Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext> =>
+  { concurrency, order, recording }: BatchPlan<E>,
+  close: RunningCall.Close<A, E>
+): Effect.Effect<A, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? Effect.suspend((): Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext> => {
+    ? Effect.suspend((): Effect.Effect<A, E, ToolContext> => {
         if (batch.mayStart?.() === false) return Effect.never
-        if (order.isHeld) return Effect.undefined
-        const ran = CallRecording.recordNestedInterrupt(
-          recording,
-          prepared
-        )(runReadyCall(batch, prepared, recording?.recorder))
+        if (order.isHeld) return close(undefined)
+        const ran = RunningCall.runReadyCall(batch, prepared, recording, close)
         // All parallel calls begin before any of them ends, even if one finishes immediately.
         return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
       })
-    : prepared._tag === "Suspended"
-      ? Effect.undefined
-      : Effect.succeed({
-          ...prepared,
-          ran: false,
-          isFailure: prepared.status !== "ok",
-          modelOutput: undefined,
-          blockedBy: undefined,
-          durationMillis: 0,
-          bound: undefined
-        })
+    : Effect.uninterruptible(
+        Effect.suspend(() => close(prepared._tag === "Suspended" ? undefined : toRefusedCall(prepared)))
+      )
 
 /** Decides how many calls run at a time, and reports the number to observers of the run. */
 const decideConcurrency = Effect.fnUntraced(function* (
@@ -412,7 +226,7 @@ const makeClosingLine = <E>(batch: Batch<E>, { closer, concurrency, entries }: B
  */
 const closeAllCalls = <E>(
   batch: Batch<E>,
-  work: ReadonlyArray<Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext>>,
+  work: ReadonlyArray<CallWork<E>>,
   plan: BatchPlan<E>
 ): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> =>
   Effect.suspend(() => {
@@ -457,7 +271,7 @@ const closeAllCalls = <E>(
       })
     )
 
-    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => closeOrDefer(index, ended)), {
+    return Effect.forEach(work, (runCall, index) => runCall((ended) => closeOrDefer(index, ended)), {
       concurrency,
       discard: true
     }).pipe(
@@ -470,10 +284,10 @@ const closeAllCalls = <E>(
 /** {@link closeAllCalls} for a single call, whose share is the whole budget. */
 const closeSingleCall = <E>(
   batch: Batch<E>,
-  work: Effect.Effect<CallClosing.SettledCall | undefined, E, ToolContext>,
+  runCall: CallWork<E>,
   plan: BatchPlan<E>
 ): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> =>
-  Effect.flatMap(work, (ended) => {
+  runCall((ended): Effect.Effect<ReadonlyArray<CallClosing.ClosedCall>, E, ToolContext> => {
     if (ended === undefined) {
       noteWaitingCall(plan, 0)
       return Effect.succeed([])
@@ -481,7 +295,7 @@ const closeSingleCall = <E>(
     const result = CallClosing.toResult(ended)
     return Effect.flatMapEager(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
-        ? closeAllCalls(batch, [Effect.succeed(ended)], plan)
+        ? closeAllCalls(batch, [(close) => close(ended)], plan)
         : Effect.map(plan.closer.close({ ended, text }), (answer) => [answer])
     )
   })
@@ -530,7 +344,11 @@ const runBatch = Effect.fnUntraced(function* <E>(
   const plan: BatchPlan<E> = { closer, concurrency, recording, entries, order: { isHeld: false } }
   const begin = planStarts(batch, entries, plan)
   if (concurrency > 1) yield* begin.first
-  const work = entries.map((entry) => runPreparedCall(batch, begin.of, entry, plan))
+  const work = entries.map(
+    (entry): CallWork<E> =>
+      (close) =>
+        runPreparedCall(batch, begin.of, entry, plan, close)
+  )
   const [only] = work
   const results = yield* only !== undefined && work.length === 1
     ? closeSingleCall(batch, only, plan)

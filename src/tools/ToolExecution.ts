@@ -5,8 +5,10 @@
  * Source: `ARCHITECTURE.md` §4 and §6, `hermes-contract.md` §2.9.
  */
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import { ExecutionBlocked, MiddlewareFailure } from "../base/domain/AgentError.ts"
 import * as CallSuspension from "../base/domain/CallSuspension.ts"
@@ -98,6 +100,12 @@ type OnProgress = (output: unknown) => Effect.Effect<void>
 
 /** Ports of one running call. */
 interface CallPorts {
+  /** Context in which the call runs. */
+  readonly services: Context.Context<ToolContext>
+  /** Observes the execution of the call, for example with a span. */
+  readonly trace:
+    | (<R>(execution: Effect.Effect<Settlement, never, R>) => Effect.Effect<Settlement, never, R>)
+    | undefined
   readonly onProgress: OnProgress | undefined
   /** State of the call, if it can be suspended. */
   readonly suspension: CallSuspension.CallSuspension | undefined
@@ -159,42 +167,142 @@ const defaultTimeout = Duration.minutes(5)
 const resolveTimeout = ({ facts }: ReadyCall["bound"]): Duration.Duration =>
   facts.timeout ?? (facts.interactive ? Duration.infinity : defaultTimeout)
 
+/** Creates the effect of a handler, with its own copy of the arguments. */
+const makeHandler = (
+  bound: ReadyCall["bound"],
+  args: ToolArguments,
+  callId: string,
+  { onProgress, suspension }: CallPorts
+): Effect.Effect<ToolOutput, ToolFailed, ToolContext> =>
+  Effect.withFiber((fiber) => {
+    suspension?.fibers.push(fiber)
+    return bound.run(Frozen.copy(args), callId, onProgress)
+  })
+
+/** Describes how a defect of a handler ends its call; a defect that the runtime did not raise is returned unchanged. */
+const describeDefect = ({ definition: { name } }: ReadyCall["bound"], deadline: Duration.Duration, defect: unknown) =>
+  defect instanceof IsolatedCall.DeadlineExceeded
+    ? new ToolFailed({ tool: name, phase: "handler", message: `timed out after ${Duration.toSeconds(deadline)}s` })
+    : defect instanceof Interruption.SelfInterrupted
+      ? new ToolFailed({ tool: name, phase: "handler", message: defect.message })
+      : defect
+
+const makeBorder = (bound: ReadyCall["bound"], deadline: Duration.Duration): IsolatedCall.CallBorder => ({
+  what: `the tool ${bound.definition.name}`,
+  deadline
+})
+
 /** Runs the handler of a tool in isolation, with its own copy of the arguments. */
 const runHandler = (
   bound: ReadyCall["bound"],
   args: ToolArguments,
   callId: string,
-  { onProgress, suspension }: CallPorts
+  ports: CallPorts
 ): Effect.Effect<ToolOutput, ToolFailed | CallSuspension.CallSuspended, ToolContext> => {
-  const {
-    definition: { name }
-  } = bound
   const deadline = resolveTimeout(bound)
-  const run = Effect.withFiber((fiber) => {
-    suspension?.fibers.push(fiber)
-    return bound.run(Frozen.copy(args), callId, onProgress)
-  })
-  const failHandler = (message: string) => Effect.fail(new ToolFailed({ tool: name, phase: "handler", message }))
   return Effect.catchDefect(
-    IsolatedCall.contain(run, { what: `the tool ${name}`, deadline }),
-    (defect): Effect.Effect<never, ToolFailed | CallSuspension.CallSuspended> =>
-      suspension?.isSuspended === true
-        ? Effect.fail(new CallSuspension.CallSuspended())
-        : defect instanceof IsolatedCall.DeadlineExceeded
-          ? failHandler(`timed out after ${Duration.toSeconds(deadline)}s`)
-          : defect instanceof Interruption.SelfInterrupted
-            ? failHandler(defect.message)
-            : Effect.die(defect)
+    IsolatedCall.contain(makeHandler(bound, args, callId, ports), makeBorder(bound, deadline)),
+    (defect): Effect.Effect<never, ToolFailed | CallSuspension.CallSuspended> => {
+      if (ports.suspension?.isSuspended === true) return Effect.fail(new CallSuspension.CallSuspended())
+      const error = describeDefect(bound, deadline, defect)
+      return error instanceof ToolFailed ? Effect.fail(error) : Effect.die(defect)
+    }
   )
 }
 
-/** Executes one tool call that may run. */
-export const execute = (
+/** Returns true if only its handler takes part in a call: no middleware, sandbox, command or change of arguments. */
+const isHandlerAlone = (
+  { toolExecution, toolServices, wrapToolCall }: Stack,
+  { approved, bound: { facts, isConfined, mayBeSentOn } }: ReadyCall
+): boolean =>
+  approved === ApprovalReasons.fixed &&
+  isConfined !== true &&
+  mayBeSentOn !== true &&
+  facts.commandArguments.length + facts.inputArguments.length === 0 &&
+  toolExecution.length + toolServices.length + wrapToolCall.length === 0
+
+/** Creates a function that renders the result of a call. */
+const settleCall = (
+  { bound }: ReadyCall,
+  { redact }: CallPorts,
+  ended: RawSettlement,
+  args: ToolArguments
+): Effect.Effect<Settlement> => {
+  const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
+  return LongResult.isLong(ended.output) || LongResult.isLong(ended.modelOutput)
+    ? Effect.map(LongResult.renderResult(ended, rules), (text) => ({ ...ended, ...text, args }))
+    : Effect.succeed({ ...ended, ...ResultText.renderResult(ended, rules), args })
+}
+
+/** Finds the error for which a handler ended: its first defect, or its failure. */
+const findHandlerError = (bound: ReadyCall["bound"], deadline: Duration.Duration, cause: Cause.Cause<unknown>) => {
+  const died = cause.reasons.find(Cause.isDieReason)
+  return died === undefined ? Cause.squash(cause) : describeDefect(bound, deadline, died.defect)
+}
+
+/**
+ * Function that receives the end of a call and stores its result. It is uninterruptible, except for its parts in
+ * `restore`.
+ */
+export type Finish<A, E> = (settlement: Settlement, restore: IsolatedCall.Restore) => Effect.Effect<A, E, ToolContext>
+
+/** Executes a call of which only the handler takes part. A handler that ends at once takes a single step of the run. */
+const executeHandler = <A, E>(
+  ready: ReadyCall,
+  ports: CallPorts,
+  finish: Finish<A, E>
+): Effect.Effect<A, E, ToolContext> => {
+  const { args, bound, call } = ready
+  const deadline = resolveTimeout(bound)
+  return IsolatedCall.containIn(
+    ports.services,
+    makeHandler(bound, args, call.id, ports),
+    makeBorder(bound, deadline),
+    (exit, restore) =>
+      Effect.flatMapEager(
+        settleCall(
+          ready,
+          ports,
+          Exit.isSuccess(exit)
+            ? toSuccess(exit.value)
+            : settleFailure(bound, findHandlerError(bound, deadline, exit.cause)),
+          args
+        ),
+        (settlement) => finish(settlement, restore)
+      )
+  )
+}
+
+/**
+ * Executes one tool call that may run, and passes its settlement to `finish`. Once the tool has ended, an interruption
+ * waits for `finish`, so that the result is not lost.
+ */
+export const execute = <A, E>(
   stack: Stack,
   approvals: Approvals.Service,
-  { approved, args, bound, call, concerned, context, permit }: ReadyCall,
-  ports: CallPorts
+  ready: ReadyCall,
+  ports: CallPorts,
+  finish: Finish<A, E>
+): Effect.Effect<A, E, ToolContext> => {
+  if (ports.trace === undefined && isHandlerAlone(stack, ready)) return executeHandler(ready, ports, finish)
+  return Effect.uninterruptibleMask((restore) => {
+    const execution = Effect.updateContext(
+      executeWrapped(stack, approvals, ready, ports, restore),
+      (_: Context.Context<ToolContext>) => ports.services
+    )
+    return Effect.flatMap(ports.trace?.(execution) ?? execution, (settlement) => finish(settlement, restore))
+  })
+}
+
+/** Executes a call with its wrappers, its sandbox and the check of its changed arguments. */
+const executeWrapped = (
+  stack: Stack,
+  approvals: Approvals.Service,
+  ready: ReadyCall,
+  ports: CallPorts,
+  restore: IsolatedCall.Restore
 ): Effect.Effect<Settlement, never, ToolContext> => {
+  const { approved, args, bound, call, concerned, context, permit } = ready
   const { questions, suspension } = ports
   let reached = args
   const callHandler = (
@@ -244,18 +352,16 @@ export const execute = (
       ? wrapped
       : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
   )
-  const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact: ports.redact }
-  const settleCall = (ended: RawSettlement): Effect.Effect<Settlement> =>
-    LongResult.isLong(ended.output) || LongResult.isLong(ended.modelOutput)
-      ? Effect.map(LongResult.renderResult(ended, rules), (text) => ({ ...ended, ...text, args: reached }))
-      : Effect.succeed({ ...ended, ...ResultText.renderResult(ended, rules), args: reached })
-  return Effect.matchCauseEffect(run, {
-    onSuccess: (output) => settleCall(toSuccess(output)),
-    onFailure: (cause) => {
-      const error = Cause.squash(cause)
-      const ended = settleCall(settleFailure(bound, error))
-      // The failure is reported to the model and in the program's log, because a policy could not do its work.
-      return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
-    }
+  const settleCause = (cause: Cause.Cause<unknown>): Effect.Effect<Settlement> => {
+    const error = Cause.squash(cause)
+    const ended = settleCall(ready, ports, settleFailure(bound, error), reached)
+    // The failure is reported to the model and in the program's log, because a policy could not do its work.
+    return error instanceof MiddlewareFailure ? Effect.tap(ended, Effect.logWarning(error.message)) : ended
+  }
+  return Effect.matchCauseEffect(restore(run), {
+    onSuccess: (output) => settleCall(ready, ports, toSuccess(output), reached),
+    onFailure: (cause) =>
+      // If the run is interrupted, `restore` ends the call here. Otherwise, the tool or a wrapper interrupted itself.
+      Cause.hasInterrupts(cause) ? Effect.flatMap(restore(Effect.void), () => settleCause(cause)) : settleCause(cause)
   })
 }

@@ -173,14 +173,19 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
           return succeeded(result)
         }
       })
-    const handled = Effect.suspend((): Effect.Effect<ToolOutput, unknown> => {
+    const handleCall = (): Effect.Effect<ToolOutput, unknown> => {
       const decoded = Effect.catchEager(withoutServices(decode(params)), refuseArguments)
       const ran = Effect.flatMapEager(decoded, run)
       return Context.getOrUndefined(surroundings, Tracer.ParentSpan) === undefined
         ? ran
         : Effect.andThen(Effect.annotateCurrentSpan({ tool: name, parameters: params }), ran)
+    }
+    return Effect.withFiber((fiber) => {
+      surroundings = addServices(fiber.context)
+      return surroundings === fiber.context
+        ? handleCall()
+        : Effect.updateContext(Effect.suspend(handleCall), () => surroundings)
     })
-    return Effect.updateContext(handled, (call: Context.Context<never>) => (surroundings = addServices(call)))
   }
 }
 

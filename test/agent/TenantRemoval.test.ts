@@ -73,7 +73,8 @@ const prepare = Effect.fnUntraced(function* (directory: string) {
       settled: [],
       whenHeld: "wait"
     })
-    yield* ledger.settle(tenant, [{ id: tenant, model: "m", inputTokens: 80, outputTokens: 20, nanos: 1 }])
+    const usage = [{ model: "m", calls: 1, inputTokens: 80, outputTokens: 20, nanos: 1 }]
+    yield* ledger.settle(tenant, [{ id: tenant, usage, spent: { tokens: 100, nanos: 1 } }])
     mkdirSync(join(directory, "memories", "tenants", formatTenantFolder(tenant)), { recursive: true })
     writeFileSync(join(directory, "memories", "tenants", formatTenantFolder(tenant), "MEMORY.md"), tenant)
     for (const name of [`hermes-atif-${id}.json`, `more/${id}.2.json`, `${id}x.json`, "notes.txt"])

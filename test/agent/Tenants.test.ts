@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -275,11 +276,13 @@ describe("a ledger that is asked", () => {
     return { statements, layer: Layer.succeed(TenantLedger.TenantLedger, counted) }
   }
 
-  it.effect("takes one statement for each call, and writes the last ends after a second", () => {
+  /** Makes two runs of five calls each, and returns the statements of the ledger before and after some seconds. */
+  const runTwice = (tenant: Tenant, pause: Duration.Input = 0) => {
     const steps = 5
     let calls = 0
     const fake = Fake.make(() =>
-      Effect.succeed(
+      Effect.as(
+        Effect.sleep(pause),
         ++calls % steps === 0
           ? Fake.textAnswer("done")
           : Fake.callsAnswer(Fake.call(`c${calls}`, "echo", { text: "x" }))
@@ -290,22 +293,43 @@ describe("a ledger that is asked", () => {
       provider: Layer.succeed(Provider, fake.provider),
       retry: RetryPolicy.none,
       tools: [echo],
-      tenants: Tenants.layerFrom([acme({ perDay: { tokens: 1_000_000 } })], layer)
+      tenants: Tenants.layerFrom([tenant], layer)
     }).pipe(Layer.provide(NodeServices.layer))
     return Effect.gen(function* () {
-      yield* run()
-      yield* run()
+      const twice = yield* Effect.forkChild(Effect.andThen(run(), run()))
+      yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(pause), 2 * steps))
+      yield* Fiber.join(twice)
       assert.strictEqual(calls, 2 * steps)
-      assert.deepStrictEqual(
-        statements,
-        Array.from({ length: 2 * steps }, () => "reserve")
-      )
+      const { length } = statements
       yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(statements.slice(2 * steps), ["settle"])
+      const last = statements.slice(length)
       yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(statements.length, 2 * steps + 1)
+      assert.strictEqual(statements.length, length + last.length)
+      return [statements.slice(0, length), last]
     }).pipe(Effect.provide(runtime))
-  })
+  }
+  const tenReservations = Array.from({ length: 10 }, () => "reserve")
+
+  it.effect("takes two statements for calls that follow one another fast, and writes their ends after a second", () =>
+    Effect.gen(function* () {
+      const statements = yield* runTwice(acme({ perDay: { tokens: 10_000_000 } }))
+      assert.deepStrictEqual(statements, [["reserve", "reserve"], ["settle"]])
+    })
+  )
+
+  it.effect("takes one statement for each call whose minute is counted", () =>
+    Effect.gen(function* () {
+      const statements = yield* runTwice(acme({ perDay: { tokens: 10_000_000 }, callsPerMinute: 1_000 }))
+      assert.deepStrictEqual(statements, [tenReservations, ["settle"]])
+    })
+  )
+
+  it.effect("takes one statement for each slow call", () =>
+    Effect.gen(function* () {
+      const statements = yield* runTwice(acme({ perDay: { tokens: 10_000_000 } }), "5 seconds")
+      assert.deepStrictEqual(statements, [tenReservations, ["settle"]])
+    })
+  )
 
   it.effect("lets a call wait while calls in flight hold a limit that was lowered below what is reserved", () =>
     Effect.gen(function* () {

@@ -1,7 +1,7 @@
 // Texts of config.yaml: those that the documentation shows, and every literal of the tests that has settings in it.
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { getRootShape } from "../../src/base/config/internal/Tree.ts"
+import { getRootShape } from "../../src/base/config/internal/SettingsShape.ts"
 import { root } from "./sources.ts"
 
 const filesBelow = (folder: string, ending: string): ReadonlyArray<string> =>

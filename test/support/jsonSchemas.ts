@@ -3,8 +3,10 @@
 // descriptions.
 import * as Schema from "effect/Schema"
 import { join } from "node:path"
+import * as SettingsShape from "../../src/base/config/internal/SettingsShape.ts"
 import * as Tree from "../../src/base/config/internal/Tree.ts"
-import { providerKeysKey, SettingsSchema } from "../../src/base/config/Settings.ts"
+import { providerKeysKey } from "../../src/base/config/internal/FileKeys.ts"
+import { SettingsSchema } from "../../src/base/config/SettingsSchema.ts"
 import * as RecordEvent from "../../src/base/domain/RecordEvent.ts"
 import * as RunEvent from "../../src/base/domain/RunEvent.ts"
 import * as Payloads from "../../src/hooks/Payloads.ts"
@@ -168,12 +170,14 @@ const withDefault = (value: unknown): JsonSchema => (value === undefined ? {} : 
 /** The JSON Schema of `config.yaml`. */
 const config = (): JsonSchema => {
   const docs = fieldDocs(
-    ["Fields", "SettingSections", "Settings", "PermissionMode"].map((name) => join(src, "base/config", `${name}.ts`))
+    ["Fields", "ProgramSections", "SettingSections", "SettingsSchema", "PermissionMode"].map((name) =>
+      join(src, "base/config", `${name}.ts`)
+    )
   )
   const defaults = Schema.encodeUnknownSync(SettingsSchema)(Schema.decodeUnknownSync(SettingsSchema)({}))
   const { definitions, schema } = Schema.toJsonSchemaDocument(SettingsSchema)
   if (Object.keys(definitions).length > 0) throw new Error("config.yaml: a recursive setting needs $defs in its schema")
-  const { properties, ...rest } = asLoaded(schema, Tree.getRootShape(), docs("fields"), defaults)
+  const { properties, ...rest } = asLoaded(schema, SettingsShape.getRootShape(), docs("fields"), defaults)
   const pools = objectOf(objectOf(objectOf(properties)[providerKeysKey])["additionalProperties"])
   const { [providerKeysKey]: _, ...keys } = objectOf(properties)
   return {

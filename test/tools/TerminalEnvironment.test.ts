@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { SettingsSchema } from "../../src/base/config/Settings.ts"
+import { SettingsSchema } from "../../src/base/config/SettingsSchema.ts"
 import { selectCommandVariables } from "../../src/program/runtime/SettingsMapping.ts"
 import { buildEnvironment } from "../../src/tools/mcp/StdioPipe.ts"
 import * as StartedProcess from "../../src/tools/builtin/terminal/StartedProcess.ts"

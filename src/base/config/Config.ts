@@ -42,8 +42,12 @@ import * as DefaultModel from "./DefaultModel.ts"
 import * as DerivedSettings from "./DerivedSettings.ts"
 import { Environment, Home, make as makeEnvironment, readText } from "./Environment.ts"
 import * as InheritedLimits from "./InheritedLimits.ts"
+import { providerKeysKey } from "./internal/FileKeys.ts"
+import * as SettingsShape from "./internal/SettingsShape.ts"
 import * as Tree from "./internal/Tree.ts"
-import { providerKeysKey, Settings, SettingsSchema, type Values } from "./Settings.ts"
+import { Settings, type Values } from "./Settings.ts"
+import { SettingsSchema } from "./SettingsSchema.ts"
+import * as SettingVariables from "./SettingVariables.ts"
 import * as SettingSources from "./SettingSources.ts"
 import * as Yaml from "./Yaml.ts"
 
@@ -84,7 +88,7 @@ const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): 
  */
 const listRemarks = (
   value: unknown,
-  shape: Tree.Shape | undefined = Tree.getRootShape(),
+  shape: Tree.Shape | undefined = SettingsShape.getRootShape(),
   path: Tree.Path = []
 ): ReadonlyArray<Remark> => {
   if (shape === undefined || shape._tag === "Value" || typeof value !== "object" || value === null) return []
@@ -100,9 +104,9 @@ const listRemarks = (
 
 /** Returns the remarks about the value of one key. */
 export const listRemarksAt = (path: ReadonlyArray<string>, value: unknown): ReadonlyArray<Remark> => {
-  const parent = path.length === 1 ? Tree.getRootShape() : Tree.findShapeOfPath(path.slice(0, -1))
+  const parent = path.length === 1 ? SettingsShape.getRootShape() : SettingsShape.findShapeOfPath(path.slice(0, -1))
   const found = parent === undefined ? undefined : findRemark(parent, path.at(-1) ?? "", value)
-  return found === undefined ? listRemarks(value, Tree.findShapeOfPath(path), path) : [{ path, ...found }]
+  return found === undefined ? listRemarks(value, SettingsShape.findShapeOfPath(path), path) : [{ path, ...found }]
 }
 
 /** Removes the values that have no effect from a tree of settings with the keys of the file. */
@@ -117,7 +121,7 @@ export const withoutUnsupported = (tree: Tree.Mapping): Tree.Mapping => {
         return Object.keys(left).length === 0 ? [] : [[key, left]]
       })
     )
-  return dropUnsupported(tree, Tree.getRootShape())
+  return dropUnsupported(tree, SettingsShape.getRootShape())
 }
 
 /** Returns an error if the settings prevent every run from starting; `undefined` otherwise. */
@@ -134,7 +138,7 @@ export const findRefusal = (settings: Values): ConfigError | undefined => {
  */
 const gatherProviderKeys = (tree: unknown): unknown => {
   if (!Tree.isMapping(tree)) return tree
-  const { fields } = Tree.getRootShape()
+  const { fields } = SettingsShape.getRootShape()
   const isPool = ([key, value]: readonly [string, unknown]): boolean =>
     !fields.has(key) && Tree.isMapping(value) && Object.hasOwn(value, "api_keys")
   const entries = Object.entries(tree)
@@ -151,7 +155,7 @@ const gatherProviderKeys = (tree: unknown): unknown => {
  */
 const prepareTree = (tree: unknown): { readonly tree: unknown; readonly remarks: ReadonlyArray<Remark> } => {
   const found: Array<Remark> = []
-  const root = Tree.getRootShape()
+  const root = SettingsShape.getRootShape()
 
   const prepareScalar = (value: unknown, { facts }: Tree.Value, path: Tree.Path): unknown => {
     if (typeof value === "string" && facts.words === true) return Tree.parseBoolean(value) ?? value
@@ -227,7 +231,7 @@ const listIssuePaths = (
 /** Converts a path to the keys of the file. Removes the part below the deepest declared key. */
 const toFilePath = (path: ReadonlyArray<PropertyKey>): Tree.Path => {
   const out: Array<string | number> = []
-  let shape: Tree.Shape | undefined = Tree.getRootShape()
+  let shape: Tree.Shape | undefined = SettingsShape.getRootShape()
   for (const key of path) {
     const name: string | number =
       typeof key === "number" ? key : shape._tag === "Section" ? Tree.findFileKey(shape, String(key)) : String(key)
@@ -262,7 +266,7 @@ const explainIssue = (
     })
   )
   return Array.from(paths.values(), (path) => {
-    const shape = Tree.findShape(Tree.getRootShape(), path)
+    const shape = Tree.findShape(SettingsShape.getRootShape(), path)
     const expected = shape === undefined ? "a mapping" : Tree.describeExpected(shape)
     return { path, text: `expected ${expected}, got ${describeFound(Tree.get(tree, path), shape)}` }
   })
@@ -388,9 +392,12 @@ export const resolve = ({
     if (file !== undefined && file !== null && !Tree.isMapping(file)) {
       return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
     }
-    const { missing, tree } = Tree.expand(file ?? {}, (name) => environment.process[name] ?? environment.file[name])
-    const fromFile = SettingSources.readVariables(environment.file, "env-file")
-    const fromProcess = SettingSources.readVariables(environment.process, "environment")
+    const { missing, tree } = SettingsShape.expand(
+      file ?? {},
+      (name) => environment.process[name] ?? environment.file[name]
+    )
+    const fromFile = SettingVariables.readVariables(environment.file, "env-file")
+    const fromProcess = SettingVariables.readVariables(environment.process, "environment")
     const levels = [
       fromFile.assignments,
       fromProcess.assignments,

@@ -29,10 +29,13 @@ import { mask, redactValue } from "../domain/Redaction.ts"
 import * as Config from "./Config.ts"
 import * as DotEnv from "./DotEnv.ts"
 import { Environment, Home, updateText } from "./Environment.ts"
+import { providerKeysKey } from "./internal/FileKeys.ts"
+import * as SettingsShape from "./internal/SettingsShape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as YamlEdit from "./internal/YamlEdit.ts"
 import * as RouteStatement from "./RouteStatement.ts"
-import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
+import type { Values } from "./Settings.ts"
+import { SettingsSchema } from "./SettingsSchema.ts"
 import * as Yaml from "./Yaml.ts"
 
 const makeKeyError = (key: string, reason: string): ConfigError =>
@@ -141,7 +144,7 @@ const makeEditError = (key: string): ConfigError =>
  * parsed as YAML.
  */
 const parseTyped = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
-  const shape = Tree.findShapeOfPath(path)
+  const shape = SettingsShape.findShapeOfPath(path)
   const isText = shape?._tag === "Value" && !shape.kinds.has("anything")
   if (shape !== undefined && (isText || !/^\s*[[{]/.test(text)))
     return text === "null" ? null : Tree.coerce(text, shape)
@@ -331,12 +334,12 @@ export const readAllSettings = Effect.fn("Edit.readAllSettings")(function* (
 export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
   Effect.map(
     splitKey(key),
-    (names) => Tree.findShapeOfPath(names) !== undefined || findSecretVariable(names) !== undefined
+    (names) => SettingsShape.findShapeOfPath(names) !== undefined || findSecretVariable(names) !== undefined
   )
 
 /** Returns the known key that is closest to an unknown key; `undefined` if no key is close. */
 export const findNearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
-  Effect.map(splitKey(key), (names) => Tree.findNearestPath(names)?.join("."))
+  Effect.map(splitKey(key), (names) => SettingsShape.findNearestPath(names)?.join("."))
 
 /**
  * Returns the effective value of a key, whether it comes from the file, the environment or the default. Secrets are

@@ -23,7 +23,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import type { ProgramSandbox } from "./SettingSections.ts"
+import type { ProgramSandbox } from "./ProgramSections.ts"
 import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 

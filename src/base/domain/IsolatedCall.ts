@@ -165,30 +165,44 @@ export const attemptInterruptibly = <A, E, R>(
   Effect.uninterruptibleMask((restore) => attempt(Effect.interruptible(effect), deadline, restore))
 
 /** Name of foreign code for errors, and its deadline. */
-interface CallBorder {
+export interface CallBorder {
   /** Name of the code, as the subject of a sentence. */
   readonly what: string
   readonly deadline: Duration.Duration
+}
+
+/** Turns an interruption that foreign code raised itself, and a missed deadline, into defects. */
+const toContainedExit = <A, E>(exit: Exit.Exit<A, E> | undefined, { deadline, what }: CallBorder): Exit.Exit<A, E> => {
+  if (exit === undefined) return Exit.die(new DeadlineExceeded(Duration.toMillis(deadline)))
+  if (Exit.isSuccess(exit) || !Cause.hasInterrupts(exit.cause)) return exit
+  const own = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
+  return own.length === 0 ? Exit.die(new Interruption.SelfInterrupted(what)) : Exit.failCause(Cause.fromReasons(own))
 }
 
 /**
  * Runs foreign code as if it were part of this fiber. An interruption that the code raises itself, and a missed
  * deadline, become defects. Its success, failures and defects are unchanged.
  */
-export const contain = <A, E, R>(
-  effect: Effect.Effect<A, E, R>,
-  { deadline, what }: CallBorder
-): Effect.Effect<A, E, R> =>
+export const contain = <A, E, R>(effect: Effect.Effect<A, E, R>, border: CallBorder): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>
     forkIsolated(effect, (fiber) =>
-      Effect.flatMapEager(awaitExit(fiber, deadline, restore, true), (exit): Effect.Effect<A, E> => {
-        if (exit === undefined) return Effect.die(new DeadlineExceeded(Duration.toMillis(deadline)))
-        if (Exit.isSuccess(exit) || !Cause.hasInterrupts(exit.cause)) return exit
-        const own = exit.cause.reasons.filter((reason) => !Cause.isInterruptReason(reason))
-        return own.length === 0
-          ? Effect.die(new Interruption.SelfInterrupted(what))
-          : Effect.failCause(Cause.fromReasons(own))
-      })
+      Effect.flatMapEager(awaitExit(fiber, border.deadline, restore, true), (exit) => toContainedExit(exit, border))
+    )
+  )
+
+/**
+ * Like {@link contain}, but the code runs in a context, and `then` receives its exit. If the code ends at once, `then`
+ * is called in the same step. The effect of `then` is uninterruptible, except for its parts in `restore`.
+ */
+export const containIn = <A, E, R, B, E2, R2>(
+  context: Context.Context<R>,
+  effect: Effect.Effect<A, E, R>,
+  border: CallBorder,
+  then: (exit: Exit.Exit<A, E>, restore: Restore) => Effect.Effect<B, E2, R2>
+): Effect.Effect<B, E2, R2> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMapEager(awaitExit(Effect.runForkWith(context)(effect), border.deadline, restore, true), (exit) =>
+      then(toContainedExit(exit, border), restore)
     )
   )
 

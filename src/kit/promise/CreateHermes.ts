@@ -36,9 +36,9 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
 import * as Agent from "../../agent/Agent.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
@@ -240,7 +240,7 @@ const makeDisposedError = (): HermesError =>
   new HermesError("Disposed", "this runtime was disposed: create another one for more runs")
 
 /** Sends the log to standard error, because standard output belongs to the application. */
-export const quiet = Layer.succeed(Logger.LogToStderr, true)
+export const quiet = Layer.succeed(References.LogToStderr, true)
 
 /** Creates a runtime from a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => makeHermes(layer, undefined)

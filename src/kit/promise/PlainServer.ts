@@ -26,7 +26,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import * as ToolServer from "../../serve/server/ToolServer.ts"
+import type * as ToolServer from "../../serve/server/ToolServer.ts"
 import type * as Toolset from "../../tools/Toolset.ts"
 import { quiet, toToolset, whenLoaded } from "./CreateHermes.ts"
 import { fromCause, HermesError } from "./HermesError.ts"
@@ -71,6 +71,9 @@ const makeRuntime = ({ tools }: McpServerOptions) =>
     quiet
   )
 
+/** Applications without a server do not load the HTTP modules of Effect. */
+const loadToolServer = () => import("../../serve/server/ToolServer.ts")
+
 const runToEnd = async <A>(effect: Effect.Effect<A, unknown>, signal?: AbortSignal): Promise<A> => {
   const exit = await Effect.runPromiseExit(effect, signal === undefined ? {} : { signal })
   if (Exit.isSuccess(exit)) return exit.value
@@ -84,16 +87,18 @@ const runToEnd = async <A>(effect: Effect.Effect<A, unknown>, signal?: AbortSign
 export const serveMcp = async (options: McpServerOptions): Promise<void> => {
   checkOptions(options)
   const { tools: _, ...more } = options
-  await runToEnd(Effect.provide(ToolServer.serveStdio(more), makeRuntime(options)))
+  const { serveStdio } = await loadToolServer()
+  await runToEnd(Effect.provide(serveStdio(more), makeRuntime(options)))
 }
 
 /** Makes a handler of web requests that serves tools to MCP clients over streamable HTTP. */
 export const mcpHandler = async (options: McpServerOptions): Promise<McpHandler> => {
   checkOptions(options)
   const { tools: _, ...more } = options
+  const { makeHandler } = await loadToolServer()
   const scope = await Effect.runPromise(Scope.make())
   const handler = Effect.flatMap(Layer.build(makeRuntime(options)), (context) =>
-    Effect.provide(ToolServer.makeHandler(more), context)
+    Effect.provide(makeHandler(more), context)
   )
   return {
     fetch: await runToEnd(Scope.provide(handler, scope)),

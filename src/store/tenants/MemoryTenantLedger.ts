@@ -3,7 +3,15 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import { add, type Amounts, nothing, subtractAmounts } from "../../base/domain/Tenant.ts"
-import type { Decision, ReserveRequest, Service, Settlement, UsageFilter, UsageRow } from "./TenantLedgerPort.ts"
+import type {
+  Decision,
+  ModelUsage,
+  ReserveRequest,
+  Service,
+  Settlement,
+  UsageFilter,
+  UsageRow
+} from "./TenantLedgerPort.ts"
 import * as TenantSums from "./TenantSums.ts"
 
 interface Reservation {
@@ -43,14 +51,14 @@ const countExpired = (entries: Entries, tenant: string, at: number): void => {
   }
 }
 
-const countUsage = ({ usage }: Entries, tenant: string, day: string, one: Settlement): void => {
+const countUsage = ({ usage }: Entries, tenant: string, day: string, one: ModelUsage): void => {
   const key = JSON.stringify([tenant, day, one.model])
   const row = usage.get(key)
   usage.set(key, {
     tenant,
     day,
     model: one.model,
-    calls: (row?.calls ?? 0) + 1,
+    calls: (row?.calls ?? 0) + one.calls,
     inputTokens: (row?.inputTokens ?? 0) + one.inputTokens,
     outputTokens: (row?.outputTokens ?? 0) + one.outputTokens,
     nanos: (row?.nanos ?? 0) + one.nanos
@@ -63,14 +71,13 @@ const settleAll = (entries: Entries, tenant: string, settled: ReadonlyArray<Sett
     const reservation = reservations.get(one.id)
     if (reservation?.tenant !== tenant) continue
     reservations.delete(one.id)
-    const { held, isCounted } = reservation
+    const { expiresAt, held, isCounted } = reservation
     const counted = isCounted ? held : nothing
-    const next = TenantSums.addSpent(
-      readSums(entries, tenant, at),
-      subtractAmounts(TenantSums.computeUsed(one), counted)
-    )
+    const next = TenantSums.addSpent(readSums(entries, tenant, at), subtractAmounts(one.spent, counted))
     sums.set(tenant, next)
-    countUsage(entries, tenant, next.day, one)
+    for (const usage of one.usage) countUsage(entries, tenant, next.day, usage)
+    if (one.rest !== undefined)
+      reservations.set(one.rest.id, { tenant, held: one.rest.held, expiresAt, isCounted: false })
   }
 }
 
@@ -87,10 +94,8 @@ const reserveCall = (entries: Entries, request: ReserveRequest, at: number): Dec
   const sums = readSums(entries, tenant, at)
   const decision = TenantSums.decide(sums, sumReserved(entries, tenant), request, at)
   entries.sums.set(tenant, decision._tag === "Reserved" ? TenantSums.countCall(sums) : sums)
-  if (decision._tag === "Reserved") {
-    const held = TenantSums.computeHeld(request, decision.output)
-    entries.reservations.set(id, { tenant, held, expiresAt: at + expiresIn, isCounted: false })
-  }
+  if (decision._tag === "Reserved")
+    entries.reservations.set(id, { tenant, held: decision.held, expiresAt: at + expiresIn, isCounted: false })
   return decision
 }
 

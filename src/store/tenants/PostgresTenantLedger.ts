@@ -57,6 +57,7 @@ CREATE OR REPLACE FUNCTION tenant_settle(p_tenant TEXT, p_settled JSONB, p_at BI
 DECLARE
   sums tenant_sums;
   one JSONB;
+  used JSONB;
   held tenant_reservations;
   used_tokens BIGINT;
   used_nanos BIGINT;
@@ -81,14 +82,20 @@ BEGIN
   FOR one IN SELECT * FROM jsonb_array_elements(p_settled) LOOP
     DELETE FROM tenant_reservations WHERE id = one->>'id' AND tenant = p_tenant RETURNING * INTO held;
     CONTINUE WHEN NOT FOUND;
-    used_tokens := COALESCE((one->'atMost'->>'tokens')::BIGINT,
-      (one->>'inputTokens')::BIGINT + (one->>'outputTokens')::BIGINT);
-    used_nanos := COALESCE((one->'atMost'->>'nanos')::BIGINT, (one->>'nanos')::BIGINT);
-    INSERT INTO tenant_usage AS u VALUES (p_tenant, sums.day, one->>'model', 1, (one->>'inputTokens')::BIGINT,
-      (one->>'outputTokens')::BIGINT, (one->>'nanos')::BIGINT)
-    ON CONFLICT (tenant, day, model) DO UPDATE SET calls = u.calls + 1,
-      input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
-      nanos = u.nanos + excluded.nanos;
+    used_tokens := (one->'spent'->>'tokens')::BIGINT;
+    used_nanos := (one->'spent'->>'nanos')::BIGINT;
+    FOR used IN SELECT * FROM jsonb_array_elements(one->'usage') LOOP
+      INSERT INTO tenant_usage AS u VALUES (p_tenant, sums.day, used->>'model', (used->>'calls')::BIGINT,
+        (used->>'inputTokens')::BIGINT, (used->>'outputTokens')::BIGINT, (used->>'nanos')::BIGINT)
+      ON CONFLICT (tenant, day, model) DO UPDATE SET calls = u.calls + excluded.calls,
+        input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
+        nanos = u.nanos + excluded.nanos;
+    END LOOP;
+    IF one ? 'rest' THEN
+      INSERT INTO tenant_reservations (id, tenant, tokens, nanos, output, expires_at) VALUES (one->'rest'->>'id',
+        p_tenant, (one->'rest'->'held'->>'tokens')::BIGINT, (one->'rest'->'held'->>'nanos')::BIGINT, 0,
+        held.expires_at);
+    END IF;
     IF held.is_counted THEN
       used_tokens := used_tokens - held.tokens;
       used_nanos := used_nanos - held.nanos;
@@ -134,9 +141,16 @@ DECLARE
   limit_value BIGINT;
   spent_value BIGINT;
   field TEXT;
+  need_tokens BIGINT;
+  need_nanos BIGINT;
+  spare BIGINT := COALESCE((p->>'spareCalls')::BIGINT, 0);
 BEGIN
-  SELECT output INTO granted FROM tenant_reservations WHERE id = p->>'id' AND tenant = p->>'tenant';
-  IF FOUND THEN RETURN jsonb_build_object('_tag', 'Reserved', 'output', granted); END IF;
+  SELECT output, tokens, nanos INTO granted, need_tokens, need_nanos
+  FROM tenant_reservations WHERE id = p->>'id' AND tenant = p->>'tenant';
+  IF FOUND THEN
+    RETURN jsonb_build_object('_tag', 'Reserved', 'output', granted,
+      'held', jsonb_build_object('tokens', need_tokens, 'nanos', need_nanos));
+  END IF;
   sums := tenant_settle(p->>'tenant', p->'settled', p_at);
   SELECT COALESCE(sum(tokens), 0), COALESCE(sum(nanos), 0) INTO reserved_tokens, reserved_nanos
   FROM tenant_reservations WHERE tenant = p->>'tenant' AND NOT is_counted;
@@ -171,9 +185,29 @@ BEGIN
     RETURN jsonb_build_object('_tag', 'Paced', 'waitMillis', greatest(1, (sums.minute + 1) * 60000 - p_at));
   END IF;
   UPDATE tenant_sums SET calls = calls + 1 WHERE tenant = p->>'tenant';
-  INSERT INTO tenant_reservations (id, tenant, tokens, nanos, output, expires_at) VALUES (p->>'id', p->>'tenant',
-    prompt_tokens + granted, prompt_nanos + ceil(granted * price)::BIGINT, granted, p_at + (p->>'expiresIn')::BIGINT);
-  RETURN jsonb_build_object('_tag', 'Reserved', 'output', granted);
+  need_tokens := prompt_tokens + granted;
+  need_nanos := prompt_nanos + ceil(granted * price)::BIGINT;
+  FOREACH field IN ARRAY ARRAY['monthTokens', 'monthNanos', 'dayTokens', 'dayNanos'] LOOP
+    limit_value := (limits->>field)::BIGINT;
+    CONTINUE WHEN limit_value IS NULL;
+    IF field LIKE '%Tokens' THEN
+      CONTINUE WHEN need_tokens = 0;
+      spent_value := CASE field WHEN 'monthTokens' THEN sums.month_tokens ELSE sums.day_tokens END;
+      room := ((limit_value - spent_value) / 32 - reserved_tokens - need_tokens) / need_tokens;
+    ELSE
+      CONTINUE WHEN need_nanos = 0;
+      spent_value := CASE field WHEN 'monthNanos' THEN sums.month_nanos ELSE sums.day_nanos END;
+      room := ((limit_value - spent_value) / 32 - reserved_nanos - need_nanos) / need_nanos;
+    END IF;
+    spare := least(spare, room);
+  END LOOP;
+  spare := 1 + greatest(spare, 0);
+  need_tokens := need_tokens * spare;
+  need_nanos := need_nanos * spare;
+  INSERT INTO tenant_reservations (id, tenant, tokens, nanos, output, expires_at)
+  VALUES (p->>'id', p->>'tenant', need_tokens, need_nanos, granted, p_at + (p->>'expiresIn')::BIGINT);
+  RETURN jsonb_build_object('_tag', 'Reserved', 'output', granted,
+    'held', jsonb_build_object('tokens', need_tokens, 'nanos', need_nanos));
 END $$ LANGUAGE plpgsql`
 
 const enterFunction = `

@@ -3,11 +3,11 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
-import { type Amounts, nothing, subtractAmounts } from "../../base/domain/Tenant.ts"
+import { add, type Amounts, nothing, subtractAmounts } from "../../base/domain/Tenant.ts"
 import type { Database as Statements, Row } from "../../base/platform/SqliteClient.ts"
 import * as Database from "../sqlite/Database.ts"
 import type { Migration } from "../sqlite/Migrations.ts"
-import type { Service, Settlement, UsageRow } from "./TenantLedgerPort.ts"
+import type { ModelUsage, Service, Settlement, UsageRow } from "./TenantLedgerPort.ts"
 import * as TenantSums from "./TenantSums.ts"
 
 const migrations: ReadonlyArray<Migration> = [
@@ -59,19 +59,30 @@ type All = Statements["all"]
 const toAmounts = (row: Row | undefined): Amounts =>
   row === undefined ? nothing : { tokens: Number(row["tokens"] ?? 0), nanos: Number(row["nanos"] ?? 0) }
 
-const readSums = (all: All, tenant: string, at: number): TenantSums.Sums => {
-  const [row] = all("SELECT * FROM tenant_sums WHERE tenant = ?", [tenant])
-  if (row === undefined) return TenantSums.advance(TenantSums.makeSums(at), at)
-  return TenantSums.advance(
-    {
-      day: String(row["day"]),
-      today: { tokens: Number(row["day_tokens"]), nanos: Number(row["day_nanos"]) },
-      month: { tokens: Number(row["month_tokens"]), nanos: Number(row["month_nanos"]) },
-      minute: Number(row["minute"]),
-      calls: Number(row["calls"])
-    },
-    at
-  )
+/** Sums of a tenant with the amounts of its reservations. */
+interface Account {
+  readonly sums: TenantSums.Sums
+  readonly reserved: Amounts
+  /** Time at which the first reservation expires. */
+  readonly expiresAt: number
+}
+
+const readAccount = (all: All, tenant: string, at: number): Account => {
+  const sql = `SELECT s.*, sum(r.tokens) AS tokens, sum(r.nanos) AS nanos, min(r.expires_at) AS expires_at
+    FROM tenant_sums s LEFT JOIN tenant_reservations r ON r.tenant = s.tenant AND r.is_counted = 0
+    WHERE s.tenant = ? GROUP BY s.tenant`
+  const [row] = all(sql, [tenant])
+  if (row === undefined)
+    return { sums: TenantSums.advance(TenantSums.makeSums(at), at), reserved: nothing, expiresAt: Infinity }
+  const sums = {
+    day: String(row["day"]),
+    today: { tokens: Number(row["day_tokens"]), nanos: Number(row["day_nanos"]) },
+    month: { tokens: Number(row["month_tokens"]), nanos: Number(row["month_nanos"]) },
+    minute: Number(row["minute"]),
+    calls: Number(row["calls"])
+  }
+  const expiresAt = Number(row["expires_at"] ?? Infinity)
+  return { sums: TenantSums.advance(sums, at), reserved: toAmounts(row), expiresAt }
 }
 
 const writeSums = (all: All, tenant: string, { calls, day, minute, month, today }: TenantSums.Sums): void => {
@@ -87,53 +98,74 @@ const writeSums = (all: All, tenant: string, { calls, day, minute, month, today 
   ])
 }
 
-/** Amounts that calls in flight hold, and the time at which the first of their reservations expires. */
-interface Reserved {
-  readonly amounts: Amounts
+/** A new reservation. */
+interface Reservation {
+  readonly tenant: string
+  readonly id: string
+  readonly held: Amounts
+  readonly output: number
   readonly expiresAt: number
 }
 
-const readReserved = (all: All, tenant: string): Reserved => {
-  const sql = `SELECT sum(tokens) AS tokens, sum(nanos) AS nanos, min(expires_at) AS expires_at
-    FROM tenant_reservations WHERE tenant = ? AND is_counted = 0`
-  const [row] = all(sql, [tenant])
-  return { amounts: toAmounts(row), expiresAt: Number(row?.["expires_at"] ?? Infinity) }
+const addReservation = (all: All, { expiresAt, held, id, output, tenant }: Reservation): void => {
+  all("INSERT INTO tenant_reservations (id, tenant, tokens, nanos, output, expires_at) VALUES (?, ?, ?, ?, ?, ?)", [
+    id,
+    tenant,
+    held.tokens,
+    held.nanos,
+    output,
+    expiresAt
+  ])
 }
 
 /** Counts the reservations that have expired as spent. */
-const countExpired = (all: All, tenant: string, sums: TenantSums.Sums, at: number): TenantSums.Sums => {
+const countExpired = (all: All, tenant: string, account: Account, at: number): Account => {
+  if (account.expiresAt > at) return account
   all("DELETE FROM tenant_reservations WHERE tenant = ? AND is_counted = 1 AND expires_at <= ?", [
     tenant,
     at - TenantSums.keptMillis
   ])
   const sql = `UPDATE tenant_reservations SET is_counted = 1
     WHERE tenant = ? AND is_counted = 0 AND expires_at <= ? RETURNING tokens, nanos`
-  return all(sql, [tenant, at]).reduce<TenantSums.Sums>((sums, row) => TenantSums.addSpent(sums, toAmounts(row)), sums)
+  return all(sql, [tenant, at])
+    .map(toAmounts)
+    .reduce<Account>(
+      ({ reserved, sums }, held) => ({
+        sums: TenantSums.addSpent(sums, held),
+        reserved: subtractAmounts(reserved, held),
+        expiresAt: Infinity
+      }),
+      account
+    )
 }
 
-const addUsage = (all: All, tenant: string, day: string, one: Settlement): void => {
+const addUsage = (all: All, tenant: string, day: string, one: ModelUsage): void => {
   all(
-    `INSERT INTO tenant_usage VALUES (?, ?, ?, 1, ?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + 1,
+    `INSERT INTO tenant_usage VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,
       input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
       nanos = nanos + excluded.nanos`,
-    [tenant, day, one.model, one.inputTokens, one.outputTokens, one.nanos]
+    [tenant, day, one.model, one.calls, one.inputTokens, one.outputTokens, one.nanos]
   )
 }
 
-const settleAll = (
-  all: All,
-  tenant: string,
-  sums: TenantSums.Sums,
-  settled: ReadonlyArray<Settlement>
-): TenantSums.Sums =>
-  settled.reduce<TenantSums.Sums>((sums, one) => {
-    const sql = "DELETE FROM tenant_reservations WHERE id = ? AND tenant = ? RETURNING tokens, nanos, is_counted"
-    const [row] = all(sql, [one.id, tenant])
-    if (row === undefined) return sums
-    const counted = row["is_counted"] === 1 ? toAmounts(row) : nothing
-    addUsage(all, tenant, sums.day, one)
-    return TenantSums.addSpent(sums, subtractAmounts(TenantSums.computeUsed(one), counted))
-  }, sums)
+const settleOne = (all: All, tenant: string, account: Account, { id, rest, spent, usage }: Settlement): Account => {
+  const sql = `DELETE FROM tenant_reservations WHERE id = ? AND tenant = ?
+    RETURNING tokens, nanos, is_counted, expires_at`
+  const [row] = all(sql, [id, tenant])
+  if (row === undefined) return account
+  const [held, isCounted, expiresAt] = [toAmounts(row), row["is_counted"] === 1, Number(row["expires_at"])]
+  for (const one of usage) addUsage(all, tenant, account.sums.day, one)
+  if (rest !== undefined) addReservation(all, { ...rest, tenant, output: 0, expiresAt })
+  const left = isCounted ? account.reserved : subtractAmounts(account.reserved, held)
+  return {
+    sums: TenantSums.addSpent(account.sums, isCounted ? subtractAmounts(spent, held) : spent),
+    reserved: rest === undefined ? left : add(left, rest.held),
+    expiresAt: rest === undefined ? account.expiresAt : Math.min(account.expiresAt, expiresAt)
+  }
+}
+
+const settleAll = (all: All, tenant: string, account: Account, settled: ReadonlyArray<Settlement>): Account =>
+  settled.reduce<Account>((account, one) => settleOne(all, tenant, account, one), account)
 
 const toUsageRow = (row: Row): UsageRow => ({
   tenant: String(row["tenant"]),
@@ -145,49 +177,31 @@ const toUsageRow = (row: Row): UsageRow => ({
   nanos: Number(row["nanos"])
 })
 
-/** Returns the sums and the held amounts after reservations have expired. */
-const expireReservations = (
-  all: All,
-  tenant: string,
-  sums: TenantSums.Sums,
-  at: number
-): { readonly sums: TenantSums.Sums; readonly reserved: Amounts } => {
-  const { amounts, expiresAt } = readReserved(all, tenant)
-  if (expiresAt > at) return { sums, reserved: amounts }
-  const counted = countExpired(all, tenant, sums, at)
-  return { sums: counted, reserved: readReserved(all, tenant).amounts }
-}
-
 /** Makes the reservations and settlements of a database. */
 const makeSpending = (database: Database.Database): Pick<Service, "reserve" | "settle" | "balance"> => ({
   reserve: (request) =>
     Effect.flatMap(Clock.currentTimeMillis, (at) =>
       database.writeDirectly("reserve", (all) => {
         const { expiresIn, id, settled, tenant } = request
-        const settledSums = settleAll(all, tenant, readSums(all, tenant, at), settled)
-        const { reserved, sums } = expireReservations(all, tenant, settledSums, at)
+        const account = settleAll(all, tenant, readAccount(all, tenant, at), settled)
+        const { reserved, sums } = countExpired(all, tenant, account, at)
         const decision = TenantSums.decide(sums, reserved, request, at)
         writeSums(all, tenant, decision._tag === "Reserved" ? TenantSums.countCall(sums) : sums)
-        if (decision._tag === "Reserved") {
-          const { nanos, tokens } = TenantSums.computeHeld(request, decision.output)
-          all(
-            `INSERT INTO tenant_reservations (id, tenant, tokens, nanos, output, expires_at) VALUES (?, ?, ?, ?, ?, ?)`,
-            [id, tenant, tokens, nanos, decision.output, at + expiresIn]
-          )
-        }
+        if (decision._tag === "Reserved")
+          addReservation(all, { tenant, id, held: decision.held, output: decision.output, expiresAt: at + expiresIn })
         return decision
       })
     ),
   settle: (tenant, settled) =>
     Effect.flatMap(Clock.currentTimeMillis, (at) =>
       database.writeDirectly("settle", (all) =>
-        writeSums(all, tenant, settleAll(all, tenant, readSums(all, tenant, at), settled))
+        writeSums(all, tenant, settleAll(all, tenant, readAccount(all, tenant, at), settled).sums)
       )
     ),
   balance: (tenant) =>
     Effect.flatMap(Clock.currentTimeMillis, (at) =>
       database.writeDirectly("balance", (all) => {
-        const { reserved, sums } = expireReservations(all, tenant, readSums(all, tenant, at), at)
+        const { reserved, sums } = countExpired(all, tenant, readAccount(all, tenant, at), at)
         if (sums.today.tokens !== 0 || sums.month.tokens !== 0) writeSums(all, tenant, sums)
         return { day: sums.day, spentToday: sums.today, spentThisMonth: sums.month, reserved }
       })

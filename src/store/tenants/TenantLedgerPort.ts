@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A reservation and the settlements of earlier calls are one statement of the store. A reservation that is not settled
+ * A reservation and the settlements of earlier ones are one transaction of the store. A reservation that is not settled
  * before it expires, because its process died, is counted as spent: the provider may have charged for it. If its
  * settlement arrives later, it corrects the sum.
  *
@@ -26,20 +26,29 @@ export interface Limits {
   readonly callsPerMinute?: number | undefined
 }
 
-/** The end of a model call. */
-export interface Settlement {
-  /** Id of the reservation. */
-  readonly id: string
+/** Usage of ended model calls of one model, for figures and bills. */
+export interface ModelUsage {
   readonly model: string
-  /** Tokens of the call by kind, and its cost in nanodollars. All are 0 if the provider did not accept the call. */
+  readonly calls: number
+  /**
+   * Tokens by kind, and the cost in nanodollars. They are 0 for a call that the provider did not accept, and an
+   * estimate for a call whose usage it did not report.
+   */
   readonly inputTokens: number
   readonly outputTokens: number
   readonly nanos: number
-  /**
-   * Amounts that count against the limits instead, if the provider did not report the usage of the call. The fields
-   * above are then an estimate for figures.
-   */
-  readonly atMost?: Amounts | undefined
+}
+
+/** The end of a reservation. */
+export interface Settlement {
+  /** Id of the reservation. */
+  readonly id: string
+  /** Usage of its calls. */
+  readonly usage: ReadonlyArray<ModelUsage>
+  /** Amounts of its calls that count against the limits. */
+  readonly spent: Amounts
+  /** Reservation that continues this one, for a call that is still in flight. It expires at the same time. */
+  readonly rest?: { readonly id: string; readonly held: Amounts } | undefined
 }
 
 /** Request for a reservation. */
@@ -58,13 +67,18 @@ export interface ReserveRequest {
   readonly wantedOutput: number
   /** Time until the reservation expires, in milliseconds. */
   readonly expiresIn: number
-  /** Ends of earlier calls of the tenant. */
+  /** Ends of earlier reservations of the tenant. */
   readonly settled: ReadonlyArray<Settlement>
   /**
    * Treatment of a call for which calls in flight leave too little room: `wait` refuses it with `Held`, `shrink` grants
    * the room that is left.
    */
   readonly whenHeld: "wait" | "shrink"
+  /**
+   * Largest number of further calls like this one for which the reservation has room, so that they need no request.
+   * Room is granted while all reservations of the tenant take at most a 32nd of the rest of each limit. Defaults to 0.
+   */
+  readonly spareCalls?: number | undefined
 }
 
 /** A limit that leaves no room for a call. */
@@ -82,6 +96,8 @@ export type Decision =
       readonly _tag: "Reserved"
       /** Maximum number of output tokens that the call may request. */
       readonly output: number
+      /** Amounts of the reservation, with the room for further calls. */
+      readonly held: Amounts
     }
   | Spent
   /** Calls in flight hold the room for the call. It may be asked for again when one of them ends. */
@@ -118,10 +134,10 @@ export interface UsageFilter {
 
 /** Ledger of the tenants' spending. */
 export interface Service {
-  /** Settles earlier calls, and reserves the cost of another one if the limits leave room for it. */
+  /** Settles earlier reservations, and reserves the cost of another one if the limits leave room for it. */
   readonly reserve: (request: ReserveRequest) => Effect.Effect<Decision, SessionStoreError>
   /**
-   * Settles calls of a tenant. A call that is settled twice is counted once. Reservations of other tenants are not
+   * Settles reservations of a tenant. One that is settled twice is counted once. Reservations of other tenants are not
    * changed.
    */
   readonly settle: (tenant: string, settled: ReadonlyArray<Settlement>) => Effect.Effect<void, SessionStoreError>

@@ -3,7 +3,7 @@
  * memory and in SQLite use it directly; the function in `PostgresTenantLedger` does the same in SQL.
  */
 import { type Amounts, add, formatDay, findNextStart, nothing } from "../../base/domain/Tenant.ts"
-import type { Decision, ReserveRequest, Settlement, Spent } from "./TenantLedgerPort.ts"
+import type { Decision, ReserveRequest, Spent } from "./TenantLedgerPort.ts"
 
 /** Sums of a tenant in its current day and month. */
 export interface Sums {
@@ -85,21 +85,42 @@ export const decide = (sums: Sums, reserved: Amounts, request: ReserveRequest, a
   const { callsPerMinute } = request.limits
   if (callsPerMinute !== undefined && sums.calls >= callsPerMinute)
     return { _tag: "Paced", waitMillis: Math.max(1, (sums.minute + 1) * 60_000 - at) }
-  return { _tag: "Reserved", output: granted }
+  return { _tag: "Reserved", output: granted, held: computeHeld(sums, reserved, request, granted) }
+}
+
+/** Divisor of the part of a limit's rest that all reservations may take together if one of them has spare room. */
+const spareDivisor = 32
+
+/** Counts the further calls for which a reservation has room. */
+const countSpare = (
+  { month, today }: Sums,
+  reserved: Amounts,
+  need: Amounts,
+  { limits, spareCalls = 0 }: ReserveRequest
+): number => {
+  const countWithin = (limit: number | undefined, spent: Amounts, kind: keyof Amounts): number =>
+    limit === undefined || need[kind] === 0
+      ? spareCalls
+      : Math.floor((Math.floor((limit - spent[kind]) / spareDivisor) - reserved[kind] - need[kind]) / need[kind])
+  const counts = [
+    countWithin(limits.monthTokens, month, "tokens"),
+    countWithin(limits.monthNanos, month, "nanos"),
+    countWithin(limits.dayTokens, today, "tokens"),
+    countWithin(limits.dayNanos, today, "nanos")
+  ]
+  return Math.max(0, Math.min(spareCalls, ...counts))
+}
+
+/** Computes the amounts of a reservation. */
+const computeHeld = (sums: Sums, reserved: Amounts, request: ReserveRequest, output: number): Amounts => {
+  const { outputNanos, prompt } = request
+  const need = { tokens: prompt.tokens + output, nanos: prompt.nanos + Math.ceil(output * outputNanos) }
+  const calls = 1 + countSpare(sums, reserved, need, request)
+  return { tokens: need.tokens * calls, nanos: need.nanos * calls }
 }
 
 /** Counts the beginning of a call. */
 export const countCall = (sums: Sums): Sums => ({ ...sums, calls: sums.calls + 1 })
 
-/** Amounts that a reservation holds. */
-export const computeHeld = ({ outputNanos, prompt }: ReserveRequest, output: number): Amounts => ({
-  tokens: prompt.tokens + output,
-  nanos: prompt.nanos + Math.ceil(output * outputNanos)
-})
-
 /** Time after its end for which an expired reservation can still be settled, in milliseconds. */
 export const keptMillis = 86_400_000
-
-/** Amounts of a settled call that count against the limits. */
-export const computeUsed = ({ atMost, inputTokens, nanos, outputTokens }: Settlement): Amounts =>
-  atMost ?? { tokens: inputTokens + outputTokens, nanos }

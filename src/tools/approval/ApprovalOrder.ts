@@ -18,6 +18,7 @@ import * as AllowList from "./AllowList.ts"
 import * as ApprovalFlow from "./ApprovalFlow.ts"
 import { ApprovalJudge } from "./ApprovalJudge.ts"
 import {
+  addPlainCheck,
   type Call,
   defaultPolicy,
   type Mode,
@@ -36,6 +37,7 @@ import * as RefusalTexts from "./RefusalTexts.ts"
 import { StartingSessions } from "./InteractiveMode.ts"
 import * as PermissionCalls from "./PermissionCalls.ts"
 import * as Permissions from "./Permissions.ts"
+import { collectRunTexts } from "./ApprovalReasons.ts"
 import { type Choice, type Concern, ContentScanner } from "./ApprovalRequest.ts"
 
 /** Returns the first glob that matches one of the texts. */
@@ -300,7 +302,11 @@ const isPlain = (
   { lines, verdict: { floor, onlyReads } }: ApprovalTarget.ApprovalTarget
 ): boolean => policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
 
-const isPlanning = (state: JudgementState, { sessionKey }: Call, fiber: Fiber.Fiber<unknown, unknown>): boolean =>
+const isPlanning = (
+  state: JudgementState,
+  { sessionKey }: Pick<Call, "sessionKey">,
+  fiber: Fiber.Fiber<unknown, unknown>
+): boolean =>
   resolveMode(state, sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.readFiberMode(fiber)) === "plan"
 
 /** Judges a call with its rules. */
@@ -330,6 +336,20 @@ const checkCall = (state: JudgementState, call: Call): Effect.Effect<Permit | Re
       ? Effect.succeed(permitPlain(call))
       : judgeCall(state, call, target, PermissionCalls.undecided)
   })
+
+/** Permits a call at once if {@link checkCall} permits it because it runs nothing and has no reason to ask. */
+const permitAtOnce = (
+  state: JudgementState,
+  call: Call,
+  session: string,
+  fiber: Fiber.Fiber<unknown, unknown>
+): Permit | undefined => {
+  const { concerns = [], contained, sessionKey = session } = call
+  const { inputs, lines } = collectRunTexts(call.tool, call.args, call.runs)
+  if (state.permissions !== undefined || contained === true || state.policy.deny.length > 0) return undefined
+  if (concerns.length + inputs.length + lines.length > 0) return undefined
+  return isPlanning(state, { sessionKey }, fiber) ? undefined : permitPlain(call)
+}
 
 /** Judges a request that is not a tool call, such as a host that a running command connects to. */
 const judgeRequest = Effect.fnUntraced(function* (
@@ -362,7 +382,7 @@ const judgeRequest = Effect.fnUntraced(function* (
 export const make = (options: Options): Service => {
   const state = makeState(options)
   const { asking, memory, modes, yolo } = state
-  return {
+  const service: Service = {
     check: (call) => checkCall(state, call),
     request: (request) => judgeRequest(state, request),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
@@ -375,6 +395,7 @@ export const make = (options: Options): Service => {
         yolo.delete(session)
       })
   }
+  return addPlainCheck(service, (call, session, fiber) => permitAtOnce(state, call, session, fiber))
 }
 
 /**

@@ -5,6 +5,7 @@
  */
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import type { ApprovalsMode, PermissionMode } from "../../base/config/PermissionMode.ts"
 import type { Service as HooksService } from "../../hooks/Hooks.ts"
 import type { BlockReason } from "../../hooks/ToolOutcome.ts"
@@ -144,6 +145,24 @@ export interface Service {
   /** Forgets the approvals of a session. */
   readonly forget: (session: string) => Effect.Effect<void>
 }
+
+/**
+ * Permits a call of a session that runs no command and has no reason to ask, in the fiber that asks. Returns
+ * `undefined` if only {@link Service.check} can decide.
+ */
+export type PlainCheck = (call: Call, session: string, fiber: Fiber.Fiber<unknown, unknown>) => Permit | undefined
+
+/** Plain checks by the `check` that they agree with. A service whose `check` was replaced has no plain check. */
+const plainChecks = new WeakMap<Service["check"], PlainCheck>()
+
+/** Adds a plain check to a service whose `check` permits the same calls. */
+export const addPlainCheck = (service: Service, plain: PlainCheck): Service => {
+  plainChecks.set(service.check, plain)
+  return service
+}
+
+/** Returns the plain check of a service, if it has one. */
+export const findPlainCheck = ({ check }: Service): PlainCheck | undefined => plainChecks.get(check)
 
 /** Options of the approvals service. */
 export interface Options {

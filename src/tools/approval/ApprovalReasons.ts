@@ -60,12 +60,16 @@ const known: Readonly<Record<string, RunArguments>> = {
   process: { commandArguments: [], inputArguments: ["data"] }
 }
 
+const noTexts: ReadonlyArray<string> = []
+
 /** Returns the texts of the named arguments of a call. */
 export const selectTexts = (args: ToolArguments, names: ReadonlyArray<string>): ReadonlyArray<string> =>
-  names.flatMap((name) => {
-    const value = Object.hasOwn(args, name) ? args[name] : undefined
-    return typeof value === "string" ? [value] : []
-  })
+  names.length === 0
+    ? noTexts
+    : names.flatMap((name) => {
+        const value = Object.hasOwn(args, name) ? args[name] : undefined
+        return typeof value === "string" ? [value] : []
+      })
 
 /** Texts of a call that run as commands, or are typed into a program. */
 export interface RunTexts {
@@ -97,6 +101,12 @@ const toDirectiveConcern = (tool: string, { message, rule_key }: Approve): Conce
     ": "
   ),
   permanent: false
+})
+
+const toDestructiveConcern = (tool: string): Concern => ({
+  key: `${tool} may change or delete things`,
+  permanent: true,
+  target: { kind: "tool", text: tool }
 })
 
 /** Maximum time for a tool to decide whether a call needs an approval. */
@@ -143,6 +153,16 @@ const toApprovalConcern = (tool: string, { approvalRemedy: remedy, claimedReadon
     : { key: `${tool} may change or delete things (${remedy})`, permanent: true }
 }
 
+const isDestructive = ({ facts, isConfined }: ReasonFacts["bound"]): boolean =>
+  facts.destructive === true && !facts.ownApproval && isConfined !== true
+
+const hasNoOwnReason = (tool: Tool.Any): boolean =>
+  !("needsApproval" in tool) || tool.needsApproval === undefined || tool.needsApproval === false
+
+/** Returns true if no call of the tool has a reason to ask, whatever its arguments are. */
+export const hasNoReasons = ({ bound, directive }: ReasonFacts): boolean =>
+  bound.concerns === undefined && directive === undefined && !isDestructive(bound) && hasNoOwnReason(bound.tool)
+
 /** Collects the reasons why a call needs an approval, in addition to its command. */
 export const collectReasons = (
   given: ReasonFacts,
@@ -157,24 +177,15 @@ export const collectReasons = (
 
 const collectToolReasons = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>> => {
   const {
-    bound: { facts, isConfined, tool },
+    bound,
+    bound: { facts, tool },
     directive
   } = given
   const always: ReadonlyArray<Concern> = [
     ...(directive === undefined ? none : [toDirectiveConcern(tool.name, directive)]),
-    ...(facts.destructive === true && !facts.ownApproval && isConfined !== true
-      ? [
-          {
-            key: `${tool.name} may change or delete things`,
-            permanent: true,
-            target: { kind: "tool" as const, text: tool.name }
-          }
-        ]
-      : none)
+    ...(isDestructive(bound) ? [toDestructiveConcern(tool.name)] : none)
   ]
-  if (!("needsApproval" in tool) || tool.needsApproval === undefined || tool.needsApproval === false) {
-    return Effect.succeed(always)
-  }
+  if (hasNoOwnReason(tool)) return Effect.succeed(always)
   return Effect.map(checkNeedsApproval(given, args), (needed) =>
     needed ? [...always, toApprovalConcern(tool.name, facts)] : always
   )

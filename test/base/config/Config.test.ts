@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import * as Config from "../../../src/base/config/Config.ts"
 import * as DerivedSettings from "../../../src/base/config/DerivedSettings.ts"
 import * as Environment from "../../../src/base/config/Environment.ts"
-import { SettingsSchema } from "../../../src/base/config/Settings.ts"
+import { SettingsSchema } from "../../../src/base/config/SettingsSchema.ts"
 import * as Yaml from "../../../src/base/config/Yaml.ts"
 
 interface Given {

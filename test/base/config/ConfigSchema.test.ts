@@ -5,6 +5,7 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Effect from "effect/Effect"
 import * as Config from "../../../src/base/config/Config.ts"
 import * as Environment from "../../../src/base/config/Environment.ts"
+import * as SettingsShape from "../../../src/base/config/internal/SettingsShape.ts"
 import * as Tree from "../../../src/base/config/internal/Tree.ts"
 import * as Yaml from "../../../src/base/config/Yaml.ts"
 import { configSamples } from "../../support/configSamples.ts"
@@ -38,7 +39,7 @@ const placesOf = (shape: Tree.Shape, path: string, put: Place[1]): ReadonlyArray
   return [[path, put], ...inside, ...item]
 }
 
-const root = Tree.getRootShape()
+const root = SettingsShape.getRootShape()
 /** All places but the keys of providers, whose name is any. */
 const places = Array.from(root._tag === "Section" ? root.fields : [])
   .filter(([key]) => !key.startsWith("<"))

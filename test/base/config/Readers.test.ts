@@ -1,6 +1,7 @@
 // Each key that is accepted has code that reads it, or is marked as not supported yet.
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
+import * as SettingsShape from "../../../src/base/config/internal/SettingsShape.ts"
 import * as Tree from "../../../src/base/config/internal/Tree.ts"
 
 /**
@@ -223,11 +224,11 @@ server.keys.<>.key_file                                      program/cli/ServeCo
 server.keys.<>.tenant                                        program/cli/ServeCommand.ts
 tenants.<>.per_run.tokens                                    agent/TenantSpending.ts
 tenants.<>.per_run.dollars                                   agent/TenantSpending.ts
-tenants.<>.per_day.tokens                                    agent/TenantSpending.ts
-tenants.<>.per_day.dollars                                   agent/TenantSpending.ts
-tenants.<>.per_month.tokens                                  agent/TenantSpending.ts
-tenants.<>.per_month.dollars                                 agent/TenantSpending.ts
-tenants.<>.calls_per_minute                                  agent/TenantSpending.ts
+tenants.<>.per_day.tokens                                    agent/TenantLimits.ts
+tenants.<>.per_day.dollars                                   agent/TenantLimits.ts
+tenants.<>.per_month.tokens                                  agent/TenantLimits.ts
+tenants.<>.per_month.dollars                                 agent/TenantLimits.ts
+tenants.<>.calls_per_minute                                  agent/TenantLimits.ts
 tenants.<>.concurrent_runs                                   agent/Tenants.ts
 tenants.<>.unknown_prices.input                              agent/TenantSpending.ts
 tenants.<>.unknown_prices.output                             agent/TenantSpending.ts
@@ -364,7 +365,7 @@ const rows = table
     return { key, file, owner }
   })
 
-const keys = leaves(Tree.getRootShape())
+const keys = leaves(SettingsShape.getRootShape())
 
 /** Nothing reads the key; one that has an effect for some of its values is read. */
 const isMarked = (shape: Tree.Shape): boolean => {
@@ -413,7 +414,7 @@ describe("the keys of the settings", () => {
   })
 
   it("of side tasks name those that nothing does", () => {
-    const auxiliary = Tree.findShapeOfPath(["auxiliary"])
+    const auxiliary = SettingsShape.findShapeOfPath(["auxiliary"])
     const marked = auxiliary?._tag === "MapOf" ? (auxiliary.facts.unsupportedNames ?? []) : []
     assert.isNotEmpty(marked)
     const all = sources.map(code)

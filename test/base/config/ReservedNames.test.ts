@@ -8,7 +8,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Edit from "../../../src/base/config/Edit.ts"
 import { Environment, Home, ProcessVariables } from "../../../src/base/config/Environment.ts"
-import * as SettingSources from "../../../src/base/config/SettingSources.ts"
+import * as SettingVariables from "../../../src/base/config/SettingVariables.ts"
 import * as Yaml from "../../../src/base/config/Yaml.ts"
 import { machine } from "../../support/hermes.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
@@ -88,12 +88,12 @@ describe("reserved names", () => {
   )
 
   it("name no setting in the environment", () => {
-    const { assignments, remarks } = SettingSources.readVariables(
+    const { assignments, remarks } = SettingVariables.readVariables(
       { HERMES_PROVIDERS__CONSTRUCTOR__REQUEST_TIMEOUT_SECONDS: "5" },
       "environment"
     )
     assert.deepStrictEqual(assignments, [])
-    const json = SettingSources.readVariables({ HERMES_PROVIDERS: '{"__proto__": {"polluted": 1}}' }, "environment")
+    const json = SettingVariables.readVariables({ HERMES_PROVIDERS: '{"__proto__": {"polluted": 1}}' }, "environment")
     // A text that is no mapping is refused when the settings are checked.
     assert.deepStrictEqual(
       json.assignments.map(({ value }) => value),

@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Config from "../../../src/base/config/Config.ts"
 import * as Environment from "../../../src/base/config/Environment.ts"
 import * as Edit from "../../../src/base/config/Edit.ts"
+import * as SettingsShape from "../../../src/base/config/internal/SettingsShape.ts"
 import * as Tree from "../../../src/base/config/internal/Tree.ts"
-import { toVariableName } from "../../../src/base/config/SettingSources.ts"
+import { toVariableName } from "../../../src/base/config/SettingVariables.ts"
 
 /** Expands `a.{b, c.{d}}` as the specifications write keys. */
 const expand = (keys: string): ReadonlyArray<string> => {
@@ -83,7 +84,7 @@ describe("the keys of the settings", () => {
     const keys = [...usageSpecification, ...productSpecification].flatMap(expand)
     assert.isAbove(keys.length, 120)
     assert.deepStrictEqual(
-      keys.filter((key) => Tree.findShapeOfPath(key.split(".")) === undefined),
+      keys.filter((key) => SettingsShape.findShapeOfPath(key.split(".")) === undefined),
       []
     )
   })
@@ -103,7 +104,7 @@ describe("the keys of the settings", () => {
   // A wrong value in each source: the one error there is names the source that counts.
   it.effect("each obey flag over environment over .env over file", () =>
     Effect.gen(function* () {
-      const all = leaves(Tree.getRootShape(), [])
+      const all = leaves(SettingsShape.getRootShape(), [])
       assert.isAbove(all.length, 100)
       for (const [path, shape] of all) {
         const wrong = shape._tag === "MapOf" ? 5 : { wrong: 1 }

@@ -2,11 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { version } from "../../../src/base/domain/Version.ts"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
-import { machine, program, programFromSources } from "../../support/hermes.ts"
+import { type FunctionRange, markEager } from "../../support/eagerFunctions.ts"
+import { machine, program, programFromSources, run } from "../../support/hermes.ts"
 import { protocols } from "../../support/wireModel.ts"
 
 const isBundled = program !== programFromSources
@@ -90,6 +91,90 @@ describe.runIf(isBundled)("a prompt of the bundled program", () => {
       assert.isBelow(kilobytes, 3_100)
     })
   )
+})
+
+/** Counts the functions of the program that V8 compiled at their first call, in its log of functions. */
+const countLateFunctions = (log: string): number => {
+  const rows = log.split("\n").map((line) => line.split(","))
+  const own = new Set(
+    rows.flatMap(([kind, script = "", url = ""]) =>
+      kind === "script-details" && url.includes(dirname(program)) ? [script] : []
+    )
+  )
+  return rows.filter(([kind, event, script = ""]) => kind === "function" && event === "interpreter" && own.has(script))
+    .length
+}
+
+describe.runIf(isBundled)("a prompt with compiled code of an earlier start", () => {
+  it.live("compiles few functions", () =>
+    Effect.gen(function* () {
+      const { at, cwd, home, keep } = yield* machine
+      keep("config.yaml", yield* model)
+      const flags = ["--no-logfile-per-isolate", "--log-function-events", `--logfile=${at("functions.log")}`]
+      // The first start stores the code, and also asks for the data of the model.
+      for (const _ of [1, 2]) {
+        const { code } = yield* run(process.execPath, [...flags, program, "chat", "-Q", "-q", "hi"], {
+          cwd,
+          home,
+          env: { NODE_COMPILE_CACHE: at("code") }
+        })
+        assert.strictEqual(code, 0)
+      }
+      // All that run are more than 4,000: others are stored.
+      const late = countLateFunctions(readFileSync(at("functions.log"), "utf8"))
+      assert.isAbove(late, 0)
+      assert.isBelow(late, 700)
+    })
+  )
+})
+
+describe("markEager", () => {
+  /** The range of the function that a text contains, as V8 counts it. */
+  const findFunction = (code: string, text: string): FunctionRange => [
+    code.indexOf(text),
+    code.indexOf(text) + text.length
+  ]
+
+  it("encloses the functions that ran, and leaves their names and meaning", () => {
+    const code = [
+      "import{x}from'./x.js';",
+      "const a=b=>c=>b+c+d();",
+      "function d(){return 1}",
+      "async function*e(){yield 2}",
+      "const o={m(){return 3},async*[`k`](){yield 4},s(){return super.toString()},get g(){return 5},p:y=>6};",
+      "class K{m(){return 7}}",
+      "const l=async()=>8;",
+      "export{a,o}"
+    ].join("")
+    const ran = [
+      "b=>c=>b+c+d()",
+      "c=>b+c+d()",
+      "function d(){return 1}",
+      "async function*e(){yield 2}",
+      "m(){return 3}",
+      "(){yield 4}",
+      "s(){return super.toString()}",
+      "g(){return 5}",
+      "y=>6",
+      "m(){return 7}",
+      "async()=>8"
+    ].map((text) => findFunction(code, text))
+    assert.strictEqual(
+      markEager("chunk.js", code, ran),
+      [
+        "var d=(function(){return 1});",
+        "var e=(async function*(){yield 2});",
+        "import{x}from'./x.js';",
+        "const a=(b=>(c=>b+c+d()));",
+        "const o={m:(function(){return 3}),[`k`]:(async function*(){yield 4}),s(){return super.toString()},",
+        "get g(){return 5},p:(y=>6)};",
+        "class K{m(){return 7}}",
+        "const l=async()=>8;",
+        "export{a,o}"
+      ].join("")
+    )
+    assert.strictEqual(markEager("chunk.js", code, []), code)
+  })
 })
 
 describe.runIf(isBundled)("the copy of effect that plugins share with the program", () => {

@@ -37,9 +37,9 @@ const spend = (path: string, tenant: string, model: string) =>
         settled: [],
         whenHeld: "wait"
       })
-      yield* ledger.settle(tenant, [
-        { id: `${tenant} ${model}`, model, inputTokens: 80, outputTokens: 20, nanos: 1_500_000_000 }
-      ])
+      const usage = { model, calls: 1, inputTokens: 80, outputTokens: 20, nanos: 1_500_000_000 }
+      const spent = { tokens: 100, nanos: usage.nanos }
+      yield* ledger.settle(tenant, [{ id: `${tenant} ${model}`, usage: [usage], spent }])
     })
   )
 

@@ -11,7 +11,14 @@ import { join } from "node:path"
 import * as Memory from "../../../src/store/tenants/MemoryTenantLedger.ts"
 import * as Postgres from "../../../src/store/tenants/PostgresTenantLedger.ts"
 import * as Sqlite from "../../../src/store/tenants/SqliteTenantLedger.ts"
-import type { Decision, ReserveRequest, Service, Settlement } from "../../../src/store/tenants/TenantLedgerPort.ts"
+import type { Amounts } from "../../../src/base/domain/Tenant.ts"
+import type {
+  Decision,
+  ModelUsage,
+  ReserveRequest,
+  Service,
+  Settlement
+} from "../../../src/store/tenants/TenantLedgerPort.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 
 let server: Server | undefined
@@ -57,14 +64,18 @@ const request = (id: string, more: Partial<ReserveRequest> = {}): ReserveRequest
   ...more
 })
 
-const settlement = (id: string, more: Partial<Settlement> = {}): Settlement => ({
-  id,
-  model: "m",
-  inputTokens: 80,
-  outputTokens: 20,
-  nanos: 20_000,
-  ...more
-})
+/** Decision about {@link request} where there is room. */
+const granted: Decision = { _tag: "Reserved", output: 200, held: { tokens: 300, nanos: 130_000 } }
+
+/** The end of a reservation with one call. `atMost` counts in place of an unknown usage. */
+const settlement = (
+  id: string,
+  { atMost, rest, ...more }: Partial<ModelUsage & { readonly atMost: Amounts }> & Pick<Settlement, "rest"> = {}
+): Settlement => {
+  const usage = { model: "m", calls: 1, inputTokens: 80, outputTokens: 20, nanos: 20_000, ...more }
+  const { inputTokens, nanos, outputTokens } = usage
+  return { id, usage: [usage], spent: atMost ?? { tokens: inputTokens + outputTokens, nanos }, rest }
+}
 
 /** Runs the same operations on all ledgers, and returns the results of the first if all are equal. */
 const onAll = <A>(
@@ -102,9 +113,9 @@ describe("ledgers of tenants", () => {
           Effect.forEach(["a", "b", "c", "d", "e"], (id) => ledger.reserve(request(id)))
         )
         assert.deepStrictEqual(decisions, [
-          { _tag: "Reserved", output: 200 },
-          { _tag: "Reserved", output: 200 },
-          { _tag: "Reserved", output: 200 },
+          granted,
+          granted,
+          granted,
           // 900 of 1,000 are held: no room for a prompt of 100 and an answer of 10.
           { _tag: "Spent", period: "day", kind: "tokens", freeAt: Date.UTC(2026, 11, 1) },
           { _tag: "Spent", period: "day", kind: "tokens", freeAt: Date.UTC(2026, 11, 1) }
@@ -119,7 +130,7 @@ describe("ledgers of tenants", () => {
           })
         )
         assert.deepStrictEqual(after, {
-          decision: { _tag: "Reserved", output: 200 },
+          decision: granted,
           balance: {
             day: "2026-11-30",
             spentToday: { tokens: 200, nanos: 40_000 },
@@ -147,7 +158,6 @@ describe("ledgers of tenants", () => {
       const ledgers = yield* openAll
       const reserve = (id: string, more: Partial<ReserveRequest> = {}) =>
         onAll(ledgers, (ledger) => ledger.reserve(request(id, { whenHeld: "wait", ...more })))
-      const granted: Decision = { _tag: "Reserved", output: 200 }
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* reserve(id), granted)
       // 900 of 1,000 are held. Alone, the call would have its whole answer, or a shorter one.
       assert.deepStrictEqual(yield* reserve("d"), { _tag: "Held" })
@@ -174,6 +184,55 @@ describe("ledgers of tenants", () => {
     })
   )
 
+  it.effect("hold room for further calls while all reservations are a small part of what is left", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 30, 12))
+      const ledgers = yield* openAll
+      const limits = { dayTokens: 96_000, monthNanos: 32 * 1_000_000 }
+      const reserve = (id: string, more: Partial<ReserveRequest> = {}) =>
+        onAll(ledgers, (ledger) => ledger.reserve(request(id, { limits, spareCalls: 3, ...more })))
+      const hold = (calls: number) => ({ ...granted, held: { tokens: calls * 300, nanos: calls * 130_000 } })
+      // The sums leave 3,000 tokens and 1,000,000 nanodollars for all reservations.
+      assert.deepStrictEqual(yield* reserve("a"), hold(4))
+      assert.deepStrictEqual(yield* reserve("b"), hold(3))
+      assert.deepStrictEqual(yield* reserve("c"), hold(1))
+      assert.deepStrictEqual(yield* reserve("d", { settled: [settlement("a")] }), hold(3))
+      assert.deepStrictEqual(yield* reserve("e", { tenant: "other", limits: {} }), hold(4))
+      const { reserved } = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual(reserved, { tokens: 7 * 300, nanos: 7 * 130_000 })
+    })
+  )
+
+  it.effect("continue a reservation under another id, which expires with it, and count its ended calls once", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 10))
+      const ledgers = yield* openAll
+      const continued = settlement("a", { rest: { id: "a2", held: { tokens: 150, nanos: 60_000 } } })
+      yield* onAll(ledgers, (ledger) => ledger.reserve(request("a")))
+      yield* TestClock.adjust("20 seconds")
+      yield* onAll(ledgers, (ledger) => ledger.settle("acme", [continued]))
+      yield* onAll(ledgers, (ledger) => ledger.settle("acme", [continued]))
+      const inFlight = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual([inFlight.spentToday.tokens, inFlight.reserved.tokens], [100, 150])
+      yield* TestClock.adjust("50 seconds")
+      const expired = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual([expired.spentToday.tokens, expired.reserved.tokens], [250, 0])
+      yield* onAll(ledgers, (ledger) => ledger.settle("acme", [continued, settlement("a2", { inputTokens: 5 })]))
+      const ended = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual([ended.spentToday.tokens, ended.reserved.tokens], [125, 0])
+      const [usage] = yield* onAll(ledgers, (ledger) => ledger.usage())
+      assert.deepInclude(usage, { calls: 2, inputTokens: 85, outputTokens: 40 })
+      // An expired reservation is continued as an expired one.
+      yield* onAll(ledgers, (ledger) => ledger.reserve(request("b")))
+      yield* TestClock.adjust("61 seconds")
+      assert.strictEqual((yield* onAll(ledgers, (ledger) => ledger.balance("acme"))).spentToday.tokens, 425)
+      const late = settlement("b", { rest: { id: "b2", held: { tokens: 150, nanos: 60_000 } } })
+      yield* onAll(ledgers, (ledger) => ledger.reserve(request("c", { settled: [late] })))
+      const counted = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual([counted.spentToday.tokens, counted.reserved.tokens], [375, 300])
+    })
+  )
+
   it.effect("begin a new day and month, and never go back", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 10, 30, 23, 59))
@@ -190,10 +249,7 @@ describe("ledgers of tenants", () => {
         { _tag: "Spent", period: "month", kind: "cost", freeAt: Date.UTC(2026, 11, 1) }
       )
       yield* TestClock.setTime(Date.UTC(2026, 11, 1, 0, 1))
-      assert.deepStrictEqual(yield* onAll(ledgers, (ledger) => ledger.reserve(request("c", { limits }))), {
-        _tag: "Reserved",
-        output: 200
-      })
+      assert.deepStrictEqual(yield* onAll(ledgers, (ledger) => ledger.reserve(request("c", { limits }))), granted)
       assert.strictEqual((yield* onAll(ledgers, (ledger) => ledger.balance("acme"))).day, "2026-12-01")
     })
   )
@@ -279,26 +335,43 @@ describe("ledgers of tenants", () => {
       const ledgers = yield* openAll
       const random = makeRandom(7)
       const open: Array<readonly [tenant: string, id: string]> = []
+      let spare = 0
+      /** Continues some of the reservations that are settled. */
+      const continueSome = (tenant: string, id: string) => {
+        if (random() < 0.7) return {}
+        open.push([tenant, `${id}+`])
+        return { rest: { id: `${id}+`, held: { tokens: 50, nanos: 700 } } }
+      }
       for (let step = 0; step < 400; step++) {
         const tenant = random() < 0.5 ? "acme" : "globex"
         const settled = open.splice(0, Math.floor(random() * 2)).filter(([owner]) => owner === tenant)
         const more: Partial<ReserveRequest> = {
           tenant,
-          limits: { dayTokens: 20_000, monthTokens: 45_000, dayNanos: 9_000_000, callsPerMinute: 40 },
-          prompt: { tokens: Math.floor(random() * 800), nanos: Math.floor(random() * 90_000) },
+          limits: { dayTokens: 40_000, monthTokens: 65_000, dayNanos: 29_000_000, callsPerMinute: 40 },
+          prompt: { tokens: Math.floor(random() * (random() < 0.3 ? 20 : 800)), nanos: Math.floor(random() * 90_000) },
           outputNanos: random() < 0.2 ? 0 : 0.5 + random() * 900,
-          wantedOutput: 20 + Math.floor(random() * 900),
+          wantedOutput: 20 + Math.floor(random() * (random() < 0.3 ? 20 : 900)),
           settled: settled.map(([, id]) =>
-            settlement(id, { inputTokens: Math.floor(random() * 700), nanos: Math.floor(random() * 300_000) })
-          )
+            settlement(id, {
+              inputTokens: Math.floor(random() * 700),
+              nanos: Math.floor(random() * 300_000),
+              ...continueSome(tenant, id)
+            })
+          ),
+          spareCalls: Math.floor(random() * 12)
         }
         const decision = yield* onAll(ledgers, (ledger) => ledger.reserve(request(`r${step}`, more)))
-        if (decision._tag === "Reserved") open.push([tenant, `r${step}`])
+        if (decision._tag === "Reserved") {
+          open.push([tenant, `r${step}`])
+          const need = (more.prompt?.tokens ?? 0) + decision.output
+          if (decision.held.tokens > need) spare++
+        }
         if (random() < 0.3) yield* TestClock.adjust(Math.floor(random() * 40 * 60_000))
         if (step % 20 === 0) yield* onAll(ledgers, (ledger) => ledger.balance(tenant))
       }
       const usage = yield* onAll(ledgers, (ledger) => ledger.usage({ from: "2026-11-30" }))
       assert.isAbove(usage.length, 1)
+      assert.isAbove(spare, 10)
     })
   )
 

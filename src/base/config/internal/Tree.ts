@@ -15,9 +15,8 @@
 import * as Option from "effect/Option"
 import * as SchemaAST from "effect/SchemaAST"
 import * as Json from "../../domain/Json.ts"
-import { findNearest } from "../../domain/Similarity.ts"
 import { type FieldRules, factsKey, type Unsupported } from "../Fields.ts"
-import { toFileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
+import { toFileKey, providerKeysKey } from "./FileKeys.ts"
 
 /** Shape of a mapping with declared keys, by their names in the file. */
 export interface Section {
@@ -80,7 +79,8 @@ const makeUnion = (ast: SchemaAST.Union): Value => {
   }
 }
 
-const makeSection = (ast: SchemaAST.Objects): Section => ({
+/** Returns the shape of a mapping with declared keys. */
+export const makeSection = (ast: SchemaAST.Objects): Section => ({
   _tag: "Section",
   fields: new Map(ast.propertySignatures.map(({ name, type }) => [toFileKey(String(name)), toShape(type)])),
   keys: new Map(ast.propertySignatures.map(({ name }) => [String(name), toFileKey(String(name))])),
@@ -116,11 +116,6 @@ const toShape = (ast: SchemaAST.AST): Shape => {
       return makeValue(ast, new Set(["anything"]), "anything")
   }
 }
-
-let cached: Section | undefined
-
-/** Returns the shape of the whole file. */
-export const getRootShape = (): Section => (cached ??= makeSection(SettingsSchema.ast))
 
 /** Returns the key of a field in the file. `name` is this key or the decoded name of the field. */
 export const findFileKey = ({ keys }: Section, name: string): string => keys.get(name) ?? name
@@ -165,33 +160,6 @@ export const findPrototypeKey = (value: unknown, path: Path = []): Path | undefi
     if (found !== undefined) return found
   }
   return undefined
-}
-
-/** Returns the shape at a path as users write it. In a path `<provider>.api_keys`, the provider may have any name. */
-export const findShapeOfPath = (path: ReadonlyArray<string>): Shape | undefined => {
-  if (findReservedName(path) !== undefined) return undefined
-  return (
-    findShape(getRootShape(), path) ??
-    (path.length > 1 && !getRootShape().fields.has(path[0] ?? "")
-      ? findShape(getRootShape(), [providerKeysKey, ...path])
-      : undefined)
-  )
-}
-
-/**
- * Returns the known path that is closest to a path, with each wrong name replaced by the nearest; `undefined` if no
- * known name is similar.
- */
-export const findNearestPath = (path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
-  const found: Array<string> = []
-  for (const name of path) {
-    const parent = findShape(getRootShape(), found)
-    const known = findShape(getRootShape(), [...found, name]) !== undefined
-    const meant = known ? name : parent?._tag === "Section" ? findNearest(name, parent.fields.keys()) : undefined
-    if (meant === undefined) return undefined
-    found.push(meant)
-  }
-  return found
 }
 
 /** Tests whether the values of a shape are secrets. */
@@ -338,7 +306,8 @@ const reference = /\$?\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*
 const whole = /^\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}$/
 
 /** Replaces the references in a tree. Returns the new tree and the references that have no value. */
-export const expand = (
+export const expandWith = (
+  root: Shape,
   tree: unknown,
   lookup: (name: string) => string | undefined
 ): { readonly tree: unknown; readonly missing: ReadonlyArray<MissingReference> } => {
@@ -373,7 +342,7 @@ export const expand = (
     )
   }
 
-  return { tree: expandValue(tree, getRootShape(), []), missing }
+  return { tree: expandValue(tree, root, []), missing }
 }
 
 /** Returns the names of the variables that a tree refers to. */

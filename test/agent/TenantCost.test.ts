@@ -1,0 +1,119 @@
+// The work that a tenant adds to a turn, in counts: steps of the interpreter, statements of SQLite, requests to the
+// ledger. How long it takes is the benchmark's.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scheduler from "effect/Scheduler"
+import * as Schema from "effect/Schema"
+import * as Tracer from "effect/Tracer"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { StatementSync } from "node:sqlite"
+import * as Tenants from "../../src/agent/Tenants.ts"
+import type { Tenant } from "../../src/base/domain/Tenant.ts"
+import * as H from "../../src/index.ts"
+import * as TenantLedger from "../../src/store/tenants/TenantLedger.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(
+  Tool.Readonly,
+  true
+)
+const toolkit = Toolkit.make(Echo)
+const tools = [H.Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]
+
+/** Work of a run. */
+interface Work {
+  readonly steps: number
+  readonly statements: number
+  readonly requests: number
+}
+
+/** Counts the statements of an Effect, without checkpoints. */
+const countStatements = <A, E, R>(effect: Effect.Effect<A, E, R>, count: () => void) => {
+  const { all } = StatementSync.prototype
+  return Effect.acquireUseRelease(
+    Effect.sync(() => {
+      StatementSync.prototype.all = new Proxy(all, {
+        apply: (target, statement: StatementSync, values) => {
+          if (!statement.sourceSQL.includes("wal_checkpoint")) count()
+          return Reflect.apply(target, statement, values)
+        }
+      })
+    }),
+    () => effect,
+    () => Effect.sync(() => void (StatementSync.prototype.all = all))
+  )
+}
+
+/** Runs some turns of one tool call on a SQLite store, of a tenant if one is given. */
+const runTurns = Effect.fnUntraced(function* (directory: string, turns: number, tenant?: Tenant) {
+  const count = { steps: 0, statements: 0, requests: 0 }
+  const script = Array.from({ length: turns }, (_, turn) =>
+    H.Scripted.complete({ toolCalls: [{ name: "echo", params: { text: `text ${turn}` } }] })
+  )
+  const tracer = Tracer.make({
+    span: (options) => new Tracer.NativeSpan(options),
+    context: (primitive, fiber) => {
+      count.steps++
+      return primitive["~effect/Effect/evaluate"](fiber)
+    }
+  })
+  const path = `${directory}/${tenant === undefined ? "none" : "tenant"}-${turns}`
+  const ledger = Layer.effect(
+    TenantLedger.TenantLedger,
+    Effect.map(TenantLedger.TenantLedger, (one): TenantLedger.Service => {
+      const countRequest = <A, E>(effect: Effect.Effect<A, E>) => Effect.suspend(() => (count.requests++, effect))
+      return {
+        ...one,
+        reserve: (request) => countRequest(one.reserve(request)),
+        settle: (id, settled) => countRequest(one.settle(id, settled))
+      }
+    })
+  ).pipe(Layer.provide(TenantLedger.layerSqlite({ path: `${path}-tenants.db` })))
+  const runtime = H.Runtime.layer({
+    provider: H.Scripted.layer([...script, H.Scripted.complete("done")]),
+    tools,
+    maxIterations: turns + 1,
+    store: H.SessionStore.layerSqlite({ path: `${path}.db` }),
+    ...(tenant === undefined ? {} : { tenants: Tenants.layerFrom([tenant], ledger) })
+  })
+  const run = H.Agent.run({ prompt: "Go.", tenant: tenant?.id }).pipe(
+    Effect.provideService(Tracer.Tracer, tracer),
+    Effect.withTracerEnabled(false),
+    Effect.provideService(Scheduler.PreventSchedulerYield, true),
+    Effect.provide(runtime)
+  )
+  const { text } = yield* countStatements(run, () => void count.statements++)
+  assert.strictEqual(text, "done")
+  return count
+})
+
+/** Work of one turn. */
+const measureTurn = Effect.fnUntraced(function* (tenant?: Tenant) {
+  const directory = yield* temporaryDirectory
+  const [short, long] = [yield* runTurns(directory, 10, tenant), yield* runTurns(directory, 30, tenant)]
+  const perTurn = (field: keyof Work) => (long[field] - short[field]) / 20
+  return { steps: perTurn("steps"), statements: perTurn("statements"), requests: perTurn("requests") }
+})
+
+describe("a turn of a tenant", () => {
+  // The clock of the test stands still: calls follow one another fast.
+  it.effect("takes few steps more than one without a tenant, and no statement", () =>
+    Effect.gen(function* () {
+      const without = yield* measureTurn()
+      const within = yield* measureTurn({ id: "acme", perDay: { tokens: 1e9 }, perMonth: { tokens: 1e10 } })
+      assert.deepStrictEqual([within.statements - without.statements, within.requests], [0, 0])
+      // Six of the steps find out whose session it is.
+      assert.isAtMost(within.steps - without.steps, 18)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("takes one transaction of seven statements if its calls are counted by the minute", () =>
+    Effect.gen(function* () {
+      const without = yield* measureTurn()
+      const within = yield* measureTurn({ id: "acme", perDay: { tokens: 1e9 }, callsPerMinute: 1e9 })
+      assert.deepStrictEqual([within.statements - without.statements, within.requests], [7, 1])
+    }).pipe(Effect.scoped)
+  )
+})
