@@ -105,7 +105,7 @@ export const makeSteeringPanel = (session: string): SteeringPanel => {
   return {
     element,
     showRun: (isRunning) => {
-      // What was said about the turn is over with it.
+      // Notes about a turn end with it.
       if (!isRunning && !form.hidden) outcome.replaceChildren()
       updateVisibility(isRunning)
     },
