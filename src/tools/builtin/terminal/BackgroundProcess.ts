@@ -290,7 +290,7 @@ const noteEnd = Effect.fnUntraced(function* (background: RunningProcess, exit: P
   })
 })
 
-/** Runs an effect on the input of a background, unless the process has ended. */
+/** Runs an effect on the input of a process, unless the process has ended. */
 const whileRunning = (background: RunningProcess, effect: Effect.Effect<unknown>): Effect.Effect<void, NotRunning> =>
   Effect.suspend(() => {
     const { ended, id } = background
