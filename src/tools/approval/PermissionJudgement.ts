@@ -208,7 +208,7 @@ interface CallReading {
   readonly commands: ReadonlyArray<Command>
 }
 
-/** Lists the spellings of paths: as they are written, and with links followed. */
+/** Lists the spellings of each path: as it is written, and with links followed. */
 const listSpellings = Effect.fnUntraced(function* (
   { home, real }: CallPaths,
   given: ReadonlyArray<string>,
@@ -217,7 +217,7 @@ const listSpellings = Effect.fnUntraced(function* (
   const found = yield* Effect.forEach(given, (one) => {
     const path = PermissionRule.toAbsolutePath(one, { folder, home })
     if (path === undefined) return Effect.succeed([])
-    return Effect.map(real(path), (followed) => (followed === path ? [path] : [path, followed]))
+    return Effect.map(real(path), (followed) => [followed === path ? [path] : [path, followed]])
   })
   return found.flat()
 })
