@@ -36,6 +36,7 @@
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as RemoteSession from "../store/RemoteSession.ts"
 import { removeTenantFolder } from "../store/TenantFolder.ts"
@@ -133,15 +134,13 @@ export const makeFolderPart = (name: string, folder: string): Part<FileSystem.Fi
   remove: (tenant) => removeTenantFolder(folder, tenant)
 })
 
-/** Time within which a run ends after it was told to, in milliseconds. */
-const endPatience = 10_000
-
-const waitForEnd = Effect.fnUntraced(function* (id: string) {
-  for (let waited = 0; waited < endPatience; waited += 100) {
-    if (!(yield* RemoteSession.isRunning(id))) return
-    yield* Effect.sleep(100)
-  }
-})
+/** Waits at most ten seconds for a run that was told to end. */
+const waitForEnd = (id: string) =>
+  Effect.repeat(RemoteSession.isRunning(id), {
+    while: (isRunning) => isRunning,
+    schedule: Schedule.spaced("100 millis"),
+    times: 100
+  })
 
 /**
  * Makes the part of the runs in flight of a tenant's sessions, and of those that `isAlso` selects, in this and in other
