@@ -299,7 +299,7 @@ describe("Architecture", () => {
     const allowed: Record<string, string> = {
       // The spawner of another machine or of a container: the name is looked up there, where commands have that machine
       // to themselves.
-      "places/RemoteFiles.ts": "sh"
+      "places/RemoteScripts.ts": "sh"
     }
     const called =
       /(?:ChildProcess\s*\.\s*make|(?<![\w$.])(?:spawn|exec|execFile|fork)(?:Sync)?)\s*\(\s*(["'`])((?:(?!\1).)*)\1/g
@@ -346,7 +346,7 @@ describe("Architecture", () => {
         "start.program": "the program of the wall, found in directories of the system",
         nodePath: "this Node"
       },
-      "places/ShadowRepository.ts": { file: "found by TrustedPrograms; a name for another machine" },
+      "places/ShadowGit.ts": { file: "found by TrustedPrograms; a name for another machine" },
       "places/SshHost.ts": { program: "found by TrustedPrograms", ssh: "the same" },
       "places/TreeSnapshot.ts": { program: "found by TrustedPrograms; a name for another machine" },
       "hooks/ShellHookProcess.ts": { program: "the user's; its PATH is the safe one" },

@@ -106,29 +106,25 @@ const queryModules = [
 ].map((name) => join(root, `src/${name}.ts`))
 
 /**
- * What every command loads is one file, what many parts of the program use besides is one each for `effect` and for the
- * rest: a start takes as long as there are files to load and modules in them to run.
+ * What every command loads is one file, and so is what many parts of the program use besides, as far as a prompt needs
+ * it: a start takes as long as there are files to load and modules in them to run.
  */
 const groupsOf = async (): Promise<ReadonlyArray<Group>> => {
   const { imports } = await importsOfModules({ ...options, input: inputs })
   const bundle = await rolldown({ ...options, input: inputs })
-  const groups = [
-    { name: "effect", test: /node_modules\/(?:effect|@effect)\//, minShareCount: 30 },
-    { name: "common", minShareCount: 10 }
-  ]
+  const groups = [{ name: "common", minShareCount: 10 }]
   const { output } = await bundle.generate({ format: "esm", codeSplitting: { groups } })
   await bundle.close()
   const start = closureOf([startModule], imports)
-  const shared = groups.map(({ name }) => ({
-    name,
-    modules: new Set(output.flatMap((part) => (part.type === "chunk" && part.name === name ? part.moduleIds : [])))
-  }))
+  const query = closureOf(queryModules, imports)
+  const shared = output.flatMap((part) => (part.type === "chunk" && part.name === "common" ? part.moduleIds : []))
   // The first group that a module is in has it.
   return [
     { name: "version", modules: new Set([versionModule]) },
     { name: "start", modules: start },
-    ...shared,
-    { name: "query", modules: closureOf(queryModules, imports) }
+    { name: "common", modules: new Set(shared.filter((id) => query.has(id))) },
+    { name: "query", modules: query },
+    { name: "commands", modules: new Set(shared) }
   ]
 }
 

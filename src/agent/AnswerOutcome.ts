@@ -94,11 +94,15 @@ export const toPromptPart =
   (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
     switch (part.type) {
       case "text":
-        return Prompt.textPart({ text: part.text, options: part.metadata })
+        return Prompt.textPart({ text: part.text, options: Conversation.shareOptions(part.metadata) })
       case "reasoning":
-        return Prompt.reasoningPart({ text: part.text, options: part.metadata })
+        return Prompt.reasoningPart({ text: part.text, options: Conversation.shareOptions(part.metadata) })
       case "file":
-        return Prompt.filePart({ mediaType: part.mediaType, data: part.data, options: part.metadata })
+        return Prompt.filePart({
+          mediaType: part.mediaType,
+          data: part.data,
+          options: Conversation.shareOptions(part.metadata)
+        })
       case "tool-call":
         return Prompt.toolCallPart({
           // A part without an id gets one that is the same each time the answer is read.
@@ -106,7 +110,7 @@ export const toPromptPart =
           name: part.name,
           params: part.params,
           providerExecuted: part.providerExecuted,
-          options: part.metadata
+          options: Conversation.shareOptions(part.metadata)
         })
     }
   }

@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
+import * as Conversation from "../base/domain/Conversation.ts"
 import type { Origin } from "../base/domain/RecordEvent.ts"
 import type { CallEnd } from "../base/domain/RunDetails.ts"
 import * as TurnContext from "../base/domain/TurnContext.ts"
@@ -134,7 +135,7 @@ export const keepContext = (run: RunState, context: TurnContext.TurnContext): vo
 export const makeAnswer = (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
-  options: Prompt.ProviderOptions = {}
+  options: Prompt.ProviderOptions = Conversation.noOptions
 ): Prompt.AssistantMessage => {
   const own = getOwn(run)
   const { context } = own

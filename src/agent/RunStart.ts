@@ -11,6 +11,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../base/domain/Conversation.ts"
 import { type ConfigError, InvalidInput, type SessionStoreError } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as RecordEvent from "../base/domain/RecordEvent.ts"
@@ -82,7 +83,8 @@ const measurePart = (part: Prompt.UserMessagePart): number => {
 }
 
 const makeUserMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
-  const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
+  const content =
+    typeof prompt === "string" ? [Prompt.textPart({ text: prompt, options: Conversation.noOptions })] : prompt
   if (content.reduce((size, part) => size + measurePart(part), 0) > longestPrompt) {
     const most = longestPrompt.toLocaleString("en-US")
     return Effect.fail(
@@ -92,7 +94,7 @@ const makeUserMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.Use
     )
   }
   return content.some((part) => part.type === "file" || part.text.trim() !== "")
-    ? Effect.succeed(Prompt.userMessage({ content }))
+    ? Effect.succeed(Prompt.userMessage({ content, options: Conversation.noOptions }))
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
 }
 

@@ -113,11 +113,13 @@ const makeFlushes = (ledger: TenantLedger.Service, leases: AllLeases, scope: Sco
     for (const lease of TenantLeases.listContinuable(own))
       TenantLeases.continueLease(own, lease, yield* Ids.makeHex(idLength))
   })
+  const writeEnds = (tenant: string) =>
+    writePending(tenant, (settled) => (settled.length === 0 ? Effect.void : ledger.settle(tenant, settled)))
   const flush = (tenant: string): Effect.Effect<void> =>
     continueCalls(tenant).pipe(
-      Effect.andThen(
-        writePending(tenant, (settled) => (settled.length === 0 ? Effect.void : ledger.settle(tenant, settled)))
-      ),
+      Effect.andThen(writeEnds(tenant)),
+      // The call of a reservation that was continued may have ended meanwhile.
+      Effect.andThen(writeEnds(tenant)),
       Effect.catch((error) => Effect.logWarning(`The usage of tenant ${tenant} is not written yet: ${error.message}`)),
       Effect.andThen(Effect.sync(() => leases.forgetEmpty(tenant)))
     )

@@ -283,8 +283,10 @@ const computeEnd = (
   tenant: Tenant,
   { planned: { model }, price }: PricedCall,
   output: number,
-  { mostOutput, nanos, usage }: Spending.UsedTokens
+  used: Spending.UsedTokens | undefined
 ): TenantLeases.CallEnd => {
+  if (used === undefined) return { usage: undefined, spent: nothing }
+  const { mostOutput, nanos, usage } = used
   const { outputNanos, prompt } = price
   const inputTokens = toAmount(Usage.countPromptTokens(usage), prompt.tokens)
   const outputTokens = toAmount(usage.outputTokens, output)

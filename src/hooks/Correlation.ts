@@ -23,9 +23,34 @@ export const none: Ids = { session_id: "", task_id: "", turn_id: "", api_request
 /** Ids of the work that the fiber currently does. */
 export const Correlation = Context.Reference<Ids>("hermes-effect/hooks/Correlation", { defaultValue: () => none })
 
+/** The newest id of a turn. The records, messages and calls of an attempt share it. */
+interface NewestId {
+  readonly apiCallCount: number
+  readonly attempt: number
+  readonly id: ApiRequestId
+}
+
+const maxTurns = 512
+const newestIds = new Map<TurnId, NewestId>()
+
+const noteNewestId = (turnId: TurnId, newest: NewestId): ApiRequestId => {
+  if (newestIds.size >= maxTurns && !newestIds.has(turnId)) {
+    for (const oldest of newestIds.keys()) {
+      newestIds.delete(oldest)
+      break
+    }
+  }
+  newestIds.set(turnId, newest)
+  return newest.id
+}
+
 /**
  * Creates the id of one attempt to call a provider. `apiCallCount` is the step, from 1, and `attempt` is the index of
  * the attempt in that step, from 0, across retries and fallbacks. Consumers must treat the id as opaque.
  */
-export const makeApiRequestId = (turnId: TurnId, apiCallCount: number, attempt: number): ApiRequestId =>
-  ApiRequestId.make(`${turnId}:api:${apiCallCount}${attempt === 0 ? "" : `:${attempt}`}`)
+export const makeApiRequestId = (turnId: TurnId, apiCallCount: number, attempt: number): ApiRequestId => {
+  const newest = newestIds.get(turnId)
+  if (newest?.apiCallCount === apiCallCount && newest.attempt === attempt) return newest.id
+  const id = ApiRequestId.make(`${turnId}:api:${apiCallCount}${attempt === 0 ? "" : `:${attempt}`}`)
+  return noteNewestId(turnId, { apiCallCount, attempt, id })
+}

@@ -9,7 +9,10 @@
  */
 import type { Entry } from "../base/domain/RecordEvent.ts"
 
-/** Time for which entries wait for entries of concurrent runs, in milliseconds. */
+/**
+ * Time for which entries wait for entries of concurrent runs, in milliseconds. A run counts as active for this time
+ * after its end, because a side task may follow it.
+ */
 const patience = 100
 
 interface PlacedEntry {
@@ -33,16 +36,28 @@ interface EntryOrder {
 export const makeOrder = (): EntryOrder => {
   /** Time of the last entry of each session. */
   const times = new Map<string, number>()
-  const activeRuns = new Set<string>()
+  /** Time until which a run or a side task is active; infinite before its end. */
+  const active = new Map<string, number>()
   let waiting: Array<PlacedEntry> = []
 
+  const countActive = (now: number): number => {
+    for (const [name, until] of active) if (until <= now) active.delete(name)
+    return active.size
+  }
+  const noteActivity = ({ at, event, turnId }: Entry): void => {
+    if (event._tag === "RunStarted") active.set(turnId, Number.POSITIVE_INFINITY)
+    else if (event._tag === "RunEnded") active.set(turnId, at + patience)
+    else if (event._tag === "AttemptStarted" && event.task !== undefined)
+      active.set(`task ${event.apiRequestId}`, Number.POSITIVE_INFINITY)
+    else if (event._tag === "AttemptEnded") active.delete(`task ${event.apiRequestId}`)
+  }
+
   const placeEntry = (entry: Entry): PlacedEntry => {
-    const { event, sessionId, turnId } = entry
+    const { event, sessionId } = entry
     const at = Math.max(entry.at, times.get(sessionId) ?? 0)
     times.set(sessionId, at)
-    if (event._tag === "RunStarted") activeRuns.add(turnId)
-    else if (event._tag === "RunEnded") activeRuns.delete(turnId)
-    else if (event._tag === "SessionEnded") times.delete(sessionId)
+    noteActivity(entry)
+    if (event._tag === "SessionEnded") times.delete(sessionId)
     else if (event._tag === "ChildEnded") times.delete(event.sessionId)
     return { entry, at }
   }
@@ -53,7 +68,7 @@ export const makeOrder = (): EntryOrder => {
     },
     isEmpty: () => waiting.length === 0,
     takeEntries: (now) => {
-      const until = now === undefined || activeRuns.size < 2 ? Number.POSITIVE_INFINITY : now - patience
+      const until = now === undefined || countActive(now) < 2 ? Number.POSITIVE_INFINITY : now - patience
       const sorted = waiting.toSorted((a, b) => a.at - b.at)
       const count = sorted.findIndex(({ at }) => at > until)
       waiting = count === -1 ? [] : sorted.slice(count)

@@ -15,10 +15,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
-import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
-import * as Glob from "../base/domain/Glob.ts"
+import { isWithin, isMatching, withHome, resolvePlace } from "./NamedPaths.ts"
 
 /**
  * State of a file at one moment. `content` is the target of a link, empty for an empty directory, and `undefined` if it
@@ -90,8 +89,11 @@ export interface Surroundings {
 
 /** Maximum number of files that are stored for one command. */
 export const maxFiles = 2_000
+
 const maxBytes = 64 * 1024 * 1024
+
 const maxFileBytes = 10 * 1024 * 1024
+
 /** Maximum number of files that are counted to report their number. */
 export const maxCounted = 20_000
 
@@ -113,6 +115,7 @@ const fetched = new Set([
   ".svelte-kit",
   ".nyc_output"
 ])
+
 /** Names of directories that a tool can recreate if `.gitignore` lists them. */
 const built = new Set([
   "dist",
@@ -147,19 +150,11 @@ const gitNames = [
   "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
 ]
 
-const isWithin = (path: string, root: string): boolean =>
-  path === root || path.startsWith(root === "/" ? root : `${root}/`)
-
 /** Formats a size for people. */
 const formatSize = (bytes: number): string => {
   const [unit, name] = bytes >= 1e9 ? [1e9, "GB"] : bytes >= 1e6 ? [1e6, "MB"] : [1e3, "KB"]
   return `${(bytes / unit).toFixed(bytes / unit < 10 ? 1 : 0)} ${name}`
 }
-
-/**
- * Returns true if a name matches a pattern whose character classes are replaced by wildcards, which match more names.
- */
-const isMatching = (pattern: string, name: string): boolean => Glob.isMatch(pattern.replace(/\[[^\]]*\]?/g, "*"), name)
 
 /** Reads the current state of a file. */
 const readState = Effect.fnUntraced(function* (
@@ -187,181 +182,196 @@ const readState = Effect.fnUntraced(function* (
   }
 })
 
+/** Files of one place that are about to be stored. */
+interface Portion {
+  readonly files: Map<string, FileState>
+  /** Number and size of all files of the place, stored or not. */
+  count: number
+  bytes: number
+}
+
+/** Files that have been read for one command. */
+export interface Reading extends Surroundings {
+  readonly fs: FileSystem.FileSystem
+  readonly path: Path.Path
+  readonly files: Map<string, FileState>
+  readonly gaps: Set<string>
+  /** Directories that can be recreated. They are read last. */
+  readonly disposable: Set<string>
+  bytes: number
+}
+
+/** Returns true if a complete portion is within the limits of a command. */
+const hasRoom = ({ bytes, files }: Reading, portion: Portion): boolean =>
+  files.size + portion.count <= maxFiles && bytes + portion.bytes <= maxBytes
+
+const toRelative = (reading: Reading, file: string): string => reading.path.relative(reading.tree, file)
+
+/** Stores one file, or records the reason why it cannot be stored. */
+const storeFile = Effect.fnUntraced(function* (
+  reading: Reading,
+  file: string,
+  portion: Portion
+): Effect.fn.Return<void, PlatformError> {
+  const { fs, gaps } = reading
+  const name = toRelative(reading, file)
+  const size = Number((yield* fs.lstat(file)).size)
+  portion.count++
+  portion.bytes += size
+  if (reading.isHidden(name)) return void gaps.add(`${name} (it may hold credentials)`)
+  if (reading.files.size + portion.files.size >= maxFiles) return
+  if (reading.bytes + portion.bytes > maxBytes && size <= maxFileBytes) return
+  const state = yield* Effect.provideService(readState(file), FileSystem.FileSystem, fs)
+  if (state === undefined) return
+  if (state.content === undefined)
+    gaps.add(`${name} (${state.size > maxFileBytes ? formatSize(state.size) : "not a regular file"})`)
+  else portion.files.set(file, state)
+})
+
+/** Returns true for a directory that a tool can recreate. */
+const isDisposable = (reading: Reading, directory: string): Effect.Effect<boolean> => {
+  const name = reading.path.basename(directory)
+  if (fetched.has(name)) return Effect.succeed(true)
+  return built.has(name) ? reading.isIgnored(toRelative(reading, directory)) : Effect.succeed(false)
+}
+
+/** Stores all files below a path. With `later`, directories that a tool can recreate are deferred. */
+const storeTree = Effect.fnUntraced(function* (
+  reading: Reading,
+  file: string,
+  name: string | undefined,
+  portion: Portion,
+  later: Set<string> | undefined
+): Effect.fn.Return<void, PlatformError> {
+  if (portion.count > reading.counted) return
+  const own = reading.path.basename(file)
+  const info = yield* reading.fs.lstat(file)
+  const isMeant = name === undefined || isMatching(name, own)
+  if (info.type !== "Directory") return isMeant ? yield* storeFile(reading, file, portion) : undefined
+  if (own === ".git") {
+    if (isMeant || (name !== undefined && gitNames.some((each) => isMatching(name, each))))
+      reading.gaps.add(`${toRelative(reading, file)} (a repository of git)`)
+    return
+  }
+  if (later !== undefined && (yield* isDisposable(reading, file))) return void (isMeant && later.add(file))
+  const names = yield* reading.fs.readDirectory(file)
+  if (names.length === 0 && isMeant) return yield* storeFile(reading, file, portion)
+  for (const each of names)
+    yield* storeTree(reading, reading.path.join(file, each), isMeant ? undefined : name, portion, later)
+})
+
+/** Finds the files and directories that a place means. */
+const findRoots = Effect.fnUntraced(function* (
+  reading: Reading,
+  given: NamedPlace
+): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
+  const { gaps, listed, path, tree } = reading
+  const { listing } = given
+  // `changed` applies to the whole repository.
+  const starts = listing === "changed" ? [tree] : yield* resolvePlace(reading, given)
+  if (listing === undefined) return starts
+  const lists = yield* Effect.forEach(starts, (start) => {
+    if (!isWithin(start, tree)) return Effect.succeed([start])
+    return Effect.map(listed(listing, start), (names) => {
+      if (names === undefined) gaps.add("files that git does not list")
+      return (names ?? []).map((name) => path.join(tree, name))
+    })
+  })
+  return lists.flat()
+})
+
+/** Explains why no file of a place can be stored, or returns `undefined`. */
+const explainGap = (reading: Reading, root: string, name: string | undefined): string | undefined => {
+  const { path, tree } = reading
+  const part = toRelative(reading, root)
+  if (!isWithin(root, tree))
+    return isWithin(tree, root) ? "all of the working tree" : `${root} (outside of the working tree)`
+  if (root === tree && name === undefined) return "all of the working tree"
+  return part.split(path.sep).includes(".git") ? `${part} (a repository of git)` : undefined
+}
+
+/** Returns true for a temporary file outside of the tree. */
+const isTemporary = ({ tree }: Reading, root: string): boolean =>
+  !isWithin(root, tree) && !isWithin(tree, root) && temporary.some((each) => isWithin(root, each))
+
+/** Stores the files below one root of a place. */
+const storeRoot = Effect.fnUntraced(function* (
+  reading: Reading,
+  root: string,
+  name: string | undefined
+): Effect.fn.Return<void, PlatformError> {
+  const { counted, disposable, files, gaps } = reading
+  if (isTemporary(reading, root)) return
+  const gap = explainGap(reading, root, name)
+  if (gap !== undefined) return void gaps.add(gap)
+  const portion: Portion = { files: new Map(), count: 0, bytes: 0 }
+  yield* storeTree(reading, root, name, portion, disposable)
+  if (hasRoom(reading, portion)) reading.bytes += portion.bytes
+  else {
+    const part = toRelative(reading, root)
+    const count = portion.count > counted ? `more than ${counted}` : String(portion.count)
+    gaps.add(`${part === "" ? "the working tree" : part} (${count} files, ${formatSize(portion.bytes)})`)
+  }
+  for (const [file, state] of portion.files) files.set(file, state)
+})
+
+/** Stores the files of a place. */
+const storePlace = Effect.fnUntraced(function* (
+  reading: Reading,
+  given: NamedPlace
+): Effect.fn.Return<void, PlatformError> {
+  const { fs, gaps, path } = reading
+  // A path that still begins with `~` refers to another user's home, or the home is unknown.
+  if ([given.path, given.directory ?? ""].some((text) => withHome(reading, text).startsWith("~")))
+    return void gaps.add(`${given.path} (outside of the working tree)`)
+  for (const root of yield* findRoots(reading, given)) {
+    const isNested =
+      given.listing !== undefined && (yield* Effect.orElseSucceed(fs.exists(path.join(root, ".git")), () => false))
+    // git does not change these entries.
+    if (isNested || !(yield* Effect.orElseSucceed(Effect.as(fs.lstat(root), true), () => false))) continue
+    yield* storeRoot(reading, root, given.name)
+  }
+})
+
+/** Stores a directory that can be recreated if all of it fits, and returns true if it does. */
+const storeDisposable = Effect.fnUntraced(function* (reading: Reading, root: string): Effect.fn.Return<boolean> {
+  const { files, gaps } = reading
+  const portion: Portion = { files: new Map(), count: 0, bytes: 0 }
+  const before = gaps.size
+  yield* Effect.ignore(storeTree(reading, root, undefined, portion, undefined))
+  if (gaps.size > before || !hasRoom(reading, portion)) {
+    for (const gap of Array.from(gaps).slice(before)) gaps.delete(gap)
+    return false
+  }
+  reading.bytes += portion.bytes
+  for (const [file, state] of portion.files) files.set(file, state)
+  return true
+})
+
 /** Reads the files at the given places. */
 export const read = Effect.fnUntraced(function* (
   places: ReadonlyArray<NamedPlace>,
-  { counted, cwd, home, isHidden, isIgnored, listed, tree }: Surroundings
+  surroundings: Surroundings
 ): Effect.fn.Return<NamedContents, never, FileSystem.FileSystem | Path.Path> {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const files = new Map<string, FileState>()
   const gaps = new Set<string>()
-  const disposable = new Set<string>()
-  let bytes = 0
-
-  const toRelative = (file: string): string => path.relative(tree, file)
-  const withHome = (text: string): string => (home === undefined ? text : text.replace(/^~(?=\/|$)/, home))
-
-  /** Resolves a path from a directory to directories and files, following links on the way. */
-  const resolvePaths = Effect.fnUntraced(function* (
-    start: string,
-    text: string,
-    isPattern: boolean
-  ): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
-    let found: ReadonlyArray<string> = [yield* fs.realPath(start)]
-    const parts = text.split("/").filter((part) => part !== "" && part !== ".")
-    for (const [index, part] of parts.entries()) {
-      const next: Array<string> = []
-      for (const at of found) {
-        const names =
-          isPattern && /[*?[]/.test(part)
-            ? (yield* Effect.orElseSucceed(fs.readDirectory(at), () => [])).filter(
-                (name) => (!name.startsWith(".") || part.startsWith(".")) && isMatching(part, name)
-              )
-            : []
-        for (const name of new Set([...names, part])) {
-          const child = path.join(at, name)
-          // A link that is named itself is the entry that the command removes.
-          const real =
-            index === parts.length - 1 && part !== ".." ? Effect.as(fs.lstat(child), child) : fs.realPath(child)
-          const there = yield* Effect.option(real)
-          if (Option.isSome(there)) next.push(there.value)
-        }
-      }
-      found = next
-    }
-    return found
-  })
-
-  /**
-   * Resolves the files of a place. If the command line changes the directory, the path is also resolved without the
-   * change, because `cd` may fail.
-   */
-  const resolvePlace = Effect.fnUntraced(function* ({
-    directory,
-    isPattern = false,
-    path: given
-  }: NamedPlace): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
-    const text = withHome(given)
-    if (text.startsWith("/")) return yield* resolvePaths("/", text, isPattern)
-    if (directory === undefined) return yield* resolvePaths(cwd, text, isPattern)
-    const found = yield* resolvePaths(path.resolve(cwd, withHome(directory)), text, isPattern)
-    return [
-      ...new Set([
-        ...found,
-        ...(yield* resolvePaths(cwd, text, isPattern)).filter((file) => isWithin(file, tree) && file !== tree)
-      ])
-    ]
-  })
-
-  /** Stores one file, or records the reason why it cannot be stored. */
-  const storeFile = Effect.fnUntraced(function* (
-    file: string,
-    into: Map<string, FileState>,
-    tally: { files: number; bytes: number }
-  ): Effect.fn.Return<void, PlatformError> {
-    const { size } = yield* fs.lstat(file)
-    tally.files++
-    tally.bytes += Number(size)
-    if (isHidden(toRelative(file))) return void gaps.add(`${toRelative(file)} (it may hold credentials)`)
-    if (files.size + into.size >= maxFiles || (bytes + tally.bytes > maxBytes && Number(size) <= maxFileBytes)) return
-    const state = yield* Effect.provideService(readState(file), FileSystem.FileSystem, fs)
-    if (state === undefined) return
-    if (state.content === undefined)
-      gaps.add(`${toRelative(file)} (${state.size > maxFileBytes ? formatSize(state.size) : "not a regular file"})`)
-    else into.set(file, state)
-  })
-
-  /** Stores all files below a path. With `later`, directories that a tool can recreate are deferred. */
-  const storeTree = (
-    file: string,
-    name: string | undefined,
-    into: Map<string, FileState>,
-    tally: { files: number; bytes: number },
-    later: Set<string> | undefined
-  ): Effect.Effect<void, PlatformError> =>
-    Effect.gen(function* () {
-      if (tally.files > counted) return
-      const own = path.basename(file)
-      const info = yield* fs.lstat(file)
-      const isMeant = name === undefined || isMatching(name, own)
-      if (info.type !== "Directory") return isMeant ? yield* storeFile(file, into, tally) : undefined
-      if (own === ".git") {
-        if (isMeant || (name !== undefined && gitNames.some((each) => isMatching(name, each))))
-          gaps.add(`${toRelative(file)} (a repository of git)`)
-        return
-      }
-      if (later !== undefined && (fetched.has(own) || (built.has(own) && (yield* isIgnored(toRelative(file))))))
-        return void (isMeant && later.add(file))
-      const names = yield* fs.readDirectory(file)
-      if (names.length === 0 && isMeant) return yield* storeFile(file, into, tally)
-      for (const each of names) yield* storeTree(path.join(file, each), isMeant ? undefined : name, into, tally, later)
-    })
-
-  const storePlace = Effect.fnUntraced(function* (given: NamedPlace): Effect.fn.Return<void, PlatformError> {
-    const { listing } = given
-    // `changed` applies to the whole repository. A path that still begins with `~` refers to another user's home, or
-    // the home is unknown.
-    if ([given.path, given.directory ?? ""].some((text) => withHome(text).startsWith("~")))
-      return void gaps.add(`${given.path} (outside of the working tree)`)
-    const starts = listing === "changed" ? [tree] : yield* resolvePlace(given)
-    const listGitPlaces = (start: string) =>
-      listing === undefined
-        ? Effect.succeed([start])
-        : Effect.map(listed(listing, start), (names) => {
-            if (names === undefined) gaps.add("files that git does not list")
-            return (names ?? []).map((name) => path.join(tree, name))
-          })
-    const roots = (yield* Effect.forEach(starts, (start) =>
-      listing === undefined || isWithin(start, tree) ? listGitPlaces(start) : Effect.succeed([start])
-    )).flat()
-    for (const root of roots) {
-      const isNested =
-        listing !== undefined && (yield* Effect.orElseSucceed(fs.exists(path.join(root, ".git")), () => false))
-      // git does not change these entries.
-      if (isNested || !(yield* Effect.orElseSucceed(Effect.as(fs.lstat(root), true), () => false))) continue
-      const part = toRelative(root)
-      if (!isWithin(root, tree)) {
-        if (isWithin(tree, root)) gaps.add("all of the working tree")
-        else if (!temporary.some((each) => isWithin(root, each))) gaps.add(`${root} (outside of the working tree)`)
-      } else if (root === tree && given.name === undefined) gaps.add("all of the working tree")
-      else if (part.split(path.sep).includes(".git")) gaps.add(`${part} (a repository of git)`)
-      else {
-        const tally = { files: 0, bytes: 0 }
-        const kept = new Map<string, FileState>()
-        yield* storeTree(root, given.name, kept, tally, disposable)
-        const isWhole = files.size + tally.files <= maxFiles && bytes + tally.bytes <= maxBytes
-        if (!isWhole)
-          gaps.add(
-            `${part === "" ? "the working tree" : part} ` +
-              `(${tally.files > counted ? `more than ${counted}` : tally.files} files, ${formatSize(tally.bytes)})`
-          )
-        else bytes += tally.bytes
-        for (const [file, state] of kept) files.set(file, state)
-      }
-    }
-  })
-
+  const reading: Reading = {
+    ...surroundings,
+    fs: yield* FileSystem.FileSystem,
+    path: yield* Path.Path,
+    files: new Map(),
+    gaps,
+    disposable: new Set(),
+    bytes: 0
+  }
   for (const each of places) {
-    yield* Effect.catch(storePlace(each), ({ reason }) =>
+    yield* Effect.catch(storePlace(reading, each), ({ reason }) =>
       Effect.sync(() => void gaps.add(`${each.path} (${reason.description ?? reason._tag})`))
     )
   }
   const rebuilt: Array<string> = []
-  for (const root of disposable) {
-    const tally = { files: 0, bytes: 0 }
-    const kept = new Map<string, FileState>()
-    const before = gaps.size
-    yield* Effect.ignore(storeTree(root, undefined, kept, tally, undefined))
-    if (gaps.size > before || files.size + tally.files > maxFiles || bytes + tally.bytes > maxBytes) {
-      rebuilt.push(toRelative(root))
-      for (const gap of Array.from(gaps).slice(before)) gaps.delete(gap)
-      continue
-    }
-    bytes += tally.bytes
-    for (const [file, state] of kept) files.set(file, state)
-  }
-  return { files, gaps: Array.from(gaps), rebuilt }
+  for (const root of reading.disposable)
+    if (!(yield* storeDisposable(reading, root))) rebuilt.push(toRelative(reading, root))
+  return { files: reading.files, gaps: Array.from(gaps), rebuilt }
 })
 
 const isSame = (one: FileState, other: FileState | undefined): boolean =>

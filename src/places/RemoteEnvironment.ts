@@ -157,11 +157,11 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const spawner = makeSpawner((command) => startAny(command))
   const toUnreachableError = ({ errors }: ShellEnded): PlatformError => makeUnreachableError(options.refused(errors))
-  const files = RemoteFiles.make(
-    (script) =>
+  const files = RemoteFiles.make({
+    ask: (script) =>
       Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), toUnreachableError))),
     spawner
-  )
+  })
 
   const connectPort = (port: number): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
     Effect.flatMap(machine, ({ tunnel }) =>

@@ -248,13 +248,13 @@ const buildSandbox = Effect.fnUntraced(
       trees: { place: "here", spawner: outer, files: host },
       spawner,
       outside: { spawner: outer, files: host },
-      files: SandboxFiles.make(
+      files: SandboxFiles.make({
         host,
         path,
         rules,
-        Effect.map(temporary, ({ directory }) => directory),
-        watch.admit
-      ),
+        temporary: Effect.map(temporary, ({ directory }) => directory),
+        admitWrite: watch.admit
+      }),
       temporaryDirectories: Effect.map(temporary, ({ sources }) => sources),
       planted: { take: watch.takeSetAside, keep: watch.keep }
     })

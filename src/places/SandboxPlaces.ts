@@ -3,13 +3,14 @@
  * nested repositories, temporary directories, caches and hidden places.
  */
 import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { nodePath } from "../base/platform/CurrentProcess.ts"
 import { removeEmptyDirectory } from "../base/platform/HeldPath.ts"
-import { CurrentProgram, findProgramFiles } from "../base/platform/ProgramFiles.ts"
+import { CurrentProgram, findProgramFiles, type ProgramFiles } from "../base/platform/ProgramFiles.ts"
 import { distrustPlaces } from "../base/platform/TrustedPrograms.ts"
 import { CallConversation, CallDirectory } from "../base/domain/CallContext.ts"
 import * as SandboxCaches from "./SandboxCaches.ts"
@@ -88,6 +89,173 @@ export const makeTemporary = Effect.fnUntraced(function* (base: string, paths: W
   })
 })
 
+/** Rules that were collected for a call, which are valid for a while. */
+interface KnownRules {
+  readonly until: number
+  readonly list: ReadonlyArray<Rule>
+  readonly sockets: ReadonlyArray<Rule>
+}
+
+/** Sources of the rules of a sandbox. */
+interface RuleSources {
+  readonly options: Options
+  readonly fs: FileSystem.FileSystem
+  readonly services: Context.Context<FileSystem.FileSystem | Path.Path>
+  readonly trees: Effect.Success<ReturnType<typeof WorkingTree.make>>
+  readonly watch: Effect.Success<ReturnType<typeof TreeWatch.make>>
+  readonly temporary: Effect.Effect<TemporaryDirectory, PlatformError>
+  /** Files of the running program. */
+  readonly program: Effect.Effect<ProgramFiles>
+  readonly openCaches: Effect.Success<ReturnType<typeof SandboxCaches.make>> | undefined
+  /** Empty directories that replace missing ones until the sandbox ends. */
+  readonly placeholders: Set<string>
+  /** Rules by conversation and working directory. */
+  readonly known: Map<string, KnownRules>
+}
+
+const findProgram = Effect.flatMap(CurrentProgram, findProgramFiles)
+
+/** The Node program used by execute_code and the network, if the temporary directories would hide it. */
+const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => isWithin(nodePath, path)) ? [nodePath] : []
+
+const provideServices = <A, E>(
+  effect: Effect.Effect<A, E, FileSystem.FileSystem | Path.Path>,
+  { services }: RuleSources
+): Effect.Effect<A, E> => Effect.provideContext(effect, services)
+
+const lookUpRule = (sources: RuleSources, allows: Rule["allows"]) => (named: string) =>
+  Effect.provideContext(WorkingTree.findRuleAt(allows, named), sources.services)
+
+/** Adopts an empty `.git` or `.hermes` as a placeholder that a killed sandbox left behind. */
+const claimEmptyDirectory = (sources: RuleSources, directory: string): Effect.Effect<void> =>
+  /\/\.(?:git|hermes)$/.test(directory)
+    ? Effect.ignore(
+        Effect.map(
+          sources.fs.readDirectory(directory),
+          (names) => void (names.length === 0 && sources.placeholders.add(directory))
+        )
+      )
+    : Effect.void
+
+/**
+ * Returns rules for a directory that is never writable. If it is missing, an empty directory replaces it until the
+ * sandbox ends.
+ */
+const reserveDirectory = (sources: RuleSources, directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
+  Effect.flatMap(
+    Effect.andThen(claimEmptyDirectory(sources, directory), lookUpRule(sources, "read")(directory)),
+    (found) =>
+      found.length > 0 || sources.options.policy === "read-only"
+        ? Effect.succeed(found)
+        : sources.fs.makeDirectory(directory).pipe(
+            Effect.tap(Effect.sync(() => sources.placeholders.add(directory))),
+            // Another process created the directory first, or it cannot be created here.
+            Effect.ignore,
+            Effect.andThen(lookUpRule(sources, "read")(directory))
+          )
+  )
+
+const findRuleOrAbsent = (sources: RuleSources, file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
+  Effect.map(lookUpRule(sources, "read")(file), (found) =>
+    found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }]
+  )
+
+const findTree = Effect.fnUntraced(function* (sources: RuleSources, directory: string) {
+  return yield* Effect.orElseSucceed(sources.fs.realPath(yield* sources.trees.findTreeRoot(directory)), () => directory)
+})
+
+const findTreeRules = Effect.fnUntraced(function* (sources: RuleSources, directory: string) {
+  const tree = yield* findTree(sources, directory)
+  if (tree === "/") return []
+  // The tree is visible even if a home directory lies in `/tmp`, which is replaced inside the sandbox.
+  if (sources.options.home !== undefined && isWithin(sources.options.home, tree))
+    return yield* lookUpRule(sources, "read")(tree)
+  if (sources.options.policy === "workspace-write") distrustPlaces([tree])
+  return yield* WorkingTree.listRules(
+    tree,
+    { ...sources.options, scan: yield* sources.watch.lookThrough(tree) },
+    { reserved: (directory) => reserveDirectory(sources, directory), absent: (file) => findRuleOrAbsent(sources, file) }
+  )
+}, provideServices)
+
+const coverSockets = Effect.fnUntraced(function* (sources: RuleSources, directory: string | undefined) {
+  const trees = directory === undefined ? [] : [yield* findTree(sources, directory)]
+  const sockets = yield* listServiceSockets(trees, sources.options.writable)
+  return (yield* Effect.forEach(sockets, lookUpRule(sources, "nothing"))).flat()
+}, provideServices)
+
+const findCaches = Effect.fnUntraced(function* (sources: RuleSources, directory: string | undefined) {
+  // A command without a project has no caches, but a program of the user has caches.
+  const isUnowned = directory === undefined && sources.options.caches?.owner === undefined
+  if (sources.openCaches === undefined || isUnowned || sources.options.policy === "read-only") return noCaches
+  return yield* sources.openCaches(directory === undefined ? undefined : yield* findTree(sources, directory))
+})
+
+/** Bubblewrap fails to start with a rule for a socket that another program has removed. */
+const areStillThere = (sources: RuleSources, sockets: ReadonlyArray<Rule>) =>
+  Effect.map(
+    Effect.forEach(sockets, ({ path }) => Effect.orElseSucceed(sources.fs.exists(path), () => false)),
+    (found) => found.every(Boolean)
+  )
+
+const collectRules = Effect.fnUntraced(function* (sources: RuleSources, directory: string | undefined) {
+  const sockets = yield* coverSockets(sources, directory)
+  const lists = yield* Effect.all(
+    [
+      directory === undefined ? Effect.succeed([]) : findTreeRules(sources, directory),
+      Effect.map(findCaches(sources, directory), ({ rules }) => rules),
+      Effect.map(
+        Effect.forEach(
+          sources.options.policy === "read-only" ? [] : sources.options.writable,
+          lookUpRule(sources, "write")
+        ),
+        (list) => list.flat()
+      ),
+      // Sockets of services: access to the socket of a container daemon is access to the whole machine.
+      Effect.map(Effect.forEach(["/run", ...sources.options.hidden], lookUpRule(sources, "nothing")), (list) =>
+        list.flat()
+      ),
+      Effect.map(Effect.forEach([...sources.options.shown, ...hiddenPrograms], lookUpRule(sources, "read")), (list) =>
+        list.flat()
+      )
+    ],
+    { concurrency: "unbounded" }
+  )
+  const list = [...(yield* sources.temporary).rules, ...lists.flat(), ...sockets]
+  const { files } = yield* sources.program
+  const programRules = yield* SandboxProgram.findRules(files, list, sources.options.writable)
+  return { list: sortRules([...list, ...programRules]), sockets }
+}, provideServices)
+
+/** Returns the tree that commands of the call may write, or `undefined` if they may not write a tree. */
+const findWrittenTree = Effect.fnUntraced(function* (sources: RuleSources) {
+  const { home, policy } = sources.options
+  const directory = yield* CallDirectory
+  const tree = directory === undefined || policy === "read-only" ? undefined : yield* findTree(sources, directory)
+  const holdsHome = tree === "/" || (tree !== undefined && home !== undefined && isWithin(home, tree))
+  return holdsHome ? undefined : tree
+})
+
+/** Returns the rules for the current call. */
+const findRules = Effect.fnUntraced(function* (sources: RuleSources) {
+  const { known } = sources
+  const directory = yield* CallDirectory
+  const now = yield* Clock.currentTimeMillis
+  const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`
+  const last = known.get(key)
+  if (last !== undefined && now < last.until && (yield* areStillThere(sources, last.sockets))) return last.list
+  const collected = yield* collectRules(sources, directory)
+  known.set(key, { until: now + rulesMillis, ...collected })
+  return collected.list
+})
+
+/** Creates a set of placeholders, which are removed when the scope closes if they are still empty. */
+const makePlaceholders = Effect.acquireRelease(
+  Effect.sync(() => new Set<string>()),
+  (placeholders) =>
+    Effect.forEach(placeholders, (placeholder) => Effect.ignore(removeEmptyDirectory(placeholder)), { discard: true })
+)
+
 /** Creates the rules for calls, by their working directory, for the files that currently exist. */
 export const makeRules = Effect.fnUntraced(function* (
   options: Options,
@@ -99,59 +267,8 @@ export const makeRules = Effect.fnUntraced(function* (
   const trees = yield* WorkingTree.make(options.home)
   // Commands write to these directories, so the program's own helpers must not come from them.
   if (options.policy === "workspace-write") distrustPlaces(options.writable)
-
-  const lookUpRule = (allows: Rule["allows"]) => (named: string) =>
-    Effect.provideContext(WorkingTree.findRuleAt(allows, named), services)
-
-  const placeholders = new Set<string>()
-  yield* Effect.addFinalizer(() =>
-    Effect.forEach(
-      placeholders,
-      (placeholder) =>
-        // A placeholder that is no longer empty is not removed.
-        Effect.ignore(removeEmptyDirectory(placeholder)),
-      { discard: true }
-    )
-  )
-
-  /** Adopts an empty `.git` or `.hermes` as a placeholder that a killed sandbox left behind. */
-  const claimEmptyDirectory = (directory: string): Effect.Effect<void> =>
-    /\/\.(?:git|hermes)$/.test(directory)
-      ? Effect.ignore(
-          Effect.map(fs.readDirectory(directory), (names) => void (names.length === 0 && placeholders.add(directory)))
-        )
-      : Effect.void
-
-  /**
-   * Returns rules for a directory that is never writable. If it is missing, an empty directory replaces it until the
-   * sandbox ends.
-   */
-  const reserveDirectory = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
-    Effect.flatMap(Effect.andThen(claimEmptyDirectory(directory), lookUpRule("read")(directory)), (found) =>
-      found.length > 0 || options.policy === "read-only"
-        ? Effect.succeed(found)
-        : fs.makeDirectory(directory).pipe(
-            Effect.tap(Effect.sync(() => placeholders.add(directory))),
-            // Another process created the directory first, or it cannot be created here.
-            Effect.ignore,
-            Effect.andThen(lookUpRule("read")(directory))
-          )
-    )
-
-  const findRuleOrAbsent = (file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
-    Effect.map(lookUpRule("read")(file), (found) =>
-      found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }]
-    )
-
-  type KnownRules = {
-    readonly until: number
-    readonly list: ReadonlyArray<Rule>
-    readonly sockets: ReadonlyArray<Rule>
-  }
+  const placeholders = yield* makePlaceholders
   const known = new Map<string, KnownRules>()
-  const forget = Effect.sync(() => known.clear())
-
-  const findProgram = Effect.flatMap(CurrentProgram, findProgramFiles)
   const program = yield* Effect.cached(Effect.provideContext(findProgram, services))
   const watch = yield* TreeWatch.make({
     home: options.home,
@@ -160,101 +277,34 @@ export const makeRules = Effect.fnUntraced(function* (
     onChange: () => known.clear()
   })
   const openCaches = options.caches === undefined ? undefined : yield* SandboxCaches.make(options.caches, paths)
-
-  const findTree = Effect.fnUntraced(function* (directory: string) {
-    return yield* Effect.orElseSucceed(fs.realPath(yield* trees.findTreeRoot(directory)), () => directory)
-  })
-
-  /** Returns the tree that commands of the call may write, or `undefined` if they may not write a tree. */
-  const findWrittenTree = Effect.gen(function* () {
-    const directory = yield* CallDirectory
-    const tree = directory === undefined || options.policy === "read-only" ? undefined : yield* findTree(directory)
-    const holdsHome = tree === "/" || (tree !== undefined && options.home !== undefined && isWithin(options.home, tree))
-    return holdsHome ? undefined : tree
-  })
-
-  /**
-   * Waits until the files that commands created in the tree are known. A running command may create files at any time.
-   */
-  const caughtUp = Effect.flatMap(findWrittenTree, (tree) =>
-    tree === undefined ? Effect.void : Effect.asVoid(watch.lookThrough(tree))
-  )
-
-  const findTreeRules = Effect.fnUntraced(function* (directory: string) {
-    const tree = yield* findTree(directory)
-    if (tree === "/") return []
-    // The tree is visible even if a home directory lies in `/tmp`, which is replaced inside the sandbox.
-    if (options.home !== undefined && isWithin(options.home, tree)) return yield* lookUpRule("read")(tree)
-    if (options.policy === "workspace-write") distrustPlaces([tree])
-    return yield* WorkingTree.listRules(
-      tree,
-      { ...options, scan: yield* watch.lookThrough(tree) },
-      { reserved: reserveDirectory, absent: findRuleOrAbsent }
+  const sources: RuleSources = {
+    options,
+    fs,
+    services,
+    trees,
+    watch,
+    temporary,
+    program,
+    openCaches,
+    placeholders,
+    known
+  }
+  const inWrittenTree = <R>(use: (tree: string) => Effect.Effect<void, never, R>) =>
+    Effect.flatMap(findWrittenTree(sources), (tree) => (tree === undefined ? Effect.void : use(tree)))
+  return {
+    rules: findRules(sources),
+    watch,
+    /** Waits until the files that commands created in the tree are known. A command may create files at any time. */
+    caughtUp: inWrittenTree((tree) => Effect.asVoid(watch.lookThrough(tree))),
+    /**
+     * Watches the tree while a command runs that may create repositories and files that run later, until the scope
+     * closes.
+     */
+    whileRunning: inWrittenTree(watch.whileRunning),
+    forget: Effect.sync(() => known.clear()),
+    cacheVariables: Effect.map(
+      Effect.flatMap(CallDirectory, (directory) => findCaches(sources, directory)),
+      ({ variables }) => variables
     )
-  }, Effect.provideContext(services))
-
-  /** The Node program used by execute_code and the network, if the temporary directories would hide it. */
-  const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => isWithin(nodePath, path)) ? [nodePath] : []
-
-  const coverSockets = Effect.fnUntraced(function* (directory: string | undefined) {
-    const trees = directory === undefined ? [] : [yield* findTree(directory)]
-    const sockets = yield* listServiceSockets(trees, options.writable)
-    return (yield* Effect.forEach(sockets, lookUpRule("nothing"))).flat()
-  }, Effect.provideContext(services))
-
-  const findCaches = Effect.fnUntraced(function* (directory: string | undefined) {
-    // A command without a project has no caches, but a program of the user has caches.
-    const isUnowned = directory === undefined && options.caches?.owner === undefined
-    if (openCaches === undefined || isUnowned || options.policy === "read-only") return noCaches
-    return yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
-  })
-
-  /** Bubblewrap fails to start with a rule for a socket that another program has removed. */
-  const areStillThere = (sockets: ReadonlyArray<Rule>) =>
-    Effect.map(
-      Effect.forEach(sockets, ({ path }) => Effect.orElseSucceed(fs.exists(path), () => false)),
-      (found) => found.every(Boolean)
-    )
-
-  const collectRules = Effect.fnUntraced(function* (directory: string | undefined) {
-    const sockets = yield* coverSockets(directory)
-    const lists = yield* Effect.all(
-      [
-        directory === undefined ? Effect.succeed([]) : findTreeRules(directory),
-        Effect.map(findCaches(directory), ({ rules }) => rules),
-        Effect.map(
-          Effect.forEach(options.policy === "read-only" ? [] : options.writable, lookUpRule("write")),
-          (list) => list.flat()
-        ),
-        // Sockets of services: access to the socket of a container daemon is access to the whole machine.
-        Effect.map(Effect.forEach(["/run", ...options.hidden], lookUpRule("nothing")), (list) => list.flat()),
-        Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], lookUpRule("read")), (list) => list.flat())
-      ],
-      { concurrency: "unbounded" }
-    )
-    const list = [...(yield* temporary).rules, ...lists.flat(), ...sockets]
-    const { files } = yield* program
-    const programRules = yield* SandboxProgram.findRules(files, list, options.writable)
-    return { list: sortRules([...list, ...programRules]), sockets }
-  }, Effect.provideContext(services))
-
-  /**
-   * Watches the tree while a command runs that may create repositories and files that run later, until the scope
-   * closes.
-   */
-  const whileRunning = Effect.flatMap(findWrittenTree, (tree) =>
-    tree === undefined ? Effect.void : watch.whileRunning(tree)
-  )
-  const rules = Effect.gen(function* () {
-    const directory = yield* CallDirectory
-    const now = yield* Clock.currentTimeMillis
-    const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`
-    const last = known.get(key)
-    if (last !== undefined && now < last.until && (yield* areStillThere(last.sockets))) return last.list
-    const collected = yield* collectRules(directory)
-    known.set(key, { until: now + rulesMillis, ...collected })
-    return collected.list
-  })
-  const cacheVariables = Effect.map(Effect.flatMap(CallDirectory, findCaches), ({ variables }) => variables)
-  return { cacheVariables, caughtUp, forget, rules, watch, whileRunning }
+  }
 })

@@ -1,6 +1,6 @@
 /**
  * The form of a backup file: JSON Lines, compressed with gzip. The first line names the format, each following line
- * is a row of a table or a file, and the last line counts them.
+ * is a row of a table, a row of the ledger of tenants or a file, and the last line counts them.
  *
  * **Details**
  *
@@ -24,7 +24,7 @@
  * )
  * const lines = await Effect.runPromise(Stream.runCollect(BackupFile.readLines(backup)))
  *
- * console.log(lines.map((line) => (line._tag === "File" ? line.file.path : line.table)))
+ * console.log(lines.map((line) => (line._tag === "File" ? line.file.path : line._tag)))
  * // => [ 'memories/USER.md' ]
  * ```
  */
@@ -38,6 +38,7 @@ import * as Json from "../base/domain/Json.ts"
 import * as Compression from "../base/platform/Compression.ts"
 import { type Row, type TableName, tableNames, type TableRows } from "./SessionBackup.ts"
 import * as BackupTables from "./sql/BackupTables.ts"
+import type { LedgerRows } from "./tenants/TenantLedgerPort.ts"
 
 /** Version of the format. */
 const format = 1
@@ -53,15 +54,17 @@ export interface BackedFile {
   readonly bytes: Uint8Array
 }
 
-/** Numbers of rows by table, and of files. */
+/** Numbers of rows by table, of rows of the ledger, and of files. */
 export interface Counts {
   readonly rows: Readonly<Record<TableName, number>>
+  readonly ledger: number
   readonly files: number
 }
 
 /** A line of a backup. */
 export type Line =
   | { readonly _tag: "Row"; readonly table: TableName; readonly row: Row }
+  | { readonly _tag: "Ledger"; readonly rows: LedgerRows }
   | { readonly _tag: "File"; readonly file: BackedFile }
 
 /** Error raised when a backup cannot be read. */
@@ -81,6 +84,7 @@ export const nothing: Counts = {
     questions: 0,
     call_steps: 0
   },
+  ledger: 0,
   files: 0
 }
 
@@ -100,21 +104,97 @@ export const encodeStart = (createdAt: number, version: string): Effect.Effect<U
 export const encodeRows = ({ rows, table }: TableRows): Effect.Effect<Uint8Array> =>
   compressLines(rows.map((row) => ({ table, row })))
 
+const ledgerTables = ["sums", "reservations", "usage"] as const
+
+/** Encodes the rows of a ledger. */
+export const encodeLedger = (rows: LedgerRows): Effect.Effect<Uint8Array> =>
+  compressLines(ledgerTables.flatMap((ledger) => rows[ledger].map((row) => ({ ledger, row }))))
+
 /** Encodes a file. */
 export const encodeFile = ({ bytes, isExecutable, path }: BackedFile): Effect.Effect<Uint8Array> =>
   compressLines([{ file: path, executable: isExecutable, base64: Base64.encode(bytes) }])
 
 /** Encodes the last line. */
-export const encodeEnd = ({ files, rows }: Counts): Effect.Effect<Uint8Array> =>
-  compressLines([{ end: { rows, files } }])
+export const encodeEnd = ({ files, ledger, rows }: Counts): Effect.Effect<Uint8Array> =>
+  compressLines([{ end: { rows, ledger, files } }])
 
 /** Adds a part of a store to counts. */
 export const countRows = (counts: Counts, { rows, table }: TableRows): Counts => addRows(counts, table, rows.length)
+
+const countLedgerRows = ({ reservations, sums, usage }: LedgerRows): number =>
+  sums.length + reservations.length + usage.length
+
+/** Adds rows of a ledger to counts. */
+export const countLedger = (counts: Counts, rows: LedgerRows): Counts => ({
+  ...counts,
+  ledger: counts.ledger + countLedgerRows(rows)
+})
 
 /** Adds a file to counts. */
 export const countFile = (counts: Counts): Counts => ({ ...counts, files: counts.files + 1 })
 
 const isTableName = (name: string): name is TableName => tableNames.some((table) => table === name)
+
+/** Makes a decoder of the rows of one table, which returns a list of one row. */
+const makeDecoder = <const Name extends (typeof ledgerTables)[number], S extends Schema.Decoder<unknown>>(
+  name: Name,
+  schema: S
+) => {
+  const decode = Schema.decodeUnknownOption(schema)
+  return [
+    name,
+    (row: unknown): Option.Option<Partial<LedgerRows>> => Option.map(decode(row), (found) => ({ [name]: [found] }))
+  ] as const
+}
+
+const decodeLedgerRow = [
+  makeDecoder(
+    "sums",
+    Schema.Struct({
+      tenant: Schema.String,
+      day: Schema.String,
+      dayTokens: Schema.Int,
+      dayNanos: Schema.Int,
+      monthTokens: Schema.Int,
+      monthNanos: Schema.Int
+    })
+  ),
+  makeDecoder(
+    "reservations",
+    Schema.Struct({
+      id: Schema.String,
+      tenant: Schema.String,
+      tokens: Schema.Int,
+      nanos: Schema.Int,
+      output: Schema.Int,
+      expiresAt: Schema.Int,
+      isCounted: Schema.Literals([0, 1])
+    })
+  ),
+  makeDecoder(
+    "usage",
+    Schema.Struct({
+      tenant: Schema.String,
+      day: Schema.String,
+      model: Schema.String,
+      calls: Schema.Int,
+      inputTokens: Schema.Int,
+      outputTokens: Schema.Int,
+      nanos: Schema.Int
+    })
+  )
+]
+
+/** A ledger without rows. */
+export const noLedger: LedgerRows = { sums: [], reservations: [], usage: [] }
+
+const parseLedger = (name: string, row: unknown): Result.Result<Line, string> => {
+  const decode = decodeLedgerRow.find(([table]) => table === name)?.[1]
+  const rows = decode === undefined ? Option.none() : decode(row)
+  return Option.isNone(rows)
+    ? Result.fail(`has a row of the ledger "${name}" that cannot be read`)
+    : Result.succeed({ _tag: "Ledger", rows: { ...noLedger, ...rows.value } })
+}
 
 /** Parses a line other than the first and the last. Fails with the reason. */
 const parseLine = (fields: Json.Fields): Result.Result<Line, string> => {
@@ -125,6 +205,8 @@ const parseLine = (fields: Json.Fields): Result.Result<Line, string> => {
       onSuccess: (bytes): Line => ({ _tag: "File", file: { path, isExecutable: fields["executable"] === true, bytes } })
     })
   }
+  const ledger = Json.readString(fields["ledger"])
+  if (ledger !== undefined) return parseLedger(ledger, fields["row"])
   const table = Json.readString(fields["table"]) ?? ""
   if (!isTableName(table)) return Result.fail(`has an unknown table "${table}"`)
   return Result.map(BackupTables.checkRow(table, Json.readFields(fields["row"])), (row): Line => ({
@@ -134,8 +216,21 @@ const parseLine = (fields: Json.Fields): Result.Result<Line, string> => {
   }))
 }
 
+/** Adds a line to counts. */
+export const countLine = (counts: Counts, line: Line): Counts => {
+  switch (line._tag) {
+    case "File":
+      return countFile(counts)
+    case "Ledger":
+      return countLedger(counts, line.rows)
+    case "Row":
+      return addRows(counts, line.table, 1)
+  }
+}
+
 const hasCounts = (counts: Counts, end: Json.Fields): boolean => {
   const rows = Json.readFields(end["rows"])
+  if (counts.ledger !== (end["ledger"] ?? 0)) return false
   return counts.files === end["files"] && tableNames.every((table) => counts.rows[table] === (rows[table] ?? 0))
 }
 
@@ -172,11 +267,7 @@ const readLine = (
   return Result.mapBoth(parseLine(value), {
     onFailure: (reason) => makeDamage(`line ${line} ${reason}`),
     onSuccess: (found): readonly [Position, ReadonlyArray<Line>] => [
-      {
-        ...position,
-        line,
-        counts: found._tag === "File" ? countFile(position.counts) : addRows(position.counts, found.table, 1)
-      },
+      { ...position, line, counts: countLine(position.counts, found) },
       [found]
     ]
   })
@@ -235,3 +326,18 @@ export const selectRows = <E, R>(lines: Stream.Stream<Line, E, R>): Stream.Strea
     }
     return Stream.fromIterable(parts)
   })
+
+/** Collects the rows of the ledger of a backup. */
+export const collectLedger = <E, R>(lines: Stream.Stream<Line, E, R>): Effect.Effect<LedgerRows, E, R> =>
+  Stream.runFold(
+    lines,
+    () => noLedger,
+    ({ reservations, sums, usage }: LedgerRows, line) =>
+      line._tag === "Ledger"
+        ? {
+            sums: sums.concat(line.rows.sums),
+            reservations: reservations.concat(line.rows.reservations),
+            usage: usage.concat(line.rows.usage)
+          }
+        : { reservations, sums, usage }
+  )

@@ -47,7 +47,7 @@ const countCharacters = (value: unknown): number => {
 export const measureMessage = ({ content }: Prompt.Message): number => messageOverhead + countCharacters(content)
 
 interface Conversation {
-  readonly sessions: Set<SessionId>
+  readonly sessions: Array<SessionId>
   characters: number
   /** Time at which the last run began or ended. */
   usedAt: number
@@ -87,7 +87,7 @@ export interface Ledger {
 }
 
 const isBusy = ({ sessions }: Conversation, isInUse: (id: SessionId) => boolean): boolean =>
-  Array.from(sessions).some(isInUse)
+  sessions.some((id) => isInUse(id))
 
 /** Creates an empty ledger. */
 export const makeLedger = (bounds: Bounds): Ledger => {
@@ -105,7 +105,7 @@ export const makeLedger = (bounds: Bounds): Ledger => {
   const isOver = (): boolean => bySession.size > bounds.sessions || characters > bounds.characters
 
   const removeConversation = (conversation: Conversation): ReadonlyArray<SessionId> => {
-    const ids = Array.from(conversation.sessions)
+    const ids = conversation.sessions.slice()
     conversations.delete(conversation)
     ended.delete(conversation)
     characters -= conversation.characters
@@ -116,8 +116,8 @@ export const makeLedger = (bounds: Bounds): Ledger => {
   return {
     add: (id, parentId, use) => {
       const parent = parentId === undefined ? undefined : bySession.get(parentId)
-      const conversation = parent ?? { sessions: new Set(), characters: 0, usedAt: use.at, isNamed: use.isNamed }
-      conversation.sessions.add(id)
+      const conversation = parent ?? { sessions: [], characters: 0, usedAt: use.at, isNamed: use.isNamed }
+      conversation.sessions.push(id)
       bySession.set(id, conversation)
       conversation.usedAt = use.at
       touch(conversation)
@@ -141,10 +141,10 @@ export const makeLedger = (bounds: Bounds): Ledger => {
       const conversation = bySession.get(id)
       if (conversation === undefined) return
       bySession.delete(id)
-      conversation.sessions.delete(id)
+      conversation.sessions.splice(conversation.sessions.indexOf(id), 1)
       conversation.characters -= removed
       characters -= removed
-      if (conversation.sessions.size === 0) removeConversation(conversation)
+      if (conversation.sessions.length === 0) removeConversation(conversation)
     },
     takeSurplus: (isInUse, now) => {
       const surplus: Array<SessionId> = []
@@ -166,6 +166,6 @@ export const makeLedger = (bounds: Bounds): Ledger => {
       return surplus
     },
     isFull: isOver,
-    listConversation: (id) => Array.from(bySession.get(id)?.sessions ?? [])
+    listConversation: (id) => bySession.get(id)?.sessions.slice() ?? []
   }
 }

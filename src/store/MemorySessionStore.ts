@@ -41,9 +41,10 @@ interface Entry extends SearchedSession {
   readonly startedAt: number
   readonly messages: Array<Prompt.Message>
   readonly order: Array<number>
-  readonly usage: Map<string, SessionStore.UsageRecord>
-  /** Calls that have begun and have no result yet. */
-  readonly begun: Set<string>
+  /** Usage by provider and model. */
+  readonly usage: Array<SessionStore.UsageRecord>
+  /** Calls that have begun and have no result yet; `undefined` if all calls have results. */
+  begun: Set<string> | undefined
   /** Total cost, with the status and source of the last call's cost. */
   cost: Cost.Spent
   title: string | undefined
@@ -70,11 +71,30 @@ const toSession = (entry: Entry): SessionStore.Session => ({
   startedAt: entry.startedAt,
   endedAt: entry.ended?.at,
   endReason: entry.ended?.reason,
-  usage: Array.from(entry.usage.values()).reduce((sum, record) => Usage.add(sum, record.usage), Usage.zero),
+  usage: entry.usage.reduce((sum, record) => Usage.add(sum, record.usage), Usage.zero),
   cost: entry.cost,
   messageCount: entry.messages.length,
   toolCallCount: entry.messages.reduce((count, message) => count + Conversation.listToolCalls(message).length, 0)
 })
+
+/** Removes the calls that a message answers from those that have begun. */
+const endCalls = (entry: Entry, begun: Set<string>, message: Prompt.Message): void => {
+  if (message.role !== "tool") return
+  for (const part of message.content) if (part.type === "tool-result") begun.delete(part.id)
+  if (begun.size === 0) entry.begun = undefined
+}
+
+/** Adds the usage of a call to the usage of its provider and model. */
+const addUsage = (entry: Entry, record: SessionStore.UsageRecord): void => {
+  const index = entry.usage.findIndex(({ model, provider }) => provider === record.provider && model === record.model)
+  const sum = entry.usage[index]
+  entry.cost = Cost.sum(entry.cost, record.cost)
+  entry.usage[index === -1 ? entry.usage.length : index] = {
+    ...record,
+    usage: Usage.add(sum?.usage ?? Usage.zero, record.usage),
+    cost: Cost.sum(sum?.cost ?? Cost.toSpent(Cost.nothing), record.cost)
+  }
+}
 
 const isShown = ({ source }: Entry): boolean => !SessionSearch.hiddenSources.includes(source)
 
@@ -179,8 +199,8 @@ const make = (
         startedAt,
         messages: [],
         order: [],
-        usage: new Map(),
-        begun: new Set(),
+        usage: [],
+        begun: undefined,
         cost: Cost.toSpent(Cost.nothing),
         title,
         ended: undefined,
@@ -208,8 +228,8 @@ const make = (
       ),
     begin: (id, callIds) =>
       Effect.suspend(() =>
-        Effect.mapEager(requireEntry("begin", id), ({ begun }) => {
-          for (const callId of callIds) begun.add(callId)
+        Effect.mapEager(requireEntry("begin", id), (entry) => {
+          for (const callId of callIds) entry.begun = (entry.begun ?? new Set()).add(callId)
         })
       ),
     begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
@@ -225,7 +245,7 @@ const make = (
           characters += MemoryBounds.measureMessage(message)
           entry.messages.push(message)
           entry.order.push(activity)
-          if (entry.begun.size > 0) Conversation.listResultIds(message).forEach((callId) => entry.begun.delete(callId))
+          if (entry.begun !== undefined) endCalls(entry, entry.begun, message)
         }
         entry.characters += characters
         ledger.grow(id, characters)
@@ -233,18 +253,7 @@ const make = (
         return warning === undefined ? Effect.succeed(first) : Effect.as(warning, first)
       }),
     recordUsage: (id, record) =>
-      Effect.suspend(() =>
-        Effect.mapEager(requireEntry("recordUsage", id), (entry) => {
-          const key = JSON.stringify([record.provider, record.model])
-          const sum = entry.usage.get(key)
-          entry.cost = Cost.sum(entry.cost, record.cost)
-          entry.usage.set(key, {
-            ...record,
-            usage: Usage.add(sum?.usage ?? Usage.zero, record.usage),
-            cost: Cost.sum(sum?.cost ?? Cost.toSpent(Cost.nothing), record.cost)
-          })
-        })
-      ),
+      Effect.suspend(() => Effect.mapEager(requireEntry("recordUsage", id), (entry) => addUsage(entry, record))),
     end: Effect.fnUntraced(function* (id, reason) {
       const entry = yield* requireEntry("end", id)
       entry.ended = { at: yield* Clock.currentTimeMillis, reason }
@@ -354,12 +363,12 @@ const make = (
           toOptionalSession(sortNewestFirst().find((entry) => isShown(entry) && entry.start.cwd === directory))
         )
     }),
-    usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? [])),
+    usageByModel: (id) => Effect.sync(() => entries.get(id)?.usage.slice() ?? []),
     suspend: Effect.fnUntraced(function* (id, given) {
       const { begun } = yield* requireEntry("suspend", id)
       const suspension = yield* QuestionForm.maskSuspension(given)
       questions.addQuestions(id, suspension.questions)
-      for (const callId of suspension.callIds) begun.delete(callId)
+      for (const callId of suspension.callIds) begun?.delete(callId)
       yield* store.end(id, suspension.reason)
     }),
     listQuestions: (filter) =>

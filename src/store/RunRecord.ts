@@ -44,6 +44,7 @@ import type { SessionId, TurnId } from "../base/domain/Ids.ts"
 import type { Entry, Kind, Origin, RecordEvent } from "../base/domain/RecordEvent.ts"
 import type { Together } from "../base/domain/RunRecorder.ts"
 import * as MemoryBounds from "./MemoryBounds.ts"
+import { type LoggedEntry, SessionLog } from "./SessionLog.ts"
 import { SessionStore } from "./SessionStorePort.ts"
 import * as StoredMask from "./StoredMask.ts"
 import * as TenantScope from "./TenantScope.ts"
@@ -189,37 +190,18 @@ interface MemoryRecord {
   readonly forgetSessions: (ids: ReadonlyArray<string>) => void
 }
 
-/** Entries of one session in memory. */
-interface SessionEntries {
-  entries: Array<Entry>
-  /** Position of each entry among the entries of all sessions. */
-  positions: Array<number>
-  /** Keys of the contents that are stored once. */
-  readonly known: Set<string>
-  characters: number
-}
-
 /** Returns the entries of several sessions that pass a test, in the order in which they were written. */
 const mergeEntries = (
-  sessions: Iterable<SessionEntries>,
+  sessions: Iterable<SessionLog>,
   isWanted: (entry: Entry) => boolean
-): ReadonlyArray<{ readonly entry: Entry; readonly position: number }> =>
+): ReadonlyArray<LoggedEntry> =>
   Array.from(sessions)
-    .flatMap(({ entries, positions }) => entries.map((entry, index) => ({ entry, position: positions[index] ?? 0 })))
+    .flatMap((session) => session.list())
     .filter(({ entry }) => isWanted(entry))
     .sort((one, other) => one.position - other.position)
 
-/** Returns the entries of a session; empty entries are added for a new session. */
-const openEntries = (sessions: Map<string, SessionEntries>, id: string): SessionEntries => {
-  const known = sessions.get(id)
-  if (known !== undefined) return known
-  const session = { entries: [], positions: [], known: new Set<string>(), characters: 0 }
-  sessions.set(id, session)
-  return session
-}
-
 const makeMemory = (capacity: number): MemoryRecord => {
-  const sessions = new Map<string, SessionEntries>()
+  const sessions = new Map<string, SessionLog>()
   let count = 0
   let characters = 0
   let written = 0
@@ -229,24 +211,19 @@ const makeMemory = (capacity: number): MemoryRecord => {
       const session = sessions.get(id)
       if (session === undefined) continue
       sessions.delete(id)
-      count -= session.entries.length
+      count -= session.size
       characters -= session.characters
     }
   }
-  /** Drops the first entries of a session. */
-  const dropFirst = (id: string, session: SessionEntries, number: number): void => {
-    const dropped = session.entries.slice(0, number)
-    session.entries = session.entries.slice(number)
-    session.positions = session.positions.slice(number)
-    count -= number
-    for (const entry of dropped) {
+  /** Drops the entries of a session up to a position. */
+  const dropFirst = (id: string, session: SessionLog, last: number): void => {
+    for (const entry of session.dropUntil(last, getContentKey)) {
       const size = measureEntry(entry)
       characters -= size
       session.characters -= size
-      const key = getContentKey(entry)
-      if (key !== undefined) session.known.delete(key)
+      count--
     }
-    if (session.entries.length === 0) forgetSessions([id])
+    if (session.size === 0) forgetSessions([id])
   }
   /**
    * Drops the oldest entries until at most half of each bound is used. Otherwise a full record would have to move all
@@ -262,18 +239,14 @@ const makeMemory = (capacity: number): MemoryRecord => {
       size -= measureEntry(entry)
       last = position
     }
-    for (const [id, session] of Array.from(sessions)) {
-      const kept = session.positions.findIndex((position) => position > last)
-      dropFirst(id, session, kept === -1 ? session.positions.length : kept)
-    }
+    for (const [id, session] of Array.from(sessions)) dropFirst(id, session, last)
   }
   const storeEntry = (entry: Entry): void => {
-    const session = openEntries(sessions, entry.sessionId)
+    const session = sessions.get(entry.sessionId) ?? new SessionLog(entry.sessionId)
     const key = getContentKey(entry)
-    if (key !== undefined && session.known.has(key)) return
-    if (key !== undefined) session.known.add(key)
-    session.entries.push(entry)
-    session.positions.push(written++)
+    if (key !== undefined && !session.addKey(key)) return
+    if (session.size === 0) sessions.set(entry.sessionId, session)
+    session.add(entry, written++)
     const size = measureEntry(entry)
     session.characters += size
     characters += size
@@ -284,13 +257,14 @@ const makeMemory = (capacity: number): MemoryRecord => {
     if (count > capacity || characters > memoryCharacters) dropOldest()
   }
   const storeEntries = (entries: ReadonlyArray<Entry>, then: Effect.Effect<void> | undefined) => {
-    const stored = Effect.sync(() => addEntries(entries))
-    return then === undefined ? stored : Effect.andThen(stored, then)
+    addEntries(entries)
+    return then ?? Effect.void
   }
   const readEntries = (filter: Filter): ReadonlyArray<Entry> => {
     const isWanted = isInFilter(filter)
     if (filter.sessionId === undefined) return mergeEntries(sessions.values(), isWanted).map(({ entry }) => entry)
-    return sessions.get(filter.sessionId)?.entries.filter(isWanted) ?? []
+    const session = sessions.get(filter.sessionId)
+    return session === undefined ? [] : mergeEntries([session], isWanted).map(({ entry }) => entry)
   }
   return {
     service: {

@@ -99,7 +99,7 @@ interface Masks {
   readonly held: (text: string) => string
   /** Masks the secrets that the runtime holds, and keys of known shapes. */
   readonly said: (text: string) => string
-  /** Masked messages by their original messages. */
+  /** Masked messages that were used once, by their original messages. */
   readonly messages: WeakMap<Prompt.Message, Prompt.Message>
   readonly redact: boolean
   /** Version of the secret registry that the masks were created for. */
@@ -121,12 +121,18 @@ const findMasks = (fiber: Fiber.Fiber<unknown, unknown>): Masks => {
   return made
 }
 
-/** Masks a message. The result is cached, because the session and the record of a run receive the same messages. */
+/**
+ * Masks a message. The result is remembered for one more use, because the session and the record of a run receive the
+ * same messages one after the other.
+ */
 const maskMessage =
   ({ held, messages, said }: Masks) =>
   (message: Prompt.Message): Prompt.Message => {
     const known = messages.get(message)
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      messages.delete(message)
+      return known
+    }
     // Only its strings are changed, so the value is still a message.
     const safe = maskValue(
       message,

@@ -210,7 +210,7 @@ const runHandler = (
   )
 }
 
-/** Returns true if nothing but its handler takes part in a call: no middleware, sandbox, command or change of arguments. */
+/** Returns true if only its handler takes part in a call: no middleware, sandbox, command or change of arguments. */
 const isHandlerAlone = (
   { toolExecution, toolServices, wrapToolCall }: Stack,
   { approved, bound: { facts, isConfined, mayBeSentOn } }: ReadyCall

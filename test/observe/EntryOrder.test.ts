@@ -1,7 +1,9 @@
 // Entries of concurrent sessions, which arrive step by step, in the order of their times.
 import { assert, describe, it } from "@effect/vitest"
+import * as Cost from "../../src/base/domain/Cost.ts"
 import type * as RecordEvent from "../../src/base/domain/RecordEvent.ts"
 import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
+import * as Usage from "../../src/base/domain/Usage.ts"
 import * as EntryOrder from "../../src/observe/EntryOrder.ts"
 
 const entry = (session: string, at: number, text: string): RecordEvent.Entry => ({
@@ -24,8 +26,31 @@ const started = (session: string, at: number): RecordEvent.Entry => ({
   }
 })
 
+const ended = (session: string, at: number): RecordEvent.Entry => ({
+  ...entry(session, at, ""),
+  event: { _tag: "RunEnded", exit: "text_response", steps: 1, usage: Usage.zero, cost: Cost.toSpent(Cost.nothing) }
+})
+const task = (session: string, at: number, tag: "AttemptStarted" | "AttemptEnded"): RecordEvent.Entry => ({
+  ...entry(session, at, ""),
+  event:
+    tag === "AttemptEnded"
+      ? { _tag: tag, apiRequestId: `${session}:api:2`, status: "answered", answer: [] }
+      : {
+          _tag: tag,
+          apiRequestId: `${session}:api:2`,
+          step: 2,
+          attempt: 0,
+          task: "summary",
+          route: { provider: "p", model: "m", apiMode: "chat_completions" },
+          messages: [],
+          parameters: {}
+        }
+})
+
 const texts = (entries: ReadonlyArray<RecordEvent.Entry>): ReadonlyArray<string> =>
-  entries.map(({ event, sessionId }) => (event._tag === "Notice" ? event.message : `${sessionId} starts`))
+  entries.map(({ event, sessionId }) =>
+    event._tag === "Notice" ? event.message : `${sessionId} ${event._tag === "RunStarted" ? "starts" : event._tag}`
+  )
 
 describe("the order of entries", () => {
   it("is that of time over all sessions, and that of arrival in each session and at equal times", () => {
@@ -54,5 +79,19 @@ describe("the order of entries", () => {
     assert.isTrue(order.isEmpty())
     order.addEntries([entry("a", 1300, "a3"), entry("b", 1200, "b2")])
     assert.deepStrictEqual(texts(order.takeEntries()), ["b2", "a3"])
+  })
+
+  it("waits for the side tasks of a run that has ended, which arrive behind entries of other runs", () => {
+    const order = EntryOrder.makeOrder()
+    order.addEntries([started("a", 1000), started("b", 1000), ended("a", 1010)])
+    order.addEntries([entry("b", 1040, "b1")])
+    assert.deepStrictEqual(texts(order.takeEntries(1050)), [])
+    order.addEntries([task("a", 1020, "AttemptStarted")])
+    assert.deepStrictEqual(texts(order.takeEntries(1130)), ["a starts", "b starts", "a RunEnded", "a AttemptStarted"])
+    // The task is still open.
+    order.addEntries([entry("b", 1200, "b2"), task("a", 1190, "AttemptEnded")])
+    assert.deepStrictEqual(texts(order.takeEntries(1201)), ["b1", "a AttemptEnded", "b2"])
+    order.addEntries([entry("b", 1300, "b3")])
+    assert.deepStrictEqual(texts(order.takeEntries(1300)), ["b3"])
   })
 })

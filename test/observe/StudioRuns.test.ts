@@ -256,9 +256,14 @@ describe("hermes trace serve, of runs", () => {
           // Its first step is recorded before the command runs.
           const looking = setInterval(() => {
             const database = new DatabaseSync(join(home, "state.db"))
-            const begun = database.prepare("SELECT count(*) AS count FROM begun_calls").get()
+            const begun = database
+              .prepare(
+                `SELECT 1 FROM messages WHERE begun IS NOT NULL
+                  AND session_id IN (SELECT session_id FROM messages WHERE content = 'please wait')`
+              )
+              .get()
             database.close()
-            if (begun?.["count"] !== 1) return
+            if (begun === undefined) return
             clearInterval(looking)
             process.kill("SIGKILL")
           }, 50)

@@ -51,7 +51,13 @@ const place = Effect.gen(function* () {
   const host = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const filesOf = (host: FileSystem.FileSystem) =>
-    SandboxFiles.make(host, path, Effect.succeed(rules), Effect.succeed("/var/tmp"))
+    SandboxFiles.make({
+      host,
+      path,
+      rules: Effect.succeed(rules),
+      temporary: Effect.succeed("/var/tmp"),
+      admitWrite: () => {}
+    })
   const swap = (target: string) => {
     if (lstatSync(at("tree/sub")).isSymbolicLink()) return
     renameSync(at("tree/sub"), at("tree/moved"))

@@ -65,7 +65,7 @@ export const markEager = (fileName: string, code: string, ranges: ReadonlyArray<
       if (parent !== program || !isNode(id)) continue
       text.overwrite(start, id.end, `var ${code.slice(id.start, id.end)}=(${readKeyword(node)}`)
       text.appendLeft(end, ");")
-      text.move(start, end, 0)
+      if (start > 0) text.move(start, end, 0)
     } else if (parent.type === "Property" && (parent["method"] === true || parent["kind"] !== "init")) {
       if (parent["method"] !== true || !isNode(key)) continue
       const name = code.slice(key.start, key.end)

@@ -61,6 +61,16 @@ const withLateSegmenter = (code: string): string =>
     "let madeSegmenter;\nconst graphemeSegmenter = { segment: (text) => (madeSegmenter ??= $1).segment(text) };"
   )
 
+/**
+ * The function in which Effect runs the code of a generator. Effect reads the stack of an error to learn if the engine
+ * keeps the calls of this function, for which V8 counts the lines of the whole program; V8 keeps them.
+ */
+const withoutStackProbe = (code: string): string =>
+  code.replace(
+    "const forced = {",
+    "if (globalThis.process.versions.bun === undefined) return standard[InternalTypeId];\n  const forced = {"
+  )
+
 const globalOf = (id: string): string | undefined =>
   Object.entries(globalsOfSdk).find(([name]) => id === join(modules, "openai", `${name}.mjs`))?.[1]
 
@@ -76,6 +86,7 @@ export const programPackages = (): Plugin => ({
   load: (id) => (id === "\0undici" ? leanUndici : id === "\0http2" ? lateHttp2 : undefined),
   transform: (code, id) => {
     if (withoutPart(id) === join(modules, "effect/dist/cli/CliOutput.js")) return withLateSegmenter(code)
+    if (withoutPart(id) === join(modules, "effect/dist/Utils.js")) return withoutStackProbe(code)
     if (id.startsWith(join(modules, "openai/resources/"))) return withoutMethods(id, code)
     const name = globalOf(id)
     if (name === undefined) return undefined

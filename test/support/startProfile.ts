@@ -40,15 +40,25 @@ const answerRequest = (body: string, response: ServerResponse): void => {
   response.end(`${chunks.join("")}data: [DONE]\n\n`)
 }
 
-const runCommand = async (
-  args: ReadonlyArray<string>,
-  options: { readonly cwd: string; readonly env: Readonly<Record<string, string | undefined>> }
-): Promise<void> => {
-  const child = spawn(process.execPath, args, { ...options, stdio: ["ignore", "ignore", "pipe"] })
-  let stderr = ""
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+interface CommandOptions {
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Text in the output at which a server is stopped. */
+  readonly stopAt?: string | undefined
+}
+
+const runCommand = async (args: ReadonlyArray<string>, { stopAt, ...options }: CommandOptions): Promise<void> => {
+  const child = spawn(process.execPath, args, { ...options, stdio: ["ignore", "pipe", "pipe"] })
+  let output = ""
+  const collectOutput = (text: string): void => {
+    const isReached = stopAt !== undefined && !output.includes(stopAt) && `${output}${text}`.includes(stopAt)
+    output += text
+    if (isReached) child.kill("SIGTERM")
+  }
+  child.stdout.setEncoding("utf8").on("data", collectOutput)
+  child.stderr.setEncoding("utf8").on("data", collectOutput)
   const code = await new Promise<number | null>((resolve) => child.once("close", resolve))
-  if (code !== 0) throw new Error(`hermes ${args.slice(1).join(" ")} ended with ${code}:\n${stderr}`)
+  if (code !== 0) throw new Error(`hermes ${args.slice(1).join(" ")} ended with ${code}:\n${output}`)
 }
 
 interface Coverage {
@@ -110,6 +120,11 @@ export const profileStarts = async (directory: string): Promise<ReadonlyMap<stri
     // The first start also asks for the data of the model.
     for (const args of [commands[0] ?? [], ...commands])
       await runCommand([join(directory, "main.js"), ...args], { cwd, env: { ...env, NODE_V8_COVERAGE: coverage } })
+    await runCommand([join(directory, "main.js"), "serve", "--port", "0"], {
+      cwd,
+      env: { ...env, NODE_V8_COVERAGE: coverage },
+      stopAt: "/openapi.json"
+    })
     return readCoverage(coverage, directory)
   } finally {
     server.closeAllConnections()

@@ -44,6 +44,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
 import { describeReason } from "../domain/PathProblem.ts"
@@ -137,169 +138,216 @@ export const makeUntrustedError = (file: string, project: string): ConfigError =
  */
 export class FolderTrust extends Context.Service<FolderTrust, Service>()("hermes-effect/config/FolderTrust") {}
 
-/** Creates the service, with the trust list stored in the home directory. */
-export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | Path.Path> = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const paths = yield* Path.Path
-  const home = yield* Home
-  const variables = yield* ProcessVariables
-  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const file = paths.join(home.root, fileName)
+/** The list of trusted folders, and the services that examine folders. */
+interface TrustPlaces {
+  readonly fs: FileSystem.FileSystem
+  readonly paths: Path.Path
+  readonly home: Home["Service"]
+  readonly variables: Readonly<Record<string, string | undefined>>
+  readonly context: Context.Context<FileSystem.FileSystem | Path.Path>
+  /** File of the list. */
+  readonly file: string
+}
 
-  const makeUnusableError = (error: { readonly message: string }): ConfigError =>
-    new ConfigError({
-      path: file,
-      message: `${file} cannot be used; correct or remove it: ${error.message.replaceAll(/\s+/g, " ")}`
-    })
+const makeUnusableError = ({ file }: TrustPlaces, error: { readonly message: string }): ConfigError =>
+  new ConfigError({
+    path: file,
+    message: `${file} cannot be used; correct or remove it: ${error.message.replaceAll(/\s+/g, " ")}`
+  })
 
-  const decodeFolders = (text: string): Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError> =>
-    text.trim() === ""
-      ? Effect.succeed([])
-      : Effect.mapBoth(Schema.decodeUnknownEffect(TrustList)(text), {
-          onFailure: makeUnusableError,
-          onSuccess: ({ folders }) => folders
-        })
+const decodeFolders = (places: TrustPlaces, text: string): Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError> =>
+  text.trim() === ""
+    ? Effect.succeed([])
+    : Effect.mapBoth(Schema.decodeUnknownEffect(TrustList)(text), {
+        onFailure: (error) => makeUnusableError(places, error),
+        onSuccess: ({ folders }) => folders
+      })
 
-  const stored = Effect.flatMap(readText(file), (text) => decodeFolders(Option.getOrElse(text, () => ""))).pipe(
-    Effect.provideContext(context)
+const readStored = (places: TrustPlaces) =>
+  Effect.flatMap(readText(places.file), (text) =>
+    decodeFolders(
+      places,
+      Option.getOrElse(text, () => "")
+    )
+  ).pipe(Effect.provideContext(places.context))
+
+const updateFolders = <A>(
+  places: TrustPlaces,
+  next: (folders: ReadonlyArray<TrustedFolder>) => readonly [ReadonlyArray<TrustedFolder>, A]
+) =>
+  Effect.andThen(
+    places.home.ensure,
+    updateText(places.home.database, places.file, (text) =>
+      Effect.map(decodeFolders(places, text), (folders) => {
+        const [kept, result] = next(folders)
+        return { text: kept === folders ? text : `${JSON.stringify({ folders: kept }, null, 2)}\n`, result }
+      })
+    )
+  ).pipe(Effect.provideContext(places.context))
+
+const resolveRealPath = ({ fs, paths }: TrustPlaces, folder: string) => fs.realPath(paths.resolve(folder))
+
+const findOwner = ({ fs }: TrustPlaces, folder: string) =>
+  Effect.map(fs.stat(folder), ({ uid }) => Option.getOrNull(uid))
+
+/** Returns a folder and its ancestors, innermost first. */
+const listAncestors = (places: TrustPlaces, folder: string): ReadonlyArray<string> => {
+  const parent = places.paths.dirname(folder)
+  return parent === folder ? [folder] : [folder, ...listAncestors(places, parent)]
+}
+
+/** Any entry named `.git` ends trust, even if git would not recognize it as a repository. */
+const isMarked = ({ fs, paths }: TrustPlaces, folder: string) =>
+  Effect.orElseSucceed(fs.exists(paths.join(folder, ".git")), () => true)
+
+const isRepository = ({ context }: TrustPlaces, folder: string) =>
+  Effect.orElseSucceed(Effect.provideContext(GitDirectory.isRepository(folder), context), () => true)
+
+const isWithin = ({ paths }: TrustPlaces, folder: string, outer: string): boolean =>
+  folder === outer || folder.startsWith(outer + paths.sep)
+
+const findOwnRoot = (places: TrustPlaces) =>
+  Effect.orElseSucceed(resolveRealPath(places, places.home.root), () => places.home.root)
+
+/**
+ * The user's home directory; `undefined` if unknown. This directory and its parents cannot be trusted, because they
+ * contain many unrelated folders.
+ */
+const findUserHome = (places: TrustPlaces) =>
+  Effect.suspend(() => {
+    const user = places.variables["HOME"] || places.variables["USERPROFILE"]
+    return user === undefined ? Effect.undefined : Effect.orElseSucceed(resolveRealPath(places, user), () => user)
+  })
+
+const hasOtherFolders = (places: TrustPlaces, path: string) =>
+  Effect.map(
+    findUserHome(places),
+    (user) => places.paths.dirname(path) === path || (user !== undefined && isWithin(places, user, path))
   )
 
-  const updateFolders = <A>(
-    next: (folders: ReadonlyArray<TrustedFolder>) => readonly [ReadonlyArray<TrustedFolder>, A]
-  ) =>
-    Effect.andThen(
-      home.ensure,
-      updateText(home.database, file, (text) =>
-        Effect.map(decodeFolders(text), (folders) => {
-          const [kept, result] = next(folders)
-          return { text: kept === folders ? text : `${JSON.stringify({ folders: kept }, null, 2)}\n`, result }
-        })
-      )
-    ).pipe(Effect.provideContext(context))
-
-  const resolveRealPath = (folder: string) => fs.realPath(paths.resolve(folder))
-
-  const findOwner = (folder: string) => Effect.map(fs.stat(folder), ({ uid }) => Option.getOrNull(uid))
-
-  /** Returns a folder and its ancestors, innermost first. */
-  const listAncestors = (folder: string): ReadonlyArray<string> => {
-    const parent = paths.dirname(folder)
-    return parent === folder ? [folder] : [folder, ...listAncestors(parent)]
-  }
-
-  /** Any entry named `.git` ends trust, even if git would not recognize it as a repository. */
-  const isMarked = (folder: string) => Effect.orElseSucceed(fs.exists(paths.join(folder, ".git")), () => true)
-
-  const isRepository = (folder: string) =>
-    Effect.orElseSucceed(Effect.provideContext(GitDirectory.isRepository(folder), context), () => true)
-
-  const isWithin = (folder: string, outer: string): boolean => folder === outer || folder.startsWith(outer + paths.sep)
-
-  const ownRoot = Effect.orElseSucceed(resolveRealPath(home.root), () => home.root)
-
-  /**
-   * The user's home directory; `undefined` if unknown. This directory and its parents cannot be trusted, because they
-   * contain many unrelated folders.
-   */
-  const outermost = Effect.suspend(() => {
-    const user = variables["HOME"] || variables["USERPROFILE"]
-    return user === undefined ? Effect.undefined : Effect.orElseSucceed(resolveRealPath(user), () => user)
-  })
-  const hasOtherFolders = (path: string) =>
-    Effect.map(outermost, (user) => paths.dirname(path) === path || (user !== undefined && isWithin(user, path)))
-
-  /** The folder that {@link variable} contains, with its current owner. */
-  const ofVariable = Effect.suspend(() => {
-    const named = variables[variable]
-    return named === undefined || !paths.isAbsolute(named)
+/** The folder that {@link variable} contains, with its current owner. */
+const readVariable = (places: TrustPlaces) =>
+  Effect.suspend(() => {
+    const named = places.variables[variable]
+    return named === undefined || !places.paths.isAbsolute(named)
       ? Effect.succeed([])
       : Effect.gen(function* () {
-          const path = yield* resolveRealPath(named)
-          return (yield* hasOtherFolders(path)) ? [] : [{ path, owner: yield* findOwner(path) }]
+          const path = yield* resolveRealPath(places, named)
+          return (yield* hasOtherFolders(places, path)) ? [] : [{ path, owner: yield* findOwner(places, path) }]
         }).pipe(Effect.orElseSucceed(() => []))
   })
 
-  const isTrusted = Effect.fnUntraced(function* (folder: string) {
-    const at = yield* resolveRealPath(folder)
-    if (isWithin(at, yield* ownRoot)) return true
-    const known = new Map([...(yield* ofVariable), ...(yield* stored)].map((one) => [one.path, one]))
-    if (known.size === 0) return false
-    const owners: Array<number | null> = []
-    for (const above of listAncestors(at)) {
-      const entry = known.get(above)
-      owners.push(yield* findOwner(above))
-      if (entry !== undefined) return owners.every((owner) => owner === entry.owner)
-      if (yield* isMarked(above)) return false
-    }
-    return false
-  })
+const isTrusted = Effect.fnUntraced(function* (places: TrustPlaces, folder: string) {
+  const at = yield* resolveRealPath(places, folder)
+  if (isWithin(places, at, yield* findOwnRoot(places))) return true
+  const known = new Map(
+    [...(yield* readVariable(places)), ...(yield* readStored(places))].map((one) => [one.path, one])
+  )
+  if (known.size === 0) return false
+  const owners: Array<number | null> = []
+  for (const above of listAncestors(places, at)) {
+    const entry = known.get(above)
+    owners.push(yield* findOwner(places, above))
+    if (entry !== undefined) return owners.every((owner) => owner === entry.owner)
+    if (yield* isMarked(places, above)) return false
+  }
+  return false
+})
 
-  const checkTrust: Service["isTrusted"] = (folder) =>
-    Effect.catch(isTrusted(folder), (error) =>
+const checkTrust =
+  (places: TrustPlaces): Service["isTrusted"] =>
+  (folder) =>
+    Effect.catch(isTrusted(places, folder), (error) =>
       Effect.as(error._tag === "ConfigError" ? Effect.logWarning(error.message) : Effect.void, false)
     )
 
-  const findProject: Service["findOwnProject"] = Effect.fnUntraced(function* (folder) {
-    const at = yield* Effect.orElseSucceed(resolveRealPath(folder), () => paths.resolve(folder))
-    for (const above of listAncestors(at)) {
-      if (yield* isRepository(above)) return above
+const findProject = (places: TrustPlaces): Service["findOwnProject"] =>
+  Effect.fnUntraced(function* (folder) {
+    const at = yield* Effect.orElseSucceed(resolveRealPath(places, folder), () => places.paths.resolve(folder))
+    for (const above of listAncestors(places, at)) {
+      if (yield* isRepository(places, above)) return above
     }
     return at
   })
 
-  const listWithheld: Service["withheld"] = Effect.fnUntraced(function* (folder) {
-    const own = yield* ownRoot
-    const at = yield* Effect.orElseSucceed(resolveRealPath(folder), () => paths.resolve(folder))
-    const folders = yield* Effect.filter(Array.from(new Set([at, yield* findProject(at)])), (one) =>
-      Effect.zipWith(checkTrust(one), hasOtherFolders(one), (isTrusted, holds) => !isTrusted && !holds)
+const listWithheld = (places: TrustPlaces): Service["withheld"] =>
+  Effect.fnUntraced(function* (folder) {
+    const own = yield* findOwnRoot(places)
+    const at = yield* Effect.orElseSucceed(resolveRealPath(places, folder), () => places.paths.resolve(folder))
+    const folders = yield* Effect.filter(Array.from(new Set([at, yield* findProject(places)(at)])), (one) =>
+      Effect.zipWith(checkTrust(places)(one), hasOtherFolders(places, one), (isTrusted, holds) => !isTrusted && !holds)
     )
     const parts = folders.flatMap((one) =>
-      [ownParts.agents, ownParts.plugins, ...ownParts.skills].map((name) => paths.join(one, name))
+      [ownParts.agents, ownParts.plugins, ...ownParts.skills].map((name) => places.paths.join(one, name))
     )
     return yield* Effect.filter(parts, (part) =>
-      isWithin(part, own) ? Effect.succeed(false) : Effect.orElseSucceed(fs.exists(part), () => true)
+      isWithin(places, part, own) ? Effect.succeed(false) : Effect.orElseSucceed(places.fs.exists(part), () => true)
     )
   })
 
+/** Adds a folder to the list. */
+const trustFolder = Effect.fnUntraced(function* (
+  places: TrustPlaces,
+  folder: string
+): Effect.fn.Return<TrustedFolder, ConfigError> {
+  const { fs, paths } = places
+  const makeRefusal = (reason: string) => new ConfigError({ path: folder, message: `${folder}: ${reason}` })
+  const makeFailure = (error: PlatformError) => makeRefusal(`cannot be trusted: ${describeReason(error)}`)
+  const path = yield* Effect.mapError(resolveRealPath(places, folder), makeFailure)
+  const { type, uid } = yield* Effect.mapError(fs.stat(path), makeFailure)
+  if (type !== "Directory")
+    return yield* makeRefusal(`this is not a folder: trust the folder that it lies in, ${paths.dirname(path)}`)
+  if (yield* hasOtherFolders(places, path))
+    return yield* makeRefusal("this folder holds everything else too: trust the folder of the project")
+  const entry: TrustedFolder = {
+    path,
+    owner: Option.getOrNull(uid),
+    trusted_at: DateTime.formatIso(yield* DateTime.now)
+  }
+  return yield* updateFolders(places, (folders) => [[...folders.filter((one) => one.path !== path), entry], entry])
+})
+
+/** Removes a folder from the list. */
+const forgetFolder = Effect.fnUntraced(function* (
+  places: TrustPlaces,
+  folder: string
+): Effect.fn.Return<boolean, ConfigError> {
+  const path = places.paths.resolve(folder)
+  const names = new Set([path, yield* Effect.orElseSucceed(resolveRealPath(places, folder), () => path)])
+  return yield* updateFolders(places, (folders) => {
+    const kept = folders.filter((one) => !names.has(one.path))
+    return kept.length === folders.length ? [folders, false] : [kept, true]
+  })
+})
+
+/** Creates the service, with the trust list stored in the home directory. */
+export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | Path.Path> = Effect.gen(function* () {
+  const paths = yield* Path.Path
+  const home = yield* Home
+  const places: TrustPlaces = {
+    fs: yield* FileSystem.FileSystem,
+    paths,
+    home,
+    variables: yield* ProcessVariables,
+    context: yield* Effect.context<FileSystem.FileSystem | Path.Path>(),
+    file: paths.join(home.root, fileName)
+  }
   return {
-    isTrusted: checkTrust,
+    isTrusted: checkTrust(places),
     mayStartIn: (folder) =>
-      Effect.flatMap(checkTrust(folder), (trusted) =>
+      Effect.flatMap(checkTrust(places)(folder), (trusted) =>
         trusted
           ? Effect.succeed(true)
-          : Effect.orElseSucceed(Effect.flatMap(resolveRealPath(folder), hasOtherFolders), () => false)
+          : Effect.orElseSucceed(
+              Effect.flatMap(resolveRealPath(places, folder), (path) => hasOtherFolders(places, path)),
+              () => false
+            )
       ),
-    trust: Effect.fnUntraced(function* (folder) {
-      const makeRefusal = (reason: string) => new ConfigError({ path: folder, message: `${folder}: ${reason}` })
-      const path = yield* Effect.mapError(resolveRealPath(folder), (error) =>
-        makeRefusal(`cannot be trusted: ${describeReason(error)}`)
-      )
-      const { type, uid } = yield* Effect.mapError(fs.stat(path), (error) =>
-        makeRefusal(`cannot be trusted: ${describeReason(error)}`)
-      )
-      if (type !== "Directory")
-        return yield* makeRefusal(`this is not a folder: trust the folder that it lies in, ${paths.dirname(path)}`)
-      if (yield* hasOtherFolders(path)) {
-        return yield* makeRefusal("this folder holds everything else too: trust the folder of the project")
-      }
-      const entry: TrustedFolder = {
-        path,
-        owner: Option.getOrNull(uid),
-        trusted_at: DateTime.formatIso(yield* DateTime.now)
-      }
-      return yield* updateFolders((folders) => [[...folders.filter((one) => one.path !== path), entry], entry])
-    }),
-    forget: Effect.fnUntraced(function* (folder) {
-      const path = paths.resolve(folder)
-      const names = new Set([path, yield* Effect.orElseSucceed(resolveRealPath(folder), () => path)])
-      return yield* updateFolders((folders) => {
-        const kept = folders.filter((one) => !names.has(one.path))
-        return kept.length === folders.length ? [folders, false] : [kept, true]
-      })
-    }),
-    list: Effect.map(stored, (folders) => folders.toSorted((a, b) => (a.path < b.path ? -1 : 1))),
-    findOwnProject: findProject,
-    withheld: listWithheld
+    trust: (folder) => trustFolder(places, folder),
+    forget: (folder) => forgetFolder(places, folder),
+    list: Effect.map(readStored(places), (folders) => folders.toSorted((a, b) => (a.path < b.path ? -1 : 1))),
+    findOwnProject: findProject(places),
+    withheld: listWithheld(places)
   }
 })
 

@@ -80,100 +80,108 @@ const formatPosition = (text: string, offset: number): string => {
 /** A mistake and its offset in the text. */
 type Mistake = readonly [offset: number, mistake: string]
 
-const make = (library: typeof Library): Yaml => {
-  const { isMap, isNode, isScalar, parseDocument, stringify, visit } = library
+/** Returns the offset of the innermost bracket or quote that is open at an offset; `undefined` if none is open. */
+const findOpenerAt = ({ visit }: typeof Library, doc: Document, text: string, offset: number): number | undefined => {
+  let found: number | undefined
+  visit(doc, {
+    Node: (_, { range }) => {
+      if (range && range[0] < offset && range[2] >= offset && Object.hasOwn(openers, text[range[0]] ?? ""))
+        found = range[0]
+    }
+  })
+  return found
+}
 
-  /** Returns the offset of the innermost bracket or quote that is open at an offset; `undefined` if none is open. */
-  const findOpenerAt = (doc: Document, text: string, offset: number): number | undefined => {
-    let found: number | undefined
-    visit(doc, {
-      Node: (_, { range }) => {
-        if (range && range[0] < offset && range[2] >= offset && Object.hasOwn(openers, text[range[0]] ?? ""))
-          found = range[0]
-      }
-    })
-    return found
-  }
+/** Returns the offset of a key that would become the prototype of a mapping; `undefined` if there is no such key. */
+const findPrototypeKeyAt = ({ visit }: typeof Library, doc: Document): number | undefined => {
+  let found: number | undefined
+  visit(doc, {
+    Scalar: (role, { range, value }) => {
+      if (role !== "key" || value !== "__proto__") return undefined
+      found = range?.[0] ?? 0
+      return visit.BREAK
+    }
+  })
+  return found
+}
 
-  /** Returns the offset of a key that would become the prototype of a mapping; `undefined` if there is no such key. */
-  const findPrototypeKeyAt = (doc: Document): number | undefined => {
-    let found: number | undefined
-    visit(doc, {
-      Scalar: (role, { range, value }) => {
-        if (role !== "key" || value !== "__proto__") return undefined
-        found = range?.[0] ?? 0
-        return visit.BREAK
-      }
-    })
-    return found
-  }
+const findKeyAt = ({ visit }: typeof Library, doc: Document, offset: number): string => {
+  let key = ""
+  visit(doc, {
+    Scalar: (role, { range, value }) => {
+      if (role === "key" && range?.[0] === offset) key = String(value)
+    }
+  })
+  return key
+}
 
-  const findKeyAt = (doc: Document, offset: number): string => {
-    let key = ""
-    visit(doc, {
-      Scalar: (role, { range, value }) => {
-        if (role === "key" && range?.[0] === offset) key = String(value)
-      }
-    })
-    return key
-  }
+const describeSyntaxError = (
+  library: typeof Library,
+  doc: Document,
+  text: string,
+  { code, message, pos: [offset] }: Library.YAMLParseError
+): Mistake => {
+  if (code === "DUPLICATE_KEY")
+    return [offset, `duplicate key ${JSON.stringify(findKeyAt(library, doc, offset))}: keep one of them`]
+  const opener = /closing|end with a|between flow/.test(message) ? findOpenerAt(library, doc, text, offset) : undefined
+  if (opener !== undefined) return [opener, openers[text[opener] ?? ""] ?? ""]
+  const [, mistake, place] = mistakes.find(([error]) => error.test(`${code} ${message}`)) ?? []
+  if (place === "colon") return [offset + Math.max(0, text.slice(offset).search(/:(?=\s|$)/)), mistake ?? ""]
+  const blank = /^[ \t]*/.exec(text.slice(offset))?.[0].length ?? 0
+  return [code === "TAB_AS_INDENT" ? offset : offset + blank, mistake ?? "no YAML: put the value into quotes"]
+}
 
-  const describeSyntaxError = (
-    doc: Document,
-    text: string,
-    { code, message, pos: [offset] }: Library.YAMLParseError
-  ): Mistake => {
-    if (code === "DUPLICATE_KEY")
-      return [offset, `duplicate key ${JSON.stringify(findKeyAt(doc, offset))}: keep one of them`]
-    const opener = /closing|end with a|between flow/.test(message) ? findOpenerAt(doc, text, offset) : undefined
-    if (opener !== undefined) return [opener, openers[text[opener] ?? ""] ?? ""]
-    const [, mistake, place] = mistakes.find(([error]) => error.test(`${code} ${message}`)) ?? []
-    if (place === "colon") return [offset + Math.max(0, text.slice(offset).search(/:(?=\s|$)/)), mistake ?? ""]
-    const blank = /^[ \t]*/.exec(text.slice(offset))?.[0].length ?? 0
-    return [code === "TAB_AS_INDENT" ? offset : offset + blank, mistake ?? "no YAML: put the value into quotes"]
-  }
+/** Describes a mistake that is found when aliases and merge keys are resolved. */
+const describeReferenceError = (
+  { visit, isScalar, isMap }: typeof Library,
+  doc: Document,
+  message: string
+): Mistake => {
+  let found: Mistake | undefined
+  visit(doc, {
+    Alias: (_, alias) => {
+      if (alias.resolve(doc) !== undefined) return undefined
+      found = [
+        alias.range?.[0] ?? 0,
+        `nothing is named ${alias.source} by an &: put the value into quotes if the * belongs to it`
+      ]
+      return visit.BREAK
+    },
+    Pair: (_, { key, value }) => {
+      if (!isScalar(key) || key.source !== "<<" || isMap(value)) return
+      found ??= [key.range?.[0] ?? 0, "<< takes a mapping, or a list of mappings: write *NAME behind it"]
+    }
+  })
+  return found ?? [0, mistakes.find(([error]) => error.test(message))?.[1] ?? message]
+}
 
-  /** Describes a mistake that is found when aliases and merge keys are resolved. */
-  const describeReferenceError = (doc: Document, message: string): Mistake => {
-    let found: Mistake | undefined
-    visit(doc, {
-      Alias: (_, alias) => {
-        if (alias.resolve(doc) !== undefined) return undefined
-        found = [
-          alias.range?.[0] ?? 0,
-          `nothing is named ${alias.source} by an &: put the value into quotes if the * belongs to it`
-        ]
-        return visit.BREAK
-      },
-      Pair: (_, { key, value }) => {
-        if (!isScalar(key) || key.source !== "<<" || isMap(value)) return
-        found ??= [key.range?.[0] ?? 0, "<< takes a mapping, or a list of mappings: write *NAME behind it"]
-      }
-    })
-    return found ?? [0, mistakes.find(([error]) => error.test(message))?.[1] ?? message]
-  }
-
-  const parse: Yaml["parse"] = (text) => {
-    const doc = parseDocument(text, parseOptions)
+const parse =
+  (library: typeof Library): Yaml["parse"] =>
+  (text) => {
+    const doc = library.parseDocument(text, parseOptions)
     const failAt = ([offset, mistake]: Mistake) => Result.fail(`${formatPosition(text, offset)}: ${mistake}`)
     // An error about a key that spans several lines is usually a consequence of another mistake.
     const error = doc.errors.find(({ code }) => code !== "MULTILINE_IMPLICIT_KEY") ?? doc.errors[0]
-    if (error !== undefined) return failAt(describeSyntaxError(doc, text, error))
-    const prototypeKey = text.includes("__proto__") || text.includes("\\") ? findPrototypeKeyAt(doc) : undefined
+    if (error !== undefined) return failAt(describeSyntaxError(library, doc, text, error))
+    const prototypeKey =
+      text.includes("__proto__") || text.includes("\\") ? findPrototypeKeyAt(library, doc) : undefined
     if (prototypeKey !== undefined) return failAt([prototypeKey, "__proto__ cannot be a key: use another name"])
     try {
       return Result.succeed(doc.toJS())
     } catch (cause) {
-      return failAt(describeReferenceError(doc, String(cause)))
+      return failAt(describeReferenceError(library, doc, String(cause)))
     }
   }
 
+const make = (library: typeof Library): Yaml => {
+  const { isMap, isNode, isScalar, parseDocument, stringify } = library
+
   return {
-    parse,
+    parse: parse(library),
     read: (text, file) =>
       Effect.suspend(() =>
         Effect.mapError(
-          Effect.fromResult(parse(text)),
+          Effect.fromResult(parse(library)(text)),
           (mistake) => new ConfigError({ path: file, message: `${file}: ${mistake}` })
         )
       ),

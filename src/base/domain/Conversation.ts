@@ -72,6 +72,13 @@ export const listToolCalls = (message: Prompt.Message): ReadonlyArray<Prompt.Too
     ? message.content.filter((part): part is Prompt.ToolCallPart => part.type === "tool-call" && !part.providerExecuted)
     : []
 
+/** Options of messages and parts that have none. They share it, because a conversation has many of them. */
+export const noOptions: Prompt.ProviderOptions = Object.freeze({})
+
+/** Returns the options of a part, or {@link noOptions} if they are empty. */
+export const shareOptions = (options: Prompt.ProviderOptions): Prompt.ProviderOptions =>
+  Object.keys(options).length === 0 ? noOptions : options
+
 /** Creates a tool message that answers one call. */
 export const makeToolResult = (
   call: { readonly id: string; readonly name: string },
@@ -89,9 +96,11 @@ export const makeToolResult = (
         isFailure: result.isFailure,
         result: result.output,
         ...(result.modelOutput === undefined ? {} : { modelOutput: result.modelOutput }),
-        providerExecuted: false
+        providerExecuted: false,
+        options: noOptions
       })
-    ]
+    ],
+    options: noOptions
   })
 
 /** Returns the result text for a call without a result, depending on whether the call had started. */

@@ -158,11 +158,22 @@ export const withChild = (total: Total, child: Pick<Cost, "amount" | "status">):
   addCall(total, { amount: child.amount, status: child.status, source: "subagent" })
 
 /** Creates the form that events contain. An unknown cost of 0 is not an amount. */
-export const makeSpent = (usd: number | null, status: Status, source: Source): Spent => ({
-  usd: status === "unknown" && usd === 0 ? null : usd,
-  status,
-  source
-})
+export const makeSpent = (usd: number | null, status: Status, source: Source): Spent => {
+  const known = status === "unknown" && usd === 0 ? null : usd
+  return known === null || known === 0 ? shareSpent(known, status, source) : { usd: known, status, source }
+}
+
+/** Costs without an amount, by their text. Most records of calls of free and of unknown models share one. */
+const withoutAmount = new Map<string, Spent>()
+
+const shareSpent = (usd: 0 | null, status: Status, source: Source): Spent => {
+  const key = `${usd} ${status} ${source}`
+  const known = withoutAmount.get(key)
+  if (known !== undefined) return known
+  const spent: Spent = Object.freeze({ usd, status, source })
+  withoutAmount.set(key, spent)
+  return spent
+}
 
 /** Converts a cost or a total to the form that events contain. */
 export const toSpent = ({ amount, source, status }: Pick<Cost, "amount" | "status" | "source">): Spent =>

@@ -398,8 +398,9 @@ export const make = ({
         )
         for (const one of messages.slice(at, at + Math.max(1, count))) asked.push(one)
       }
-      named = references
-      return references
+      // A list that grew has space for more items, which its copy does not have.
+      named = references.slice()
+      return named
     },
     offered: (tools) => {
       if (tools.length === 0) return undefined

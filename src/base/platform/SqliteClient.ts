@@ -6,8 +6,8 @@
  *
  * SQLite is loaded when the first database is opened. A missing file is created, readable only by its owner.
  *
- * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run. They run a
- * transaction and its statements without the Effects and spans that `effect/sql` creates for each statement.
+ * {@link Client.transaction} and {@link Client.statements} are for writes at every step of a run, without the Effects
+ * and spans that `effect/sql` creates for each statement.
  *
  * While many runs write ({@link Client.writer}), transactions of the same moment share a commit; see `SqliteGroup`.
  * With {@link Sharing}, the writes within a short period share one transaction. Each write is a savepoint in it, and is
@@ -71,13 +71,12 @@ export interface Client extends SqlClient.SqlClient {
   readonly writer: Effect.Effect<void, never, Scope.Scope>
   /** Tests whether a fiber is inside a transaction. */
   readonly isWithin: (fiber: Fiber.Fiber<unknown, unknown>) => boolean
-  /**
-   * Runs statements on the connection without interruption by others. Must be called inside a transaction of the fiber,
-   * because it does not wait for other transactions.
-   */
+  /** Runs statements without interruption by others. Must be called inside a transaction of the fiber. */
   readonly statements: <A>(body: Statements<A>) => Effect.Effect<A, SqlError>
   /** Synchronous version of {@link Client.statements}. */
   readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
+  /** Number of transactions and savepoints that were rolled back. Facts from before a rollback may be wrong. */
+  readonly rollbacks: () => number
   /** Runs an Effect after the {@link Client.transaction} of the fiber, or at once outside a transaction. */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
   /** Commits all writes made so far; absent if each write is committed separately. */
@@ -157,7 +156,6 @@ interface Bounds {
  */
 const groupFrom = 8
 
-/** Name of the savepoint of one write in a shared transaction. */
 const savepoint = "one_write"
 
 /** Creates the client of an open database. */
@@ -200,6 +198,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     Result.try({ try: () => body(database.all, current), catch: failed })
   const statements: Client["statements"] = (body) => Effect.suspend(() => Effect.fromResult(statementsUnsafe(body)))
 
+  let rollbacks = 0
   /** Effects that run after the active transaction. */
   let afterwards: Array<Effect.Effect<void, SqlError>> = []
   const startTransaction = (all: Database["all"]): void => {
@@ -209,6 +208,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
   const commitTransaction = (all: Database["all"]): void => void all("COMMIT", [])
   const rollback = Effect.orDie(
     statements((all) => {
+      rollbacks++
       // SQLite ends a transaction itself after some failures.
       if (database.isTransaction()) all("ROLLBACK", [])
     })
@@ -258,28 +258,31 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     (effect) =>
       finishGroup(acquirers.borrower(runWithin(bounds, effect)))
 
+  const undoCommit = (connection: Connection) => {
+    rollbacks++
+    return Effect.orDie(acquirers.onCommitFailure(connection))
+  }
   const alone = transactionIn({
     enter: startTransaction,
     leave: commitTransaction,
-    onLeaveFailure: (connection) => Effect.orDie(acquirers.onCommitFailure(connection)),
+    onLeaveFailure: undoCommit,
     takeBack: () => rollback
   })
 
   const leaveSavepoint = (all: Database["all"]): void => void all(`RELEASE ${savepoint}`, [])
   const undoSavepoint = Effect.orDie(
     statements((all) => {
+      rollbacks++
       all(`ROLLBACK TO ${savepoint}`, [])
       all(`RELEASE ${savepoint}`, [])
     })
   )
 
-  /** Number of runs that write at the same time. */
   let writers = 0
   const runInGroup = SqliteGroup.makeGroupTransaction({
     borrower: acquirers.borrower,
     begin: statements(startTransaction),
-    commit: (connection) =>
-      Effect.tapError(statements(commitTransaction), () => Effect.orDie(acquirers.onCommitFailure(connection))),
+    commit: (connection) => Effect.tapError(statements(commitTransaction), () => undoCommit(connection)),
     rollback,
     runMember: (effect, onLost) =>
       runWithin(
@@ -374,6 +377,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
       () => Effect.sync(() => void writers--)
     ),
     isWithin,
+    rollbacks: () => rollbacks,
     statements,
     statementsUnsafe,
     committed,

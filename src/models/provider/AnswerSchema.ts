@@ -10,6 +10,7 @@
  */
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Json from "../../base/domain/Json.ts"
+import type { ModelCall } from "../../base/domain/ModelCall.ts"
 
 // OpenAI
 
@@ -132,7 +133,7 @@ const findReferred = (root: Json.Fields, reference: string): unknown =>
  * Tests whether Claude can enforce a schema: it has no tuples and no objects with free names, which {@link closeSchema}
  * would empty, and does not refer to itself. Any other schema is an instruction.
  */
-export const isClosable = (root: unknown): boolean => {
+const isClosable = (root: unknown): boolean => {
   if (!Json.isFields(root)) return true
   /** Verdicts on referred schemas; false while a schema is tested, because a reference to it is a circle. */
   const known = new Map<unknown, boolean>()
@@ -159,7 +160,23 @@ export const isClosable = (root: unknown): boolean => {
 }
 
 /** Renders the instruction that replaces the schema field of a request. */
-export const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
+const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
   `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${JSON.stringify(
     schema
   )}`
+
+type JsonFormat = Extract<ModelCall["responseFormat"], { readonly type: "json" }>
+
+/** The answer format of a call: a field of the request or, if the model cannot enforce it, an instruction. */
+export interface FormatPlan {
+  readonly field: JsonFormat | undefined
+  readonly instruction: string | undefined
+}
+
+/** Plans the answer format of a call for a Claude model. `isEnforced` is true if the model takes a schema. */
+export const planFormat = ({ responseFormat }: Pick<ModelCall, "responseFormat">, isEnforced: boolean): FormatPlan => {
+  if (responseFormat.type !== "json") return { field: undefined, instruction: undefined }
+  return isEnforced && isClosable(responseFormat.schema)
+    ? { field: responseFormat, instruction: undefined }
+    : { field: undefined, instruction: renderInstruction(responseFormat.schema) }
+}

@@ -93,7 +93,7 @@ type Block<Thought> =
   | { readonly kind: "call"; readonly id: string; readonly name: string; readonly input: unknown; json: string }
 
 /** Holds the open blocks of a stream, and the parts created since the last {@link BlockStream.take}. */
-interface BlockStream<Thought> {
+export interface BlockStream<Thought> {
   /** Opens a text, thought or call block. The new block replaces an open block with the same index. */
   readonly openText: (index: number) => void
   readonly openThought: (index: number, thought: Thought, metadata?: Response.ProviderMetadata) => void
@@ -112,6 +112,24 @@ interface BlockStream<Thought> {
   /** Tests whether the block at the index is open, or any block if no index is given. */
   readonly isOpen: (index?: number) => boolean
   readonly take: () => ReadonlyArray<StreamPart>
+}
+
+/** Returns the parts that end a block. */
+const endBlock = <Thought>(
+  id: string,
+  block: Block<Thought>,
+  readMetadata: (thought: Thought) => Response.ProviderMetadata
+): ReadonlyArray<StreamPart> => {
+  switch (block.kind) {
+    case "text":
+      return [Response.makePart("text-end", { id })]
+    case "thought":
+      return [Response.makePart("reasoning-end", { id, metadata: readMetadata(block.thought) })]
+    case "call": {
+      const input = block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.parseParams(block.json)
+      return [Response.makePart("tool-params-end", { id: block.id }), makeCall(block.id, block.name, input)]
+    }
+  }
 }
 
 /**
@@ -164,25 +182,7 @@ export const makeBlockStream = <Thought>(
       const block = open.get(index)
       if (block === undefined) return
       open.delete(index)
-      const id = String(index)
-      switch (block.kind) {
-        case "text":
-          out.push(Response.makePart("text-end", { id }))
-          break
-        case "thought":
-          out.push(Response.makePart("reasoning-end", { id, metadata: readMetadata(block.thought) }))
-          break
-        case "call":
-          out.push(Response.makePart("tool-params-end", { id: block.id }))
-          out.push(
-            makeCall(
-              block.id,
-              block.name,
-              block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.parseParams(block.json)
-            )
-          )
-          break
-      }
+      out.push(...endBlock(String(index), block, readMetadata))
     },
     push: (part) => void out.push(part),
     finish: (stopReason, usage) => {

@@ -151,77 +151,82 @@ export const make = (given: AiSdkModel): Service => {
   return typeof model === "string" ? makeUnreadableProvider(given, model) : makeProvider(model)
 }
 
+/** A model, and the warnings that it has sent. */
+interface ModelCalls {
+  readonly model: LanguageModelV4
+  /** Context of errors. */
+  readonly executing: SdkError.Context
+  readonly warned: Set<string>
+}
+
+const warnOnce = ({ warned, model }: ModelCalls, warnings: ReadonlyArray<SharedV4Warning>): Effect.Effect<void> =>
+  Effect.forEach(
+    warnings.map(Json.toText).filter((text) => !warned.has(text)),
+    (text) => {
+      warned.add(text)
+      return Effect.logWarning(`${model.provider} (${model.modelId}) warns: ${text}`)
+    },
+    { discard: true }
+  )
+
+const generateWhole = Effect.fnUntraced(function* (
+  calls: ModelCalls,
+  options: LanguageModelV4CallOptions,
+  execution: ExecuteOptions
+): Effect.fn.Return<ModelResponse, AiError.AiError> {
+  const { executing } = calls
+  const result = yield* callModel(() => calls.model.doGenerate(options), executing)
+  yield* reportHeaders(result.response?.headers, execution)
+  yield* warnOnce(calls, result.warnings)
+  if (AiSdkAnswer.isCut(result.finishReason)) return yield* SdkError.makeCutStreamError(executing)
+  return LanguageModelWire.makeResponse(AiSdkAnswer.toModelAnswer(result))
+})
+
+const generateStream = Effect.fnUntraced(function* (
+  calls: ModelCalls,
+  options: LanguageModelV4CallOptions,
+  execution: ExecuteOptions
+): Effect.fn.Return<ModelResponse, AiError.AiError> {
+  const { executing } = calls
+  const { response, stream } = yield* callModel(() => calls.model.doStream(options), executing)
+  yield* reportHeaders(response?.headers, execution)
+  const heard = Exchange.collectParts(execution.onPart)
+  const getPieces = AiSdkAnswer.makePieces()
+  const sources = AnswerSources.makeList()
+  const reader = stream.getReader()
+  const takePart = Effect.fnUntraced(function* (
+    part: LanguageModelV4StreamPart
+  ): Effect.fn.Return<void, AiError.AiError> {
+    if (part.type === "stream-start") return yield* warnOnce(calls, part.warnings)
+    if (part.type === "error") return yield* failCall(part.error, executing)
+    if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason))
+      return yield* SdkError.makeCutStreamError(executing)
+    if (part.type === "source") sources.add([part])
+    const pieces = getPieces(part)
+    if (pieces.length > 0) yield* heard.add(pieces)
+  })
+  const all = Effect.gen(function* () {
+    while (heard.sent.overflow() === undefined) {
+      const { done, value } = yield* callModel(() => reader.read(), executing)
+      if (done) return
+      yield* takePart(value)
+      if (value.type === "finish") return
+    }
+  })
+  // Cancelling the reader closes the connection if the stream was not read to its end.
+  yield* Effect.ensuring(
+    all,
+    Effect.sync(() => void reader.cancel().catch(() => {}))
+  )
+  const answer = heard.sent.result()
+  if (!answer.finished && heard.sent.overflow() === undefined) return yield* SdkError.makeCutStreamError(executing)
+  const seen = { ...heard.seen().result(), ...AnswerSources.toMember(sources.list()) }
+  return LanguageModelWire.makeResponse(seen, answer)
+})
+
 const makeProvider = (model: LanguageModelV4): Service => {
-  const makeErrorContext = (method: string): SdkError.Context => ({
-    module: "FromAiSdk",
-    method,
-    url: undefined,
-    model: model.modelId
-  })
-  const executing = makeErrorContext("execute")
-  const warned = new Set<string>()
-
-  const warnOnce = (warnings: ReadonlyArray<SharedV4Warning>): Effect.Effect<void> =>
-    Effect.forEach(
-      warnings.map(Json.toText).filter((text) => !warned.has(text)),
-      (text) => {
-        warned.add(text)
-        return Effect.logWarning(`${model.provider} (${model.modelId}) warns: ${text}`)
-      },
-      { discard: true }
-    )
-
-  const generateWhole = Effect.fnUntraced(function* (
-    options: LanguageModelV4CallOptions,
-    execution: ExecuteOptions
-  ): Effect.fn.Return<ModelResponse, AiError.AiError> {
-    const result = yield* callModel(() => model.doGenerate(options), executing)
-    yield* reportHeaders(result.response?.headers, execution)
-    yield* warnOnce(result.warnings)
-    if (AiSdkAnswer.isCut(result.finishReason)) return yield* SdkError.makeCutStreamError(executing)
-    return LanguageModelWire.makeResponse(AiSdkAnswer.toModelAnswer(result))
-  })
-
-  const generateStream = Effect.fnUntraced(function* (
-    options: LanguageModelV4CallOptions,
-    execution: ExecuteOptions
-  ): Effect.fn.Return<ModelResponse, AiError.AiError> {
-    const { response, stream } = yield* callModel(() => model.doStream(options), executing)
-    yield* reportHeaders(response?.headers, execution)
-    const heard = Exchange.collectParts(execution.onPart)
-    const getPieces = AiSdkAnswer.makePieces()
-    const sources = AnswerSources.makeList()
-    const reader = stream.getReader()
-    const takePart = Effect.fnUntraced(function* (
-      part: LanguageModelV4StreamPart
-    ): Effect.fn.Return<void, AiError.AiError> {
-      if (part.type === "stream-start") return yield* warnOnce(part.warnings)
-      if (part.type === "error") return yield* failCall(part.error, executing)
-      if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason))
-        return yield* SdkError.makeCutStreamError(executing)
-      if (part.type === "source") sources.add([part])
-      const pieces = getPieces(part)
-      if (pieces.length > 0) yield* heard.add(pieces)
-    })
-    const all = Effect.gen(function* () {
-      while (heard.sent.overflow() === undefined) {
-        const { done, value } = yield* callModel(() => reader.read(), executing)
-        if (done) return
-        yield* takePart(value)
-        if (value.type === "finish") return
-      }
-    })
-    // Cancelling the reader closes the connection if the stream was not read to its end.
-    yield* Effect.ensuring(
-      all,
-      Effect.sync(() => void reader.cancel().catch(() => {}))
-    )
-    const answer = heard.sent.result()
-    if (!answer.finished && heard.sent.overflow() === undefined) return yield* SdkError.makeCutStreamError(executing)
-    const seen = { ...heard.seen().result(), ...AnswerSources.toMember(sources.list()) }
-    return LanguageModelWire.makeResponse(seen, answer)
-  })
-
+  const executing = { module: "FromAiSdk", method: "execute", url: undefined, model: model.modelId }
+  const calls: ModelCalls = { model, executing, warned: new Set() }
   return {
     info: { provider: model.provider, model: model.modelId, apiMode: "language_model", baseUrl: undefined },
     apiMode: "language_model",
@@ -232,7 +237,7 @@ const makeProvider = (model: LanguageModelV4): Service => {
           const abort = new AbortController()
           const signalled = { ...options, abortSignal: abort.signal }
           return Effect.onError(
-            isStreamed ? generateStream(signalled, execution) : generateWhole(signalled, execution),
+            isStreamed ? generateStream(calls, signalled, execution) : generateWhole(calls, signalled, execution),
             () => Effect.sync(() => abort.abort())
           )
         })

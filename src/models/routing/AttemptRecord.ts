@@ -67,6 +67,24 @@ const selectParameters = (request: ModelRequest): Record<string, unknown> => {
   return parameters
 }
 
+/** Newest parameters by provider: records of requests with the same parameters share them. */
+const newestParameters = new WeakMap<object, Readonly<Record<string, unknown>>>()
+
+const shareParameters = (
+  provider: object,
+  parameters: Readonly<Record<string, unknown>>
+): Readonly<Record<string, unknown>> => {
+  const newest = newestParameters.get(provider)
+  const names = Object.keys(parameters)
+  const isSame =
+    newest !== undefined &&
+    Object.keys(newest).length === names.length &&
+    names.every((name) => Object.hasOwn(newest, name) && newest[name] === parameters[name])
+  if (isSame) return newest
+  newestParameters.set(provider, parameters)
+  return parameters
+}
+
 const sideTask = /^auxiliary:(.+)$/u
 
 type RecordedRoute = Extract<RecordEvent, { readonly _tag: "AttemptStarted" }>["route"]
@@ -103,7 +121,7 @@ const makeStartRecord = (
     route: toRecordedRoute(provider),
     messages: recorder.references(call.messages),
     ...(tools === undefined ? {} : { tools }),
-    parameters: selectParameters(prepared),
+    parameters: shareParameters(provider, selectParameters(prepared)),
     ...(payload === prepared ? {} : { rewritten: payload }),
     ...includeDefined("cacheTtl", call.cache?.ttl),
     ...(continues === 0 ? {} : { continues })

@@ -56,7 +56,7 @@ import * as TaskRoutes from "./TaskRoutes.ts"
 import * as WarmPrefix from "./WarmPrefix.ts"
 import { CallingRun, callModel, type Question, type Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
-import * as Evidence from "./classification/Evidence.ts"
+import { isFailoverable, chooseRoutes } from "./TaskRouteChoice.ts"
 
 /** Names of the runtime's side tasks; an application may define others. */
 export type Task =
@@ -160,38 +160,12 @@ export interface Options {
   readonly resting?: Effect.Effect<ReadonlySet<string>> | undefined
 }
 
-/** Providers whose keys may be taken from a pool. */
-const pooled = ["openrouter", "nous", "openai-codex", "anthropic"]
-
 const readAnswerText = ({ parts }: ModelResponse): string => {
   const said = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
   return said.trim() === ""
     ? parts.flatMap((part) => (part.type === "reasoning" ? [part.text] : [])).join("\n\n")
     : said
 }
-
-const money = /credits|insufficient funds|can only afford|billing|payment required/
-
-/** Tests whether the call failed because the account has no credit left. */
-const isPayment = (error: AiError.AiError): boolean => {
-  if (error.reason._tag === "QuotaExhaustedError") return true
-  const { status, text } = Evidence.collectEvidence(error)
-  return status === 402 || ((status === 429 || status === undefined) && money.test(text))
-}
-
-/** Tests whether the call failed because the provider cannot be reached or does not answer in time. */
-const isConnection = (error: AiError.AiError): boolean =>
-  error.reason._tag === "NetworkError" && error.reason.reason !== "InvalidUrlError"
-
-/**
- * Tests whether the router made no request because the provider must not be used at the moment (`RateGuard`, the
- * request pace of a key).
- */
-const isResting = (error: AiError.AiError): boolean =>
-  error.module === "ModelRouter" && error.reason._tag === "RateLimitError"
-
-/** Tests whether another provider may succeed after this failure. Any other failure would be repeated there. */
-const isFailoverable = (error: AiError.AiError): boolean => isPayment(error) || isConnection(error) || isResting(error)
 
 const makeTimeoutError = (label: string, task: string, seconds: number): AiError.AiError =>
   AiError.make({
@@ -228,204 +202,188 @@ const traceTask = <E>(
         attributes: { "gen_ai.conversation.id": sessionId, "hermes.task": task }
       }))
 
+/** Dependencies of the service, and the usage of its tasks. */
+export interface TaskState extends Pick<Options, "interceptors" | "router" | "settings"> {
+  readonly options: Options
+  readonly used: Map<string, TaskUsage>
+  /** Number of calls. */
+  count: number
+}
+
+/** Creates the ids of one call: the run's ids, made unique by task and number. */
+const makeCallContext = (tasks: TaskState, task: string, { context }: TaskRequest): CallContext => ({
+  ...context,
+  turnId: TurnId.make(`${context.turnId}:${task}:${++tasks.count}`),
+  runTurnId: context.turnId,
+  task,
+  platform: `auxiliary:${task}`,
+  apiCallCount: 1
+})
+
+const askRoute = <E>(
+  tasks: TaskState,
+  task: string,
+  { label, route }: TaskRoutes.Candidate,
+  given: TaskRequest
+): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  const call: ModelCall = {
+    messages: given.messages,
+    tools: given.tools ?? [],
+    toolChoice: given.toolChoice ?? "auto",
+    responseFormat: given.responseFormat ?? { type: "text" },
+    stream: false,
+    maxOutputTokens: given.maxOutputTokens,
+    temperature: given.temperature,
+    reasoningEffort: given.reasoningEffort,
+    compact: given.compact,
+    cache: given.cache,
+    contextEdits: given.contextEdits,
+    conversationId: given.conversationId,
+    sharedCacheId: given.sharedCacheId
+  }
+  const question: Question = {
+    call,
+    route,
+    context: makeCallContext(tasks, task, given),
+    userMessage: "",
+    options: undefined
+  }
+  const { timeout } = DerivedSettings.readAuxiliaryTask(tasks.settings, task)
+  const asked = Effect.withFiber((fiber) => {
+    const run = fiber.getRef(CallingRun)
+    const own = { getSpending: run?.getSpending, spending: fiber.getRef(CurrentSpending) }
+    return callModel<E>(tasks.router, run?.interceptors ?? tasks.interceptors, { ...question, ...own })
+  })
+  return asked.pipe(
+    Effect.timeoutOrElse({
+      duration: `${timeout} seconds`,
+      orElse: () => Effect.fail(makeTimeoutError(label, task, timeout))
+    })
+  )
+}
+
+const askInTurn = <E>(
+  tasks: TaskState,
+  task: string,
+  { candidates, explicit }: TaskRoutes.CandidateChoice,
+  given: TaskRequest,
+  index = 0
+): Effect.Effect<ModelAnswer, AiError.AiError | ConfigError | E> => {
+  const candidate = candidates[index]
+  if (candidate === undefined) return Effect.fail(makeNoProviderError(task))
+  const asked = askRoute<E>(tasks, task, candidate, given)
+  const next = candidates[index + 1]
+  if (explicit || next === undefined) return asked
+  return Effect.catchIf(
+    asked,
+    (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error) && isFailoverable(error),
+    (error) =>
+      Effect.andThen(
+        Effect.logDebug(`${candidate.label} cannot do the task ${task} (${error.reason._tag}): asking ${next.label}`),
+        askInTurn<E>(tasks, task, { candidates, explicit }, given, index + 1)
+      )
+  )
+}
+
+// Charging is uninterruptible, so that a received answer is always charged, even if the caller is interrupted.
+const askAndCharge = <E>(tasks: TaskState, task: string, given: TaskRequest, choice?: TaskRoutes.CandidateChoice) =>
+  traceTask(
+    tasks.interceptors,
+    task,
+    given,
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const chosen =
+          choice === undefined
+            ? chooseRoutes(tasks, task, given, given.images ?? task === "vision")
+            : Effect.succeed(choice)
+        const answer = yield* restore(Effect.flatMap(chosen, (choice) => askInTurn<E>(tasks, task, choice, given)))
+        const usage = Usage.fromResponse(answer.response.usage)
+        const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
+        const before = tasks.used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
+        tasks.used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
+        if (tasks.options.account !== undefined)
+          yield* tasks.options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
+        if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
+        return { text: readAnswerText(answer.response), response: answer.response, route: answer.route, usage, cost }
+      })
+    )
+  )
+
+/** Tests whether a task is cheaper as a continuation. A route that the settings name for the task is not replaced. */
+const prefersContinuation = Effect.fnUntraced(function* (
+  tasks: TaskState,
+  task: string,
+  given: TaskRequest,
+  continuation: WarmPrefix.Continuation
+) {
+  const { router } = tasks
+  const { candidates, explicit } = yield* chooseRoutes(tasks, task, given, given.images ?? task === "vision")
+  const [first] = candidates
+  if (first === undefined) return false
+  const { prefix } = continuation
+  const route = first.route === undefined ? yield* router.primary : toInfo(first.route)
+  if (explicit && !WarmPrefix.isSameRoute(route, prefix.route)) return false
+  const inputTokens = CallTokens.estimateTokens(given)
+  const identity = prefix.named ?? (router.primaryRoute === undefined ? prefix.route : yield* router.primaryRoute)
+  return yield* WarmPrefix.isCheaper(router.catalogue, continuation, { route, inputTokens }, identity)
+})
+
+/** Asks a task as a continuation. Returns `undefined` if there is no usable answer. */
+const askContinuation = Effect.fnUntraced(function* <E>(
+  tasks: TaskState,
+  task: string,
+  given: TaskRequest,
+  { prefix, question }: WarmPrefix.Continuation
+) {
+  const route: TaskRoutes.Candidate = { label: prefix.route.provider, route: prefix.named }
+  const { context, record } = given
+  for (const last of [question, WarmPrefix.remindOfText(question)]) {
+    const request: TaskRequest = { ...WarmPrefix.continueRequest(prefix, last), context, record }
+    const answer = yield* askAndCharge<E>(tasks, task, request, { explicit: true, candidates: [route] })
+    if (!answer.response.parts.some(({ type }) => type === "tool-call"))
+      return answer.text.trim() === "" || answer.response.finishReason === "length" ? undefined : answer
+  }
+  return undefined
+})
+
+/** Calls a task, as a continuation of a conversation if that is cheaper and possible. */
+const callTask = <E>(
+  tasks: TaskState,
+  task: string,
+  given: TaskRequest
+): Effect.Effect<Answer, AiError.AiError | ConfigError | E> => {
+  const { continuation } = given
+  const asked = askAndCharge<E>(tasks, task, given)
+  if (continuation === undefined) return asked
+  const continued = Effect.flatMap(prefersContinuation(tasks, task, given, continuation), (isPreferred) =>
+    isPreferred ? askContinuation<E>(tasks, task, given, continuation) : Effect.undefined
+  )
+  return Effect.catchIf(
+    continued,
+    (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error),
+    (error) =>
+      Effect.as(
+        Effect.logInfo(`the conversation could not be continued for the task ${task}: ${error.message}`),
+        undefined
+      )
+  ).pipe(Effect.flatMap((answer) => (answer === undefined ? asked : Effect.succeed(answer))))
+}
+
 /** Creates the service. `E` has the same meaning as in `ModelRouter.call`. */
 export const make = <E = never>(options: Options): Service<E> => {
   const { interceptors, router, settings } = options
-  const used = new Map<string, TaskUsage>()
-  let count = 0
-
-  const findPoolKey = (provider: string): Effect.Effect<TaskRoutes.PoolKey | undefined> => {
-    if (options.pool !== undefined) return options.pool(provider)
-    const key = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
-    return Effect.succeed(key === undefined ? undefined : { _tag: "Key", key })
-  }
-
-  const world: Effect.Effect<TaskRoutes.TaskSurroundings> = Effect.gen(function* () {
-    const keys = new Map<string, TaskRoutes.PoolKey>()
-    for (const provider of new Set([...pooled, ...Object.keys(settings.credentials)])) {
-      const key = yield* findPoolKey(provider)
-      if (key !== undefined) keys.set(provider, key)
-    }
-    return {
-      settings,
-      lookup: options.lookup ?? (() => undefined),
-      main: yield* router.primary,
-      pool: (provider) => keys.get(provider),
-      resting: options.resting === undefined ? new Set<string>() : yield* options.resting
-    }
-  })
-
-  const chooseRoutes = (
-    task: string,
-    overrides: TaskRoutes.Overrides,
-    images: boolean
-  ): Effect.Effect<TaskRoutes.CandidateChoice, ConfigError> =>
-    Effect.withFiber((fiber) => {
-      const routes = fiber.getRef(CurrentSpending)?.routes
-      const choice = routes === undefined ? undefined : TaskRoutes.chooseTenantCandidates(routes, task, overrides)
-      return choice === undefined
-        ? Effect.flatMap(world, (world) =>
-            Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images))
-          )
-        : Effect.succeed(choice)
-    })
-
-  /** Creates the ids of one call: the run's ids, made unique by task and number. */
-  const makeCallContext = (task: string, { context }: TaskRequest): CallContext => ({
-    ...context,
-    turnId: TurnId.make(`${context.turnId}:${task}:${++count}`),
-    runTurnId: context.turnId,
-    task,
-    platform: `auxiliary:${task}`,
-    apiCallCount: 1
-  })
-
-  const askRoute = (
-    task: string,
-    { label, route }: TaskRoutes.Candidate,
-    given: TaskRequest
-  ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
-    const call: ModelCall = {
-      messages: given.messages,
-      tools: given.tools ?? [],
-      toolChoice: given.toolChoice ?? "auto",
-      responseFormat: given.responseFormat ?? { type: "text" },
-      stream: false,
-      maxOutputTokens: given.maxOutputTokens,
-      temperature: given.temperature,
-      reasoningEffort: given.reasoningEffort,
-      compact: given.compact,
-      cache: given.cache,
-      contextEdits: given.contextEdits,
-      conversationId: given.conversationId,
-      sharedCacheId: given.sharedCacheId
-    }
-    const question: Question = {
-      call,
-      route,
-      context: makeCallContext(task, given),
-      userMessage: "",
-      options: undefined
-    }
-    const { timeout } = DerivedSettings.readAuxiliaryTask(settings, task)
-    const asked = Effect.withFiber((fiber) => {
-      const run = fiber.getRef(CallingRun)
-      const own = { getSpending: run?.getSpending, spending: fiber.getRef(CurrentSpending) }
-      return callModel<E>(router, run?.interceptors ?? interceptors, { ...question, ...own })
-    })
-    return asked.pipe(
-      Effect.timeoutOrElse({
-        duration: `${timeout} seconds`,
-        orElse: () => Effect.fail(makeTimeoutError(label, task, timeout))
-      })
-    )
-  }
-
-  const askInTurn = (
-    task: string,
-    { candidates, explicit }: TaskRoutes.CandidateChoice,
-    given: TaskRequest,
-    index = 0
-  ): Effect.Effect<ModelAnswer, AiError.AiError | ConfigError | E> => {
-    const candidate = candidates[index]
-    if (candidate === undefined) return Effect.fail(makeNoProviderError(task))
-    const asked = askRoute(task, candidate, given)
-    const next = candidates[index + 1]
-    if (explicit || next === undefined) return asked
-    return Effect.catchIf(
-      asked,
-      (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error) && isFailoverable(error),
-      (error) =>
-        Effect.andThen(
-          Effect.logDebug(`${candidate.label} cannot do the task ${task} (${error.reason._tag}): asking ${next.label}`),
-          askInTurn(task, { candidates, explicit }, given, index + 1)
-        )
-    )
-  }
-
-  // Charging is uninterruptible, so that a received answer is always charged, even if the caller is interrupted.
-  const askAndCharge = (task: string, given: TaskRequest, choice?: TaskRoutes.CandidateChoice) =>
-    traceTask(
-      interceptors,
-      task,
-      given,
-      Effect.uninterruptibleMask((restore) =>
-        Effect.gen(function* () {
-          const chosen =
-            choice === undefined ? chooseRoutes(task, given, given.images ?? task === "vision") : Effect.succeed(choice)
-          const answer = yield* restore(Effect.flatMap(chosen, (choice) => askInTurn(task, choice, given)))
-          const usage = Usage.fromResponse(answer.response.usage)
-          const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
-          const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
-          used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
-          if (options.account !== undefined)
-            yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
-          if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
-          return { text: readAnswerText(answer.response), response: answer.response, route: answer.route, usage, cost }
-        })
-      )
-    )
-
-  /** Tests whether a task is cheaper as a continuation. A route that the settings name for the task is not replaced. */
-  const prefersContinuation = Effect.fnUntraced(function* (
-    task: string,
-    given: TaskRequest,
-    continuation: WarmPrefix.Continuation
-  ) {
-    const { candidates, explicit } = yield* chooseRoutes(task, given, given.images ?? task === "vision")
-    const [first] = candidates
-    if (first === undefined) return false
-    const { prefix } = continuation
-    const route = first.route === undefined ? yield* router.primary : toInfo(first.route)
-    if (explicit && !WarmPrefix.isSameRoute(route, prefix.route)) return false
-    const inputTokens = CallTokens.estimateTokens(given)
-    const identity = prefix.named ?? (router.primaryRoute === undefined ? prefix.route : yield* router.primaryRoute)
-    return yield* WarmPrefix.isCheaper(router.catalogue, continuation, { route, inputTokens }, identity)
-  })
-
-  /** Asks a task as a continuation. Returns `undefined` if there is no usable answer. */
-  const askContinuation = Effect.fnUntraced(function* (
-    task: string,
-    given: TaskRequest,
-    { prefix, question }: WarmPrefix.Continuation
-  ) {
-    const route: TaskRoutes.Candidate = { label: prefix.route.provider, route: prefix.named }
-    const { context, record } = given
-    for (const last of [question, WarmPrefix.remindOfText(question)]) {
-      const request: TaskRequest = { ...WarmPrefix.continueRequest(prefix, last), context, record }
-      const answer = yield* askAndCharge(task, request, { explicit: true, candidates: [route] })
-      if (!answer.response.parts.some(({ type }) => type === "tool-call"))
-        return answer.text.trim() === "" || answer.response.finishReason === "length" ? undefined : answer
-    }
-    return undefined
-  })
-
+  const tasks: TaskState = { options, interceptors, router, settings, used: new Map(), count: 0 }
   return {
-    call: (task, given) => {
-      const { continuation } = given
-      const asked = askAndCharge(task, given)
-      if (continuation === undefined) return asked
-      const continued = Effect.flatMap(prefersContinuation(task, given, continuation), (isPreferred) =>
-        isPreferred ? askContinuation(task, given, continuation) : Effect.undefined
-      )
-      return Effect.catchIf(
-        continued,
-        (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error),
-        (error) =>
-          Effect.as(
-            Effect.logInfo(`the conversation could not be continued for the task ${task}: ${error.message}`),
-            undefined
-          )
-      ).pipe(Effect.flatMap((answer) => (answer === undefined ? asked : Effect.succeed(answer))))
-    },
+    call: (task, given) => callTask<E>(tasks, task, given),
     resolve: (task, overrides = {}) =>
-      Effect.flatMap(chooseRoutes(task, overrides, task === "vision"), ({ candidates: [first] }) =>
+      Effect.flatMap(chooseRoutes(tasks, task, overrides, task === "vision"), ({ candidates: [first] }) =>
         first === undefined
           ? Effect.succeed(undefined)
           : first.route === undefined
             ? router.primary
             : Effect.succeed({ ...first.route, baseUrl: first.route.baseUrl })
       ),
-    used: Effect.sync(() => new Map(used))
+    used: Effect.sync(() => new Map(tasks.used))
   }
 }

@@ -106,210 +106,233 @@ const makeCostFunction = (route: RouteIdentity, price: Pricing.Pricing | undefin
     isTold && reported !== undefined ? Costs.fromReportedUsd(reported) : Pricing.estimateCost(usage, price, billing)
 }
 
+/** Sources of facts, and facts that were looked up before. */
+interface FactSources extends Options, ReturnType<typeof EndpointMemory.makeAsker> {
+  readonly probing: ReturnType<typeof ContextWindow.makeLearntWindows>
+  /** Models whose unknown window was reported. */
+  readonly noticed: Set<string>
+  readonly memory: WeakMap<RouteIdentity, { readonly until: number; readonly late: number; readonly known: CallFacts }>
+  /** Cached answers of local servers, so that the servers are not queried before each call. */
+  readonly local: Map<string, ModelLists.ServedWindow | undefined>
+}
+
+const hasOwnEndpoint = (route: RouteIdentity): boolean => {
+  const { host } = RouteDetection.parseAddress(route.baseUrl)
+  return host !== "" && Directory.findByHost(host) === undefined
+}
+
+const findServedWindow = (
+  { local, get, post, endpoints, getAsked }: FactSources,
+  route: RouteIdentity
+): Effect.Effect<ModelLists.ServedWindow | undefined> =>
+  Effect.suspend(() => {
+    if (!RouteDetection.isLocal(RouteDetection.parseAddress(route.baseUrl).host)) return Effect.succeed(undefined)
+    const { baseUrl = "", model } = route
+    const key = `${model}@${baseUrl}`
+    if (local.has(key)) return Effect.succeed(local.get(key))
+    const asked = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) =>
+      found === undefined ? Effect.void : (endpoints?.setWindow(key, found) ?? Effect.void)
+    )
+    const known = endpoints?.window(key) ?? Effect.succeed(undefined)
+    const window = Effect.flatMap(known, (known) => (known === undefined ? asked : Effect.succeed(known))).pipe(
+      Effect.map((found) => found ?? undefined),
+      Effect.tap((found) => Effect.sync(() => local.set(key, found)))
+    )
+    return getAsked(baseUrl, `window of ${model}`, window)
+  })
+
+/** Finds the model in the model list of its endpoint, if that list is requested for the route. */
+const findListing = (
+  { lists, getAsked }: FactSources,
+  route: RouteIdentity
+): Effect.Effect<ModelLists.Listed | undefined> => {
+  const { apiKey, baseUrl, model, provider } = route
+  if (provider === "openrouter")
+    return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, model))
+  if (provider === "nous")
+    return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, ModelTables.stripVendor(model)))
+  return baseUrl !== undefined && hasOwnEndpoint(route)
+    ? Effect.map(
+        getAsked(baseUrl, "list", lists.at(baseUrl, apiKey)),
+        (models) => models && ModelLists.findModel(models, model)
+      )
+    : Effect.succeed(undefined)
+}
+
+const resolveWindow = Effect.fnUntraced(function* (
+  sources: FactSources,
+  route: RouteIdentity
+): Effect.fn.Return<Window> {
+  const own = ContextWindow.findConfiguredWindow(sources.settings, route)
+  if (own !== undefined) return { tokens: own, source: "config" }
+  const learnt = yield* sources.windows.get(route)
+  if (learnt !== undefined) return { tokens: learnt, source: "learnt" }
+  if (route.provider === "offline") return { tokens: defaultWindow, source: "default" }
+  const here = yield* findServedWindow(sources, route)
+  if (here !== undefined) return { tokens: here.tokens, source: "local" }
+  const listed = yield* findListing(sources, route)
+  if (listed?.window !== undefined) {
+    return {
+      tokens: listed.window,
+      source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint"
+    }
+  }
+  const family = ModelTables.findFamily(route.model)
+  return family === undefined
+    ? { tokens: defaultWindow, source: "default" }
+    : { tokens: family.window, source: "table" }
+})
+
+/**
+ * Applies the window learnt from a refusal in this process. It takes precedence over all other sources, but does not
+ * enlarge the window that the user has set.
+ */
+const applyLearntWindow = ({ probing }: FactSources, route: RouteIdentity, window: Window): Window => {
+  const tokens = probing.window(route, window.tokens)
+  return tokens === window.tokens || (window.source === "config" && tokens > window.tokens)
+    ? window
+    : { tokens, source: "learnt" }
+}
+
+const findWindow = (sources: FactSources, route: RouteIdentity): Effect.Effect<Window> =>
+  Effect.map(resolveWindow(sources, route), (window) => applyLearntWindow(sources, route, window))
+
+/** Returns the price that the user set for the main model, or `undefined`. */
+const findConfiguredPrice = ({ settings }: FactSources, route: RouteIdentity): Pricing.Pricing | undefined =>
+  ContextWindow.isMain(settings.model, route) ? Pricing.toConfiguredPrice(settings.model.price ?? {}) : undefined
+
+const findPrice = (
+  sources: FactSources,
+  route: RouteIdentity,
+  listed: ModelLists.Listed | undefined
+): Effect.Effect<Pricing.Pricing | undefined> => {
+  const own = findConfiguredPrice(sources, route)
+  if (own !== undefined) return Effect.succeed(own)
+  switch (Pricing.findBillingMode(route)) {
+    case "official_docs_snapshot":
+      return Effect.succeed(Pricing.findTabledPrice(route))
+    case "official_models_api":
+      return route.provider === "nous" && route.baseUrl !== undefined
+        ? Effect.map(sources.lists.at(route.baseUrl, route.apiKey), (models) =>
+            Pricing.toListedPrice(ModelLists.findModel(models, route.model), route.baseUrl)
+          )
+        : Effect.succeed(Pricing.toListedPrice(listed, route.baseUrl))
+    default:
+      return Effect.succeed(undefined)
+  }
+}
+
+const collectFacts = Effect.fnUntraced(function* (
+  sources: FactSources,
+  route: RouteIdentity
+): Effect.fn.Return<ModelFacts> {
+  const listed = yield* findListing(sources, route)
+  const family = ModelTables.findFamily(route.model)
+  return {
+    window: yield* findWindow(sources, route),
+    output: listed?.output ?? (isClaude(route.model) ? ModelAbilities.findOutputLimit(route.model) : family?.output),
+    vision: listed?.vision ?? family?.vision,
+    reasoning: listed?.reasoning ?? family?.reasoning,
+    tools: listed?.tools ?? family?.tools,
+    caching: family?.caching,
+    price: yield* findPrice(sources, route, listed),
+    known: listed !== undefined || family !== undefined
+  }
+})
+
+/** Returns the facts about a route, using only the tables. */
+const readTableFacts = (sources: FactSources, route: RouteIdentity): CallFacts => {
+  const family = ModelTables.findFamily(route.model)
+  const billing = Pricing.findBillingMode(route)
+  const price =
+    findConfiguredPrice(sources, route) ??
+    (billing === "official_docs_snapshot" ? Pricing.findTabledPrice(route) : undefined)
+  return {
+    window:
+      family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" },
+    cost: makeCostFunction(route, price)
+  }
+}
+
+const lookUpFacts = (sources: FactSources, route: RouteIdentity): Effect.Effect<CallFacts> =>
+  Effect.all([resolveWindow(sources, route), findListing(sources, route)]).pipe(
+    Effect.flatMap(([window, listed]) =>
+      Effect.map(findPrice(sources, route, listed), (price): CallFacts => {
+        return { window, cost: makeCostFunction(route, price) }
+      })
+    ),
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(readTableFacts(sources, route)) })
+  )
+
+const applyLearntFacts = (sources: FactSources, route: RouteIdentity, facts: CallFacts): CallFacts => {
+  const window = applyLearntWindow(sources, route, facts.window)
+  return window === facts.window ? facts : { ...facts, window }
+}
+
+const findCallFacts = (sources: FactSources, route: RouteIdentity): Effect.Effect<CallFacts> =>
+  Effect.clockWith((clock) => {
+    const now = clock.currentTimeMillisUnsafe()
+    const found = sources.memory.get(route)
+    if (found !== undefined && now < found.until && found.late === sources.late())
+      return Effect.succeed(applyLearntFacts(sources, route, found.known))
+    return Effect.map(lookUpFacts(sources, route), (fresh) => {
+      sources.memory.set(route, { until: now + lifetime, late: sources.late(), known: fresh })
+      return applyLearntFacts(sources, route, fresh)
+    })
+  })
+
+const makeUnknownWindowNotice = Effect.fnUntraced(function* (sources: FactSources, route: RouteIdentity) {
+  const { noticed } = sources
+  const key = `${route.model}@${route.baseUrl ?? ""}`
+  if (noticed.has(key) || route.provider === "offline") return undefined
+  const found = (yield* findCallFacts(sources, route)).window
+  if (found.source !== "default") return undefined
+  noticed.add(key)
+  return `Context size of "${route.model}" is unknown; assuming ${formatInteger(found.tokens)} tokens. Set model.context_length to change this.`
+})
+
+const extraBody = Effect.fnUntraced(function* (
+  sources: FactSources,
+  route: RouteIdentity
+): Effect.fn.Return<Route["extraBody"]> {
+  const { settings } = sources
+  const contextLength = ContextWindow.findConfiguredWindow(settings, route)
+  const ollamaNumCtx = ContextWindow.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
+  const found =
+    ollamaNumCtx === undefined
+      ? yield* Effect.timeoutOrElse(findServedWindow(sources, route), {
+          duration: patience,
+          orElse: () => Effect.succeed(undefined)
+        })
+      : undefined
+  return ContextWindow.makeOllamaBody(
+    { ollamaNumCtx, contextLength },
+    found?.isOllama === true ? found.tokens : undefined
+  )
+})
+
 /** Creates a catalogue. */
 export const make = (options: Options): Service => {
-  const { endpoints, get, lists, post, scope, settings, windows } = options
+  const { endpoints, lists, scope, windows } = options
   const probing = ContextWindow.makeLearntWindows(windows)
-  const noticed = new Set<string>()
-  const memory = new WeakMap<
-    RouteIdentity,
-    { readonly until: number; readonly late: number; readonly known: CallFacts }
-  >()
-  /** Cached answers of local servers, so that the servers are not queried before each call. */
-  const local = new Map<string, ModelLists.ServedWindow | undefined>()
-
-  const { getAsked, late } = EndpointMemory.makeAsker(endpoints, scope)
-
-  const hasOwnEndpoint = (route: RouteIdentity): boolean => {
-    const { host } = RouteDetection.parseAddress(route.baseUrl)
-    return host !== "" && Directory.findByHost(host) === undefined
+  const sources: FactSources = {
+    ...options,
+    ...EndpointMemory.makeAsker(endpoints, scope),
+    probing,
+    noticed: new Set(),
+    memory: new WeakMap(),
+    local: new Map()
   }
-
-  const findServedWindow = (route: RouteIdentity): Effect.Effect<ModelLists.ServedWindow | undefined> =>
-    Effect.suspend(() => {
-      if (!RouteDetection.isLocal(RouteDetection.parseAddress(route.baseUrl).host)) return Effect.succeed(undefined)
-      const { baseUrl = "", model } = route
-      const key = `${model}@${baseUrl}`
-      if (local.has(key)) return Effect.succeed(local.get(key))
-      const asked = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) =>
-        found === undefined ? Effect.void : (endpoints?.setWindow(key, found) ?? Effect.void)
-      )
-      const known = endpoints?.window(key) ?? Effect.succeed(undefined)
-      const window = Effect.flatMap(known, (known) => (known === undefined ? asked : Effect.succeed(known))).pipe(
-        Effect.map((found) => found ?? undefined),
-        Effect.tap((found) => Effect.sync(() => local.set(key, found)))
-      )
-      return getAsked(baseUrl, `window of ${model}`, window)
-    })
-
-  /** Finds the model in the model list of its endpoint, if that list is requested for the route. */
-  const findListing = (route: RouteIdentity): Effect.Effect<ModelLists.Listed | undefined> => {
-    const { apiKey, baseUrl, model, provider } = route
-    if (provider === "openrouter")
-      return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, model))
-    if (provider === "nous")
-      return Effect.map(lists.at(openRouter), (models) =>
-        ModelLists.findBySuffix(models, ModelTables.stripVendor(model))
-      )
-    return baseUrl !== undefined && hasOwnEndpoint(route)
-      ? Effect.map(
-          getAsked(baseUrl, "list", lists.at(baseUrl, apiKey)),
-          (models) => models && ModelLists.findModel(models, model)
-        )
-      : Effect.succeed(undefined)
-  }
-
-  const resolveWindow = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<Window> {
-    const own = ContextWindow.findConfiguredWindow(settings, route)
-    if (own !== undefined) return { tokens: own, source: "config" }
-    const learnt = yield* windows.get(route)
-    if (learnt !== undefined) return { tokens: learnt, source: "learnt" }
-    if (route.provider === "offline") return { tokens: defaultWindow, source: "default" }
-    const here = yield* findServedWindow(route)
-    if (here !== undefined) return { tokens: here.tokens, source: "local" }
-    const listed = yield* findListing(route)
-    if (listed?.window !== undefined) {
-      return {
-        tokens: listed.window,
-        source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint"
-      }
-    }
-    const family = ModelTables.findFamily(route.model)
-    return family === undefined
-      ? { tokens: defaultWindow, source: "default" }
-      : { tokens: family.window, source: "table" }
-  })
-
-  /**
-   * Applies the window learnt from a refusal in this process. It takes precedence over all other sources, but does not
-   * enlarge the window that the user has set.
-   */
-  const applyLearntWindow = (route: RouteIdentity, window: Window): Window => {
-    const tokens = probing.window(route, window.tokens)
-    return tokens === window.tokens || (window.source === "config" && tokens > window.tokens)
-      ? window
-      : { tokens, source: "learnt" }
-  }
-
-  const findWindow = (route: RouteIdentity): Effect.Effect<Window> =>
-    Effect.map(resolveWindow(route), (window) => applyLearntWindow(route, window))
-
-  /** Returns the price that the user set for the main model, or `undefined`. */
-  const findConfiguredPrice = (route: RouteIdentity): Pricing.Pricing | undefined =>
-    ContextWindow.isMain(settings.model, route) ? Pricing.toConfiguredPrice(settings.model.price ?? {}) : undefined
-
-  const findPrice = (
-    route: RouteIdentity,
-    listed: ModelLists.Listed | undefined
-  ): Effect.Effect<Pricing.Pricing | undefined> => {
-    const own = findConfiguredPrice(route)
-    if (own !== undefined) return Effect.succeed(own)
-    switch (Pricing.findBillingMode(route)) {
-      case "official_docs_snapshot":
-        return Effect.succeed(Pricing.findTabledPrice(route))
-      case "official_models_api":
-        return route.provider === "nous" && route.baseUrl !== undefined
-          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) =>
-              Pricing.toListedPrice(ModelLists.findModel(models, route.model), route.baseUrl)
-            )
-          : Effect.succeed(Pricing.toListedPrice(listed, route.baseUrl))
-      default:
-        return Effect.succeed(undefined)
-    }
-  }
-
-  const collectFacts = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<ModelFacts> {
-    const listed = yield* findListing(route)
-    const family = ModelTables.findFamily(route.model)
-    return {
-      window: yield* findWindow(route),
-      output: listed?.output ?? (isClaude(route.model) ? ModelAbilities.findOutputLimit(route.model) : family?.output),
-      vision: listed?.vision ?? family?.vision,
-      reasoning: listed?.reasoning ?? family?.reasoning,
-      tools: listed?.tools ?? family?.tools,
-      caching: family?.caching,
-      price: yield* findPrice(route, listed),
-      known: listed !== undefined || family !== undefined
-    }
-  })
-
-  /** Returns the facts about a route, using only the tables. */
-  const readTableFacts = (route: RouteIdentity): CallFacts => {
-    const family = ModelTables.findFamily(route.model)
-    const billing = Pricing.findBillingMode(route)
-    const price =
-      findConfiguredPrice(route) ?? (billing === "official_docs_snapshot" ? Pricing.findTabledPrice(route) : undefined)
-    return {
-      window:
-        family === undefined
-          ? { tokens: defaultWindow, source: "default" }
-          : { tokens: family.window, source: "table" },
-      cost: makeCostFunction(route, price)
-    }
-  }
-
-  const lookUpFacts = (route: RouteIdentity): Effect.Effect<CallFacts> =>
-    Effect.all([resolveWindow(route), findListing(route)]).pipe(
-      Effect.flatMap(([window, listed]) =>
-        Effect.map(findPrice(route, listed), (price): CallFacts => {
-          return { window, cost: makeCostFunction(route, price) }
-        })
-      ),
-      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(readTableFacts(route)) })
-    )
-
-  const applyLearntFacts = (route: RouteIdentity, facts: CallFacts): CallFacts => {
-    const window = applyLearntWindow(route, facts.window)
-    return window === facts.window ? facts : { ...facts, window }
-  }
-
-  const findCallFacts = (route: RouteIdentity): Effect.Effect<CallFacts> =>
-    Effect.clockWith((clock) => {
-      const now = clock.currentTimeMillisUnsafe()
-      const found = memory.get(route)
-      if (found !== undefined && now < found.until && found.late === late())
-        return Effect.succeed(applyLearntFacts(route, found.known))
-      return Effect.map(lookUpFacts(route), (fresh) => {
-        memory.set(route, { until: now + lifetime, late: late(), known: fresh })
-        return applyLearntFacts(route, fresh)
-      })
-    })
-
-  const makeUnknownWindowNotice = Effect.fnUntraced(function* (route: RouteIdentity) {
-    const key = `${route.model}@${route.baseUrl ?? ""}`
-    if (noticed.has(key) || route.provider === "offline") return undefined
-    const found = (yield* findCallFacts(route)).window
-    if (found.source !== "default") return undefined
-    noticed.add(key)
-    return `Context size of "${route.model}" is unknown; assuming ${formatInteger(found.tokens)} tokens. Set model.context_length to change this.`
-  })
-
-  const extraBody = Effect.fnUntraced(function* (route: RouteIdentity): Effect.fn.Return<Route["extraBody"]> {
-    const contextLength = ContextWindow.findConfiguredWindow(settings, route)
-    const ollamaNumCtx = ContextWindow.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
-    const found =
-      ollamaNumCtx === undefined
-        ? yield* Effect.timeoutOrElse(findServedWindow(route), {
-            duration: patience,
-            orElse: () => Effect.succeed(undefined)
-          })
-        : undefined
-    return ContextWindow.makeOllamaBody(
-      { ollamaNumCtx, contextLength },
-      found?.isOllama === true ? found.tokens : undefined
-    )
-  })
-
   return {
-    extraBody,
+    extraBody: (route) => extraBody(sources, route),
     probing,
     separate: () => make({ ...options, windows: ContextWindow.makeInMemory() }),
-    known: findCallFacts,
-    window: findWindow,
-    facts: collectFacts,
-    notice: makeUnknownWindowNotice,
+    known: (route) => findCallFacts(sources, route),
+    window: (route) => findWindow(sources, route),
+    facts: (route) => collectFacts(sources, route),
+    notice: (route) => makeUnknownWindowNotice(sources, route),
     cost: (route, usage) =>
-      Effect.map(collectFacts(route), ({ price }) =>
+      Effect.map(collectFacts(sources, route), ({ price }) =>
         Pricing.estimateCost(usage, price, Pricing.findBillingMode(route))
       ),
     listed: ({ apiKey, baseUrl, provider }) => {

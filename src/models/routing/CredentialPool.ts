@@ -182,65 +182,64 @@ const makeSingleKeyPool = (entry: Entry): Pick<CredentialPool, "lease" | "releas
   }
 }
 
-/** Creates a pool. Its state is saved when the scope is closed. */
-export const make = Effect.fnUntraced(function* ({
-  credentials,
-  name,
-  store = PoolStore.none,
-  strategy = "fill_first"
-}: Options): Effect.fn.Return<CredentialPool, never, Scope.Scope> {
-  const given = removeDuplicates(credentials)
-  const entries = given.map(makeEntry)
-  // The listener is registered before the store is read, so that no change in between is missed.
-  if (given.length > 1) yield* store.listen?.(name, (keys) => adoptMarks(entries, keys)) ?? Effect.void
-  const saved = given.length < 2 ? { keys: {} } : yield* store.load(name)
-  adoptMarks(entries, saved.keys)
-  for (const entry of entries)
-    entry.used = (Object.hasOwn(saved.keys, entry.id) ? saved.keys[entry.id]?.used : undefined) ?? 0
-  let last = entries.findIndex(({ id }) => id === saved.last)
-  let unsaved = false
+/** Keys of a pool. */
+interface PoolState {
+  readonly name: string
+  readonly store: PoolStore.PoolStore
+  readonly strategy: Strategy
+  readonly entries: ReadonlyArray<Entry>
+  /** Position of the key that was used last, or -1. */
+  last: number
+  unsaved: boolean
+}
 
-  const findEntry = ({ number }: Lease): Entry | undefined => entries[number - 1]
+const findEntry = ({ entries }: PoolState, { number }: Lease): Entry | undefined => entries[number - 1]
 
-  const takeKey = (entry: Entry): Lease => {
-    entry.leases++
-    entry.used++
-    last = entry.place
-    unsaved = true
-    return { key: entry.key, id: entry.id, number: entry.place + 1 }
-  }
+const takeKey = (pool: PoolState, entry: Entry): Lease => {
+  entry.leases++
+  entry.used++
+  pool.last = entry.place
+  pool.unsaved = true
+  return { key: entry.key, id: entry.id, number: entry.place + 1 }
+}
 
-  const releaseKey = (lease: Lease): void => {
-    const entry = findEntry(lease)
-    if (entry !== undefined) entry.leases--
-  }
+const releaseKey = (pool: PoolState, lease: Lease): void => {
+  const entry = findEntry(pool, lease)
+  if (entry !== undefined) entry.leases--
+}
 
-  const save = Effect.suspend(() => {
-    unsaved = false
-    const chosen = entries[last]
-    return store.save(name, {
+/** Saves the state of the keys. */
+const saveKeys = (pool: PoolState) =>
+  Effect.suspend(() => {
+    pool.unsaved = false
+    const chosen = pool.entries[pool.last]
+    return pool.store.save(pool.name, {
       ...(chosen === undefined ? {} : { last: chosen.id }),
-      keys: Object.fromEntries(entries.map(({ id, reason, until, used }) => [id, { until, reason, used }]))
+      keys: Object.fromEntries(pool.entries.map(({ id, reason, until, used }) => [id, { until, reason, used }]))
     })
   })
 
-  const listReadyKeys = (now: number): ReadonlyArray<Entry> => entries.filter(({ until }) => until <= now)
+const listReadyKeys = ({ entries }: PoolState, now: number): ReadonlyArray<Entry> =>
+  entries.filter(({ until }) => until <= now)
 
-  const findSoonestKey = (): Entry | undefined => entries.toSorted((a, b) => a.until - b.until)[0]
+const findSoonestKey = ({ entries }: PoolState): Entry | undefined => entries.toSorted((a, b) => a.until - b.until)[0]
 
-  const chooseEntry = (candidates: ReadonlyArray<Entry>): Effect.Effect<Entry | undefined> =>
-    strategy === "random"
-      ? Effect.map(Random.next, (chance) => chooseKey(strategy, candidates, last, chance))
-      : Effect.sync(() => chooseKey(strategy, candidates, last, 0))
+const chooseEntry = (pool: PoolState, candidates: ReadonlyArray<Entry>): Effect.Effect<Entry | undefined> =>
+  pool.strategy === "random"
+    ? Effect.map(Random.next, (chance) => chooseKey(pool.strategy, candidates, pool.last, chance))
+    : Effect.sync(() => chooseKey(pool.strategy, candidates, pool.last, 0))
 
-  const lease: CredentialPool["lease"] = Effect.gen(function* () {
-    const entry = (yield* chooseEntry(listReadyKeys(yield* Clock.currentTimeMillis))) ?? findSoonestKey()
-    return entry === undefined ? yield* Effect.die(`the pool ${name} was made without keys`) : takeKey(entry)
+const leaseKey = (pool: PoolState): CredentialPool["lease"] =>
+  Effect.gen(function* () {
+    const entry =
+      (yield* chooseEntry(pool, listReadyKeys(pool, yield* Clock.currentTimeMillis))) ?? findSoonestKey(pool)
+    return entry === undefined ? yield* Effect.die(`the pool ${pool.name} was made without keys`) : takeKey(pool, entry)
   })
 
-  const rotate: CredentialPool["rotate"] = Effect.fnUntraced(function* (held, { reason, resetAfter }) {
-    const entry = findEntry(held)
-    if (entry === undefined || entries.length < 2) return undefined
+const rotate = (pool: PoolState): CredentialPool["rotate"] =>
+  Effect.fnUntraced(function* (held, { reason, resetAfter }) {
+    const entry = findEntry(pool, held)
+    if (entry === undefined || pool.entries.length < 2) return undefined
     const now = yield* Clock.currentTimeMillis
     // A key that has been renewed in the meantime has another id and is not disabled.
     if (entry.id === held.id) {
@@ -248,15 +247,17 @@ export const make = Effect.fnUntraced(function* ({
       entry.until = now + entry.rest
       entry.reason = reason
     }
-    const next = yield* chooseEntry(listReadyKeys(now))
-    const taken = next === undefined ? undefined : takeKey(next)
-    if (taken !== undefined) releaseKey(held)
-    yield* save
+    const next = yield* chooseEntry(pool, listReadyKeys(pool, now))
+    const taken = next === undefined ? undefined : takeKey(pool, next)
+    if (taken !== undefined) releaseKey(pool, held)
+    yield* saveKeys(pool)
     return taken
   })
 
-  const refresh: CredentialPool["refresh"] = (held) => {
-    const entry = findEntry(held)
+const refresh =
+  (pool: PoolState): CredentialPool["refresh"] =>
+  (held) => {
+    const entry = findEntry(pool, held)
     const renew = entry?.credential.refresh
     if (entry === undefined || renew === undefined) return Effect.succeed(undefined)
     const renewed = Effect.gen(function* () {
@@ -274,20 +275,43 @@ export const make = Effect.fnUntraced(function* ({
       .withPermits(1)(renewed)
       .pipe(
         Effect.catch((error) =>
-          Effect.as(Effect.logWarning(`key ${held.number} of ${name} was not renewed: ${error.message}`), undefined)
+          Effect.as(
+            Effect.logWarning(`key ${held.number} of ${pool.name} was not renewed: ${error.message}`),
+            undefined
+          )
         )
       )
   }
 
-  yield* Effect.addFinalizer(() => (unsaved && entries.length > 1 ? save : Effect.void))
+/** Creates a pool. Its state is saved when the scope is closed. */
+export const make = Effect.fnUntraced(function* ({
+  credentials,
+  name,
+  store = PoolStore.none,
+  strategy = "fill_first"
+}: Options): Effect.fn.Return<CredentialPool, never, Scope.Scope> {
+  const given = removeDuplicates(credentials)
+  const entries = given.map(makeEntry)
+  // The listener is registered before the store is read, so that no change in between is missed.
+  if (given.length > 1) yield* store.listen?.(name, (keys) => adoptMarks(entries, keys)) ?? Effect.void
+  const saved = given.length < 2 ? { keys: {} } : yield* store.load(name)
+  adoptMarks(entries, saved.keys)
+  for (const entry of entries)
+    entry.used = (Object.hasOwn(saved.keys, entry.id) ? saved.keys[entry.id]?.used : undefined) ?? 0
+  const last = entries.findIndex(({ id }) => id === saved.last)
+  const pool: PoolState = { name, store, strategy, entries, last, unsaved: false }
+
+  yield* Effect.addFinalizer(() => (pool.unsaved && entries.length > 1 ? saveKeys(pool) : Effect.void))
 
   const [only] = entries
   return {
     size: entries.length,
-    ...(only !== undefined && entries.length === 1 ? makeSingleKeyPool(only) : { lease, release: releaseKey }),
-    rotate,
-    refresh,
-    isReady: Effect.map(Clock.currentTimeMillis, (now) => listReadyKeys(now).length > 0),
+    ...(only !== undefined && entries.length === 1
+      ? makeSingleKeyPool(only)
+      : { lease: leaseKey(pool), release: (held) => releaseKey(pool, held) }),
+    rotate: rotate(pool),
+    refresh: refresh(pool),
+    isReady: Effect.map(Clock.currentTimeMillis, (now) => listReadyKeys(pool, now).length > 0),
     state: Effect.map(Clock.currentTimeMillis, (now) =>
       entries.map(({ id, leases, place, reason, until, used }) => ({
         id,

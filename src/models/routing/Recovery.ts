@@ -122,61 +122,53 @@ export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>([
   "format_error"
 ])
 
-/** Returns the recoveries for a reason. The switch is exhaustive, so every new reason must define its recoveries. */
-export const listRecoveries = (
-  reason: Reason,
-  { outputCap, parameters, retryAfter, unreachable, wrongAddress }: Details
-): ReadonlyArray<Recovery> => {
-  if (wrongAddress) return [nextRoute]
-  const retry: Recovery = { _tag: "RetryAfter", after: retryAfter }
-  switch (reason) {
-    case "auth":
-      return [renewKey, nextKey, nextRoute]
-    case "billing":
-      return [nextKey, nextRoute]
-    case "rate_limit":
-      return [nextKey, nextRoute, retry]
-    case "invalid_response":
-      return [nextRoute, retry]
-    case "overloaded":
-    case "server_error":
-    case "unknown":
-      return [retry, nextRoute]
-    case "timeout":
-      return unreachable ? [reconnect, nextRoute] : [retry, rebuild, nextRoute]
-    case "context_overflow":
-    case "payload_too_large":
-    case "long_context_tier":
-      return [compact]
-    case "output_cap":
-      return outputCap === undefined ? [omitOutputLimit, nextRoute] : [toLowerCap(outputCap), compact]
-    case "image_too_large":
-      return [makeAdaptation("with_smaller_images"), makeAdaptation("without_images"), nextRoute]
-    case "image_unsupported":
-      return [makeAdaptation("without_images"), nextRoute]
-    case "stream_unsupported":
-      return [makeAdaptation("without_stream"), nextRoute]
-    case "thinking_signature":
-    case "invalid_encrypted_content":
-      return [makeAdaptation("without_reasoning"), nextRoute]
-    case "llama_cpp_grammar_pattern":
-      return [makeAdaptation("without_patterns"), nextRoute]
-    case "unsupported_parameter":
-      return [{ _tag: "AdaptParameters", names: parameters }, nextRoute]
-    case "tool_use_failed":
-      return [askAgain, nextRoute]
-    case "call_id_form":
-      return [makeAdaptation("with_short_call_ids"), nextRoute]
-    case "missing_signature":
-      return [makeAdaptation("with_signatures"), nextRoute]
-    case "oauth_long_context_beta_forbidden":
-    case "model_not_found":
-    case "content_policy_blocked":
-    case "provider_policy_blocked":
-    case "format_error":
-      return [nextRoute]
-  }
+type RecoveryList = (details: Details) => ReadonlyArray<Recovery>
+
+const makeRetry = ({ retryAfter }: Details): Recovery => ({ _tag: "RetryAfter", after: retryAfter })
+const retryOrNextRoute: RecoveryList = (details) => [makeRetry(details), nextRoute]
+const compactOnly: RecoveryList = () => [compact]
+const nextRouteOnly: RecoveryList = () => [nextRoute]
+
+/** Sends the call in other forms, one after another. */
+const adaptOrNextRoute =
+  (...changes: ReadonlyArray<Change>): RecoveryList =>
+  () => [...changes.map(makeAdaptation), nextRoute]
+
+/** Recoveries by reason. Every new reason must define its recoveries. */
+const recoveries: Readonly<Record<Reason, RecoveryList>> = {
+  auth: () => [renewKey, nextKey, nextRoute],
+  billing: () => [nextKey, nextRoute],
+  rate_limit: (details) => [nextKey, nextRoute, makeRetry(details)],
+  invalid_response: (details) => [nextRoute, makeRetry(details)],
+  overloaded: retryOrNextRoute,
+  server_error: retryOrNextRoute,
+  unknown: retryOrNextRoute,
+  timeout: (details) => (details.unreachable ? [reconnect, nextRoute] : [makeRetry(details), rebuild, nextRoute]),
+  context_overflow: compactOnly,
+  payload_too_large: compactOnly,
+  long_context_tier: compactOnly,
+  output_cap: ({ outputCap }) =>
+    outputCap === undefined ? [omitOutputLimit, nextRoute] : [toLowerCap(outputCap), compact],
+  image_too_large: adaptOrNextRoute("with_smaller_images", "without_images"),
+  image_unsupported: adaptOrNextRoute("without_images"),
+  stream_unsupported: adaptOrNextRoute("without_stream"),
+  thinking_signature: adaptOrNextRoute("without_reasoning"),
+  invalid_encrypted_content: adaptOrNextRoute("without_reasoning"),
+  llama_cpp_grammar_pattern: adaptOrNextRoute("without_patterns"),
+  unsupported_parameter: ({ parameters }) => [{ _tag: "AdaptParameters", names: parameters }, nextRoute],
+  tool_use_failed: () => [askAgain, nextRoute],
+  call_id_form: adaptOrNextRoute("with_short_call_ids"),
+  missing_signature: adaptOrNextRoute("with_signatures"),
+  oauth_long_context_beta_forbidden: nextRouteOnly,
+  model_not_found: nextRouteOnly,
+  content_policy_blocked: nextRouteOnly,
+  provider_policy_blocked: nextRouteOnly,
+  format_error: nextRouteOnly
 }
+
+/** Returns the recoveries for a reason. */
+export const listRecoveries = (reason: Reason, details: Details): ReadonlyArray<Recovery> =>
+  details.wrongAddress ? [nextRoute] : recoveries[reason](details)
 
 /** Tests whether the recoveries include a retry on the same route, with or without a wait. */
 export const isRetryable = (recoveries: ReadonlyArray<Recovery>): boolean =>

@@ -8,9 +8,9 @@
  * ledger may grant fewer output tokens than wanted; the request is then sent with that limit. A request without an
  * output limit gets one. If the endpoint takes no output limit, the longest answer of the model is reserved.
  *
- * An attempt settles what its provider counted. Counts without the output of an answer are not used. A request that was not sent, or that the provider refused, costs
- * nothing. If the provider counted nothing because the answer broke off or the call was interrupted, the usage is an
- * estimate, and the ledger decides what it counts.
+ * An attempt settles what its provider counted. Counts without the output of an answer are not used. A request that
+ * the provider refused costs nothing, and one that was not sent is not counted. If the provider counted nothing because
+ * the answer broke off or the call was interrupted, the usage is an estimate, and the ledger decides what it counts.
  *
  * The call is reserved before it waits for its turn at the key, so that a call that waits for its allowance does not
  * keep a key busy.
@@ -143,11 +143,15 @@ const isRefused = (cause: Cause.Cause<unknown>): boolean => {
   return refusals.has(reason._tag) || (reason._tag === "NetworkError" && NetworkFailure.isUnsent(reason.cause))
 }
 
-/** Returns the usage of an attempt by its end. */
-const readUsed = (state: RouteCallState, exit: Exit.Exit<ModelResponse | undefined, unknown>): UsedTokens => {
-  if (Exit.isSuccess(exit)) return exit.value === undefined ? unused : readResponse(state, exit.value)
+/** Returns the usage of an attempt by its end; `undefined` if no request was sent. */
+const readUsed = (
+  state: RouteCallState,
+  exit: Exit.Exit<ModelResponse | undefined, unknown>
+): UsedTokens | undefined => {
+  if (Exit.isSuccess(exit)) return exit.value === undefined ? undefined : readResponse(state, exit.value)
   const received = countReceived(state)
-  if (!state.sent.isExecuted || (received === 0 && isRefused(exit.cause))) return unused
+  if (!state.sent.isExecuted) return undefined
+  if (received === 0 && isRefused(exit.cause)) return unused
   const usage = estimateUsage(state, received)
   return { usage, nanos: toUnits(state.known.cost(usage)), mostOutput: Infinity }
 }

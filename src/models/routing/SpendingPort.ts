@@ -40,8 +40,8 @@ export interface UsedTokens {
 export interface Grant {
   /** Maximum number of output tokens. */
   readonly output: number
-  /** Ends the reservation. Further calls have no effect. */
-  readonly settle: (used: UsedTokens) => Effect.Effect<void>
+  /** Ends the reservation, with `undefined` if no request was sent. Further calls have no effect. */
+  readonly settle: (used: UsedTokens | undefined) => Effect.Effect<void>
 }
 
 /** Ledger of the spending of one run. */

@@ -1,5 +1,6 @@
 /**
- * `hermes backup`: writes all sessions and the user's files to one file, while other programs write.
+ * `hermes backup`: writes all sessions, the ledger of tenants and the user's files to one file, while other programs
+ * write.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -18,8 +19,10 @@ import { version } from "../../base/domain/Version.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import * as BackupFile from "../../store/BackupFile.ts"
 import { SessionBackup } from "../../store/SessionBackup.ts"
+import { TenantLedger } from "../../store/tenants/TenantLedger.ts"
 import * as StoredSessions from "../runtime/StoredSessions.ts"
-import { makeUsageFailure, toUnwritableFailure } from "./Failure.ts"
+import * as TenantSettings from "../runtime/TenantSettings.ts"
+import { makeUsageFailure, makeWorkFailure, toUnwritableFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as HomeFiles from "./HomeFiles.ts"
 import { printLine, printWarnings } from "./ProgramOutput.ts"
@@ -27,8 +30,9 @@ import { formatQuantity } from "./render/UsageText.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /** Describes the contents of a backup. */
-export const describeCounts = ({ files, rows }: BackupFile.Counts): string =>
+export const describeCounts = ({ files, ledger, rows }: BackupFile.Counts): string =>
   `${formatQuantity(rows.sessions, "session")} with ${formatQuantity(rows.messages, "message")}, ` +
+  (ledger === 0 ? "" : `${formatQuantity(ledger, "row")} of the tenants' ledger, `) +
   formatQuantity(files, "file")
 
 /** Writes the parts of a backup, and counts them. */
@@ -51,6 +55,20 @@ const writeSessions = Effect.fnUntraced(function* (writeBytes: Writer, counts: B
     layer
   )
   return counted
+})
+
+const writeLedger = Effect.fnUntraced(function* (writeBytes: Writer, counts: BackupFile.Counts) {
+  const { exists, layer } = yield* TenantSettings.findConfiguredLedger
+  if (!exists) return counts
+  const rows = yield* Effect.mapError(
+    Effect.provide(
+      TenantLedger.use(({ readRows }) => readRows),
+      layer
+    ),
+    ({ message }) => makeWorkFailure(message)
+  )
+  yield* Effect.flatMap(BackupFile.encodeLedger(rows), writeBytes)
+  return BackupFile.countLedger(counts, rows)
 })
 
 /** Warns of a file with a secret that this process holds, such as a key in the settings. */
@@ -105,7 +123,12 @@ const writeBackup = Effect.fnUntraced(function* (path: string, only: "files" | "
         const file = yield* fs.open(draft, { flag: "wx", mode: 0o600 })
         const writeBytes: Writer = (bytes) => file.writeAll(bytes)
         yield* Effect.flatMap(BackupFile.encodeStart(yield* Clock.currentTimeMillis, version), writeBytes)
-        const sessions = only === "files" ? BackupFile.nothing : yield* writeSessions(writeBytes, BackupFile.nothing)
+        const sessions =
+          only === "files"
+            ? BackupFile.nothing
+            : yield* Effect.flatMap(writeSessions(writeBytes, BackupFile.nothing), (counts) =>
+                writeLedger(writeBytes, counts)
+              )
         const counts = only === "sessions" ? sessions : yield* writeFiles(writeBytes, sessions)
         yield* Effect.flatMap(BackupFile.encodeEnd(counts), writeBytes)
         yield* file.sync
@@ -123,7 +146,7 @@ const writeBackup = Effect.fnUntraced(function* (path: string, only: "files" | "
 /** The flag that selects a part of a backup. */
 export const only = Flags.takeLast(
   Flag.Literals("only", ["sessions", "files"]),
-  "sessions: the conversations; files: settings, memory, skills, jobs, plugins"
+  "sessions: the conversations and the tenants' ledger; files: settings, memory, skills, jobs, plugins"
 )
 
 /** The command `hermes backup`. */

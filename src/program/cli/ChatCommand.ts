@@ -185,59 +185,78 @@ const checkAnswered = (
     : Effect.fail(makeUsageFailure("--answered continues the suspended run without a prompt: leave out the prompt"))
 }
 
-/** Runs `hermes chat`: one query if a query is given, otherwise a conversation in a terminal. */
-export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
+/** Flags that cannot be combined, each with its explanation. The first combination is reported. */
+const conflicts: ReadonlyArray<readonly [isFound: (flags: ChatFlags) => boolean, explanation: string]> = [
+  [(flags) => flags.resume !== undefined && flags.continue !== undefined, "--resume and --continue cannot be combined"],
+  [(flags) => flags.script !== undefined && flags.replay !== undefined, "--script and --replay cannot be combined"],
+  [
+    (flags) => flags.outputLastMessage !== undefined && flags.outputSchema === undefined,
+    "--output-last-message also needs --output-schema"
+  ],
+  [
+    (flags) => flags.outputSchema !== undefined && flags.format === "stream-json",
+    "--output-schema prints only the answer: leave out --format stream-json"
+  ]
+]
+
+/** Flags that need a prompt. The first one that is set is reported. */
+const queryFlags: ReadonlyArray<readonly [isSet: (flags: ChatFlags) => boolean, name: string]> = [
+  [({ format }) => format === "stream-json", "--format stream-json"],
+  [({ quiet }) => quiet, "--quiet"],
+  [({ usageFile }) => usageFile !== undefined, "--usage-file"],
+  [({ outputSchema }) => outputSchema !== undefined, "--output-schema"],
+  [({ oneshot }) => oneshot, "--oneshot"]
+]
+
+/** Fails if the flags contradict each other. Returns the flags of the run. */
+const checkFlags = Effect.fnUntraced(function* (given: ChatFlags): Effect.fn.Return<ChatFlags, Failure> {
   const flags = applyOneshot(given)
   if (flags instanceof Failure) return yield* flags
-  if (flags.resume !== undefined && flags.continue !== undefined) {
-    return yield* makeUsageFailure("--resume and --continue cannot be combined")
-  }
-  if (flags.script !== undefined && flags.replay !== undefined) {
-    return yield* makeUsageFailure("--script and --replay cannot be combined")
-  }
-  if (flags.outputLastMessage !== undefined && flags.outputSchema === undefined)
-    return yield* makeUsageFailure("--output-last-message also needs --output-schema")
-  if (flags.outputSchema !== undefined && flags.format === "stream-json")
-    return yield* makeUsageFailure("--output-schema prints only the answer: leave out --format stream-json")
-  const { terminal } = yield* Output
+  const conflict = conflicts.find(([isFound]) => isFound(flags))
+  return conflict === undefined ? flags : yield* makeUsageFailure(conflict[1])
+})
+
+/** Reads the prompt of the flags and of the piped input. Fails without one if a flag needs it. */
+const findPrompt = Effect.fnUntraced(function* (flags: ChatFlags) {
   const input = flags.answered ? undefined : yield* readPipedInput(flags)
-  if (!flags.answered && flags.query === undefined && flags.queryFile === undefined && input === undefined) {
-    if (flags.format === "stream-json") return yield* makeMissingQueryFailure("--format stream-json")
-    if (flags.quiet) return yield* makeMissingQueryFailure("--quiet")
-    if (flags.usageFile !== undefined) return yield* makeMissingQueryFailure("--usage-file")
-    if (flags.outputSchema !== undefined) return yield* makeMissingQueryFailure("--output-schema")
-    if (flags.oneshot) return yield* makeMissingQueryFailure("--oneshot")
-  }
+  const hasQuery = flags.query !== undefined || flags.queryFile !== undefined || input !== undefined
+  const missing = flags.answered || hasQuery ? undefined : queryFlags.find(([isSet]) => isSet(flags))
+  if (missing !== undefined) return yield* makeMissingQueryFailure(missing[1])
   if (flags.ignoreUserConfig) {
     const { warnAboutIgnoredPlugins } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
     yield* warnAboutIgnoredPlugins
   }
   const prompt = yield* readPrompt(flags, input)
   if (flags.answered) yield* checkAnswered(flags, prompt)
-  const { agent } = flags
-  if (flags.safeMode && agent !== undefined)
-    return yield* makeUsageFailure("--safe-mode does not use agent files: leave out --agent")
-  const agentFile =
-    agent === undefined
-      ? undefined
-      : yield* Effect.promise(() => import("./AgentChoice.ts")).pipe(
-          Effect.flatMap(({ choose }) => choose(agent, prompt === undefined && !flags.answered))
-        )
-  if (prompt !== undefined || flags.answered) {
-    const SingleQuery = yield* Effect.promise(() => import("./SingleQuery.ts"))
-    const schema =
-      flags.outputSchema === undefined
-        ? undefined
-        : yield* Effect.promise(() => import("./OutputSchema.ts")).pipe(
-            Effect.flatMap(({ loadSchema }) => loadSchema(flags.outputSchema ?? ""))
-          )
-    return yield* SingleQuery.run({ ...flags, agentFile, quiet: flags.quiet || schema !== undefined }, prompt, schema)
+  return prompt
+})
+
+/** Chooses the agent file of the flags. In a conversation, the user is asked about a project's file. */
+const chooseAgent = Effect.fnUntraced(function* ({ agent, safeMode }: ChatFlags, isConversation: boolean) {
+  if (agent === undefined) return undefined
+  if (safeMode) return yield* makeUsageFailure("--safe-mode does not use agent files: leave out --agent")
+  const { choose } = yield* Effect.promise(() => import("./AgentChoice.ts"))
+  return yield* choose(agent, isConversation)
+})
+
+/** Runs `hermes chat`: one query if a query is given, otherwise a conversation in a terminal. */
+export const runChat = Effect.fn("hermes chat")(function* (given: ChatFlags) {
+  const flags = yield* checkFlags(given)
+  const { terminal } = yield* Output
+  const prompt = yield* findPrompt(flags)
+  const isQuery = prompt !== undefined || flags.answered
+  const agentFile = yield* chooseAgent(flags, !isQuery)
+  if (!isQuery) {
+    if (!terminal.input) return yield* makeUsageFailure("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
+    const InteractiveChat = yield* Effect.promise(() => import("./InteractiveChat.ts"))
+    return yield* InteractiveChat.run({ ...flags, agentFile })
   }
-  if (!terminal.input) {
-    return yield* makeUsageFailure("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
-  }
-  const InteractiveChat = yield* Effect.promise(() => import("./InteractiveChat.ts"))
-  return yield* InteractiveChat.run({ ...flags, agentFile })
+  const SingleQuery = yield* Effect.promise(() => import("./SingleQuery.ts"))
+  const { outputSchema } = flags
+  if (outputSchema === undefined) return yield* SingleQuery.run({ ...flags, agentFile }, prompt)
+  const { loadSchema } = yield* Effect.promise(() => import("./OutputSchema.ts"))
+  const schema = yield* loadSchema(outputSchema)
+  return yield* SingleQuery.run({ ...flags, agentFile, quiet: true }, prompt, schema)
 })
 
 /** `hermes chat`: a conversation, or one query. */

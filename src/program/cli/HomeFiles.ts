@@ -28,8 +28,8 @@ const included = [
 ]
 
 /** Paths of contents of changed files. Other files of `changes/` belong to working trees of one machine. */
-const changeContent = /^changes\/([0-9a-f]{2})\/\1[0-9a-f]{62}$/
-const changeFolder = /^changes(\/[0-9a-f]{2})?$/
+const changeContent = /^changes\/contents\/(?:tenants\/[a-z0-9_-]+\/)?([0-9a-f]{2})\/\1[0-9a-f]{62}$/
+const changeFolder = /^changes(?:\/contents(?:\/tenants(?:\/[a-z0-9_-]+)?)?(?:\/[0-9a-f]{2})?)?$/
 
 /** Names that are left out at any depth. */
 const left = new Set([".git", "node_modules", "ticker.json"])

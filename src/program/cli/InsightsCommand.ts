@@ -146,167 +146,160 @@ const listSkills = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<re
         `${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
     ])
 
+/** The figures of a report, and the room for it. */
+interface Report {
+  readonly figures: Aggregates
+  readonly insights: Insights
+  readonly room: TextCharts.Room
+  /** Tokens of each day of the period. */
+  readonly points: ReturnType<typeof listAllDays>
+}
+
+const renderOverview = ({ figures, points }: Report): ReadonlyArray<string> => {
+  const { cost, messages, sessions, tokens, unpriced } = figures
+  const active = new Set(figures.days.map(({ day }) => day))
+  return renderPairs([
+    ["Sessions", formatQuantity(sessions, "session")],
+    ["Runs", formatQuantity(figures.runs, "run")],
+    [
+      "Messages",
+      `${formatQuantity(messages, "message")}, ${figures.userMessages} from users, ` +
+        `${formatAverage(messages, sessions)} in a session`
+    ],
+    ["Model calls", formatQuantity(figures.modelCalls, "call")],
+    ["Tool calls", formatQuantity(figures.toolCalls, "call")],
+    [
+      "Tokens",
+      `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ` +
+        `${abbreviateCount(tokens.output)} out, ${formatTokens(tokens)} in all`
+    ],
+    ["Cache hits", `${formatPercent(figures.cacheHit)} of the prompt tokens`],
+    ["Cost", `${formatCost(cost)}${unpriced === 0 ? "" : ` (${formatQuantity(unpriced, "call")} without a price)`}`],
+    ["Errors", formatQuantity(figures.errors, "error")],
+    [
+      "Time",
+      `${ToolText.formatDuration(figures.active)}, ` +
+        `${ToolText.formatDuration(figures.active / Math.max(1, sessions))} in a session`
+    ],
+    [
+      "Active",
+      `${formatQuantity(active.size, "day")}, best streak ${formatQuantity(countStreak(active, points), "day")}`
+    ]
+  ])
+}
+
+const formatTokens = (tokens: Parameters<typeof SessionFacts.countTokens>[0]): string =>
+  abbreviateCount(SessionFacts.countTokens(tokens))
+
+const renderModels = ({ figures, room }: Report): ReadonlyArray<string> =>
+  TextCharts.renderBars(
+    figures.models
+      .slice(0, most.models)
+      .map((one) => ({
+        name: SafeText.toLine(one.name),
+        value: SessionFacts.countTokens(one.tokens),
+        note:
+          `${formatTokens(one.tokens)} · ${formatQuantity(one.calls, "call")} · ` +
+          `${formatQuantity(one.sessions, "session")} · ${formatCost(one.cost)}`
+      })),
+    room
+  )
+
+/** Renders the platforms, unless all sessions were started at the terminal. */
+const renderPlatforms = ({ figures: { sources }, room }: Report): ReadonlyArray<string> =>
+  sources.every(({ name }) => name === "cli")
+    ? []
+    : TextCharts.renderBars(
+        sources.map((one) => ({
+          name: SafeText.toLine(one.name),
+          value: one.calls,
+          note: `${formatQuantity(one.calls, "call")} · ${formatTokens(one.tokens)}`
+        })),
+        room
+      )
+
+const renderTenants = ({ figures, room }: Report): ReadonlyArray<string> =>
+  TextCharts.renderBars(
+    figures.tenants
+      .slice(0, most.tools)
+      .map((one) => ({
+        name: SafeText.toLine(one.name),
+        value: one.calls,
+        note: `${formatQuantity(one.calls, "call")} · ${formatTokens(one.tokens)} · ${formatCost(one.cost)}`
+      })),
+    room
+  )
+
+const renderTools = ({ figures: { toolCalls, tools }, room }: Report): ReadonlyArray<string> => {
+  const formatShare = (calls: number): string => formatPercent(toolCalls === 0 ? 0 : calls / toolCalls)
+  return TextCharts.renderBars(
+    tools
+      .slice(0, most.tools)
+      .map((one) => ({
+        name: SafeText.toLine(one.name),
+        value: one.calls,
+        note: `${one.calls} · ${formatShare(one.calls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
+      })),
+    room,
+    "green"
+  )
+}
+
+const renderFailures = ({ figures, room }: Report): ReadonlyArray<string> =>
+  TextCharts.renderBars(
+    figures.failures
+      .slice(0, most.failures)
+      .map((one) => ({
+        name: SafeText.toLine(`${one.name}: ${one.reason}`),
+        value: one.count,
+        note: String(one.count)
+      })),
+    room,
+    "red"
+  )
+
+const renderNotable = ({ figures }: Report): ReadonlyArray<string> =>
+  renderPairs(
+    figures.notable.map(({ name, session }) => [
+      name,
+      `${session.id}  ${ToolText.formatDuration(session.duration)}, ` +
+        `${formatQuantity(session.messages, "message")}, ${abbreviateCount(session.tokens)} tokens, ` +
+        `${formatQuantity(session.toolCalls, "tool call")}`
+    ])
+  )
+
+/** Sections of the report in their order. A section without lines is omitted. */
+const sections: ReadonlyArray<readonly [title: string, render: (report: Report) => ReadonlyArray<string>]> = [
+  ["Overview", renderOverview],
+  ["Cost", ({ figures }) => renderPairs(listCosts(figures))],
+  ["Tokens by day", ({ points, room }) => TextCharts.renderTimeline(points, room, abbreviateCount)],
+  ["Models", renderModels],
+  ["Platforms", renderPlatforms],
+  ["Tenants", renderTenants],
+  ["Tools", renderTools],
+  ["Skills", ({ figures, insights }) => renderPairs(listSkills(figures, insights.utcOffset))],
+  [
+    "Model calls by weekday",
+    ({ figures, room }) => (figures.modelCalls === 0 ? [] : TextCharts.renderBars(countByWeekday(figures), room))
+  ],
+  ["Busiest hours", ({ figures, room }) => TextCharts.renderBars(listPeakHours(figures), room)],
+  ["Errors", renderFailures],
+  ["Cache misses", ({ figures }) => renderPairs(figures.misses.map(formatMiss))],
+  ["Middleware", ({ figures }) => renderPairs(figures.middleware.slice(0, most.middleware).map(describeMiddleware))],
+  ["Notable sessions", renderNotable]
+]
+
 /** Renders the insights as lines that fit the given width. */
 export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray<string> => {
   const { columns, paint } = room
-  const { days, figures, utcOffset } = insights
-  const {
-    active: activeMillis,
-    cacheHit,
-    cost,
-    errors,
-    failures,
-    messages,
-    middleware,
-    misses,
-    modelCalls,
-    models,
-    notable,
-    runs,
-    sessions,
-    sources,
-    tenants,
-    tokens,
-    toolCalls,
-    tools,
-    unpriced,
-    userMessages
-  } = figures
-  const points = listAllDays(insights)
-  const active = new Set(figures.days.map(({ day }) => day))
-  const renderSection = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
-    lines.length === 0 ? [] : ["", paint.text(title, "bold"), ...lines]
-  const lines = [
-    `Insights: the last ${formatQuantity(days, "day")}`,
-    ...renderSection(
-      "Overview",
-      renderPairs([
-        ["Sessions", formatQuantity(sessions, "session")],
-        ["Runs", formatQuantity(runs, "run")],
-        [
-          "Messages",
-          `${formatQuantity(messages, "message")}, ${userMessages} from users, ` +
-            `${formatAverage(messages, sessions)} in a session`
-        ],
-        ["Model calls", formatQuantity(modelCalls, "call")],
-        ["Tool calls", formatQuantity(toolCalls, "call")],
-        [
-          "Tokens",
-          `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ` +
-            `${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in all`
-        ],
-        ["Cache hits", `${formatPercent(cacheHit)} of the prompt tokens`],
-        [
-          "Cost",
-          `${formatCost(cost)}${unpriced === 0 ? "" : ` (${formatQuantity(unpriced, "call")} without a price)`}`
-        ],
-        ["Errors", formatQuantity(errors, "error")],
-        [
-          "Time",
-          `${ToolText.formatDuration(activeMillis)}, ` +
-            `${ToolText.formatDuration(activeMillis / Math.max(1, sessions))} in a session`
-        ],
-        [
-          "Active",
-          `${formatQuantity(active.size, "day")}, best streak ${formatQuantity(countStreak(active, points), "day")}`
-        ]
-      ])
-    ),
-    ...renderSection("Cost", renderPairs(listCosts(figures))),
-    ...renderSection("Tokens by day", TextCharts.renderTimeline(points, room, abbreviateCount)),
-    ...renderSection(
-      "Models",
-      TextCharts.renderBars(
-        models
-          .slice(0, most.models)
-          .map((one) => ({
-            name: SafeText.toLine(one.name),
-            value: SessionFacts.countTokens(one.tokens),
-            note:
-              `${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ` +
-              `${formatQuantity(one.calls, "call")} · ${formatQuantity(one.sessions, "session")} · ` +
-              `${formatCost(one.cost)}`
-          })),
-        room
-      )
-    ),
-    ...renderSection(
-      "Platforms",
-      sources.every(({ name }) => name === "cli")
-        ? []
-        : TextCharts.renderBars(
-            sources.map((one) => ({
-              name: SafeText.toLine(one.name),
-              value: one.calls,
-              note: `${formatQuantity(one.calls, "call")} · ${abbreviateCount(SessionFacts.countTokens(one.tokens))}`
-            })),
-            room
-          )
-    ),
-    ...renderSection(
-      "Tenants",
-      TextCharts.renderBars(
-        tenants
-          .slice(0, most.tools)
-          .map((one) => ({
-            name: SafeText.toLine(one.name),
-            value: one.calls,
-            note:
-              `${formatQuantity(one.calls, "call")} · ${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ` +
-              formatCost(one.cost)
-          })),
-        room
-      )
-    ),
-    ...renderSection(
-      "Tools",
-      TextCharts.renderBars(
-        tools
-          .slice(0, most.tools)
-          .map((one) => ({
-            name: SafeText.toLine(one.name),
-            value: one.calls,
-            note: `${one.calls} · ${formatPercent(toolCalls === 0 ? 0 : one.calls / toolCalls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
-          })),
-        room,
-        "green"
-      )
-    ),
-    ...renderSection("Skills", renderPairs(listSkills(figures, utcOffset))),
-    ...renderSection(
-      "Model calls by weekday",
-      modelCalls === 0 ? [] : TextCharts.renderBars(countByWeekday(figures), room)
-    ),
-    ...renderSection("Busiest hours", TextCharts.renderBars(listPeakHours(figures), room)),
-    ...renderSection(
-      "Errors",
-      TextCharts.renderBars(
-        failures
-          .slice(0, most.failures)
-          .map((one) => ({
-            name: SafeText.toLine(`${one.name}: ${one.reason}`),
-            value: one.count,
-            note: String(one.count)
-          })),
-        room,
-        "red"
-      )
-    ),
-    ...renderSection("Cache misses", renderPairs(misses.map(formatMiss))),
-    ...renderSection("Middleware", renderPairs(middleware.slice(0, most.middleware).map(describeMiddleware))),
-    ...renderSection(
-      "Notable sessions",
-      renderPairs(
-        notable.map(({ name, session }) => [
-          name,
-          `${session.id}  ${ToolText.formatDuration(session.duration)}, ` +
-            `${formatQuantity(session.messages, "message")}, ${abbreviateCount(session.tokens)} tokens, ` +
-            `${formatQuantity(session.toolCalls, "tool call")}`
-        ])
-      )
-    )
-  ]
-  return lines.map((text) => (Width.measure(text) > columns ? Width.cut(text, columns) : text))
+  const report: Report = { insights, figures: insights.figures, room, points: listAllDays(insights) }
+  const lines = sections.flatMap(([title, renderSection]) => {
+    const section = renderSection(report)
+    return section.length === 0 ? [] : ["", paint.text(title, "bold"), ...section]
+  })
+  return [`Insights: the last ${formatQuantity(insights.days, "day")}`, ...lines].map((text) =>
+    Width.measure(text) > columns ? Width.cut(text, columns) : text
+  )
 }
 
 /** Minimum width of the report in columns, even on a narrower terminal. */

@@ -1,6 +1,7 @@
 /**
  * `hermes restore`: adds the sessions and files of a backup. The file is read whole before the first change. Sessions
  * are added in one transaction, to the store that the settings select, which may differ from the store of the backup.
+ * The sums of tenants are not lowered: the larger amounts of the ledger and of the backup remain.
  *
  * Source: `hermes-product.md` §1.7.
  */
@@ -16,7 +17,9 @@ import { describeReason } from "../../base/domain/PathProblem.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import * as BackupFile from "../../store/BackupFile.ts"
 import { SessionBackup } from "../../store/SessionBackup.ts"
+import { TenantLedger } from "../../store/tenants/TenantLedger.ts"
 import * as StoredSessions from "../runtime/StoredSessions.ts"
+import * as TenantSettings from "../runtime/TenantSettings.ts"
 import * as BackupCommand from "./BackupCommand.ts"
 import { makeUsageFailure, makeWorkFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -48,19 +51,16 @@ const examineBackup = Effect.fnUntraced(function* (path: string, only: Part) {
   let different: DifferentFiles | undefined
   let counts = BackupFile.nothing
   yield* Stream.runForEach(
-    Stream.filter(readLines(path), (line) => (line._tag === "Row" ? only !== "files" : only !== "sessions")),
+    Stream.filter(readLines(path), (line) => only !== (line._tag === "File" ? "sessions" : "files")),
     (line) =>
       Effect.gen(function* () {
-        if (line._tag === "Row") {
-          counts = BackupFile.countRows(counts, { table: line.table, rows: [line.row] })
-          return
-        }
+        counts = BackupFile.countLine(counts, line)
+        if (line._tag !== "File") return
         const { file } = line
         if (!HomeFiles.isAllowedPath(file.path))
           return yield* makeUsageFailure(
             `${path} cannot be restored: ${SafeText.toLine(file.path)} is not a file of a backup`
           )
-        counts = BackupFile.countFile(counts)
         const state = yield* Effect.orElseSucceed(HomeFiles.compareFile(root, file), () => "different" as const)
         if (state === "different")
           different = { first: different?.first ?? file.path, count: (different?.count ?? 0) + 1 }
@@ -96,7 +96,7 @@ const restoreFiles = Effect.fnUntraced(function* (path: string) {
   const home = yield* Home
   yield* home.ensure
   yield* Stream.runForEach(readLines(path), (line) =>
-    line._tag === "Row"
+    line._tag !== "File"
       ? Effect.void
       : HomeFiles.writeFile(home.root, line.file).pipe(
           Effect.mapError((error) =>
@@ -108,6 +108,19 @@ const restoreFiles = Effect.fnUntraced(function* (path: string) {
               : makeWorkFailure(`${SafeText.toLine(line.file.path)} leads out of ${home.root} and is not restored`)
           )
         )
+  )
+})
+
+/** Adds the rows of the ledger of a backup. */
+const restoreLedger = Effect.fnUntraced(function* (path: string) {
+  const rows = yield* BackupFile.collectLedger(readLines(path))
+  const { layer } = yield* TenantSettings.findConfiguredLedger
+  yield* Effect.mapError(
+    Effect.provide(
+      TenantLedger.use(({ addRows }) => addRows(rows)),
+      layer
+    ),
+    ({ message }) => makeWorkFailure(message)
   )
 })
 
@@ -132,6 +145,7 @@ export const command = Command.make(
         SessionBackup.use(({ write }) => write(BackupFile.selectRows(readLines(path)), { replace })),
         stored.layer
       )
+    if (counts.ledger > 0) yield* restoreLedger(path)
     if (only !== "sessions") yield* restoreFiles(path)
     yield* printLine(`Restored ${BackupCommand.describeCounts(counts)}`)
     const now = yield* StoredSessions.findConfigured()

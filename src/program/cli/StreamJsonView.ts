@@ -28,7 +28,7 @@ import { makeStreamedText } from "../../serve/host/StreamedText.ts"
 import type * as ProgramOutput from "./ProgramOutput.ts"
 import * as QuestionText from "./render/QuestionText.ts"
 import * as SafeText from "./render/SafeText.ts"
-import type { View } from "./View.ts"
+import type { RunSummary, View } from "./View.ts"
 
 /** Maximum number of characters of a tool's result in its line. */
 const maxOutput = 5000
@@ -59,120 +59,145 @@ const toQuestionFact = (question: Question) => ({
 
 const toTextFacts = (piece: string): ReadonlyArray<Fact> => (piece === "" ? [] : [{ type: "text", text: piece }])
 
+/** State of the view. */
+interface WrittenFacts {
+  readonly out: ProgramOutput.Service["out"]
+  /** Calls whose start was written. */
+  readonly started: Set<string>
+  /** Text of the answer that was written. */
+  shown: ReturnType<typeof makeStreamedText>
+  /** Time of the first line. */
+  startedAt: number | undefined
+}
+
+type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
+
+const toToolFacts = (event: EventOf<"ToolFinished">, isStarted: boolean): ReadonlyArray<Fact> => {
+  const use = { type: "tool_use", name: event.name, tool_call_id: event.callId }
+  return [
+    ...(isStarted ? [] : [use]),
+    {
+      type: "tool_result",
+      name: event.name,
+      tool_call_id: event.callId,
+      output: cutOutput(event.output),
+      duration_ms: Math.round(event.durationMillis),
+      is_error: event.status !== "ok",
+      // The result as a user reads it: the same view as on the terminal.
+      view: ToolView.toWire(ToolView.presentResult(event.name, event.status, event.output))
+    }
+  ]
+}
+
+const toFileFact = (event: EventOf<"FileChanged">): Fact => ({
+  type: "file_change",
+  tool_call_id: event.callId,
+  path: event.path,
+  change: event.before === undefined ? "created" : event.after === undefined ? "deleted" : "changed",
+  by: event.by,
+  added: event.added,
+  removed: event.removed,
+  diff: event.diff
+})
+
+const toSubagentResult = (event: EventOf<"SubagentFinished">): Fact => ({
+  ...makeSubagentFact("stop", event),
+  session_id: event.sessionId,
+  status: event.status,
+  tool_count: event.toolCount,
+  tokens: { input: Usage.countPromptTokens(event.usage), output: event.usage.outputTokens },
+  duration_ms: Math.round(event.durationMillis)
+})
+
+const toFacts = ({ shown, started }: WrittenFacts, event: RunEvent): ReadonlyArray<Fact> => {
+  switch (event._tag) {
+    case "StepStarted":
+      shown.step(event.step)
+      return []
+    case "TextDelta":
+      return toTextFacts(shown.delta(event.text))
+    case "TextReplaced": {
+      const text = shown.replace(event.stepId, event.text)
+      return text === undefined ? [] : [{ type: "text_replaced", step_id: event.stepId, text }]
+    }
+    case "ToolStarted":
+      started.add(event.callId)
+      return [
+        { type: "tool_use", name: event.name, tool_call_id: event.callId, input: Redaction.redactValue(event.params) }
+      ]
+    case "ToolFinished":
+      return toToolFacts(event, started.delete(event.callId))
+    case "QuestionAsked":
+      return [{ type: "question", ...toQuestionFact(event.question) }]
+    case "FileChanged":
+      return [toFileFact(event)]
+    case "RouteChanged":
+      return [{ type: "fallback", from: event.from, to: event.to, reason: event.reason }]
+    case "SubagentStarted":
+      return [{ ...makeSubagentFact("start", event), session_id: event.sessionId, goal: event.goal }]
+    case "SubagentProgress":
+      return [{ ...makeSubagentFact("progress", event), text: event.text }]
+    case "SubagentFinished":
+      return [toSubagentResult(event)]
+    default:
+      return []
+  }
+}
+
+const writeFacts = (written: WrittenFacts, facts: ReadonlyArray<Fact>): Effect.Effect<void> =>
+  facts.length === 0
+    ? Effect.void
+    : Effect.flatMap(Clock.currentTimeMillis, (timestamp) => {
+        written.startedAt ??= timestamp
+        return written.out(
+          facts.map(({ type, ...rest }) => `${SafeText.toJson({ type, timestamp, ...rest })}\n`).join("")
+        )
+      })
+
+/** Describes the ending of a run. `text` is the whole answer that was written. */
+const toResultFact = (
+  { cost, error, exit, exitCode, questions, route, sessionId, usage }: RunSummary,
+  text: string,
+  duration: number
+): Fact => ({
+  type: "result",
+  session_id: sessionId,
+  exit_code: exitCode,
+  ...(route === undefined ? {} : { model: route.model, provider: route.provider }),
+  ...(exit === undefined ? {} : { exit }),
+  ...(questions === undefined ? {} : { questions: questions.map(toQuestionFact) }),
+  text,
+  tokens: {
+    input: usage.inputTokens,
+    output: usage.outputTokens,
+    total: Usage.countTotalTokens(usage),
+    cache_read: usage.cacheReadTokens,
+    cache_write: usage.cacheWriteTokens
+  },
+  ...Cost.toWire(cost),
+  duration_ms: duration,
+  ...(error === undefined ? {} : { error })
+})
+
 /** Creates the view that writes each event as one line of JSON. */
 export const make = ({ out }: ProgramOutput.Service): View => {
-  let startedAt: number | undefined
-  let shown = makeStreamedText(true)
-  const started = new Set<string>()
-
-  const toFacts = (event: RunEvent): ReadonlyArray<Fact> => {
-    switch (event._tag) {
-      case "StepStarted":
-        shown.step(event.step)
-        return []
-      case "TextDelta":
-        return toTextFacts(shown.delta(event.text))
-      case "TextReplaced": {
-        const text = shown.replace(event.stepId, event.text)
-        return text === undefined ? [] : [{ type: "text_replaced", step_id: event.stepId, text }]
-      }
-      case "ToolStarted":
-        started.add(event.callId)
-        return [
-          { type: "tool_use", name: event.name, tool_call_id: event.callId, input: Redaction.redactValue(event.params) }
-        ]
-      case "ToolFinished": {
-        const use = { type: "tool_use", name: event.name, tool_call_id: event.callId }
-        return [
-          ...(started.delete(event.callId) ? [] : [use]),
-          {
-            type: "tool_result",
-            name: event.name,
-            tool_call_id: event.callId,
-            output: cutOutput(event.output),
-            duration_ms: Math.round(event.durationMillis),
-            is_error: event.status !== "ok",
-            // The result as a user reads it: the same view as on the terminal.
-            view: ToolView.toWire(ToolView.presentResult(event.name, event.status, event.output))
-          }
-        ]
-      }
-      case "QuestionAsked":
-        return [{ type: "question", ...toQuestionFact(event.question) }]
-      case "FileChanged":
-        return [
-          {
-            type: "file_change",
-            tool_call_id: event.callId,
-            path: event.path,
-            change: event.before === undefined ? "created" : event.after === undefined ? "deleted" : "changed",
-            by: event.by,
-            added: event.added,
-            removed: event.removed,
-            diff: event.diff
-          }
-        ]
-      case "RouteChanged":
-        return [{ type: "fallback", from: event.from, to: event.to, reason: event.reason }]
-      case "SubagentStarted":
-        return [{ ...makeSubagentFact("start", event), session_id: event.sessionId, goal: event.goal }]
-      case "SubagentProgress":
-        return [{ ...makeSubagentFact("progress", event), text: event.text }]
-      case "SubagentFinished":
-        return [
-          {
-            ...makeSubagentFact("stop", event),
-            session_id: event.sessionId,
-            status: event.status,
-            tool_count: event.toolCount,
-            tokens: { input: Usage.countPromptTokens(event.usage), output: event.usage.outputTokens },
-            duration_ms: Math.round(event.durationMillis)
-          }
-        ]
-      default:
-        return []
-    }
-  }
-
-  const writeFacts = (facts: ReadonlyArray<Fact>): Effect.Effect<void> =>
-    facts.length === 0
-      ? Effect.void
-      : Effect.flatMap(Clock.currentTimeMillis, (timestamp) => {
-          startedAt ??= timestamp
-          return out(facts.map(({ type, ...rest }) => `${SafeText.toJson({ type, timestamp, ...rest })}\n`).join(""))
-        })
-
+  const written: WrittenFacts = { out, started: new Set(), shown: makeStreamedText(true), startedAt: undefined }
   return {
     prepare: ({ live }) => {
-      shown = makeStreamedText(live)
+      written.shown = makeStreamedText(live)
     },
-    begin: ({ model, sessionId }) => writeFacts([{ type: "system", subtype: "init", model, session_id: sessionId }]),
-    events: (events) => writeFacts(events.flatMap(toFacts)),
-    end: ({ cost, error, exit, exitCode, questions, route, sessionId, text: final, usage }) =>
+    begin: ({ model, sessionId }) =>
+      writeFacts(written, [{ type: "system", subtype: "init", model, session_id: sessionId }]),
+    events: (events) =>
+      writeFacts(
+        written,
+        events.flatMap((event) => toFacts(written, event))
+      ),
+    end: (ending) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const rest = toTextFacts(shown.rest(final))
-        return writeFacts([
-          ...rest,
-          {
-            type: "result",
-            session_id: sessionId,
-            exit_code: exitCode,
-            ...(route === undefined ? {} : { model: route.model, provider: route.provider }),
-            ...(exit === undefined ? {} : { exit }),
-            ...(questions === undefined ? {} : { questions: questions.map(toQuestionFact) }),
-            text: shown.all(),
-            tokens: {
-              input: usage.inputTokens,
-              output: usage.outputTokens,
-              total: Usage.countTotalTokens(usage),
-              cache_read: usage.cacheReadTokens,
-              cache_write: usage.cacheWriteTokens
-            },
-            ...Cost.toWire(cost),
-            duration_ms: now - (startedAt ?? now),
-            ...(error === undefined ? {} : { error })
-          }
-        ])
+        const { shown, startedAt = now } = written
+        const rest = toTextFacts(shown.rest(ending.text))
+        return writeFacts(written, [...rest, toResultFact(ending, shown.all(), now - startedAt)])
       })
   }
 }

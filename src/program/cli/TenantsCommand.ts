@@ -18,7 +18,7 @@ import * as TraceSettings from "../../observe/TraceSettings.ts"
 import * as SessionAudience from "../../store/SessionAudience.ts"
 import type { SessionStore } from "../../store/SessionStore.ts"
 import { type Balance, TenantLedger, type UsageRow } from "../../store/tenants/TenantLedger.ts"
-import { makeLedgerLayer, readTenants } from "../runtime/TenantSettings.ts"
+import * as TenantSettings from "../runtime/TenantSettings.ts"
 import { scheduledJobs } from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Confirm from "./Confirm.ts"
@@ -36,7 +36,7 @@ const nanosPerDollar = 1_000_000_000
 /** Layer of the ledger that the settings select. */
 const ledger = Layer.unwrap(
   Effect.gen(function* () {
-    return makeLedgerLayer(yield* Settings, yield* Home)
+    return TenantSettings.makeLedgerLayer(yield* Settings, yield* Home)
   })
 )
 
@@ -73,7 +73,7 @@ const toRow = (tenant: Tenant, { spentThisMonth, spentToday }: Balance): Readonl
 
 const listTenants = Effect.fn("hermes tenants list")(
   function* ({ json }: { readonly json: boolean }) {
-    const tenants = readTenants(yield* Settings)
+    const tenants = TenantSettings.readTenants(yield* Settings)
     const { balance } = yield* TenantLedger
     const found = yield* Effect.forEach(tenants, (tenant) =>
       Effect.map(Effect.mapError(balance(tenant.id), toFailure), (sums) => ({ tenant, sums }))
@@ -250,7 +250,7 @@ const remove = Command.make(
       const settings = yield* Settings
       const one = yield* TenantLedger
       const known = new Set([
-        ...readTenants(settings).map(({ id }) => id),
+        ...TenantSettings.readTenants(settings).map(({ id }) => id),
         ...(yield* Effect.mapError(one.usage({ tenant }), toFailure)).map((row) => row.tenant)
       ])
       if (!known.has(tenant))

@@ -1,5 +1,4 @@
 /** `hermes trace`: shows the events of a run from an event file, a trajectory, or a stored session. */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -7,137 +6,31 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as ChildProcess from "effect/process/ChildProcess"
 import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
 import { Home } from "../../base/config/Environment.ts"
-import { SessionNotFound, type SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Atif from "../../observe/Atif.ts"
 import * as AtifCheck from "../../observe/AtifCheck.ts"
-import * as FromRuns from "../../observe/atif/FromRuns.ts"
-import type { Pictures } from "../../observe/atif/RunContent.ts"
-import * as StoredRuns from "../../observe/StoredRuns.ts"
-import * as AtifWriter from "../../observe/AtifWriter.ts"
 import * as Atof from "../../observe/Atof.ts"
 import * as Trace from "../../observe/Trace.ts"
 import * as Pool from "../../observe/trace/Pool.ts"
 import * as TraceStats from "../../observe/TraceStats.ts"
 import * as TraceView from "../../observe/TraceView.ts"
-import * as SessionChain from "../../store/SessionChain.ts"
-import * as SessionExport from "../../store/SessionExport.ts"
-import * as Unread from "../../store/Unread.ts"
 import { Outlives } from "../../base/platform/ChildProcesses.ts"
 import * as TrustedPrograms from "../../base/platform/TrustedPrograms.ts"
-import {
-  failed,
-  type Failure,
-  makeWorkFailure,
-  makeSilentFailure,
-  toUnwritableFailure,
-  makeUsageFailure
-} from "./Failure.ts"
+import { failed, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as OutputFile from "./OutputFile.ts"
-import { printJson, printLine, printNote, Output, printWarnings } from "./ProgramOutput.ts"
+import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
-import { forReading, withStoredSession } from "./SessionChoice.ts"
+import { convert } from "./TraceConvert.ts"
+import { source, loadTrace, readTextFile } from "./TraceSource.ts"
 
-const source = Argument.String("trace").pipe(
-  Argument.withDescription("ATOF or ATIF file, or a session: id, id prefix, title, or latest (of this folder)")
-)
 const json = Flags.makeSwitch("json", "Print JSON")
-
-/** A trace and its display name. */
-interface NamedTrace {
-  readonly name: string
-  readonly trace: Trace.Trace
-  /** Session that continues the stored session. */
-  readonly next?: string | undefined
-}
-
-/** Name template for the files of converted trajectories. */
-const fileTemplate = "trajectory-{session_id}.json"
-
-/**
- * Reads the trajectory of a stored session, with its pictures in place. Unreadable entries are reported, and the other
- * entries are used.
- */
-const readSessionTrajectory = (reference: string, pictures: Pictures | undefined) =>
-  withStoredSession(
-    reference,
-    (session) =>
-      Effect.gen(function* () {
-        const runs = yield* StoredRuns.read(session)
-        const unread = yield* StoredRuns.countUnread(session.id, runs)
-        for (const notice of Unread.renderNotices(unread, `the run record of ${session.id}`))
-          yield* Effect.logWarning(notice)
-        const trajectory = FromRuns.buildTrajectory(runs, session.id, { pictures })
-        const next = yield* SessionChain.findNext(session)
-        return {
-          session,
-          next: next?.id,
-          trajectory:
-            trajectory === undefined || next === undefined
-              ? trajectory
-              : { ...trajectory, continued_trajectory_ref: AtifWriter.formatFileName(fileTemplate, next.id) }
-        }
-      }),
-    forReading
-  )
-
-/** Reads the text of a file, or `undefined` if it does not exist. */
-const readTextFile = Effect.fnUntraced(function* (
-  path: string
-): Effect.fn.Return<string | undefined, Failure, FileSystem.FileSystem> {
-  const fs = yield* FileSystem.FileSystem
-  return yield* fs.readFileString(path).pipe(
-    Effect.catchIf(
-      (error) => error.reason._tag === "NotFound",
-      () => Effect.succeed(undefined)
-    ),
-    Effect.mapError((error) => makeUsageFailure(`cannot read ${path}: ${error.message}`))
-  )
-})
-
-/** Loads a trace. Lines of a stream that cannot be read are reported, and the other lines are used. */
-const loadTrace = Effect.fn("TraceCommand.loadTrace")(function* (
-  reference: string,
-  pictures?: Pictures
-): Effect.fn.Return<
-  NamedTrace,
-  Failure | SessionNotFound | SessionStoreError,
-  FileSystem.FileSystem | Home | Output | Path.Path
-> {
-  const text = yield* readTextFile(reference)
-  if (text === undefined) {
-    const { next, session, trajectory } = yield* readSessionTrajectory(reference, pictures)
-    if (trajectory === undefined) {
-      return yield* makeWorkFailure(`session ${session.id} is empty: it has no trace`)
-    }
-    return { name: session.title ?? session.id, trace: Trace.fromTrajectory(trajectory), next }
-  }
-  const trace = Trace.parse(text)
-  if (Result.isFailure(trace)) return yield* makeUsageFailure(`${reference}: ${trace.failure.message}`)
-  if (trace.success._tag === "Events") {
-    yield* printWarnings(trace.success.faults.map(({ message }) => `${reference}: ${message}`))
-  } else if (trace.success.notice !== undefined) yield* printWarnings([`${reference}: ${trace.success.notice}`])
-  return { name: reference.split(/[/\\]/u).at(-1) ?? reference, trace: trace.success }
-})
-
-/** Loads the trajectories of the sessions that continue a stored session, in order. */
-const loadContinuations = Effect.fnUntraced(function* (first: string | undefined, pictures: Pictures) {
-  const found: Array<Atif.Trajectory> = []
-  for (let id = first; id !== undefined;) {
-    const { next, trajectory } = yield* readSessionTrajectory(id, pictures)
-    if (trajectory !== undefined) found.push(trajectory)
-    id = next
-  }
-  return found
-})
 
 /** Time in which a program must report that it cannot open the page. */
 const patience = Duration.seconds(3)
@@ -183,111 +76,6 @@ export const open = Effect.fn("TraceCommand.open")(function* (
   }
   return false
 })
-
-/** Writes the pictures that the documents in a directory reference. */
-const writePictures = Effect.fnUntraced(function* (
-  directory: string,
-  trajectories: ReadonlyArray<Atif.Trajectory>,
-  found: ReadonlyMap<string, Uint8Array>
-) {
-  const fs = yield* FileSystem.FileSystem
-  const paths = yield* Path.Path
-  for (const name of new Set(trajectories.flatMap(AtifCheck.listLocalImages))) {
-    const bytes = found.get(name)
-    if (bytes === undefined) continue
-    const path = paths.join(directory, name)
-    yield* Effect.mapError(
-      fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }),
-      toUnwritableFailure(path)
-    )
-    yield* OutputFile.write(path, bytes)
-  }
-})
-
-/** Returns every trajectory of a document, with child trajectories as separate documents. */
-const flattenTrajectory = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
-  trajectory,
-  ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectory)
-]
-
-/** Writes the trajectory of a trace. */
-const convert = Command.make(
-  "convert",
-  {
-    source,
-    session: Flags.makeText("session", "ID", "Only this session"),
-    output: Flags.makeText(
-      "output",
-      "PATH",
-      "Output file, or directory or .tar.gz file for several; default: stdout",
-      "o"
-    ),
-    agentName: Flags.makeText("agent-name", "NAME", "Agent name, if the events have none")
-  },
-  Effect.fn("hermes trace convert")(function* ({ agentName, output, session, source }) {
-    const pictures = AtifWriter.makePictureCollector()
-    // Pictures are stored in files next to the document, so a document on stdout cannot include them.
-    const { next, trace } = yield* loadTrace(source, output === undefined ? undefined : pictures.place)
-    const { faults, trajectories } = Trace.toTrajectories(trace, { agentName })
-    yield* printWarnings(faults.map(({ message }) => `${source}: ${message}`))
-    const wanted =
-      session === undefined
-        ? trajectories
-        : trajectories
-            .flatMap(flattenTrajectory)
-            .filter(({ session_id: id, trajectory_id: other }) => id === session || other === session)
-    const [first, ...more] = wanted
-    if (first === undefined) {
-      const known = trajectories.map(({ session_id: id }) => id).join(", ")
-      return yield* session === undefined
-        ? makeWorkFailure(`${source} is empty: it has no trace`)
-        : makeUsageFailure(`${source} does not contain session ${session}: it has ${known}`)
-    }
-    const paths = yield* Path.Path
-    const fs = yield* FileSystem.FileSystem
-    const isDirectory =
-      output !== undefined &&
-      (yield* Effect.orElseSucceed(
-        Effect.map(fs.stat(output), ({ type }) => type === "Directory"),
-        () => false
-      ))
-    const isArchive = output !== undefined && !isDirectory && SessionExport.isArchive(output)
-    if (more.length > 0 && !isDirectory && !isArchive) {
-      return yield* makeUsageFailure(
-        new Set(wanted.map(({ session_id: id }) => id)).size === 1
-          ? `${source} holds session ${first.session_id} in ${wanted.length} parts: name an existing ` +
-              "directory by --output, or a .tar.gz file"
-          : `${source} holds ${wanted.length} sessions: name one by --session, or an existing directory or a .tar.gz file by --output (${wanted
-              .slice(0, 5)
-              .map(({ session_id: id }) => id)
-              .join(", ")}${wanted.length > 5 ? ", …" : ""})`
-      )
-    }
-    if (output === undefined) return yield* printJson(`${AtifWriter.render(first).trimEnd()}\n`)
-    const rest =
-      session === undefined && (isDirectory || isArchive) ? yield* loadContinuations(next, pictures.place) : []
-    const all = [...wanted, ...rest]
-    const files = AtifWriter.nameSegments(fileTemplate, all)
-    if (isArchive) {
-      const changedAt = yield* Clock.currentTimeMillis
-      const contents = [
-        ...files.map(({ name, trajectory }) => ({ name, content: AtifWriter.render(trajectory), changedAt })),
-        ...Array.from(pictures.found, ([name, content]) => ({ name, content, changedAt }))
-      ]
-      const bytes = yield* Stream.mkUint8Array(SessionExport.writeArchive(Stream.fromIterable(contents)))
-      yield* OutputFile.write(output, bytes)
-      return yield* printLine(output)
-    }
-    yield* writePictures(isDirectory ? output : paths.dirname(output), all, pictures.found)
-    if (!isDirectory)
-      return yield* Effect.andThen(OutputFile.write(output, AtifWriter.render(first)), printLine(output))
-    for (const { name, trajectory } of files) {
-      const path = paths.join(output, name)
-      yield* OutputFile.write(path, AtifWriter.render(trajectory))
-      yield* printLine(path)
-    }
-  }, Effect.provide(Home.layer))
-).pipe(Command.withDescription("Convert to an ATIF trajectory"))
 
 const findAbsentImages = Effect.fnUntraced(function* (file: string, value: unknown) {
   const decoded = Atif.decode(value)

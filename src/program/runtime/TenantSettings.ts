@@ -1,7 +1,9 @@
 /** The tenants of the settings, and the place of their ledger. */
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import type { Home } from "../../base/config/Environment.ts"
+import * as Config from "../../base/config/Config.ts"
+import { Environment, Home } from "../../base/config/Environment.ts"
 import type { Values } from "../../base/config/Settings.ts"
 import type { Tenant } from "../../base/domain/Tenant.ts"
 import type { RouteSources } from "../../models/routing/ConfiguredRoutes.ts"
@@ -11,22 +13,54 @@ import type { SessionRetention } from "../../store/SessionRetention.ts"
 import * as TenantLedger from "../../store/tenants/TenantLedger.ts"
 
 /** Returns the tenants of the settings with their limits, by name. */
-export const readTenants = ({ tenants }: Values): ReadonlyArray<Tenant> =>
+export const readTenants = ({ tenants }: Pick<Values, "tenants">): ReadonlyArray<Tenant> =>
   Object.entries(tenants)
     .map(([id, { auxiliary: _, routes: __, sharedKeys: ___, ...limits }]) => ({ id, ...limits }))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
+const locateLedger = ({ database }: Home["Service"]): string => database.replace(/(?:\.db)?$/u, ".tenants.db")
 
 /**
  * Makes the layer of the ledger: in the database of the cluster if the settings name one, so that several machines
  * share it, otherwise in a file beside the database of the home directory.
  */
 export const makeLedgerLayer = (
-  { cluster: { databaseUrl } }: Values,
-  { database }: Home["Service"]
+  { cluster: { databaseUrl } }: Pick<LedgerSelection, "cluster">,
+  home: Home["Service"]
 ): Layer.Layer<TenantLedger.TenantLedger> =>
   databaseUrl === undefined
-    ? TenantLedger.layerSqlite({ path: database.replace(/(?:\.db)?$/u, ".tenants.db") })
+    ? TenantLedger.layerSqlite({ path: locateLedger(home) })
     : TenantLedger.layerPostgres({ url: databaseUrl })
+
+/** Settings that select a ledger. */
+interface LedgerSelection extends Pick<Values, "tenants"> {
+  readonly cluster: Pick<Values["cluster"], "databaseUrl">
+}
+
+/** Ledger of a command that does not load settings. */
+export interface StoredLedger {
+  readonly layer: Layer.Layer<TenantLedger.TenantLedger>
+  /** False if there are no tenants and no ledger. */
+  readonly exists: boolean
+}
+
+/** Finds the ledger for a command that does not load settings. Mistakes in settings are reported by other commands. */
+export const findConfiguredLedger: Effect.Effect<StoredLedger, never, FileSystem.FileSystem | Home> = Effect.gen(
+  function* () {
+    const home = yield* Home
+    const fs = yield* FileSystem.FileSystem
+    const settings = yield* Config.load().pipe(
+      Effect.map(({ settings }): LedgerSelection => settings),
+      Effect.provide(Environment.layer),
+      Effect.orElseSucceed((): LedgerSelection => ({ cluster: {}, tenants: {} }))
+    )
+    const exists =
+      settings.cluster.databaseUrl === undefined
+        ? yield* Effect.orElseSucceed(fs.exists(locateLedger(home)), () => true)
+        : readTenants(settings).length > 0
+    return { layer: makeLedgerLayer(settings, home), exists }
+  }
+)
 
 /** Makes the layer that removes old sessions of tenants, which is empty if no tenant has a limit for them. */
 export const makeRetentionLayer = (settings: Values): Layer.Layer<never, never, SessionRetention> => {

@@ -33,6 +33,7 @@ import * as SearchWords from "../SearchWords.ts"
 import type { Row } from "../SessionBackup.ts"
 import * as SqlBackup from "../sql/SqlBackup.ts"
 import * as SqlInbox from "../sql/SqlInbox.ts"
+import * as SqlQuestions from "../sql/SqlQuestions.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import * as StoreFailure from "../StoreFailure.ts"
@@ -296,6 +297,7 @@ const make = (
     exact,
     append,
     collected: writes,
+    begunCalls: SqlQuestions.makeBegunTable(sql),
     // `begin` is idempotent, so it does not need a separate transaction.
     begin: (id, callIds) =>
       unlessCollected(

@@ -25,6 +25,10 @@ export interface BackupPlace extends Pick<SqlPlace, "exact" | "made" | "read" | 
   readonly listHeld: Effect.Effect<ReadonlyArray<string>, SqlError>
   /** Adds the texts for search to a row of `messages` that is read, if the database stores them once. */
   readonly completeMessage?: ((row: Row) => Row) | undefined
+  /** Reads the rows of `begun_calls` if the database stores starts of calls elsewhere as well. */
+  readonly readBegun?: ((sql: SqlClient) => Effect.Effect<ReadonlyArray<Row>, SqlError>) | undefined
+  /** Completes the tables after rows were added. */
+  readonly completeTables?: Effect.Effect<void, SqlError> | undefined
   /** Adds rows of `messages`, with the columns that the search of the database needs. */
   readonly addMessages: (rows: ReadonlyArray<Row>) => Effect.Effect<unknown, SqlError>
   /** Converts a failure of the database. */
@@ -70,8 +74,7 @@ export const insertRows = (sql: SqlClient, table: TableName, rows: ReadonlyArray
 
 /** Creates the backup service of an open database. */
 export const make = (place: BackupPlace): Service => {
-  const { addMessages, completeMessage, exact, inSnapshot, inTransaction, listHeld, made, read, sql, toStoreError } =
-    place
+  const { completeMessage, exact, inSnapshot, inTransaction, listHeld, made, read, sql, toStoreError } = place
   const keys: Readonly<Partial<Record<TableName, string>>> = {
     sessions: made,
     messages: "id",
@@ -101,14 +104,17 @@ export const make = (place: BackupPlace): Service => {
         const key = keys[table]
         const receiveRows = (rows: ReadonlyArray<Row>) =>
           onRows({ table, rows: rows.map((row) => readRow(table, row)) })
-        return key === undefined ? readAll(from, table, receiveRows) : readByNumber(from, table, key, receiveRows)
+        if (key !== undefined) return readByNumber(from, table, key, receiveRows)
+        return table === "begun_calls" && place.readBegun !== undefined
+          ? Effect.flatMap(place.readBegun(from), receiveRows)
+          : readAll(from, table, receiveRows)
       },
       { discard: true }
     )
 
   const addRows = ({ rows, table }: TableRows) => {
     const encoded = rows.map((row) => BackupTables.convertExact(table, row, exact.encode))
-    return table === "messages" ? addMessages(encoded) : insertRows(sql, table, encoded)
+    return table === "messages" ? place.addMessages(encoded) : insertRows(sql, table, encoded)
   }
 
   const countSessions = Effect.map(sql<{ readonly count: number }>`SELECT count(*) AS count FROM sessions`, ([row]) =>
@@ -135,6 +141,14 @@ export const make = (place: BackupPlace): Service => {
         inSnapshot((from) => readTables(from, onRows))
       ),
     write: (parts, { replace }) =>
-      convertFailure("restore", inTransaction(Effect.andThen(clearTables(replace), Stream.runForEach(parts, addRows))))
+      convertFailure(
+        "restore",
+        inTransaction(
+          clearTables(replace).pipe(
+            Effect.andThen(Stream.runForEach(parts, addRows)),
+            Effect.andThen(place.completeTables ?? Effect.void)
+          )
+        )
+      )
   }
 }

@@ -7,16 +7,26 @@ import type * as Question from "../../base/domain/Question.ts"
 import * as QuestionForm from "../QuestionForm.ts"
 import type { CheckedAnswer, Service, Suspension } from "../SessionStorePort.ts"
 import * as StoreFailure from "../StoreFailure.ts"
-import type { SqlPlace } from "./SqlStore.ts"
+import type { BegunCalls, SqlPlace } from "./SqlStore.ts"
 
 /** Rolls the transaction back in which one of several questions was not open any more. */
 const conflict = new SessionStoreError({ operation: "answer", message: "a question is not open any more" })
 
 /** A database with the tables of questions. */
-type QuestionPlace = Pick<SqlPlace, "exact" | "read" | "sql" | "write">
+type QuestionPlace = Pick<SqlPlace, "begunCalls" | "exact" | "read" | "sql" | "write">
+
+/** Creates the access to started calls in a table of their own. */
+export const makeBegunTable = (sql: SqlPlace["sql"]): BegunCalls => ({
+  listCalls: (id) =>
+    Effect.map(sql<{ readonly call_id: string }>`SELECT call_id FROM begun_calls WHERE session_id = ${id}`, (rows) =>
+      rows.map(({ call_id }) => call_id)
+    ),
+  forgetCalls: (id, callIds) =>
+    Effect.asVoid(sql`DELETE FROM begun_calls WHERE session_id = ${id} AND call_id IN ${sql.in(callIds)}`)
+})
 
 /** Creates the operations that store questions and their answers. */
-const makeWrites = ({ exact, sql, write }: QuestionPlace) => {
+const makeWrites = ({ begunCalls, exact, sql, write }: QuestionPlace) => {
   const insertQuestion = ({ answer, place, question, state }: Question.StoredQuestion, id: SessionId) => sql`
     INSERT INTO questions (id, session_id, call_id, place, kind, audience, state, created_at, expires_at, wake_at,
       body, answer, answered_by, answered_at)
@@ -37,9 +47,7 @@ const makeWrites = ({ exact, sql, write }: QuestionPlace) => {
         UPDATE sessions SET ended_at = ${now}, end_reason = ${reason} WHERE id = ${id} RETURNING id`
         if (ended.length === 0) return yield* StoreFailure.makeUnknownSessionError("suspend", id)
         for (const question of questions) yield* insertQuestion(question, id)
-        if (callIds.length > 0)
-          yield* sql`
-          DELETE FROM begun_calls WHERE session_id = ${id} AND call_id IN ${sql.in(callIds.map(exact.encode))}`
+        if (callIds.length > 0) yield* begunCalls.forgetCalls(id, callIds.map(exact.encode))
       })
     )
   })

@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
+import type { Fragment } from "effect/sql/Statement"
 import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as RecordEvent from "../../base/domain/RecordEvent.ts"
 import * as RunRecord from "../RunRecord.ts"
@@ -45,6 +46,9 @@ interface EntryRow {
 
 /** Values of the columns, in the order of {@link columnNames}. */
 export type Columns = ReadonlyArray<string | number | null>
+
+/** Returns the session of a row. */
+export const getSessionId = ([sessionId]: Columns): string => String(sessionId)
 
 /** Encodes entries without changes. */
 const encodeLong: RecordForm.Shorten = (entries) =>
@@ -102,6 +106,13 @@ export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
     rows: ReadonlyArray<Columns>,
     then: Effect.Effect<void> | undefined
   ) => Effect.Effect<void, SessionStoreError>
+  /**
+   * Joins `run_record` with a list of the places of a session's entries after an entry, and returns the columns that
+   * order them. Absent if the table has an index by session.
+   */
+  readonly ofSession?:
+    | ((sessionId: string, after: number) => { readonly from: Fragment; readonly order: Fragment })
+    | undefined
   /** Runs an Effect after the current transaction, or immediately outside a transaction. */
   readonly afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void>
   /** True if rows are written in the short form (`RecordForm`). Both forms are read. */
@@ -109,7 +120,7 @@ export interface RecordPlace extends Pick<SqlPlace, "read" | "sql"> {
 }
 
 /** Creates the run record in a session database. */
-export const make = ({ afterwards, isShort = false, keep: keepRows, read, sql }: RecordPlace): SqlRecord => {
+export const make = ({ afterwards, isShort = false, keep: keepRows, ofSession, read, sql }: RecordPlace): SqlRecord => {
   const encode = isShort ? RecordForm.makeShorten() : encodeLong
   let lost = 0
   let reason = ""
@@ -179,15 +190,20 @@ export const make = ({ afterwards, isShort = false, keep: keepRows, read, sql }:
   const readRowsAfter = (
     filter: RunRecord.Filter,
     after: number
-  ): Effect.Effect<ReadonlyArray<EntryRow>, SessionStoreError> =>
-    read(
+  ): Effect.Effect<ReadonlyArray<EntryRow>, SessionStoreError> => {
+    const { from, order } = (filter.sessionId === undefined ? undefined : ofSession?.(filter.sessionId, after)) ?? {
+      from: sql`run_record`,
+      order: sql`run_record.id`
+    }
+    return read(
       "record",
       sql<EntryRow>`
       SELECT run_record.id, run_record.session_id, run_record.turn_id, at, version, kind, body, envelope
-      FROM run_record LEFT JOIN messages
+      FROM ${from} LEFT JOIN messages
         ON messages.session_id = run_record.session_id AND messages.position = run_record.position
-      WHERE ${buildCondition(filter, after)} ORDER BY run_record.id LIMIT ${pageSize}`
+      WHERE ${buildCondition(filter, after)} ORDER BY ${order} LIMIT ${pageSize}`
     )
+  }
 
   const streamRows = (filter: RunRecord.Filter, from = 0): Stream.Stream<EntryRow, SessionStoreError> =>
     Stream.paginate(from, (after) =>

@@ -41,6 +41,13 @@ export interface AppendedMessages {
   readonly now: number
 }
 
+/** Access to the calls of a session that have started and have no result. Ids are in the encoding of the database. */
+export interface BegunCalls {
+  readonly listCalls: (id: string) => Effect.Effect<ReadonlyArray<string>, SqlError>
+  /** Forgets that calls have started. Must be called in a transaction. */
+  readonly forgetCalls: (id: string, callIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
+}
+
 /** A database with the tables of sessions, and the writes that each database implements itself. */
 export interface SqlPlace {
   readonly sql: SqlClient
@@ -60,6 +67,7 @@ export interface SqlPlace {
   readonly append: (id: SessionId, appended: AppendedMessages) => Effect.Effect<number | undefined, SessionStoreError>
   /** Records that calls of a session are about to start. Returns false if the session does not exist. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<boolean, SessionStoreError>
+  readonly begunCalls: BegunCalls
   /** Adds counters to the totals of a session and of its model. Returns false if the session does not exist. */
   readonly addUsage: (
     id: SessionId,
@@ -99,6 +107,7 @@ export const make = ({
   addUsage,
   append,
   begin,
+  begunCalls,
   collected,
   committed,
   exact,
@@ -177,7 +186,7 @@ export const make = ({
     )
 
   const { forgetSession, messages, readable } = SqlMessages.makeMessages({ made, read, sql })
-  const { moveQuestions, ...questions } = SqlQuestions.makeQuestions({ exact, read, sql, write })
+  const { moveQuestions, ...questions } = SqlQuestions.makeQuestions({ begunCalls, exact, read, sql, write })
 
   const store = SessionStore.SessionStore.of({
     committed,
@@ -215,10 +224,7 @@ export const make = ({
     begun: (id) =>
       read(
         "begun",
-        Effect.map(
-          sql<{ readonly call_id: string }>`SELECT call_id FROM begun_calls WHERE session_id = ${id}`,
-          (rows) => new Set(rows.map(({ call_id }) => exact.decode(call_id)))
-        )
+        Effect.map(begunCalls.listCalls(id), (calls) => new Set(calls.map(exact.decode)))
       ),
 
     append: (id, messages) =>

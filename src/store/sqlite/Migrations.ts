@@ -12,7 +12,8 @@
  * `messages.envelope` is the stored message; `content`, `tool_name` and `tool_calls` are its text for search. The
  * column of the system prompt comes after the counters, so that reading the counters does not read it.
  * `run_record.body` is an event without the message that `messages` has at its `position`; a row with a `content_key`
- * is stored once per session.
+ * is stored once per session. `record_parts` lists the parts of the record, of 256 rows each, in which a session has
+ * entries (`RecordParts`).
  *
  * Source: `hermes-product.md` §4.1.
  */
@@ -326,6 +327,42 @@ export const migrations: ReadonlyArray<Migration> = [
       "CREATE UNIQUE INDEX sessions_continues ON sessions (continues_session_id) WHERE continues_session_id IS NOT NULL",
       "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL",
       "CREATE UNIQUE INDEX sessions_title ON sessions (title, coalesce(tenant, '')) WHERE title IS NOT NULL"
+    ]
+  },
+  {
+    version: 15,
+    name: "starts of calls with their messages, parts of the record by session",
+    statements: [
+      "ALTER TABLE messages ADD COLUMN begun TEXT",
+      `CREATE TABLE run_record_made_again (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        at REAL NOT NULL,
+        version INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        content_key TEXT,
+        position INTEGER,
+        body TEXT NOT NULL
+      ) STRICT`,
+      `INSERT INTO run_record_made_again (id, session_id, turn_id, at, version, kind, content_key, position, body)
+      SELECT id, session_id, turn_id, at, version, kind, content_key, position, body FROM run_record`,
+      "DROP TABLE run_record",
+      "ALTER TABLE run_record_made_again RENAME TO run_record",
+      "CREATE UNIQUE INDEX run_record_content ON run_record (session_id, content_key) WHERE content_key IS NOT NULL",
+      `CREATE TABLE record_parts (
+        session_id TEXT NOT NULL,
+        part INTEGER NOT NULL,
+        PRIMARY KEY (session_id, part)
+      ) STRICT, WITHOUT ROWID`,
+      "INSERT INTO record_parts (session_id, part) SELECT DISTINCT session_id, id >> 8 FROM run_record",
+      `CREATE TRIGGER sessions_delete AFTER DELETE ON sessions BEGIN
+        DELETE FROM run_record WHERE id IN (SELECT entries.id FROM record_parts AS parts
+          CROSS JOIN run_record AS entries
+          ON entries.id BETWEEN parts.part << 8 AND (parts.part << 8) + 255 AND entries.session_id = parts.session_id
+          WHERE parts.session_id = old.id);
+        DELETE FROM record_parts WHERE session_id = old.id;
+      END`
     ]
   }
 ]

@@ -5,6 +5,7 @@ import type { Service as SessionStore } from "../SessionStorePort.ts"
 import * as SqlMaintenance from "../sql/SqlMaintenance.ts"
 import type * as Database from "./Database.ts"
 import * as MessageIndex from "./MessageIndex.ts"
+import * as RecordParts from "./RecordParts.ts"
 import * as SignIndex from "./SignIndex.ts"
 import * as SqliteRetention from "./SqliteRetention.ts"
 
@@ -17,10 +18,10 @@ interface Pages {
 const countCopies = (sql: Database.Database["sql"]) => sql<SqlMaintenance.CopyCount>`
   WITH copies AS (
     SELECT DISTINCT s.source, m.id, m.role, m.envelope
-    FROM sessions s CROSS JOIN run_record r ON r.session_id = s.id
-    CROSS JOIN messages m ON m.session_id = s.id AND m.position = r.position
-    WHERE s.id IN (SELECT session_id FROM run_record WHERE kind = 'ReplayBegun') AND r.kind = 'MessageAppended'
-      AND json_valid(r.body) AND (r.body ->> '$.copyOf.sessionId') IN (SELECT id FROM sessions)
+    FROM sessions s CROSS JOIN ${RecordParts.joinParts(sql, sql`s.id`, 0)}
+    CROSS JOIN messages m ON m.session_id = s.id AND m.position = run_record.position
+    WHERE s.id IN (SELECT session_id FROM run_record WHERE kind = 'ReplayBegun') AND run_record.kind = 'MessageAppended'
+      AND json_valid(run_record.body) AND (run_record.body ->> '$.copyOf.sessionId') IN (SELECT id FROM sessions)
   )
   SELECT source, count(*) AS messages,
     sum(CASE WHEN role = 'assistant' AND json_valid(envelope) THEN (SELECT count(*)
@@ -56,6 +57,7 @@ export const make = (database: Database.Database, store: SessionStore): Service 
       Effect.gen(function* () {
         for (const index of [MessageIndex.makeWordIndex(database), SignIndex.make(database)])
           yield* index.fill(Number.MAX_SAFE_INTEGER)
+        yield* RecordParts.listAllParts(sql)
         const before = yield* pages
         for (const index of ["messages_fts", "signs_fts"])
           yield* sql.unsafe(`INSERT INTO ${index} (${index}) VALUES ('optimize')`).unprepared

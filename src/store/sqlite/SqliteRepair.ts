@@ -34,6 +34,7 @@ import * as DatabaseBytes from "./DatabaseBytes.ts"
 import * as DatabaseCopy from "./DatabaseCopy.ts"
 import * as Migrations from "./Migrations.ts"
 import * as MessageIndex from "./MessageIndex.ts"
+import * as RecordParts from "./RecordParts.ts"
 import * as SignIndex from "./SignIndex.ts"
 import * as SqliteSalvage from "./SqliteSalvage.ts"
 
@@ -286,6 +287,13 @@ const keepLog = Effect.fnUntraced(function* (path: string) {
   return `kept a copy of the damaged log as ${kept}`
 })
 
+/** Tests whether every entry of the record is found by its session. */
+const isRecordListed = Effect.fnUntraced(function* (sql: SqliteClient.Client) {
+  // An older schema does not have this table.
+  if ((yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'record_parts'`).length === 0) return true
+  return yield* RecordParts.areAllListed(sql)
+})
+
 /** Checks a database, and repairs it unless only a check is requested. */
 export const repair = Effect.fnUntraced(function* (
   path: string,
@@ -367,7 +375,14 @@ export const repair = Effect.fnUntraced(function* (
     for (const { position, session_id } of damaged)
       problems.push(`message ${position} of session ${session_id} is damaged`)
     if (counts.length > 0) problems.push(`the count of messages is wrong in ${formatCount(counts.length, "session")}`)
-    if (checkOnly || damaged.length + counts.length === 0) return
+    const isListed = yield* isRecordListed(sql)
+    if (!isListed) problems.push("the list of the parts of the record by session is incomplete")
+    if (checkOnly) return
+    if (!isListed) {
+      yield* RecordParts.listAllParts(sql)
+      done.push("listed the parts of the record anew")
+    }
+    if (damaged.length + counts.length === 0) return
     yield* sql.withTransaction(repairRows(sql, damaged))
     if (damaged.length > 0)
       done.push(`replaced ${formatCount(damaged.length, "damaged message")} by the text in the search index`)

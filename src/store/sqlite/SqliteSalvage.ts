@@ -15,6 +15,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as SqlFailure from "../../base/platform/SqlFailure.ts"
 import * as Database from "./Database.ts"
+import * as RecordParts from "./RecordParts.ts"
 import * as SignIndex from "./SignIndex.ts"
 
 type Sql = SqlClient
@@ -170,6 +171,7 @@ export const salvage = Effect.fnUntraced(function* (
       for (const table of ["session_model_usage", "begun_calls", "run_record", "questions", "call_steps"]) {
         yield* sql`DELETE FROM ${sql(table)} WHERE session_id NOT IN (SELECT id FROM sessions)`
       }
+      yield* RecordParts.listAllParts(sql)
       // The messages of each session are renumbered to close the gaps left by lost messages.
       yield* sql`UPDATE messages SET position = -1 - position`
       yield* sql`

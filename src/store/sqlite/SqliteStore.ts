@@ -16,175 +16,56 @@ import type * as SessionStore from "../SessionStorePort.ts"
 import * as SqlBackup from "../sql/SqlBackup.ts"
 import * as SqlInbox from "../sql/SqlInbox.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
-import * as SqlRows from "../sql/SqlRows.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import * as MessageText from "../MessageText.ts"
+import * as BegunCalls from "./BegunCalls.ts"
 import * as Database from "./Database.ts"
+import * as RecordParts from "./RecordParts.ts"
+import * as SessionWrites from "./SessionWrites.ts"
 import * as SqliteMaintenance from "./SqliteMaintenance.ts"
 import * as SqliteRetention from "./SqliteRetention.ts"
 import * as SqliteSearch from "./SqliteSearch.ts"
 
-const readRow = `SELECT message_count, EXISTS (SELECT 1 FROM begun_calls WHERE session_id = sessions.id) AS has_begun
-  FROM sessions WHERE id = ?`
-const appendCounts =
-  "message_count = message_count + ?, tool_call_count = tool_call_count + ?, updated_at = ?, ended_at = NULL, " +
-  "end_reason = NULL"
-const appendMessage = `INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
-const noteBegun = "INSERT INTO begun_calls (session_id, call_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
-
-const forgetBegun = "DELETE FROM begun_calls WHERE session_id = ? AND call_id = ?"
-
-/** Columns of `SqlRows.UsageCounts`, in order. The values of the last two are replaced instead of added. */
-const counterNames = [
-  "input_tokens",
-  "output_tokens",
-  "cache_read_tokens",
-  "cache_write_tokens",
-  "reasoning_tokens",
-  "api_call_count",
-  "estimated_cost_usd",
-  "cost_status",
-  "cost_source"
-]
-const buildCounterUpdates = (value: (name: string) => string): string =>
-  counterNames
-    .map((name, index) =>
-      index < counterNames.length - 2 ? `${name} = ${name} + ${value(name)}` : `${name} = ${value(name)}`
-    )
-    .join(", ")
-const addUsage = buildCounterUpdates(() => "?")
-const buildUpdate = (set: string): string => `UPDATE sessions SET ${set} WHERE id = ?`
-const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, model, ${counterNames.join(", ")})
-  VALUES (?, ?, ?, ${counterNames.map(() => "?").join(", ")})
-  ON CONFLICT (session_id, provider, model) DO UPDATE SET ${buildCounterUpdates((name) => `excluded.${name}`)}`
-
-const rowPlaces = `(${SqlRecord.columnNames.map(() => "?").join(", ")})`
-/**
- * Insert statements by number of rows. If the same statement text is used again, SQLite can reuse the prepared
- * statement.
- */
-const inserts: Array<string> = []
-const buildInsert = (rows: number): string =>
-  (inserts[rows] ??=
-    `INSERT OR IGNORE INTO run_record (${SqlRecord.columnNames.join(", ")}) VALUES ` +
-    `${Array.from({ length: rows }, () => rowPlaces).join(", ")}`)
-
-const makeKeep =
-  ({ sql, write, writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] =>
-  (rows, then) => {
-    const insertRows = (all: All): void => {
-      for (const some of Arr.chunksOf(rows, SqlRecord.insertSize)) all(buildInsert(some.length), some.flat())
-    }
-    return then === undefined
-      ? writeDirectly("record", insertRows)
-      : write("record", Effect.andThen(sql.statements(insertRows), sql.afterTransaction(then)))
-  }
-
-type All = SqliteClient.Database["all"]
-
-/**
- * Changes that a transaction makes to the row of a session. They are written by one statement, regardless of the number
- * of operations.
- */
-interface RowChange {
-  /** Number of messages in the session, including messages added by the transaction. */
-  count: number
-  /** False if no call of the session has begun. */
-  hasBegun: boolean
-  appended: readonly [messages: number, calls: number, now: number] | undefined
-  counted: SqlRows.UsageCounts | undefined
-}
-
-const writeChange = (all: All, id: string, { appended, counted }: RowChange): void => {
-  if (appended !== undefined && counted !== undefined)
-    all(buildUpdate(`${appendCounts}, ${addUsage}`), [...appended, ...Object.values(counted), id])
-  else if (appended !== undefined) all(buildUpdate(appendCounts), [...appended, id])
-  else if (counted !== undefined) all(buildUpdate(addUsage), [...Object.values(counted), id])
-}
-
-/** Changes of session rows, by transaction and session id. */
-const changes = new WeakMap<SqliteClient.Transaction, Map<string, RowChange>>()
-
-/**
- * Returns the pending changes of the transaction to the row of a session, or `undefined` if the session does not exist.
- */
-const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: string): RowChange | undefined => {
-  let known = changes.get(transaction)
-  if (known === undefined) changes.set(transaction, (known = new Map()))
-  const before = known.get(id)
-  if (before !== undefined) return before
-  const [row] = all(readRow, [id])
-  if (row === undefined) return undefined
-  const change: RowChange = {
-    count: Number(row["message_count"]),
-    hasBegun: row["has_begun"] === 1,
-    appended: undefined,
-    counted: undefined
-  }
-  known.set(id, change)
-  transaction.putOff((all) => {
-    writeChange(all, id, change)
-    // Later operations read the row again.
-    known.delete(id)
-  })
-  return change
-}
-
 /** SQLite stores every string byte for byte. */
 const exact: SqlStore.SqlPlace["exact"] = { encode: (text) => text, decode: (text) => text }
 
-/** Creates the leases of sessions. The run that holds one counts as a writer of the database. */
-const makeLeases = ({ sql, write }: Database.Database): Leases.Service<SessionStoreError> => {
+/**
+ * Creates the leases of sessions. The run that holds one counts as a writer of the database, and its writes remember
+ * the session.
+ */
+const makeLeases = (
+  { sql, write }: Database.Database,
+  { holdSession }: SessionWrites.SessionWrites
+): Leases.Service<SessionStoreError> => {
   const leases = Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect))
-  return { ...leases, take: (name) => Effect.andThen(sql.writer, leases.take(name)) }
+  return {
+    ...leases,
+    take: (name) =>
+      sql.writer.pipe(
+        Effect.andThen(leases.take(name)),
+        Effect.tap(() => holdSession(name))
+      )
+  }
 }
 
 /** Creates the session store in an open database. */
-export const make = (database: Database.Database): SessionStore.Service => {
-  const { committed, read, sql, write, writeDirectly } = database
+export const make = (
+  database: Database.Database,
+  writes: SessionWrites.SessionWrites = SessionWrites.makeWrites(database)
+): SessionStore.Service => {
+  const { committed, read, sql, write } = database
   return SqlStore.make({
     sql,
     read,
     write,
-    leases: makeLeases(database),
+    leases: makeLeases(database, writes),
     made: "rowid",
     exact,
-    append: (id, { answered, calls, now, rows }) =>
-      writeDirectly("append", (all, transaction) => {
-        const change = findRowChange(all, transaction, id)
-        if (change === undefined) return undefined
-        const first = change.count
-        rows.forEach(({ content, envelope, role, toolCalls, toolNames }, index) =>
-          all(appendMessage, [id, first + index, role, now, content, toolNames, toolCalls, envelope])
-        )
-        if (change.hasBegun) answered.forEach((callId) => all(forgetBegun, [id, callId]))
-        const [messagesBefore, callsBefore] = change.appended ?? [0, 0]
-        change.appended = [messagesBefore + rows.length, callsBefore + calls, now]
-        change.count = first + rows.length
-        return first
-      }),
-    begin: (id, callIds) => {
-      const noteBegunCalls: SqliteClient.Statements<boolean> = (all, transaction) => {
-        const change = findRowChange(all, transaction, id)
-        if (change === undefined) return false
-        change.hasBegun = true
-        callIds.forEach((callId) => all(noteBegun, [id, callId]))
-        return true
-      }
-      return sql.committed === undefined
-        ? writeDirectly("begin", noteBegunCalls)
-        : write("begin", Effect.andThen(sql.afterTransaction(sql.committed), sql.statements(noteBegunCalls)))
-    },
+    append: writes.append,
+    begin: writes.begin,
+    begunCalls: BegunCalls.makeBegunCalls(sql),
     committed,
-    addUsage: (id, { model, provider }, counted) =>
-      writeDirectly("recordUsage", (all, transaction) => {
-        const change = findRowChange(all, transaction, id)
-        if (change === undefined) return false
-        all(addModelUsage, [id, provider, model, ...Object.values(counted)])
-        change.counted = change.counted === undefined ? counted : SqlRows.sum(change.counted, counted)
-        return true
-      })
+    addUsage: writes.addUsage
   })
 }
 
@@ -214,9 +95,9 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
         const chosen = yield* sql<{ readonly id: string; readonly at: number; readonly text: string }>`
         SELECT session_id AS id, created_at AS at, substr(content, 1, ${promptLength}) AS text FROM messages
         WHERE role = 'user' AND created_at >= ${since} AND created_at < ${until} AND substr(content, 1, 6) = '<skill'
-          AND NOT EXISTS (SELECT 1 FROM run_record r WHERE r.session_id = messages.session_id
-          AND r.position = messages.position
-            AND json_valid(r.body) AND r.body ->> '$.copyOf' IS NOT NULL)`
+          AND NOT EXISTS (SELECT 1 FROM ${RecordParts.joinParts(sql, sql`messages.session_id`, 0)}
+            WHERE run_record.position = messages.position AND json_valid(run_record.body)
+              AND run_record.body ->> '$.copyOf' IS NOT NULL)`
         const skills = Map.groupBy(
           chosen.flatMap(({ at, id, text }) => {
             const name = MessageText.findChosenSkill(text)
@@ -266,6 +147,8 @@ const makeBackup = (path: string, { read, sql }: Database.Database) =>
     inTransaction: (effect) => SqliteClient.retryWhileLocked(sql.transaction(effect)),
     listHeld: Leases.listHeldSessions(sql),
     addMessages: (rows) => SqlBackup.insertRows(sql, "messages", rows),
+    readBegun: BegunCalls.readAllCalls,
+    completeTables: RecordParts.listAllParts(sql),
     toStoreError: (operation) => Database.toStoreError(path, operation)
   })
 
@@ -274,12 +157,17 @@ export const open = (path: string, readOnly = false, commitsWithin?: Duration.In
   Effect.map(
     readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin),
     (database): Backend => {
+      const writes = SessionWrites.makeWrites(database)
       const record = SqlRecord.make({
         ...database,
         afterwards: database.sql.afterTransaction,
-        keep: makeKeep(database)
+        keep: writes.keep,
+        ofSession: (sessionId, after) => ({
+          from: RecordParts.joinParts(database.sql, database.sql`${sessionId}`, after),
+          order: database.sql.literal(RecordParts.order)
+        })
       })
-      const store = make(database)
+      const store = make(database, writes)
       return {
         record,
         backup: makeBackup(path, database),

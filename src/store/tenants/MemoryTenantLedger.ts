@@ -5,6 +5,7 @@ import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import { add, type Amounts, nothing, subtractAmounts } from "../../base/domain/Tenant.ts"
 import type {
   Decision,
+  LedgerRows,
   ModelUsage,
   ReserveRequest,
   Service,
@@ -17,6 +18,7 @@ import * as TenantSums from "./TenantSums.ts"
 interface Reservation {
   readonly tenant: string
   readonly held: Amounts
+  readonly output: number
   expiresAt: number
   /** True if the reservation expired and its amounts were counted as spent. */
   isCounted: boolean
@@ -77,7 +79,7 @@ const settleAll = (entries: Entries, tenant: string, settled: ReadonlyArray<Sett
     sums.set(tenant, next)
     for (const usage of one.usage) countUsage(entries, tenant, next.day, usage)
     if (one.rest !== undefined)
-      reservations.set(one.rest.id, { tenant, held: one.rest.held, expiresAt, isCounted: false })
+      reservations.set(one.rest.id, { tenant, held: one.rest.held, output: 0, expiresAt, isCounted: false })
   }
 }
 
@@ -94,8 +96,10 @@ const reserveCall = (entries: Entries, request: ReserveRequest, at: number): Dec
   const sums = readSums(entries, tenant, at)
   const decision = TenantSums.decide(sums, sumReserved(entries, tenant), request, at)
   entries.sums.set(tenant, decision._tag === "Reserved" ? TenantSums.countCall(sums) : sums)
-  if (decision._tag === "Reserved")
-    entries.reservations.set(id, { tenant, held: decision.held, expiresAt: at + expiresIn, isCounted: false })
+  if (decision._tag === "Reserved") {
+    const { held, output } = decision
+    entries.reservations.set(id, { tenant, held, output, expiresAt: at + expiresIn, isCounted: false })
+  }
   return decision
 }
 
@@ -120,6 +124,39 @@ const removeTenant = ({ places, reservations, sums, usage }: Entries, tenant: st
   sums.delete(tenant)
   for (const map of [reservations, places, usage]) {
     for (const [key, one] of map) if (one.tenant === tenant) map.delete(key)
+  }
+}
+
+const readRows = (entries: Entries): LedgerRows => ({
+  sums: Array.from(entries.sums, ([tenant, sums]) => TenantSums.toRow(tenant, sums)),
+  reservations: Array.from(entries.reservations, ([id, { expiresAt, held, isCounted, output, tenant }]) => ({
+    id,
+    tenant,
+    ...held,
+    output,
+    expiresAt,
+    isCounted: isCounted ? 1 : 0
+  })),
+  usage: listUsage(entries, {})
+})
+
+const addRows = (entries: Entries, { reservations, sums, usage }: LedgerRows): void => {
+  for (const row of sums) entries.sums.set(row.tenant, TenantSums.addRow(entries.sums.get(row.tenant), row))
+  for (const { expiresAt, id, isCounted, nanos, output, tenant, tokens } of reservations) {
+    if (entries.reservations.has(id)) continue
+    const held = { tokens, nanos }
+    entries.reservations.set(id, { tenant, held, output, expiresAt, isCounted: isCounted === 1 })
+  }
+  for (const row of usage) {
+    const key = JSON.stringify([row.tenant, row.day, row.model])
+    const before = entries.usage.get(key) ?? row
+    entries.usage.set(key, {
+      ...row,
+      calls: Math.max(before.calls, row.calls),
+      inputTokens: Math.max(before.inputTokens, row.inputTokens),
+      outputTokens: Math.max(before.outputTokens, row.outputTokens),
+      nanos: Math.max(before.nanos, row.nanos)
+    })
   }
 }
 
@@ -154,6 +191,8 @@ export const make = (): Service => {
     enter: (tenant, id, most, expiresIn) =>
       withNow((at) => takePlace(entries, id, most, { tenant, expiresAt: at + expiresIn }, at)),
     leave: (id) => Effect.sync(() => void places.delete(id)),
+    readRows: Effect.sync(() => readRows(entries)),
+    addRows: (rows) => Effect.sync(() => addRows(entries, rows)),
     remove: (tenant) => Effect.sync(() => removeTenant(entries, tenant))
   }
 }

@@ -14,7 +14,15 @@ import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import { findNextStart } from "../../base/domain/Tenant.ts"
 import * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
-import type { Decision, ReserveRequest, Service, Settlement, UsageFilter, UsageRow } from "./TenantLedgerPort.ts"
+import type {
+  Decision,
+  LedgerRows,
+  ReserveRequest,
+  Service,
+  Settlement,
+  UsageFilter,
+  UsageRow
+} from "./TenantLedgerPort.ts"
 
 const tables = [
   `CREATE TABLE IF NOT EXISTS tenant_sums (
@@ -295,6 +303,58 @@ const readBalance = Effect.fnUntraced(function* (sql: Sql, tenant: string) {
   }
 })
 
+/** Reads all rows with one statement, which sees one state of the database. */
+const readRows = (sql: Sql) =>
+  Effect.map(
+    sql<{ readonly rows: LedgerRows }>`
+      SELECT jsonb_build_object(
+        'sums', (SELECT COALESCE(jsonb_agg(jsonb_build_object('tenant', tenant, 'day', day, 'dayTokens', day_tokens,
+          'dayNanos', day_nanos, 'monthTokens', month_tokens, 'monthNanos', month_nanos) ORDER BY tenant), '[]')
+          FROM tenant_sums),
+        'reservations', (SELECT COALESCE(jsonb_agg(jsonb_build_object('id', id, 'tenant', tenant, 'tokens', tokens,
+          'nanos', nanos, 'output', output, 'expiresAt', expires_at, 'isCounted', CAST(is_counted AS INTEGER))
+          ORDER BY id), '[]') FROM tenant_reservations),
+        'usage', (SELECT COALESCE(jsonb_agg(jsonb_build_object('tenant', tenant, 'day', day, 'model', model,
+          'calls', calls, 'inputTokens', input_tokens, 'outputTokens', output_tokens, 'nanos', nanos)
+          ORDER BY day, tenant, model), '[]') FROM tenant_usage)
+      ) AS rows`,
+    ([row]): LedgerRows => row?.rows ?? { sums: [], reservations: [], usage: [] }
+  )
+
+/** Adds the rows of a backup with one statement. Sums are compared by their days and months. */
+const addRows = (sql: Sql, { reservations, sums, usage }: LedgerRows) => sql`
+  WITH added_sums AS (
+    INSERT INTO tenant_sums AS s (tenant, day, day_tokens, day_nanos, month_tokens, month_nanos)
+    SELECT tenant, day, "dayTokens", "dayNanos", "monthTokens", "monthNanos"
+    FROM jsonb_to_recordset(CAST(${JSON.stringify(sums)} AS JSONB)) AS x(tenant TEXT, day TEXT, "dayTokens" BIGINT,
+      "dayNanos" BIGINT, "monthTokens" BIGINT, "monthNanos" BIGINT)
+    ON CONFLICT (tenant) DO UPDATE SET
+      day = greatest(s.day, excluded.day),
+      day_tokens = CASE WHEN s.day > excluded.day THEN s.day_tokens WHEN s.day < excluded.day
+        THEN excluded.day_tokens ELSE greatest(s.day_tokens, excluded.day_tokens) END,
+      day_nanos = CASE WHEN s.day > excluded.day THEN s.day_nanos WHEN s.day < excluded.day
+        THEN excluded.day_nanos ELSE greatest(s.day_nanos, excluded.day_nanos) END,
+      month_tokens = CASE WHEN left(s.day, 7) > left(excluded.day, 7) THEN s.month_tokens
+        WHEN left(s.day, 7) < left(excluded.day, 7) THEN excluded.month_tokens
+        ELSE greatest(s.month_tokens, excluded.month_tokens) END,
+      month_nanos = CASE WHEN left(s.day, 7) > left(excluded.day, 7) THEN s.month_nanos
+        WHEN left(s.day, 7) < left(excluded.day, 7) THEN excluded.month_nanos
+        ELSE greatest(s.month_nanos, excluded.month_nanos) END
+  ), added_reservations AS (
+    INSERT INTO tenant_reservations (id, tenant, tokens, nanos, output, expires_at, is_counted)
+    SELECT id, tenant, tokens, nanos, output, "expiresAt", "isCounted" = 1
+    FROM jsonb_to_recordset(CAST(${JSON.stringify(reservations)} AS JSONB)) AS x(id TEXT, tenant TEXT, tokens BIGINT,
+      nanos BIGINT, output BIGINT, "expiresAt" BIGINT, "isCounted" INTEGER)
+    ON CONFLICT DO NOTHING
+  )
+  INSERT INTO tenant_usage AS u (tenant, day, model, calls, input_tokens, output_tokens, nanos)
+  SELECT tenant, day, model, calls, "inputTokens", "outputTokens", nanos
+  FROM jsonb_to_recordset(CAST(${JSON.stringify(usage)} AS JSONB)) AS x(tenant TEXT, day TEXT, model TEXT,
+    calls BIGINT, "inputTokens" BIGINT, "outputTokens" BIGINT, nanos BIGINT)
+  ON CONFLICT (tenant, day, model) DO UPDATE SET calls = greatest(u.calls, excluded.calls),
+    input_tokens = greatest(u.input_tokens, excluded.input_tokens),
+    output_tokens = greatest(u.output_tokens, excluded.output_tokens), nanos = greatest(u.nanos, excluded.nanos)`
+
 /** The operations whose functions in the database take the time. */
 const makeTimedOperations = (sql: Sql, clock: Options["clock"]) => {
   type Time = ReturnType<Sql["literal"]> | ReturnType<Sql>
@@ -366,6 +426,8 @@ export const open = Effect.fnUntraced(function* ({
     usage: (filter = {}) => run("usage", readUsage(sql, filter)),
     enter: (tenant, id, most, expiresIn) => run("enter", takePlace(tenant, id, most, expiresIn)),
     leave: (id) => run("leave", Effect.asVoid(sql`DELETE FROM tenant_places WHERE id = ${id}`)),
+    readRows: run("backup", readRows(sql)),
+    addRows: (rows) => run("restore", Effect.asVoid(addRows(sql, rows))),
     remove: (tenant) => run("remove", Effect.asVoid(removeTenant(sql, tenant)))
   }
 })

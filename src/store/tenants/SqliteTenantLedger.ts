@@ -7,7 +7,7 @@ import { add, type Amounts, nothing, subtractAmounts } from "../../base/domain/T
 import type { Database as Statements, Row } from "../../base/platform/SqliteClient.ts"
 import * as Database from "../sqlite/Database.ts"
 import type { Migration } from "../sqlite/Migrations.ts"
-import type { ModelUsage, Service, Settlement, UsageRow } from "./TenantLedgerPort.ts"
+import type { LedgerRows, ModelUsage, Service, Settlement, UsageRow } from "./TenantLedgerPort.ts"
 import * as TenantSums from "./TenantSums.ts"
 
 const migrations: ReadonlyArray<Migration> = [
@@ -59,6 +59,14 @@ type All = Statements["all"]
 const toAmounts = (row: Row | undefined): Amounts =>
   row === undefined ? nothing : { tokens: Number(row["tokens"] ?? 0), nanos: Number(row["nanos"] ?? 0) }
 
+const toSums = (row: Row): TenantSums.Sums => ({
+  day: String(row["day"]),
+  today: { tokens: Number(row["day_tokens"]), nanos: Number(row["day_nanos"]) },
+  month: { tokens: Number(row["month_tokens"]), nanos: Number(row["month_nanos"]) },
+  minute: Number(row["minute"]),
+  calls: Number(row["calls"])
+})
+
 /** Sums of a tenant with the amounts of its reservations. */
 interface Account {
   readonly sums: TenantSums.Sums
@@ -74,15 +82,8 @@ const readAccount = (all: All, tenant: string, at: number): Account => {
   const [row] = all(sql, [tenant])
   if (row === undefined)
     return { sums: TenantSums.advance(TenantSums.makeSums(at), at), reserved: nothing, expiresAt: Infinity }
-  const sums = {
-    day: String(row["day"]),
-    today: { tokens: Number(row["day_tokens"]), nanos: Number(row["day_nanos"]) },
-    month: { tokens: Number(row["month_tokens"]), nanos: Number(row["month_nanos"]) },
-    minute: Number(row["minute"]),
-    calls: Number(row["calls"])
-  }
   const expiresAt = Number(row["expires_at"] ?? Infinity)
-  return { sums: TenantSums.advance(sums, at), reserved: toAmounts(row), expiresAt }
+  return { sums: TenantSums.advance(toSums(row), at), reserved: toAmounts(row), expiresAt }
 }
 
 const writeSums = (all: All, tenant: string, { calls, day, minute, month, today }: TenantSums.Sums): void => {
@@ -177,6 +178,45 @@ const toUsageRow = (row: Row): UsageRow => ({
   nanos: Number(row["nanos"])
 })
 
+const readRows = (all: All): LedgerRows => ({
+  sums: all("SELECT * FROM tenant_sums ORDER BY tenant", []).map((row) =>
+    TenantSums.toRow(String(row["tenant"]), toSums(row))
+  ),
+  reservations: all("SELECT * FROM tenant_reservations ORDER BY id", []).map((row) => ({
+    id: String(row["id"]),
+    tenant: String(row["tenant"]),
+    ...toAmounts(row),
+    output: Number(row["output"]),
+    expiresAt: Number(row["expires_at"]),
+    isCounted: Number(row["is_counted"])
+  })),
+  usage: all("SELECT * FROM tenant_usage ORDER BY day, tenant, model", []).map(toUsageRow)
+})
+
+const addRows = (all: All, { reservations, sums, usage }: LedgerRows): void => {
+  for (const row of sums) {
+    const [before] = all("SELECT * FROM tenant_sums WHERE tenant = ?", [row.tenant])
+    writeSums(all, row.tenant, TenantSums.addRow(before === undefined ? undefined : toSums(before), row))
+  }
+  for (const { expiresAt, id, isCounted, nanos, output, tenant, tokens } of reservations)
+    all("INSERT INTO tenant_reservations VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", [
+      id,
+      tenant,
+      tokens,
+      nanos,
+      output,
+      expiresAt,
+      isCounted
+    ])
+  for (const { calls, day, inputTokens, model, nanos, outputTokens, tenant } of usage)
+    all(
+      `INSERT INTO tenant_usage VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+        calls = max(calls, excluded.calls), input_tokens = max(input_tokens, excluded.input_tokens),
+        output_tokens = max(output_tokens, excluded.output_tokens), nanos = max(nanos, excluded.nanos)`,
+      [tenant, day, model, calls, inputTokens, outputTokens, nanos]
+    )
+}
+
 /** Makes the reservations and settlements of a database. */
 const makeSpending = (database: Database.Database): Pick<Service, "reserve" | "settle" | "balance"> => ({
   reserve: (request) =>
@@ -239,6 +279,8 @@ export const open = Effect.fnUntraced(function* (
         return all(sql, [id, tenant, at + expiresIn]).length > 0
       }),
     leave: (id) => write("leave", (all) => void all("DELETE FROM tenant_places WHERE id = ?", [id])),
+    readRows: write("backup", readRows),
+    addRows: (rows) => write("restore", (all) => addRows(all, rows)),
     remove: (tenant) =>
       write("remove", (all) => {
         for (const table of ["sums", "reservations", "places", "usage"])

@@ -42,6 +42,8 @@ const layerOpened = (open: Effect.Effect<Service, SessionStoreError, Scope.Scope
         usage: (filter) => use(({ usage }) => usage(filter)),
         enter: (tenant, id, most, expiresIn) => use(({ enter }) => enter(tenant, id, most, expiresIn)),
         leave: (id) => use(({ leave }) => leave(id)),
+        readRows: use(({ readRows }) => readRows),
+        addRows: (rows) => use(({ addRows }) => addRows(rows)),
         remove: (tenant) => use(({ remove }) => remove(tenant))
       }
     })

@@ -132,6 +132,36 @@ export interface UsageFilter {
   readonly to?: string | undefined
 }
 
+/** Sums of a tenant in a backup. */
+export interface SumsRow {
+  readonly tenant: string
+  readonly day: string
+  readonly dayTokens: number
+  readonly dayNanos: number
+  readonly monthTokens: number
+  readonly monthNanos: number
+}
+
+/** Reservation of a tenant in a backup. */
+export interface ReservationRow {
+  readonly id: string
+  readonly tenant: string
+  readonly tokens: number
+  readonly nanos: number
+  readonly output: number
+  /** Time in milliseconds since 1970. */
+  readonly expiresAt: number
+  /** 1 if it has expired and is part of the sums, otherwise 0. */
+  readonly isCounted: number
+}
+
+/** Rows of a ledger in a backup. The places of runs and the calls of the current minute are left out. */
+export interface LedgerRows {
+  readonly sums: ReadonlyArray<SumsRow>
+  readonly reservations: ReadonlyArray<ReservationRow>
+  readonly usage: ReadonlyArray<UsageRow>
+}
+
 /** Ledger of the tenants' spending. */
 export interface Service {
   /** Settles earlier reservations, and reserves the cost of another one if the limits leave room for it. */
@@ -158,6 +188,13 @@ export interface Service {
   ) => Effect.Effect<boolean, SessionStoreError>
   /** Returns the place of a run. */
   readonly leave: (id: string) => Effect.Effect<void, SessionStoreError>
+  /** Reads all rows in one state of the ledger, for a backup. */
+  readonly readRows: Effect.Effect<LedgerRows, SessionStoreError>
+  /**
+   * Adds the rows of a backup in one transaction. The larger sum and the larger usage of a row remain, and the later
+   * day, so that nothing can be spent twice. Reservations are held again until they expire.
+   */
+  readonly addRows: (rows: LedgerRows) => Effect.Effect<void, SessionStoreError>
   /** Removes all data of a tenant. */
   readonly remove: (tenant: string) => Effect.Effect<void, SessionStoreError>
 }

@@ -3,7 +3,7 @@
  * memory and in SQLite use it directly; the function in `PostgresTenantLedger` does the same in SQL.
  */
 import { type Amounts, add, formatDay, findNextStart, nothing } from "../../base/domain/Tenant.ts"
-import type { Decision, ReserveRequest, Spent } from "./TenantLedgerPort.ts"
+import type { Decision, ReserveRequest, Spent, SumsRow } from "./TenantLedgerPort.ts"
 
 /** Sums of a tenant in its current day and month. */
 export interface Sums {
@@ -124,3 +124,37 @@ export const countCall = (sums: Sums): Sums => ({ ...sums, calls: sums.calls + 1
 
 /** Time after its end for which an expired reservation can still be settled, in milliseconds. */
 export const keptMillis = 86_400_000
+
+const takeLarger = (a: Amounts, b: Amounts): Amounts => ({
+  tokens: Math.max(a.tokens, b.tokens),
+  nanos: Math.max(a.nanos, b.nanos)
+})
+
+/** Converts sums to a row of a backup. */
+export const toRow = (tenant: string, { day, month, today }: Sums): SumsRow => ({
+  tenant,
+  day,
+  dayTokens: today.tokens,
+  dayNanos: today.nanos,
+  monthTokens: month.tokens,
+  monthNanos: month.nanos
+})
+
+/** Adds a row of a backup to sums: the larger amounts of each period remain. */
+export const addRow = (sums: Sums | undefined, row: SumsRow): Sums => {
+  const added: Sums = {
+    day: row.day,
+    today: { tokens: row.dayTokens, nanos: row.dayNanos },
+    month: { tokens: row.monthTokens, nanos: row.monthNanos },
+    minute: 0,
+    calls: 0
+  }
+  if (sums === undefined) return added
+  const [later, earlier] = sums.day >= added.day ? [sums, added] : [added, sums]
+  return {
+    ...sums,
+    day: later.day,
+    today: later.day === earlier.day ? takeLarger(sums.today, added.today) : later.today,
+    month: readMonth(later.day) === readMonth(earlier.day) ? takeLarger(sums.month, added.month) : later.month
+  }
+}

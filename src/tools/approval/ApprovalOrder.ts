@@ -337,7 +337,7 @@ const checkCall = (state: JudgementState, call: Call): Effect.Effect<Permit | Re
       : judgeCall(state, call, target, PermissionCalls.undecided)
   })
 
-/** Permits a call at once if {@link checkCall} would do so because the call runs nothing and nothing is a reason to ask. */
+/** Permits a call at once if {@link checkCall} permits it because it runs nothing and has no reason to ask. */
 const permitAtOnce = (
   state: JudgementState,
   call: Call,

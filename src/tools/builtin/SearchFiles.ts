@@ -207,141 +207,151 @@ const buildFrame = (page: Page, total: number, more: boolean, notes: Pattern.Not
   }
 }
 
+/** Services of the toolset. */
+interface SearchServices {
+  readonly fs: FileSystem.FileSystem
+  readonly path: Path.Path
+  readonly targets: Targets["Service"]
+  readonly state: FileState["Service"]
+}
+
+/** Resolves the searched directory or file, and result paths that the other tools accept. */
+const resolveScope = Effect.fnUntraced(function* ({ targets, fs, path }: SearchServices, params: Params) {
+  const { cwd } = yield* ToolContext
+  const given = params.path ?? "."
+  const target = yield* targets.resolve(given, "read")
+  const info = yield* Effect.catchIf(
+    fs.stat(target.real),
+    (error) => error.reason._tag === "NotFound",
+    () => Problem.fail(`no such file or directory: ${given}`)
+  )
+  if (info.type !== "Directory" && info.type !== "File") {
+    return yield* Problem.fail(`${given} is neither a file nor a directory`)
+  }
+  const single = info.type === "File"
+  const local = path.relative(cwd, target.path)
+  const base = local === ".." || local.startsWith(`..${path.sep}`) || path.isAbsolute(local) ? target.path : local
+  const formatPath = ({ relative }: Entry): string => (single ? given : path.join(base, relative))
+  const isReadable = (entry: Entry): boolean => targets.deniedRead(entry.path) === undefined
+  return { top: target.real, single, shown: formatPath, readable: isReadable, name: path.basename(target.path) }
+})
+
+const searchByName = Effect.fnUntraced(function* (services: SearchServices, params: Params, page: Page) {
+  const { name, shown, single, top } = yield* resolveScope(services, params)
+  const { all, notes } = yield* Pattern.findFiles(
+    { top, single, wanted: makeNameTest(params.pattern) },
+    name,
+    countNeededResults(page)
+  )
+  const more = all.length > page.offset + page.limit
+  return { ...buildFrame(page, all.length, more, notes), files: takePage(all, page).map(shown) }
+})
+
+const prepareSearch = Effect.fnUntraced(function* (services: SearchServices, params: Params) {
+  if (params.pattern === "") return yield* Problem.fail("the pattern is empty")
+  const pattern = Pattern.compile(params.pattern)
+  if (Result.isFailure(pattern)) {
+    return yield* Problem.fail(pattern.failure, {
+      hint: "Escape characters that are meant as they are: \\( \\[ \\{ \\. \\* \\+ \\?"
+    })
+  }
+  const { name, readable, shown, single, top } = yield* resolveScope(services, params)
+  const fits = params.file_glob === undefined ? () => true : makeGlobTest(params.file_glob)
+  const scope: Pattern.Scope = { top, single, wanted: (entry) => fits(entry) && readable(entry) }
+  const empty = params.pattern.includes("\\n") ? "Patterns match within single lines: \\n never matches." : undefined
+  return { pattern: pattern.success, scope, name, shown, empty }
+})
+
+const searchByLine = Effect.fnUntraced(function* (services: SearchServices, params: Params, page: Page) {
+  const { empty, name, pattern, scope, shown } = yield* prepareSearch(services, params)
+  const context = Math.min(maxContext, params.context ?? 0)
+  let count = 0
+  let chars = 0
+  const options = {
+    pattern,
+    context,
+    maxMatches: countNeededResults(page),
+    keepLines: true,
+    redact: yield* RedactSecrets
+  }
+  const { all, notes } = yield* Pattern.searchContents(scope, name, options, ({ entry, found }) => {
+    for (const hit of found.hits) if (count++ >= page.offset) chars += countCharacters(shown(entry), hit)
+    return count >= countNeededResults(page) || chars > maxChars
+  })
+  const matches = all.flatMap(({ entry, found }) =>
+    found.hits.map(({ after, before, content, line }): LineMatch => ({
+      path: shown(entry),
+      line,
+      content,
+      ...(context === 0 ? {} : { before, after })
+    }))
+  )
+  const wanted = limitMatches(takePage(matches, page))
+  const end = { offset: page.offset, limit: wanted.length }
+  return {
+    ...buildFrame(end, matches.length, matches.length > page.offset + wanted.length, notes, empty),
+    ...(wanted.length < grouping ? { matches: wanted } : { matches_text: groupByFile(wanted) })
+  }
+})
+
+const searchByFile = Effect.fnUntraced(function* (services: SearchServices, params: Params, page: Page) {
+  const { empty, name, pattern, scope, shown } = yield* prepareSearch(services, params)
+  const counting = params.output_mode === "count"
+  const maxMatches = counting ? Number.POSITIVE_INFINITY : 1
+  let files = 0
+  const { all, notes } = yield* Pattern.searchContents(
+    scope,
+    name,
+    { pattern, context: 0, maxMatches, keepLines: false, redact: false },
+    () => ++files >= countNeededResults(page)
+  )
+  const more = all.length > page.offset + page.limit
+  const wanted = takePage(all, page)
+  return counting
+    ? {
+        ...buildFrame(
+          page,
+          all.reduce((sum, { found }) => sum + found.count, 0),
+          more,
+          notes,
+          empty
+        ),
+        counts: Object.fromEntries(wanted.map(({ entry, found }) => [shown(entry), found.count]))
+      }
+    : { ...buildFrame(page, all.length, more, notes, empty), files: wanted.map(({ entry }) => shown(entry)) }
+})
+
+const search = (services: SearchServices, params: Params, page: Page) => {
+  if (params.target === "files") return searchByName(services, params, page)
+  return params.output_mode === "files_only" || params.output_mode === "count"
+    ? searchByFile(services, params, page)
+    : searchByLine(services, params, page)
+}
+
+/** Counts how often the same search was repeated in a row, including this one. */
+const countRepetitions = Effect.fnUntraced(function* ({ state }: SearchServices, params: Params) {
+  const { sessionId } = yield* ToolContext
+  // Repeated searches by a script are not counted, because a script may search in a loop.
+  return (yield* ConversationHistory) === undefined
+    ? 1
+    : yield* state.repeated(sessionId, `search_files:${JSON.stringify(params)}`)
+})
+
 /** Creates the handler from the services of the toolset. */
 export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const targets = yield* Targets
-  const state = yield* FileState
-
-  /** Resolves the searched directory or file, and result paths that the other tools accept. */
-  const resolveScope = Effect.fnUntraced(function* (params: Params) {
-    const { cwd } = yield* ToolContext
-    const given = params.path ?? "."
-    const target = yield* targets.resolve(given, "read")
-    const info = yield* Effect.catchIf(
-      fs.stat(target.real),
-      (error) => error.reason._tag === "NotFound",
-      () => Problem.fail(`no such file or directory: ${given}`)
-    )
-    if (info.type !== "Directory" && info.type !== "File") {
-      return yield* Problem.fail(`${given} is neither a file nor a directory`)
-    }
-    const single = info.type === "File"
-    const local = path.relative(cwd, target.path)
-    const base = local === ".." || local.startsWith(`..${path.sep}`) || path.isAbsolute(local) ? target.path : local
-    const formatPath = ({ relative }: Entry): string => (single ? given : path.join(base, relative))
-    const isReadable = (entry: Entry): boolean => targets.deniedRead(entry.path) === undefined
-    return { top: target.real, single, shown: formatPath, readable: isReadable, name: path.basename(target.path) }
-  })
-
-  const searchByName = Effect.fnUntraced(function* (params: Params, page: Page) {
-    const { name, shown, single, top } = yield* resolveScope(params)
-    const { all, notes } = yield* Pattern.findFiles(
-      { top, single, wanted: makeNameTest(params.pattern) },
-      name,
-      countNeededResults(page)
-    )
-    const more = all.length > page.offset + page.limit
-    return { ...buildFrame(page, all.length, more, notes), files: takePage(all, page).map(shown) }
-  })
-
-  const prepareSearch = Effect.fnUntraced(function* (params: Params) {
-    if (params.pattern === "") return yield* Problem.fail("the pattern is empty")
-    const pattern = Pattern.compile(params.pattern)
-    if (Result.isFailure(pattern)) {
-      return yield* Problem.fail(pattern.failure, {
-        hint: "Escape characters that are meant as they are: \\( \\[ \\{ \\. \\* \\+ \\?"
-      })
-    }
-    const { name, readable, shown, single, top } = yield* resolveScope(params)
-    const fits = params.file_glob === undefined ? () => true : makeGlobTest(params.file_glob)
-    const scope: Pattern.Scope = { top, single, wanted: (entry) => fits(entry) && readable(entry) }
-    const empty = params.pattern.includes("\\n") ? "Patterns match within single lines: \\n never matches." : undefined
-    return { pattern: pattern.success, scope, name, shown, empty }
-  })
-
-  const searchByLine = Effect.fnUntraced(function* (params: Params, page: Page) {
-    const { empty, name, pattern, scope, shown } = yield* prepareSearch(params)
-    const context = Math.min(maxContext, params.context ?? 0)
-    let count = 0
-    let chars = 0
-    const options = {
-      pattern,
-      context,
-      maxMatches: countNeededResults(page),
-      keepLines: true,
-      redact: yield* RedactSecrets
-    }
-    const { all, notes } = yield* Pattern.searchContents(scope, name, options, ({ entry, found }) => {
-      for (const hit of found.hits) if (count++ >= page.offset) chars += countCharacters(shown(entry), hit)
-      return count >= countNeededResults(page) || chars > maxChars
-    })
-    const matches = all.flatMap(({ entry, found }) =>
-      found.hits.map(({ after, before, content, line }): LineMatch => ({
-        path: shown(entry),
-        line,
-        content,
-        ...(context === 0 ? {} : { before, after })
-      }))
-    )
-    const wanted = limitMatches(takePage(matches, page))
-    const end = { offset: page.offset, limit: wanted.length }
-    return {
-      ...buildFrame(end, matches.length, matches.length > page.offset + wanted.length, notes, empty),
-      ...(wanted.length < grouping ? { matches: wanted } : { matches_text: groupByFile(wanted) })
-    }
-  })
-
-  const searchByFile = Effect.fnUntraced(function* (params: Params, page: Page) {
-    const { empty, name, pattern, scope, shown } = yield* prepareSearch(params)
-    const counting = params.output_mode === "count"
-    const maxMatches = counting ? Number.POSITIVE_INFINITY : 1
-    let files = 0
-    const { all, notes } = yield* Pattern.searchContents(
-      scope,
-      name,
-      { pattern, context: 0, maxMatches, keepLines: false, redact: false },
-      () => ++files >= countNeededResults(page)
-    )
-    const more = all.length > page.offset + page.limit
-    const wanted = takePage(all, page)
-    return counting
-      ? {
-          ...buildFrame(
-            page,
-            all.reduce((sum, { found }) => sum + found.count, 0),
-            more,
-            notes,
-            empty
-          ),
-          counts: Object.fromEntries(wanted.map(({ entry, found }) => [shown(entry), found.count]))
-        }
-      : { ...buildFrame(page, all.length, more, notes, empty), files: wanted.map(({ entry }) => shown(entry)) }
-  })
-
-  const search = (params: Params, page: Page) => {
-    if (params.target === "files") return searchByName(params, page)
-    return params.output_mode === "files_only" || params.output_mode === "count"
-      ? searchByFile(params, page)
-      : searchByLine(params, page)
-  }
-
+  const services: SearchServices = { fs, path, targets: yield* Targets, state: yield* FileState }
   return Effect.fnUntraced(
     function* (params: Params) {
-      const { sessionId } = yield* ToolContext
-      // Repeated searches by a script are not counted, because a script may search in a loop.
-      const times =
-        (yield* ConversationHistory) === undefined
-          ? 1
-          : yield* state.repeated(sessionId, `search_files:${JSON.stringify(params)}`)
+      const times = yield* countRepetitions(services, params)
       if (times > 3) {
         return yield* Problem.fail(`refused: the same search was asked for ${times} times in a row`, {
           hint: "Use the results that you have, or search for something else."
         })
       }
       const page = { offset: params.offset ?? 0, limit: Math.min(maxLimit, params.limit ?? defaultLimit) }
-      const answer = yield* search(params, page)
+      const answer = yield* search(services, params, page)
       return times < 3
         ? answer
         : {

@@ -33,140 +33,29 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import { CommandEnvironment, HostRequests, type Service as Environment } from "../../places/CommandEnvironment.ts"
+import { CommandEnvironment, HostRequests } from "../../places/CommandEnvironment.ts"
 import type { Maker } from "../../places/PseudoTerminal.ts"
-import { RedactSecrets } from "../../base/domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import * as Danger from "../danger/Danger.ts"
 import { settlePlanted } from "../approval/PlantedRequests.ts"
 import { handleWallStop } from "../approval/SandboxRequests.ts"
-import * as Hooks from "../../hooks/Hooks.ts"
-import { StopRequested, ToolContext } from "../ToolContext.ts"
+import { ToolContext } from "../ToolContext.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import * as Toolset from "../Toolset.ts"
 import { expandHome } from "./file/PathRoots.ts"
 import * as Fence from "./file/Fence.ts"
 import * as Process from "./Process.ts"
 import * as Guidance from "./terminal/Guidance.ts"
-import * as OutputText from "./terminal/OutputText.ts"
 import * as TypedDeletions from "./terminal/TypedDeletions.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as Shell from "./terminal/Shell.ts"
 import { TerminalSettings } from "./BuiltinSettings.ts"
-
-// Waits for one command until it ends, it times out, or the user asks the run to stop. In every case, its whole process
-// tree is terminated.
-
-const progressInterval = "500 millis"
-const progressChars = 2000
-
-/** Command to run. */
-interface ForegroundOptions {
-  readonly command: string
-  readonly cwd: string
-  readonly seconds: number
-  readonly terminal: Maker | undefined
-  /** Receives the end of the output while the output grows, at most twice a second. */
-  readonly onProgress: (output: string) => Effect.Effect<void>
-}
-
-/** Outcome of waiting for a command. */
-type Outcome =
-  | { readonly _tag: "Exited"; readonly exit: Shell.Exit }
-  | { readonly _tag: "TimedOut" }
-  | { readonly _tag: "Stopped" }
-
-/** A command that has run. */
-interface FinishedCommand {
-  readonly outcome: Outcome
-  readonly output: string
-}
-
-const reportProgress = (
-  output: OutputText.OutputBuffer,
-  onProgress: ForegroundOptions["onProgress"]
-): Effect.Effect<never> => {
-  let seen = 0
-  return Effect.suspend(() => {
-    if (output.total() === seen) return Effect.void
-    seen = output.total()
-    return onProgress(OutputText.renderEnd(output.kept(), progressChars, { redact: true, goesOn: true }))
-  }).pipe(Effect.schedule(Schedule.spaced(progressInterval)), Effect.andThen(Effect.never))
-}
-
-/** Lets listeners of the run rewrite an output. Without listeners, the output is returned unchanged. */
-const transformOutput = Effect.fnUntraced(function* (
-  environment: Environment,
-  command: string,
-  output: string,
-  returncode: number
-) {
-  const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks))
-  if (hooks === undefined || !hooks.has("transform_terminal_output")) return output
-  const { taskId } = yield* ToolContext
-  const replacement = yield* hooks.ask("transform_terminal_output", () => ({
-    command,
-    output,
-    returncode,
-    task_id: taskId,
-    env_type: environment.name
-  }))
-  return replacement ?? output
-})
-
-/** Returns the exit code reported for the outcome of a command. */
-const toExitCode = (outcome: Outcome): number => {
-  switch (outcome._tag) {
-    case "Exited":
-      return outcome.exit.code
-    case "TimedOut":
-      return 124
-    case "Stopped":
-      return 130
-  }
-}
-
-/** Runs one command in the foreground and waits for it. */
-const runForeground = Effect.fnUntraced(function* (
-  environment: Environment,
-  shell: Shell.Shell,
-  { command, cwd, onProgress, seconds, terminal }: ForegroundOptions
-): Effect.fn.Return<FinishedCommand, Shell.NotStarted, ToolContext> {
-  const { outputChars } = yield* TerminalSettings
-  const stopRequested = yield* StopRequested
-  const redact = yield* RedactSecrets
-  const output = OutputText.makeBuffer(outputChars)
-  const outcome = yield* Effect.scoped(
-    Effect.gen(function* () {
-      const running = yield* shell.start({
-        command,
-        cwd,
-        terminal,
-        stdin: "ignore",
-        onOutput: (chunks) => Effect.sync(() => chunks.forEach(output.push))
-      })
-      yield* Effect.forkScoped(reportProgress(output, onProgress))
-      return yield* Effect.raceAllFirst<Effect.Effect<Outcome>>([
-        Effect.map(running.exit, (exit) => ({ _tag: "Exited", exit })),
-        Effect.as(Effect.sleep(seconds * 1000), { _tag: "TimedOut" }),
-        Effect.as(stopRequested, { _tag: "Stopped" })
-      ])
-    })
-  )
-  const own = OutputText.renderBounded(output.kept(), outputChars, redact).trimEnd()
-  const shown = yield* transformOutput(environment, command, own, toExitCode(outcome))
-  if (shown === own) return { outcome, output: own }
-  const replaced = OutputText.makeBuffer(outputChars)
-  replaced.push(new TextEncoder().encode(shown))
-  return { outcome, output: OutputText.renderBounded(replaced.kept(), outputChars, redact).trimEnd() }
-})
+import { type FinishedCommand, toExitCode, runForeground } from "./terminal/ForegroundCommand.ts"
 
 const maxForegroundSeconds = 600
 
@@ -234,6 +123,7 @@ export const Result = Schema.Struct({
   watch_patterns: Schema.optionalKey(Schema.Array(Schema.String)),
   hint: Schema.optionalKey(Schema.String)
 })
+
 /** See {@link Result}. */
 export type Result = typeof Result.Type
 
@@ -324,134 +214,164 @@ const describeWorkdirProblem = ({ reason }: PlatformError, directory: string, re
   }
 }
 
+/** Services of the runtime that run commands. */
+interface TerminalServices {
+  readonly environment: CommandEnvironment["Service"]
+  readonly shell: Shell.Shell
+  /** Shell outside of the sandbox, if there is one. */
+  readonly outer: Shell.Shell | undefined
+  readonly registry: ProcessRegistry["Service"]
+  readonly fs: FileSystem.FileSystem
+  readonly path: Path.Path
+}
+
 type HandlerReturn = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
+
+/**
+ * Returns the directory in which the command runs, if it may run: `workdir` relative to the directory of the call.
+ * `objection` is the reason against running, reported to the model.
+ */
+const admitDirectory = Effect.fnUntraced(function* (
+  { environment, path, fs }: TerminalServices,
+  { workdir }: typeof Parameters.Type,
+  objection: string | undefined
+) {
+  const { cwd } = yield* ToolContext
+  if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
+  const home = workdir?.startsWith("~") === true ? yield* environment.home : undefined
+  const directory = path.resolve(cwd, expandHome(workdir ?? cwd, home))
+  const remedy =
+    workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${cwd}`
+  const info = yield* fs
+    .stat(directory)
+    .pipe(
+      Effect.mapError(
+        (error) => new Shell.NotStarted({ message: describeWorkdirProblem(error, directory, remedy), cause: error })
+      )
+    )
+  return info.type === "Directory"
+    ? directory
+    : yield* new Shell.NotStarted({
+        message: `workdir ${directory} is not a directory: name the directory that holds it`
+      })
+})
+
+/** Returns the notice of the environment as a field of a result. */
+const readEnvironmentNote = (services: TerminalServices) =>
+  Effect.map(services.environment.notice, (notice) => (notice === undefined ? {} : { environment_note: notice }))
+
+const handleBackground = Effect.fnUntraced(function* (
+  services: TerminalServices,
+  params: typeof Parameters.Type
+): HandlerReturn {
+  const cwd = yield* admitDirectory(services, params, Guidance.refuseBackground(Guidance.parse(params.command)))
+  const { sessionId, taskId } = yield* ToolContext
+  const notify = params.notify_on_complete ?? false
+  const patterns = params.watch_patterns ?? []
+  const terminal = yield* findTerminalMaker(services.shell, params, cwd)
+  const { id, pid } = yield* services.registry.start({
+    command: params.command,
+    cwd,
+    terminal,
+    sessionId,
+    taskId,
+    notifyOnComplete: notify,
+    watchPatterns: patterns
+  })
+  return {
+    output: "Background process started",
+    session_id: id,
+    pid,
+    exit_code: 0,
+    error: null,
+    ...makePtyNote(params.pty, terminal),
+    ...(notify ? { notify_on_complete: true } : {}),
+    ...(patterns.length === 0 ? {} : { watch_patterns: patterns }),
+    ...(yield* readEnvironmentNote(services)),
+    hint:
+      (notify ? "You are told when it ends. " : "") +
+      `Check it with process(action="poll", session_id="${id}"), read it with "log", wait for its end with "wait", ` +
+      'stop it with "kill".'
+  }
+})
+
+const handleForeground = Effect.fnUntraced(function* (
+  services: TerminalServices,
+  params: typeof Parameters.Type,
+  preliminary: (result: Result) => Effect.Effect<void>
+): HandlerReturn {
+  const { environment, outer } = services
+  const { timeoutSeconds } = yield* TerminalSettings
+  const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
+  const commands = Guidance.parse(params.command)
+  const cwd = yield* admitDirectory(
+    services,
+    params,
+    seconds > maxForegroundSeconds ? renderTooLong(seconds) : Guidance.refuseForeground(commands)
+  )
+  const runIn = Effect.fnUntraced(function* (shell: Shell.Shell) {
+    const terminal = yield* findTerminalMaker(shell, params, cwd)
+    const ran = runForeground(environment, shell, {
+      command: params.command,
+      cwd,
+      seconds,
+      terminal,
+      onProgress: (output) => preliminary({ output, exit_code: null, error: null })
+    })
+    const finished = yield* Danger.judge(params.command).onlyReads
+      ? ran
+      : ChangeRecording.observeCommand(cwd, params.command)(ran)
+    return { finished, shown: { ...toResult(finished, commands, seconds), ...makePtyNote(params.pty, terminal) } }
+  })
+  const { finished, shown } = yield* runIn(services.shell)
+  const result = { ...shown, ...(yield* readEnvironmentNote(services)), ...(yield* settlePlanted(environment)) }
+  const stopped =
+    toExitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
+      ? undefined
+      : yield* Effect.provideService(
+          handleWallStop(environment, finished.output, (yield* HostRequests)?.refused ?? [], {
+            command: params.command,
+            cwd
+          }),
+          Path.Path,
+          services.path
+        )
+  if (stopped === undefined) return result
+  const { reason, refusal } = stopped
+  if (refusal !== undefined || outer === undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
+  return {
+    ...(yield* runIn(outer)).shown,
+    sandbox_note: `${reason}: the command was approved to run again outside of it, and this is that result.`
+  }
+})
+
+const terminal = (
+  services: TerminalServices,
+  params: typeof Parameters.Type,
+  context: Toolkit.HandlerContext<typeof Terminal>
+) =>
+  Effect.mapError(
+    params.background === true
+      ? handleBackground(services, params)
+      : handleForeground(services, params, context.preliminary),
+    toRefusedResult
+  )
 
 const make = Effect.gen(function* () {
   const environment = yield* CommandEnvironment
-  const shell = yield* Shell.make
-  const outer = yield* Shell.makeOutside(environment)
-  const registry = yield* ProcessRegistry
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-
-  /**
-   * Returns the directory in which the command runs, if it may run: `workdir` relative to the directory of the call.
-   * `objection` is the reason against running, reported to the model.
-   */
-  const admitDirectory = Effect.fnUntraced(function* (
-    { workdir }: typeof Parameters.Type,
-    objection: string | undefined
-  ) {
-    const { cwd } = yield* ToolContext
-    if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
-    const home = workdir?.startsWith("~") === true ? yield* environment.home : undefined
-    const directory = path.resolve(cwd, expandHome(workdir ?? cwd, home))
-    const remedy =
-      workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${cwd}`
-    const info = yield* fs
-      .stat(directory)
-      .pipe(
-        Effect.mapError(
-          (error) => new Shell.NotStarted({ message: describeWorkdirProblem(error, directory, remedy), cause: error })
-        )
-      )
-    return info.type === "Directory"
-      ? directory
-      : yield* new Shell.NotStarted({
-          message: `workdir ${directory} is not a directory: name the directory that holds it`
-        })
-  })
-
-  const environmentNote = Effect.map(environment.notice, (notice) =>
-    notice === undefined ? {} : { environment_note: notice }
-  )
-
-  const handleBackground = Effect.fnUntraced(function* (params: typeof Parameters.Type): HandlerReturn {
-    const cwd = yield* admitDirectory(params, Guidance.refuseBackground(Guidance.parse(params.command)))
-    const { sessionId, taskId } = yield* ToolContext
-    const notify = params.notify_on_complete ?? false
-    const patterns = params.watch_patterns ?? []
-    const terminal = yield* findTerminalMaker(shell, params, cwd)
-    const { id, pid } = yield* registry.start({
-      command: params.command,
-      cwd,
-      terminal,
-      sessionId,
-      taskId,
-      notifyOnComplete: notify,
-      watchPatterns: patterns
-    })
-    return {
-      output: "Background process started",
-      session_id: id,
-      pid,
-      exit_code: 0,
-      error: null,
-      ...makePtyNote(params.pty, terminal),
-      ...(notify ? { notify_on_complete: true } : {}),
-      ...(patterns.length === 0 ? {} : { watch_patterns: patterns }),
-      ...(yield* environmentNote),
-      hint:
-        (notify ? "You are told when it ends. " : "") +
-        `Check it with process(action="poll", session_id="${id}"), read it with "log", wait for its end with "wait", ` +
-        'stop it with "kill".'
-    }
-  })
-
-  const handleForeground = Effect.fnUntraced(function* (
-    params: typeof Parameters.Type,
-    preliminary: (result: Result) => Effect.Effect<void>
-  ): HandlerReturn {
-    const { timeoutSeconds } = yield* TerminalSettings
-    const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
-    const commands = Guidance.parse(params.command)
-    const cwd = yield* admitDirectory(
-      params,
-      seconds > maxForegroundSeconds ? renderTooLong(seconds) : Guidance.refuseForeground(commands)
-    )
-    const runIn = Effect.fnUntraced(function* (shell: Shell.Shell) {
-      const terminal = yield* findTerminalMaker(shell, params, cwd)
-      const ran = runForeground(environment, shell, {
-        command: params.command,
-        cwd,
-        seconds,
-        terminal,
-        onProgress: (output) => preliminary({ output, exit_code: null, error: null })
-      })
-      const finished = yield* Danger.judge(params.command).onlyReads
-        ? ran
-        : ChangeRecording.observeCommand(cwd, params.command)(ran)
-      return { finished, shown: { ...toResult(finished, commands, seconds), ...makePtyNote(params.pty, terminal) } }
-    })
-    const { finished, shown } = yield* runIn(shell)
-    const result = { ...shown, ...(yield* environmentNote), ...(yield* settlePlanted(environment)) }
-    const stopped =
-      toExitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
-        ? undefined
-        : yield* Effect.provideService(
-            handleWallStop(environment, finished.output, (yield* HostRequests)?.refused ?? [], {
-              command: params.command,
-              cwd
-            }),
-            Path.Path,
-            path
-          )
-    if (stopped === undefined) return result
-    const { reason, refusal } = stopped
-    if (refusal !== undefined || outer === undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
-    return {
-      ...(yield* runIn(outer)).shown,
-      sandbox_note: `${reason}: the command was approved to run again outside of it, and this is that result.`
-    }
-  })
-
-  const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>
-    Effect.mapError(
-      params.background === true ? handleBackground(params) : handleForeground(params, context.preliminary),
-      toRefusedResult
-    )
-
-  return { terminal, process: yield* Process.handler }
+  const services: TerminalServices = {
+    environment,
+    shell: yield* Shell.make,
+    outer: yield* Shell.makeOutside(environment),
+    registry: yield* ProcessRegistry,
+    fs: yield* FileSystem.FileSystem,
+    path: yield* Path.Path
+  }
+  return {
+    terminal: (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>
+      terminal(services, params, context),
+    process: yield* Process.handler
+  }
 })
 
 /** Toolkit with both tools of the toolset. */

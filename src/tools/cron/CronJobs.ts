@@ -127,35 +127,35 @@ const dropOldCompleted = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
   return jobs.filter((job) => !gone.has(job))
 }
 
-/** Creates the service for the jobs of a file. */
-export const make = (file: JobFile.JobFile): Service => {
-  /** Changes the job that a reference identifies. */
-  const editJob = (
-    reference: string,
-    work: (job: Job, now: number, jobs: ReadonlyArray<Job>) => Result.Result<Job, string>
-  ): Effect.Effect<Job, CronError> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      file.change(({ jobs }) =>
-        Effect.fromResult(
-          Result.gen(function* () {
-            const job = yield* resolveReference(jobs, reference)
-            const next = yield* Result.mapError(work(job, now, jobs), makeRefusal)
-            return [next, replaceJob(jobs, next)] as const
-          })
-        )
+/** Changes the job that a reference identifies. */
+const editJob = (
+  file: JobFile.JobFile,
+  reference: string,
+  work: (job: Job, now: number, jobs: ReadonlyArray<Job>) => Result.Result<Job, string>
+): Effect.Effect<Job, CronError> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    file.change(({ jobs }) =>
+      Effect.fromResult(
+        Result.gen(function* () {
+          const job = yield* resolveReference(jobs, reference)
+          const next = yield* Result.mapError(work(job, now, jobs), makeRefusal)
+          return [next, replaceJob(jobs, next)] as const
+        })
       )
     )
+  )
 
-  /** Resolves the jobs whose output is used as context to their ids. */
-  const resolveContext = (jobs: ReadonlyArray<Job>, draft: JobDraft.Draft): Result.Result<JobDraft.Draft, string> =>
-    draft.contextFrom === undefined
-      ? Result.succeed(draft)
-      : Result.mapBoth(Result.all(draft.contextFrom.map((reference) => resolveReference(jobs, reference))), {
-          onFailure: ({ message }) => message,
-          onSuccess: (found) => ({ ...draft, contextFrom: found.map(({ id }) => id) })
-        })
+/** Resolves the jobs whose output is used as context to their ids. */
+const resolveContext = (jobs: ReadonlyArray<Job>, draft: JobDraft.Draft): Result.Result<JobDraft.Draft, string> =>
+  draft.contextFrom === undefined
+    ? Result.succeed(draft)
+    : Result.mapBoth(Result.all(draft.contextFrom.map((reference) => resolveReference(jobs, reference))), {
+        onFailure: ({ message }) => message,
+        onSuccess: (found) => ({ ...draft, contextFrom: found.map(({ id }) => id) })
+      })
 
-  const create: Service["create"] = Effect.fnUntraced(function* (draft) {
+const create = (file: JobFile.JobFile): Service["create"] =>
+  Effect.fnUntraced(function* (draft) {
     const id = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) =>
@@ -178,22 +178,28 @@ export const make = (file: JobFile.JobFile): Service => {
     )
   })
 
-  const update: Service["update"] = (reference, draft) =>
-    editJob(reference, (job, now, jobs) =>
+const update =
+  (file: JobFile.JobFile): Service["update"] =>
+  (reference, draft) =>
+    editJob(file, reference, (job, now, jobs) =>
       Result.flatMap(resolveContext(jobs, draft), (whole) =>
         JobDraft.change(job, whole, { now, timezone: draft.timezone ?? job.schedule.timezone })
       )
     )
 
-  const pause: Service["pause"] = (reference) =>
-    editJob(reference, (job) =>
+const pause =
+  (file: JobFile.JobFile): Service["pause"] =>
+  (reference) =>
+    editJob(file, reference, (job) =>
       job.state === "completed"
         ? Result.fail(`${job.name} is done: there is nothing to pause`)
         : Result.succeed({ ...job, state: "paused" })
     )
 
-  const resume: Service["resume"] = (reference) =>
-    editJob(reference, (job, now) => {
+const resume =
+  (file: JobFile.JobFile): Service["resume"] =>
+  (reference) =>
+    editJob(file, reference, (job, now) => {
       if (job.state === "scheduled") return Result.succeed(job)
       // A job whose last run waits has no next time, and continues.
       if (job.waiting !== undefined && job.state === "paused" && job.next_run_at === null)
@@ -204,8 +210,10 @@ export const make = (file: JobFile.JobFile): Service => {
         : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(next) })
     })
 
-  const trigger: Service["trigger"] = (reference) =>
-    editJob(reference, (job, now) =>
+const trigger =
+  (file: JobFile.JobFile): Service["trigger"] =>
+  (reference) =>
+    editJob(file, reference, (job, now) =>
       job.state === "paused"
         ? Result.fail(`${job.name} is paused: resume it first`)
         : job.waiting !== undefined
@@ -213,14 +221,17 @@ export const make = (file: JobFile.JobFile): Service => {
           : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(now) })
     )
 
-  const remove: Service["remove"] = (reference) =>
+const remove =
+  (file: JobFile.JobFile): Service["remove"] =>
+  (reference) =>
     file.change(({ jobs }) =>
       Effect.fromResult(
         Result.map(resolveReference(jobs, reference), (job) => [job, jobs.filter((other) => other !== job)] as const)
       )
     )
 
-  const due: Service["due"] = Effect.gen(function* () {
+const listDue = (file: JobFile.JobFile): Service["due"] =>
+  Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const { jobs } = yield* file.read
     const isStale = (job: Job): boolean => JobClaim.sweepJob(job, now) !== job
@@ -232,7 +243,8 @@ export const make = (file: JobFile.JobFile): Service => {
     })
   })
 
-  const claim: Service["claim"] = Effect.fnUntraced(function* (id) {
+const claim = (file: JobFile.JobFile): Service["claim"] =>
+  Effect.fnUntraced(function* (id) {
     const token = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) => {
@@ -244,7 +256,8 @@ export const make = (file: JobFile.JobFile): Service => {
     })
   })
 
-  const claimWaiting: Service["claimWaiting"] = Effect.fnUntraced(function* (id) {
+const claimWaiting = (file: JobFile.JobFile): Service["claimWaiting"] =>
+  Effect.fnUntraced(function* (id) {
     const token = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) => {
@@ -255,7 +268,8 @@ export const make = (file: JobFile.JobFile): Service => {
     })
   })
 
-  const take: Service["take"] = Effect.fnUntraced(function* (reference) {
+const take = (file: JobFile.JobFile): Service["take"] =>
+  Effect.fnUntraced(function* (reference) {
     const token = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) =>
@@ -272,40 +286,41 @@ export const make = (file: JobFile.JobFile): Service => {
     )
   })
 
-  /** Changes a job while the claim is valid. */
-  const changeClaimed = <A>(
-    { job: { id }, token }: JobClaim.Claim,
-    lost: A,
-    work: (job: Job, now: number) => readonly [A, Job]
-  ): Effect.Effect<A, CronStoreError> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      file.change(({ jobs }) => {
-        const job = jobs.find((job) => job.id === id)
-        if (job?.running?.token !== token) return Effect.succeed([lost, undefined] as const)
-        const [result, next] = work(job, now)
-        return Effect.succeed([result, dropOldCompleted(replaceJob(jobs, next))] as const)
-      })
-    )
+/** Changes a job while the claim is valid. */
+const changeClaimed = <A>(
+  file: JobFile.JobFile,
+  { job: { id }, token }: JobClaim.Claim,
+  lost: A,
+  work: (job: Job, now: number) => readonly [A, Job]
+): Effect.Effect<A, CronStoreError> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    file.change(({ jobs }) => {
+      const job = jobs.find((job) => job.id === id)
+      if (job?.running?.token !== token) return Effect.succeed([lost, undefined] as const)
+      const [result, next] = work(job, now)
+      return Effect.succeed([result, dropOldCompleted(replaceJob(jobs, next))] as const)
+    })
+  )
 
-  return {
-    list: Effect.map(file.read, ({ jobs, problems }) => ({ jobs, problems })),
-    find: (reference) => Effect.flatMap(file.read, ({ jobs }) => Effect.fromResult(resolveReference(jobs, reference))),
-    create,
-    update,
-    pause,
-    resume,
-    trigger,
-    remove,
-    due,
-    waiting: Effect.map(file.read, ({ jobs }) => jobs.filter(JobClaim.isWaiting)),
-    claimWaiting,
-    claim,
-    take,
-    renew: (claim) => changeClaimed(claim, false, (job, now) => [true, JobClaim.renewClaim(job, now)]),
-    settle: (claim, ended) =>
-      changeClaimed<JobClaim.Settlement>(claim, { _tag: "Lost" }, (job, now) => JobClaim.settleRun(job, ended, now))
-  }
-}
+/** Creates the service for the jobs of a file. */
+export const make = (file: JobFile.JobFile): Service => ({
+  list: Effect.map(file.read, ({ jobs, problems }) => ({ jobs, problems })),
+  find: (reference) => Effect.flatMap(file.read, ({ jobs }) => Effect.fromResult(resolveReference(jobs, reference))),
+  create: create(file),
+  update: update(file),
+  pause: pause(file),
+  resume: resume(file),
+  trigger: trigger(file),
+  remove: remove(file),
+  due: listDue(file),
+  waiting: Effect.map(file.read, ({ jobs }) => jobs.filter(JobClaim.isWaiting)),
+  claimWaiting: claimWaiting(file),
+  claim: claim(file),
+  take: take(file),
+  renew: (claim) => changeClaimed(file, claim, false, (job, now) => [true, JobClaim.renewClaim(job, now)]),
+  settle: (claim, ended) =>
+    changeClaimed<JobClaim.Settlement>(file, claim, { _tag: "Lost" }, (job, now) => JobClaim.settleRun(job, ended, now))
+})
 
 /**
  * Stores jobs in a directory, which need not exist yet. All processes that share the leases change the jobs one at a

@@ -105,39 +105,34 @@ const stripMarks = (text: string): string =>
 
 const sedCommand = /(?:^|;)\s{0,4}(?:\d{1,9}|\$)?e\s(.+)$/s
 
+/** Returns the command after `git submodule foreach` and similar words. */
+const readGitCommand = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const run = args.findIndex((arg, index) => index > 0 && (arg === "foreach" || arg === "run"))
+  if (run === -1) return []
+  const words = args.slice(run + 1).filter((arg) => arg !== "--recursive" && arg !== "--quiet")
+  return [words.join(" ")]
+}
+
 const listArgumentCommands = ({ args, program }: Command): ReadonlyArray<string> => {
   const [isGit, isSed, runsText] = [program === "git", /^g?sed$/.test(program), positional.has(program)]
   const isConfig = isGit && args.includes("config")
-  const run = isGit ? args.findIndex((arg, index) => index > 0 && (arg === "foreach" || arg === "run")) : -1
-  const rest =
-    run === -1
-      ? []
-      : [
-          args
-            .slice(run + 1)
-            .filter((arg) => arg !== "--recursive" && arg !== "--quiet")
-            .join(" ")
-        ]
-  return rest.concat(
-    args.flatMap((arg, index) => {
-      const at = arg.startsWith("--") ? arg.indexOf("=") : -1
-      const [flag = "", value] = at === -1 ? [args[index - 1], arg] : [arg.slice(0, at), arg.slice(at + 1)]
-      const setting = /^([\w.-]{1,100})=/.exec(value)?.[1] ?? (isConfig ? args[index - 1] : undefined)
-      const isRun =
-        runFlag.test(flag) ||
-        isMarked.test(value) ||
-        (setting !== undefined && runSetting.test(setting)) ||
-        (isGit && runLetter.test(flag)) ||
-        (runsText && (/[\s{$]/.test(value) || index === args.length - 1)) ||
-        (/\s/.test(value) && runLetter.test(flag))
-      const isSetting = setting !== undefined && (isGit || runSetting.test(setting))
-      return isRun
-        ? [stripMarks(isSetting ? value.replace(/^[\w.-]{1,100}=/, "") : value)]
-        : isSed
-          ? [sedCommand.exec(value)?.[1] ?? ""]
-          : []
-    })
-  )
+  /** Returns true for a value that a flag, a setting or its position makes a command. */
+  const isRun = (flag: string, value: string, setting: string | undefined, isLast: boolean): boolean =>
+    runFlag.test(flag) ||
+    isMarked.test(value) ||
+    (setting !== undefined && runSetting.test(setting)) ||
+    (isGit && runLetter.test(flag)) ||
+    (runsText && (/[\s{$]/.test(value) || isLast)) ||
+    (/\s/.test(value) && runLetter.test(flag))
+  const readArgument = (arg: string, index: number): ReadonlyArray<string> => {
+    const at = arg.startsWith("--") ? arg.indexOf("=") : -1
+    const [flag = "", value] = at === -1 ? [args[index - 1], arg] : [arg.slice(0, at), arg.slice(at + 1)]
+    const setting = /^([\w.-]{1,100})=/.exec(value)?.[1] ?? (isConfig ? args[index - 1] : undefined)
+    if (!isRun(flag, value, setting, index === args.length - 1)) return isSed ? [sedCommand.exec(value)?.[1] ?? ""] : []
+    const isSetting = setting !== undefined && (isGit || runSetting.test(setting))
+    return [stripMarks(isSetting ? value.replace(/^[\w.-]{1,100}=/, "") : value)]
+  }
+  return [...(isGit ? readGitCommand(args) : []), ...args.flatMap(readArgument)]
 }
 
 /** Lists shell commands that a program receives in a program-specific way. */

@@ -9,16 +9,17 @@
  * is a `fault`, and a command with a fault never runs. Exceeding a bound is a `fault`, and the floor fails closed on
  * it.
  */
-import { makeTable, type Command, type Field, hasFlag, toKnownField, selectOperands, type Redirect } from "./Command.ts"
+import { type Command, type Field, toKnownField, type Redirect } from "./Command.ts"
 import * as WordExpansion from "./WordExpansion.ts"
 import * as EmbeddedCommands from "./EmbeddedCommands.ts"
 import * as Syntax from "../shell/ShellScript.ts"
 import * as Tree from "../shell/ShellTree.ts"
-import { tidyPath } from "../fence/SensitivePaths.ts"
 import * as Wrappers from "./Wrappers.ts"
+import { computeOutput, type Place, changeDirectory } from "./CommandEffects.ts"
 
 /** Maximum depth of scripts within scripts, and of programs that run programs. */
 const maxNesting = 10
+
 const maxGroups = 200
 
 /** Commands and findings read from a text. */
@@ -36,6 +37,15 @@ interface Frame {
   readonly name: string | undefined
 }
 
+/** Open groups of a script, and the data that flows to its next command. */
+interface Flow {
+  readonly frames: Array<Frame>
+  input: ReadonlyArray<Command>
+  stdin: string | undefined
+  /** Name of the function whose body follows. */
+  pending: string | undefined
+}
+
 const closers: Readonly<Record<string, string>> = {
   "{": "}",
   "(": ")",
@@ -46,40 +56,15 @@ const closers: Readonly<Record<string, string>> = {
   select: "done",
   case: "esac"
 }
+
+/** Keywords whose command is a list of items. */
+const looping = new Set(["for", "select", "case"])
+
 const nameless = toKnownField("")
+
 const connecting = new Set(["!", "then", "else", "elif", "do", "time"])
+
 const assignment = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/
-/** Maximum length of a directory that is tracked; after a longer chain of `cd`, the directory is unknown. */
-const maxDirectory = 4_096
-
-/** Directory in which a command runs, as far as the line determines it. */
-type Place = Pick<Command, "cwd" | "isAway">
-
-/** Returns true for `$(git rev-parse --show-toplevel)`: the root of the repository of the call. */
-const isTopLevel = ({ commands, shown }: Field): boolean =>
-  shown === "$(…)" &&
-  commands.length === 1 &&
-  commands[0]?.program === "git" &&
-  commands[0].args.join(" ") === "rev-parse --show-toplevel"
-
-/** Returns the directory after a `cd` or `pushd`. */
-const changeDirectory = ({ cwd, isAway }: Place, { args, fields, program }: Command): Place => {
-  const target = fields.find(({ text }) => !text.startsWith("-"))
-  if (
-    program === "popd" ||
-    args.includes("-") ||
-    (program === "pushd" && (target === undefined || /^[+]\d/.test(target.text)))
-  ) {
-    return { cwd: program === "popd" ? cwd : "~", isAway: true }
-  }
-  if (target === undefined) return { cwd: "~", isAway: false }
-  const { glob, text, unknown } = target
-  if (unknown || text === "") return { cwd: undefined, isAway: isAway || !isTopLevel(target) }
-  const isAbsolute = text.startsWith("/") || text.startsWith("~")
-  const path = isAbsolute ? text : tidyPath(text, cwd)
-  const isLong = path.length > maxDirectory
-  return { cwd: isLong ? undefined : path, isAway: glob || isLong || (isAway && !isAbsolute) }
-}
 
 const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
 
@@ -87,58 +72,6 @@ const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
 const readAssignedName = (word: Tree.Word): string | undefined => {
   const [first] = word
   return first?._tag === "Text" && !first.quoted ? assignment.exec(first.text)?.[1] : undefined
-}
-
-const decodeEscapes = (text: string): string =>
-  text.replace(
-    /\\(x[0-9a-f]{1,2}|u[0-9a-f]{1,4}|U[0-9a-f]{1,8}|[0-7]{1,4}|[\s\S])/gi,
-    (_, after: string) => Tree.readEscape(after)[1]
-  )
-
-const fromBase64 = (text: string): string | undefined => {
-  try {
-    return atob(text.replace(/[^A-Za-z0-9+/=]/g, ""))
-  } catch {
-    // The text is not base64, so the shell would receive nothing either.
-    return undefined
-  }
-}
-
-const fromHex = (text: string): string =>
-  (text.replace(/0x|\\x|[^0-9a-fA-F]/g, "").match(/../g) ?? [])
-    .map((pair) => String.fromCharCode(Number.parseInt(pair, 16)))
-    .join("")
-
-/** Programs that write their input in another form. */
-const filters = makeTable<(text: string, args: ReadonlyArray<string>) => string | undefined>([
-  ["cat tee", (text, args) => (selectOperands(args).every((arg) => arg === "-") ? text : undefined)],
-  [
-    "rev",
-    (text) =>
-      text
-        .split("\n")
-        .map((line) => Array.from(line).reverse().join(""))
-        .join("\n")
-  ],
-  ["base64 openssl", (text, args) => (hasFlag(args, "dD", ["decode"]) ? fromBase64(text) : undefined)],
-  ["xxd", (text, args) => (hasFlag(args, "r") ? fromHex(text) : undefined)]
-])
-
-/**
- * Computes the standard output of a command, to recognize `echo … | base64 -d | sh`; `undefined` if it is not known.
- */
-const computeOutput = ({ args, fields, program, stdin }: Command): string | undefined => {
-  if (fields.some(({ unknown }) => unknown)) return undefined
-  if (program === "echo") {
-    const end = args.findIndex((arg) => !/^-[neE]+$/.test(arg))
-    const text = end === -1 ? "" : args.slice(end).join(" ")
-    return args.slice(0, end === -1 ? args.length : end).some((flag) => flag.includes("e")) ? decodeEscapes(text) : text
-  }
-  if (program === "printf") {
-    const [format = "", ...values] = args[0] === "--" ? args.slice(1) : args
-    return /%(?![sb])|%.*%/s.test(format) ? undefined : decodeEscapes(format).replace(/%[sb]/, () => values.join(" "))
-  }
-  return stdin === undefined ? undefined : filters.get(program)?.(stdin, args)
 }
 
 class Reader {
@@ -190,6 +123,63 @@ class Reader {
     this.#nesting--
   }
 
+  /** Opens a group at its first keyword. */
+  #openFrame(word: string, from: number, flow: Flow): void {
+    const isGrouping = word === "{" || word === "("
+    flow.frames.push({
+      closer: closers[word] ?? "",
+      from,
+      place: this.#place,
+      input: flow.input,
+      stdin: flow.stdin,
+      name: isGrouping ? flow.pending : undefined
+    })
+    if (isGrouping) flow.pending = undefined
+  }
+
+  /** Closes the innermost group if a keyword ends it. */
+  #closeFrame(word: string, { frames }: Flow): Frame | undefined {
+    const frame = frames.at(-1)
+    if (word !== frame?.closer) return undefined
+    frames.pop()
+    if (frame.closer === ")") this.#place = frame.place
+    return frame
+  }
+
+  /** Defines a function, whose body follows. */
+  #defineFunction(name: string | undefined, flow: Flow): void {
+    flow.pending = name
+    this.#setName(`${name ?? ""}()`, "")
+  }
+
+  /** Reads the keywords before a command. Returns the position of the command, and the group that they close. */
+  #readKeywords(
+    words: ReadonlyArray<Tree.Word>,
+    from: number,
+    flow: Flow
+  ): { readonly at: number; readonly closed: Frame | undefined } {
+    let closed: Frame | undefined
+    let at = 0
+    for (; at < words.length; at++) {
+      const word = Tree.readKeyword(words[at])
+      if (word === undefined) break
+      const frame = this.#closeFrame(word, flow)
+      if (frame !== undefined) closed = frame
+      else if (Object.hasOwn(closers, word)) {
+        this.#openFrame(word, from, flow)
+        if (!looping.has(word)) continue
+        this.#loop(word, words.slice(at))
+        return { at: words.length, closed }
+      } else if (word === "function") {
+        at++
+        this.#defineFunction(Tree.readKeyword(words[at]), flow)
+        if (Tree.readKeyword(words[at + 1]) === "()") at++
+      } else if (!connecting.has(word)) break
+      else if (word === "time" && Tree.readKeyword(words[at + 1]) === "-p") at++
+    }
+    return { at, closed }
+  }
+
   /** Returns the commands of a script and the output of its last pipeline. */
   script(
     script: Tree.Script,
@@ -197,75 +187,37 @@ class Reader {
     stdin: string | undefined
   ): { readonly commands: ReadonlyArray<Command>; readonly output: string | undefined } {
     const start = this.out.length
-    const frames: Array<Frame> = []
-    let piped = input
-    let text = stdin
+    const flow: Flow = { frames: [], input, stdin, pending: undefined }
     let last: string | undefined
     let simple = 0
-    let pending: string | undefined
     for (const { redirections, terminator, words } of script.commands) {
       const from = this.out.length
-      let at = 0
-      let closed: Frame | undefined
-      for (; at < words.length; at++) {
-        const word = Tree.readKeyword(words[at])
-        if (word === undefined) break
-        const frame = frames.at(-1)
-        if (frame !== undefined && word === frame.closer) {
-          frames.pop()
-          closed = frame
-          if (frame.closer === ")") this.#place = frame.place
-        } else if (Object.hasOwn(closers, word)) {
-          const grouping = word === "{" || word === "("
-          frames.push({
-            closer: closers[word] ?? "",
-            from,
-            place: this.#place,
-            input: piped,
-            stdin: text,
-            name: grouping ? pending : undefined
-          })
-          if (grouping) pending = undefined
-          if (word === "for" || word === "select" || word === "case") {
-            this.#loop(word, words.slice(at))
-            at = words.length
-            break
-          }
-        } else if (word === "function") {
-          at++
-          pending = Tree.readKeyword(words[at])
-          this.#setName(`${pending ?? ""}()`, "")
-          if (Tree.readKeyword(words[at + 1]) === "()") at++
-        } else if (!connecting.has(word)) break
-        else if (word === "time" && Tree.readKeyword(words[at + 1]) === "-p") at++
-      }
-      if (frames.length > maxGroups) this.fault ??= "it nests too deeply"
+      const { at, closed } = this.#readKeywords(words, from, flow)
+      if (flow.frames.length > maxGroups) this.fault ??= "it nests too deeply"
       const rest = words.slice(at)
       const defined = Tree.readLiteral(rest[1] ?? []) === "()" ? Tree.readLiteral(rest[0] ?? []) : undefined
       if (defined !== undefined) {
-        pending = defined
-        this.#setName(`${defined}()`, "")
+        this.#defineFunction(defined, flow)
         continue
       }
-      const inside = frames.flatMap(({ name }) => (name === undefined ? [] : [name]))
+      const inside = flow.frames.flatMap(({ name }) => (name === undefined ? [] : [name]))
       const group = closed === undefined ? [] : this.out.slice(closed.from)
-      const written = this.#simple(rest, redirections, { input: piped, stdin: text, terminator, inside })
+      last = this.#simple(rest, redirections, { input: flow.input, stdin: flow.stdin, terminator, inside })
       simple += rest.length > 0 ? 1 : 0
-      last = written
       if (terminator === "|") {
-        piped = [...(closed?.input ?? piped), ...group, ...this.out.slice(from)]
-        text = closed === undefined ? written : undefined
+        flow.input = [...(closed?.input ?? flow.input), ...group, ...this.out.slice(from)]
+        flow.stdin = closed === undefined ? last : undefined
       } else {
-        piped = frames.at(-1)?.input ?? input
-        text = frames.at(-1)?.stdin ?? stdin
+        const frame = flow.frames.at(-1)
+        flow.input = frame?.input ?? input
+        flow.stdin = frame?.stdin ?? stdin
       }
       // Groups and pipelines are copied, which also counts against the budget.
-      if (this.fault === "it nests too deeply" || !this.#spend(frames.length + piped.length + group.length)) break
+      const copied = flow.frames.length + flow.input.length + group.length
+      if (this.fault === "it nests too deeply" || !this.#spend(copied)) break
     }
-    const pipeline = script.commands.every(
-      ({ terminator }, index) => terminator === "|" || index === script.commands.length - 1
-    )
-    return { commands: this.out.slice(start), output: pipeline && simple > 0 ? last : undefined }
+    const isPipeline = script.commands.slice(0, -1).every(({ terminator }) => terminator === "|")
+    return { commands: this.out.slice(start), output: isPipeline && simple > 0 ? last : undefined }
   }
 
   /** In `for x in a b`, x has all the values at once; in `case word`, only the substitutions of the word matter. */

@@ -49,6 +49,55 @@ const readWords = (value: string, { words }: Scope): ReadonlyArray<string> => {
   return known
 }
 
+/** A variable with its operator: the value, and the text after the operator. */
+interface VariableUse {
+  readonly name: string
+  readonly value: string | undefined
+  readonly text: string
+  /** False if the text after the operator is not known. */
+  readonly known: boolean
+  readonly scope: Scope
+}
+
+/** Returns the default after the operator for a variable that the script does not set. */
+const applyDefault = ({ known, name, scope, text, value }: VariableUse): string | undefined => {
+  if (scope.variables.has(name) && value !== undefined && value !== "") return value
+  return known ? text : undefined
+}
+
+/** Returns a part of the value by its position. */
+const cutValue = ({ name, text, value }: VariableUse): string | undefined => {
+  const [, start = "", length] = /^\s*(-?\d+)\s*(?::\s*(-?\d+))?$/.exec(text) ?? []
+  if (start === "") return undefined
+  if (pathLike.has(name) && start === "0" && length === "1") return "/"
+  return value?.slice(Number(start)).slice(0, length === undefined ? value.length : Number(length))
+}
+
+/** Removes a literal from the beginning or the end of the value. */
+const trimValue = ({ known, name, text, value }: VariableUse, side: "start" | "end"): string | undefined => {
+  if (name === "HOME" || name === "IFS") return value
+  if (value === undefined || !known || /[*?[\\]/.test(text)) return undefined
+  if (side === "start") return value.startsWith(text) ? value.slice(text.length) : value
+  return value.endsWith(text) ? value.slice(0, value.length - text.length) : value
+}
+
+/** Values of a variable, by its operator. With other operators, the value is not known. */
+const operators = new Map<string, (use: VariableUse) => string | undefined>([
+  ["", ({ value }) => value],
+  ["!", ({ scope, value }) => (value === undefined ? undefined : scope.variables.get(value))],
+  [":-", applyDefault],
+  ["-", applyDefault],
+  [":=", applyDefault],
+  ["=", applyDefault],
+  [":", cutValue],
+  ["#", (use) => trimValue(use, "start")],
+  ["##", (use) => trimValue(use, "start")],
+  ["%", (use) => trimValue(use, "end")],
+  ["%%", (use) => trimValue(use, "end")],
+  ["^^", ({ value }) => value?.toUpperCase()],
+  [",,", ({ value }) => value?.toLowerCase()]
+])
+
 /** Returns the value of a variable after its operator is applied; `undefined` if it is not known. */
 const readVariable = (part: Part & { readonly _tag: "Variable" }, scope: Scope): string | undefined => {
   const { known, text } = readOperand(part.operand, scope)
@@ -60,43 +109,7 @@ const readVariable = (part: Part & { readonly _tag: "Variable" }, scope: Scope):
     own !== undefined && index !== undefined && /^\d{1,4}$/.test(index)
       ? (readWords(own, scope)[Number(index)] ?? "")
       : own
-  switch (part.operator) {
-    case "":
-      return value
-    case "!":
-      return value === undefined ? undefined : scope.variables.get(value)
-    case ":-":
-    case "-":
-    case ":=":
-    case "=":
-      return scope.variables.has(name) && value !== undefined && value !== "" ? value : known ? text : undefined
-    case ":": {
-      const [, start = "", length] = /^\s*(-?\d+)\s*(?::\s*(-?\d+))?$/.exec(text) ?? []
-      if (start === "") return undefined
-      if (pathLike.has(name) && start === "0" && length === "1") return "/"
-      return value?.slice(Number(start)).slice(0, length === undefined ? value.length : Number(length))
-    }
-    case "#":
-    case "%":
-    case "##":
-    case "%%": {
-      if (name === "HOME" || name === "IFS") return value
-      if (value === undefined || !known || /[*?[\\]/.test(text)) return undefined
-      return part.operator.startsWith("#")
-        ? value.startsWith(text)
-          ? value.slice(text.length)
-          : value
-        : value.endsWith(text)
-          ? value.slice(0, value.length - text.length)
-          : value
-    }
-    case "^^":
-      return value?.toUpperCase()
-    case ",,":
-      return value?.toLowerCase()
-    default:
-      return undefined
-  }
+  return operators.get(part.operator)?.({ name, value, text, known, scope })
 }
 
 /** Returns the pattern that separates words; the script may have set `IFS`. */
@@ -112,69 +125,96 @@ const trimNewlines = (output: string): string => {
   return output.slice(0, end)
 }
 
-/** Returns the fields of a word whose braces are expanded. */
-const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
-  const done: Array<Field> = []
-  let now = makeDraft()
-  const varies = word.some(({ _tag }) => _tag === "Variable")
-  const separators = makeSeparators(scope.variables.get("IFS"))
-  const finishField = (): void => {
-    const { started, ...field } = now
-    if (started) done.push({ ...field, varies })
-    now = makeDraft()
+/** Fields of a word: the complete ones, and the one that is being read. */
+class FieldList {
+  readonly done: Array<Field> = []
+  now = makeDraft()
+  readonly #scope: Scope
+  /** True if a part of the word is a variable. */
+  readonly #varies: boolean
+  readonly #separators: RegExp
+
+  constructor(word: Word, scope: Scope) {
+    this.#scope = scope
+    this.#varies = word.some(({ _tag }) => _tag === "Variable")
+    this.#separators = makeSeparators(scope.variables.get("IFS"))
   }
-  const append = (value: string, quoted: boolean): void => {
-    if (!scope.spend(value.length)) {
+
+  finishField(): void {
+    const { started, ...field } = this.now
+    if (started) this.done.push({ ...field, varies: this.#varies })
+    this.now = makeDraft()
+  }
+
+  /** Adds a known value, which is split unless it is quoted. */
+  append(value: string, quoted: boolean): void {
+    const { now } = this
+    if (!this.#scope.spend(value.length)) {
       now.unknown = now.splits = now.started = true
       return
     }
-    if (quoted || !separators.test(value)) {
+    if (quoted || !this.#separators.test(value)) {
       now.text += value
       now.shown += value
       now.started ||= quoted || value !== ""
       now.glob ||= !quoted && /[*?[]/.test(value)
       return
     }
-    value.split(separators).forEach((piece, index) => {
-      if (index > 0) finishField()
-      if (piece !== "") append(piece, false)
+    value.split(this.#separators).forEach((piece, index) => {
+      if (index > 0) this.finishField()
+      if (piece !== "") this.append(piece, false)
     })
   }
-  const appendUnknown = (shown: string, quoted: boolean): void => {
+
+  /** Adds a value that is not known. */
+  appendUnknown(shown: string, quoted: boolean): void {
+    const { now } = this
     now.unknown = now.started = true
     now.splits ||= !quoted
     now.shown += shown
   }
+
+  /** Adds text of the word itself. */
+  appendText({ quoted, text }: Extract<Part, { readonly _tag: "Text" }>): void {
+    if (text === "" && !quoted) return
+    const { now } = this
+    now.started = true
+    now.text += text
+    now.shown += text
+    if (quoted) return
+    now.glob ||= /[*?[]/.test(text)
+    if (/(?<!@)\{(?!\})/.test(text)) now.unknown = now.splits = true
+  }
+}
+
+/** Returns the fields of a word whose braces are expanded. */
+const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
+  const fields = new FieldList(word, scope)
   for (const part of word) {
     switch (part._tag) {
       case "Text":
-        if (part.text !== "" || part.quoted) {
-          now.started = true
-          now.text += part.text
-          now.shown += part.text
-          now.glob ||= !part.quoted && /[*?[]/.test(part.text)
-          if (!part.quoted && /(?<!@)\{(?!\})/.test(part.text)) now.unknown = now.splits = true
-        }
+        fields.appendText(part)
         break
       case "Variable": {
         const value = readVariable(part, scope)
+        const { now } = fields
         now.splits ||= !part.quoted && !now.started && !wellKnown.has(part.name)
-        if (value === undefined) appendUnknown(part.name === "((" ? "$((…))" : `$${part.name}`, part.quoted)
+        if (value === undefined) fields.appendUnknown(part.name === "((" ? "$((…))" : `$${part.name}`, part.quoted)
         // The items of a list remain separate, quoted or not.
-        else append(value, part.quoted && part.name !== "@" && !part.name.endsWith("[@]"))
+        else fields.append(value, part.quoted && part.name !== "@" && !part.name.endsWith("[@]"))
         break
       }
       case "Substitution": {
         const { commands, output } = scope.run(part.script)
-        for (const command of commands) now.commands.push(command)
+        for (const command of commands) fields.now.commands.push(command)
         if (part.asFile || output === undefined)
-          appendUnknown(part.asFile ? "<(…)" : "$(…)", part.quoted || part.asFile)
-        else append(trimNewlines(output), part.quoted)
+          fields.appendUnknown(part.asFile ? "<(…)" : "$(…)", part.quoted || part.asFile)
+        else fields.append(trimNewlines(output), part.quoted)
       }
     }
   }
-  finishField()
-  return done
+  fields.finishField()
+  return fields.done
 }
 
 /**

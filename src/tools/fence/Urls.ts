@@ -100,25 +100,41 @@ export const parseIpv6 = (text: string): Bytes | undefined => {
   return [...head, ...Array.from({ length: missing }, () => 0), ...tail]
 }
 
-const classifyIpv4 = (bytes: Bytes): AddressKind => {
-  const [a = 0, b = 0, c = 0, d = 0] = bytes
-  if (a === 169 && b === 254) return "metadata"
-  if (a === 100 && b === 100 && c === 100 && d === 200) return "metadata"
+/** Special ranges of IPv4, in the notation of CIDR. The first range that contains an address decides. */
+const ipv4Ranges: ReadonlyArray<readonly [range: string, kind: AddressKind]> = [
+  ["169.254.0.0/16", "metadata"],
+  ["100.100.100.200/32", "metadata"],
   // The platform address of Azure, and the address of Oracle's classic machines.
-  if ((a === 168 && b === 63 && c === 129 && d === 16) || (a === 192 && b === 0 && c === 0 && d === 192))
-    return "metadata"
-  if (a === 198 && (b === 18 || b === 19)) return "benchmark"
-  const isPrivate =
-    a === 0 ||
-    a === 10 ||
-    a === 127 ||
-    a >= 224 ||
-    (a === 100 && b >= 64 && b <= 127) ||
-    (a === 172 && b >= 16 && b <= 31) ||
-    (a === 192 && (b === 168 || (b === 0 && (c === 0 || c === 2)) || (b === 88 && c === 99))) ||
-    (a === 198 && b === 51 && c === 100) ||
-    (a === 203 && b === 0 && c === 113)
-  return isPrivate ? "private" : "public"
+  ["168.63.129.16/32", "metadata"],
+  ["192.0.0.192/32", "metadata"],
+  ["198.18.0.0/15", "benchmark"],
+  ["0.0.0.0/8", "private"],
+  ["10.0.0.0/8", "private"],
+  ["100.64.0.0/10", "private"],
+  ["127.0.0.0/8", "private"],
+  ["172.16.0.0/12", "private"],
+  ["192.0.0.0/24", "private"],
+  ["192.0.2.0/24", "private"],
+  ["192.88.99.0/24", "private"],
+  ["192.168.0.0/16", "private"],
+  ["198.51.100.0/24", "private"],
+  ["203.0.113.0/24", "private"],
+  // Multicast and reserved addresses.
+  ["224.0.0.0/3", "private"]
+]
+
+const toNumber = (bytes: Bytes): number => bytes.reduce((sum, byte) => sum * 256 + byte, 0)
+
+/** The ranges as numbers: an address belongs to a range if both have the same quotient. */
+const ipv4Blocks = ipv4Ranges.map(([range, kind]) => {
+  const [base = "", bits = "32"] = range.split("/")
+  const size = 2 ** (32 - Number(bits))
+  return { size, quotient: Math.floor(toNumber(base.split(".").map(Number)) / size), kind }
+})
+
+const classifyIpv4 = (bytes: Bytes): AddressKind => {
+  const address = toNumber(bytes)
+  return ipv4Blocks.find(({ quotient, size }) => Math.floor(address / size) === quotient)?.kind ?? "public"
 }
 
 const hasPrefix = (bytes: Bytes, ...prefix: Bytes): boolean => prefix.every((byte, index) => bytes[index] === byte)

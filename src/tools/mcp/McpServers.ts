@@ -89,6 +89,145 @@ const firstReconnect = "1 second"
  */
 const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: maxReconnects - 1 }))
 
+/** A connection and the scope that closes it. */
+interface OpenConnection {
+  readonly connected: Connection
+  readonly scope: Scope.Closeable
+}
+
+/** A server whose connection is kept open. */
+interface SupervisedServer extends Effect.Success<ReturnType<typeof makePlace>> {
+  readonly config: ServerConfig.ServerConfig
+  readonly tell: (status: Omit<Status, "name">) => void
+  readonly connector: McpConnector["Service"]
+  /** Scope of the connections. */
+  readonly parent: Scope.Closeable
+  readonly turns: Semaphore.Semaphore
+  /** Names of the tools that searches found. */
+  readonly wanted: Set<string>
+  connection: Connection | undefined
+  /** Number of running calls. */
+  calls: number
+}
+
+const use =
+  (server: SupervisedServer): ServerTools.Use =>
+  (work) =>
+    server.turns.withPermit(
+      Effect.suspend(() => {
+        const connected = server.connection
+        return connected === undefined
+          ? Effect.fail(
+              new McpError({
+                server: server.config.name,
+                reason: "closed",
+                message:
+                  `MCP server "${server.config.name}" disconnected and is reconnecting: continue without it, or try ` +
+                  "again later"
+              })
+            )
+          : Effect.suspend(() => {
+              server.calls++
+              return work(connected)
+            }).pipe(Effect.ensuring(Effect.sync(() => server.calls--)))
+      })
+    )
+
+const refreshTools = Effect.fnUntraced(function* (server: SupervisedServer, connected: Connection) {
+  const { config, wanted } = server
+  const descriptors = connected.offers.tools ? yield* connected.listTools : []
+  const own = ServerTools.makeEntries(config, use(server), descriptors)
+  const utilities = ServerTools.makeUtilities(config, use(server), connected)
+  const offerTools = (list: ReadonlyArray<ServerTools.Entry>) => server.put(ServerTools.makeToolset(config, list))
+  if (own.length > lazyAbove) {
+    const lazy: ServerTools.Entry = ServerTools.makeSearchTool(config, own, wanted, (found) =>
+      offerTools([lazy, ...found, ...utilities])
+    )
+    yield* offerTools([lazy, ...own.filter(({ tool }) => wanted.has(tool.name)), ...utilities])
+  } else {
+    yield* offerTools([...own, ...utilities])
+  }
+  server.tell({ state: "connected", tools: own.length + utilities.length, message: undefined })
+})
+
+/** Opens a connection in a separate scope and adds its tools to the registry. */
+const connectServer = Effect.fnUntraced(function* (server: SupervisedServer) {
+  const scope = yield* Scope.fork(server.parent, "sequential")
+  const connected = yield* server.connector.connect(server.config).pipe(
+    Effect.tap((connected) => refreshTools(server, connected)),
+    Scope.provide(scope),
+    Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
+  )
+  server.connection = connected
+  return { connected, scope }
+})
+
+const reconnectServer = (server: SupervisedServer) =>
+  Effect.delay(Effect.retry(connectServer(server), reconnecting), firstReconnect)
+
+const followChanges = (server: SupervisedServer, connected: Connection) =>
+  Queue.take(connected.toolsChanged).pipe(
+    Effect.andThen(refreshTools(server, connected)),
+    Effect.catchTag("McpError", ({ message }) => Effect.logWarning(`${message}; its tools stay as they were`)),
+    Effect.forever
+  )
+
+/** Waits until the server no longer responds. A busy server may respond slowly. */
+const waitForSilence = Effect.fnUntraced(function* (
+  server: SupervisedServer,
+  { ping }: Connection
+): Effect.fn.Return<McpError> {
+  const { config } = server
+  if (config.keepaliveMillis === 0) return yield* Effect.never
+  const answered = Effect.catchIf(
+    ping,
+    (error) => !isSilence(error),
+    () => Effect.void
+  )
+  return yield* Effect.suspend(() => (server.calls > 0 ? Effect.void : answered)).pipe(
+    Effect.schedule(Schedule.spaced(config.keepaliveMillis)),
+    Effect.andThen(Effect.never),
+    Effect.flip
+  )
+})
+
+/** Waits for the end of a connection and opens another one. Fails if reconnecting is not possible. */
+const keepConnected = Effect.fnUntraced(function* (server: SupervisedServer, { connected, scope }: OpenConnection) {
+  const { message } = yield* Effect.raceAllFirst([
+    connected.closed,
+    followChanges(server, connected),
+    waitForSilence(server, connected)
+  ])
+  server.connection = undefined
+  server.tell({ state: "reconnecting", tools: 0, message })
+  yield* Effect.logWarning(`${message}: connecting it again`)
+  yield* Scope.close(scope, Exit.void)
+  return yield* reconnectServer(server)
+})
+
+const stayConnected = Effect.fnUntraced(
+  function* (server: SupervisedServer, first: OpenConnection) {
+    let now = first
+    while (true) now = yield* keepConnected(server, now)
+  },
+  (supervision, server) =>
+    Effect.catchTag(supervision, "McpError", (error) =>
+      Effect.andThen(server.leave, giveUp(server, error, "its tools are left out"))
+    )
+)
+
+const giveUp = ({ tell }: SupervisedServer, { message }: McpError, what: string) => {
+  tell({ state: "failed", tools: 0, message })
+  return Effect.logWarning(`${message}; ${what}`)
+}
+
+const connectLater = (server: SupervisedServer) =>
+  reconnectServer(server).pipe(
+    Effect.tap(() => Effect.logDebug(`MCP server "${server.config.name}" is connected`)),
+    Effect.flatMap((first) => stayConnected(server, first)),
+    Effect.catchTag("McpError", (error) => giveUp(server, error, "it is not tried again"))
+  )
+
 /** Connects one server and keeps it connected in the background. */
 const supervise = Effect.fnUntraced(function* (
   config: ServerConfig.ServerConfig,
@@ -98,125 +237,26 @@ const supervise = Effect.fnUntraced(function* (
   const whole = yield* Effect.scope
   // Connections are closed after the fiber that would reconnect them.
   const parent = yield* Scope.fork(whole, "sequential")
-  const { leave, put } = yield* makePlace(parent)
-  const turns = yield* Semaphore.make(config.parallel ? Number.MAX_SAFE_INTEGER : 1)
-  /** Names of the tools that searches found. */
-  const wanted = new Set<string>()
-  let connection: Connection | undefined
-  let calls = 0
-
-  const use: ServerTools.Use = (work) =>
-    turns.withPermit(
-      Effect.suspend(() => {
-        const connected = connection
-        return connected === undefined
-          ? Effect.fail(
-              new McpError({
-                server: config.name,
-                reason: "closed",
-                message:
-                  `MCP server "${config.name}" disconnected and is reconnecting: continue without it, or try ` +
-                  "again later"
-              })
-            )
-          : Effect.suspend(() => {
-              calls++
-              return work(connected)
-            }).pipe(Effect.ensuring(Effect.sync(() => calls--)))
-      })
-    )
-
-  const refreshTools = Effect.fnUntraced(function* (connected: Connection) {
-    const descriptors = connected.offers.tools ? yield* connected.listTools : []
-    const own = ServerTools.makeEntries(config, use, descriptors)
-    const utilities = ServerTools.makeUtilities(config, use, connected)
-    const offerTools = (list: ReadonlyArray<ServerTools.Entry>) => put(ServerTools.makeToolset(config, list))
-    if (own.length > lazyAbove) {
-      const lazy: ServerTools.Entry = ServerTools.makeSearchTool(config, own, wanted, (found) =>
-        offerTools([lazy, ...found, ...utilities])
-      )
-      yield* offerTools([lazy, ...own.filter(({ tool }) => wanted.has(tool.name)), ...utilities])
-    } else {
-      yield* offerTools([...own, ...utilities])
-    }
-    tell({ state: "connected", tools: own.length + utilities.length, message: undefined })
-  })
-
-  /** Opens a connection in a separate scope and adds its tools to the registry. */
-  const connect = Effect.gen(function* () {
-    const scope = yield* Scope.fork(parent, "sequential")
-    const connected = yield* connector.connect(config).pipe(
-      Effect.tap((connected) => refreshTools(connected)),
-      Scope.provide(scope),
-      Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
-    )
-    connection = connected
-    return { connected, scope }
-  })
-
-  const reconnect = Effect.delay(Effect.retry(connect, reconnecting), firstReconnect)
-
-  const followChanges = (connected: Connection) =>
-    Queue.take(connected.toolsChanged).pipe(
-      Effect.andThen(refreshTools(connected)),
-      Effect.catchTag("McpError", ({ message }) => Effect.logWarning(`${message}; its tools stay as they were`)),
-      Effect.forever
-    )
-
-  /** Waits until the server no longer responds. A busy server may respond slowly. */
-  const waitForSilence = Effect.fnUntraced(function* ({ ping }: Connection): Effect.fn.Return<McpError> {
-    if (config.keepaliveMillis === 0) return yield* Effect.never
-    const answered = Effect.catchIf(
-      ping,
-      (error) => !isSilence(error),
-      () => Effect.void
-    )
-    return yield* Effect.suspend(() => (calls > 0 ? Effect.void : answered)).pipe(
-      Effect.schedule(Schedule.spaced(config.keepaliveMillis)),
-      Effect.andThen(Effect.never),
-      Effect.flip
-    )
-  })
-
-  /** Waits for the end of a connection and opens another one. Fails if reconnecting is not possible. */
-  const keepConnected = Effect.fnUntraced(function* ({ connected, scope }: Effect.Success<typeof connect>) {
-    const { message } = yield* Effect.raceAllFirst([
-      connected.closed,
-      followChanges(connected),
-      waitForSilence(connected)
-    ])
-    connection = undefined
-    tell({ state: "reconnecting", tools: 0, message })
-    yield* Effect.logWarning(`${message}: connecting it again`)
-    yield* Scope.close(scope, Exit.void)
-    return yield* reconnect
-  })
-
-  const stayConnected = Effect.fnUntraced(
-    function* (first: Effect.Success<typeof connect>) {
-      let now = first
-      while (true) now = yield* keepConnected(now)
-    },
-    Effect.catchTag("McpError", (error) => Effect.andThen(leave, giveUp(error, "its tools are left out")))
-  )
-
-  const giveUp = ({ message }: McpError, what: string) => {
-    tell({ state: "failed", tools: 0, message })
-    return Effect.logWarning(`${message}; ${what}`)
+  const server: SupervisedServer = {
+    ...(yield* makePlace(parent)),
+    config,
+    tell,
+    connector,
+    parent,
+    turns: yield* Semaphore.make(config.parallel ? Number.MAX_SAFE_INTEGER : 1),
+    wanted: new Set(),
+    connection: undefined,
+    calls: 0
   }
-
-  const later = reconnect.pipe(
-    Effect.tap(() => Effect.logDebug(`MCP server "${config.name}" is connected`)),
-    Effect.flatMap(stayConnected),
-    Effect.catchTag("McpError", (error) => giveUp(error, "it is not tried again"))
-  )
-
-  yield* Effect.matchEffect(connect, {
-    onSuccess: (now) => Effect.forkIn(stayConnected(now), whole),
+  yield* Effect.matchEffect(connectServer(server), {
+    onSuccess: (now) => Effect.forkIn(stayConnected(server, now), whole),
     onFailure: (error) =>
       canPass(config, error)
-        ? Effect.andThen(giveUp(error, "its tools are left out, and it is tried again"), Effect.forkIn(later, whole))
-        : giveUp(error, "its tools are left out")
+        ? Effect.andThen(
+            giveUp(server, error, "its tools are left out, and it is tried again"),
+            Effect.forkIn(connectLater(server), whole)
+          )
+        : giveUp(server, error, "its tools are left out")
   })
 })
 

@@ -235,6 +235,33 @@ const readExpansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
 
 // One word of a command, and a list of them that is assigned to a name.
 
+/** Reads text in quotes at the position, or a character after a backslash; `undefined` if there is neither. */
+const readQuoted = (cursor: Cursor): ReadonlyArray<Part> | undefined => {
+  const { at, text } = cursor
+  const char = text.charAt(at)
+  const next = text.charAt(at + 1)
+  if (char === "\\") {
+    cursor.at += 2
+    return next === "\n" ? [] : [{ _tag: "Text", text: next, quoted: true }]
+  }
+  if (char === "'") {
+    const end = text.indexOf("'", at + 1)
+    if (end === -1) {
+      cursor.fail("a single quote is not closed")
+      return []
+    }
+    cursor.at = end + 1
+    return [{ _tag: "Text", text: text.slice(at + 1, end), quoted: true }]
+  }
+  if (char === '"' || (char === "$" && next === '"')) {
+    cursor.at += char === "$" ? 2 : 1
+    return [{ _tag: "Text", text: "", quoted: true }, ...readQuotedTo(cursor, '"')]
+  }
+  if (char !== "$" || next !== "'") return undefined
+  cursor.at += 2
+  return [{ _tag: "Text", text: readAnsiQuote(cursor), quoted: true }]
+}
+
 /** Reads one word; the position is on its first character. */
 export const readWord = (cursor: Cursor): Word => {
   const text = cursor.text
@@ -246,30 +273,10 @@ export const readWord = (cursor: Cursor): Word => {
   }
   while (cursor.at < text.length) {
     const char = text.charAt(cursor.at)
-    const next = text.charAt(cursor.at + 1)
-    if (char === "\\") {
-      if (next !== "\n") {
-        flush()
-        parts.push({ _tag: "Text", text: next, quoted: true })
-      }
-      cursor.at += 2
-    } else if (char === "'") {
-      flush()
-      const end = text.indexOf("'", cursor.at + 1)
-      if (end === -1) cursor.fail("a single quote is not closed")
-      else {
-        parts.push({ _tag: "Text", text: text.slice(cursor.at + 1, end), quoted: true })
-        cursor.at = end + 1
-      }
-    } else if (char === '"' || (char === "$" && next === '"')) {
-      flush()
-      cursor.at += char === "$" ? 2 : 1
-      parts.push({ _tag: "Text", text: "", quoted: true })
-      for (const part of readQuotedTo(cursor, '"')) parts.push(part)
-    } else if (char === "$" && next === "'") {
-      flush()
-      cursor.at += 2
-      parts.push({ _tag: "Text", text: readAnsiQuote(cursor), quoted: true })
+    const quoted = readQuoted(cursor)
+    if (quoted !== undefined) {
+      if (quoted.length > 0) flush()
+      for (const part of quoted) parts.push(part)
     } else if (char === "$" || char === "`") {
       const part = readExpansion(cursor, false)
       if (part === undefined) plain += char
@@ -277,7 +284,12 @@ export const readWord = (cursor: Cursor): Word => {
         flush()
         parts.push(part)
       }
-    } else if ((char === "<" || char === ">") && next === "(" && plain === "" && parts.length === 0) {
+    } else if (
+      (char === "<" || char === ">") &&
+      text.charAt(cursor.at + 1) === "(" &&
+      plain === "" &&
+      parts.length === 0
+    ) {
       cursor.at += 2
       parts.push(readSubstitution(cursor, false, true))
       break

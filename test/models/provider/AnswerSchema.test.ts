@@ -1,5 +1,6 @@
 // Schemas that a provider's own field for structured answers cannot enforce are recognized.
 import { assert, describe, it } from "@effect/vitest"
+import type * as JsonSchema from "effect/JsonSchema"
 import * as AnswerSchema from "../../../src/models/provider/AnswerSchema.ts"
 
 const closed = (properties: Record<string, unknown>) => ({
@@ -9,15 +10,19 @@ const closed = (properties: Record<string, unknown>) => ({
   additionalProperties: false
 })
 
+/** True if Claude enforces a schema, which is then a field of the request. */
+const isEnforced = (schema: JsonSchema.JsonSchema): boolean =>
+  AnswerSchema.planFormat({ responseFormat: { type: "json", name: "answer", schema } }, true).field !== undefined
+
 describe("what Claude can enforce", () => {
   it("is no schema that refers to itself, also from its root", () => {
-    assert.isFalse(AnswerSchema.isClosable(closed({ children: { type: "array", items: { $ref: "#" } } })))
+    assert.isFalse(isEnforced(closed({ children: { type: "array", items: { $ref: "#" } } })))
     const tree = closed({ children: { type: "array", items: { $ref: "#/$defs/tree" } } })
-    assert.isFalse(AnswerSchema.isClosable({ ...closed({ root: { $ref: "#/$defs/tree" } }), $defs: { tree } }))
+    assert.isFalse(isEnforced({ ...closed({ root: { $ref: "#/$defs/tree" } }), $defs: { tree } }))
   })
 
   it("is no tuple, whose items would be lost", () =>
-    assert.isFalse(AnswerSchema.isClosable(closed({ at: { prefixItems: [{ type: "number" }], items: false } }))))
+    assert.isFalse(isEnforced(closed({ at: { prefixItems: [{ type: "number" }], items: false } }))))
 
   it("is decided for definitions that are used again and again", () => {
     const definitions = Array.from({ length: 100 }, (_, index): [string, unknown] => [
@@ -25,7 +30,7 @@ describe("what Claude can enforce", () => {
       closed({ a: { $ref: `#/$defs/d${index + 1}` }, b: { $ref: `#/$defs/d${index + 1}` } })
     ])
     const $defs = { ...Object.fromEntries(definitions), d100: { type: "string" } }
-    assert.isTrue(AnswerSchema.isClosable({ ...closed({ a: { $ref: "#/$defs/d0" } }), $defs }))
+    assert.isTrue(isEnforced({ ...closed({ a: { $ref: "#/$defs/d0" } }), $defs }))
   })
 })
 

@@ -2,11 +2,14 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import * as ChangeContents from "../../../src/store/ChangeContents.ts"
 import * as HomeFiles from "../../../src/program/cli/HomeFiles.ts"
+import { CurrentTenant, formatTenantFolder } from "../../../src/store/TenantScope.ts"
+import * as SqliteTenantLedger from "../../../src/store/tenants/SqliteTenantLedger.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 
@@ -102,20 +105,70 @@ describe("hermes backup and restore", () => {
 
   it.live("contents of changed files come along, by the hash that names them", () =>
     Effect.gen(function* () {
-      const { at, keep, run } = yield* makeFilled
+      const { at, home, keep, run } = yield* makeFilled
       const text = "before the change\n"
       const hash = ChangeContents.computeHash(new TextEncoder().encode(text))
-      const other = `changes/ab/ab${"0".repeat(62)}`
-      const content = `changes/${hash.slice(0, 2)}/${hash}`
-      keep(content, text)
+      const other = `changes/contents/ab/ab${"0".repeat(62)}`
+      // Written as a runtime writes it, also for a tenant.
+      const contents = ["changes/contents", `changes/contents/tenants/${formatTenantFolder("acme")}`]
+      const [content = "", ofTenant = ""] = contents.map((folder) => `${folder}/${hash.slice(0, 2)}/${hash}`)
+      for (const tenant of [undefined, "acme"])
+        yield* ChangeContents.ChangeContents.pipe(
+          Effect.flatMap((one) => one?.keep(hash, new TextEncoder().encode(text)) ?? Effect.void),
+          Effect.provideService(CurrentTenant, tenant),
+          Effect.provide(Layer.provide(ChangeContents.layerFile(join(home, "changes/contents")), NodeServices.layer))
+        )
       keep(other, "not what its name says")
       keep("changes/trees/one/file.txt", "of this machine")
       yield* run("backup", at("changes.gz"), "--only", "files")
       assert.notInclude(linesOf(at("changes.gz")), "changes/trees")
       const fresh = yield* machine
       assert.strictEqual((yield* fresh.hermes(["restore", at("changes.gz"), "--only", "files"])).code, 0)
-      assert.strictEqual(readFileSync(join(fresh.home, content), "utf8"), text)
+      for (const file of [content, ofTenant]) assert.strictEqual(readFileSync(join(fresh.home, file), "utf8"), text)
       assert.isFalse(existsSync(join(fresh.home, other)))
+    })
+  )
+
+  it.live("the ledger of tenants comes along, and a restored or repeated backup frees nothing", () =>
+    Effect.gen(function* () {
+      const { at, hermes, home, run } = yield* makeFilled
+      const openLedger = (folder: string) => SqliteTenantLedger.open(join(folder, "state.tenants.db"))
+      const request = {
+        tenant: "acme",
+        limits: { dayTokens: 1_000 },
+        prompt: { tokens: 100, nanos: 0 },
+        outputNanos: 0,
+        leastOutput: 10,
+        wantedOutput: 200,
+        expiresIn: 3_600_000,
+        settled: [],
+        whenHeld: "shrink"
+      } as const
+      yield* Effect.gen(function* () {
+        const ledger = yield* openLedger(home)
+        for (const id of ["a", "b"]) yield* ledger.reserve({ ...request, id })
+        const usage = [{ model: "m", calls: 1, inputTokens: 90, outputTokens: 150, nanos: 7 }]
+        yield* ledger.settle("acme", [{ id: "a", usage, spent: { tokens: 240, nanos: 7 } }])
+      }).pipe(Effect.scoped)
+      assert.include(yield* run("backup", at("all.gz")), "3 rows of the tenants' ledger")
+      const fresh = yield* machine
+      assert.strictEqual((yield* fresh.hermes(["restore", at("all.gz")])).code, 0)
+      assert.strictEqual((yield* fresh.hermes(["restore", at("all.gz"), "--replace"])).code, 0)
+      yield* Effect.gen(function* () {
+        const ledger = yield* openLedger(fresh.home)
+        const { reserved, spentThisMonth } = yield* ledger.balance("acme")
+        assert.deepStrictEqual([spentThisMonth.tokens, reserved.tokens], [240, 300])
+        assert.deepStrictEqual(
+          (yield* ledger.usage()).map(({ calls, nanos }) => [calls, nanos]),
+          [[1, 7]]
+        )
+      }).pipe(Effect.scoped)
+      // A damaged row changes nothing.
+      const damaged = linesOf(at("all.gz")).replace('"dayTokens":240', '"dayTokens":"240"')
+      writeFileSync(at("damaged.gz"), gzipSync(damaged))
+      const refused = yield* hermes(["restore", at("damaged.gz"), "--replace"])
+      assert.strictEqual(refused.code, 2)
+      assert.include(refused.stderr, 'row of the ledger "sums" that cannot be read')
     })
   )
 

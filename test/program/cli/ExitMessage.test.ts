@@ -1,6 +1,6 @@
 // How a run that is not a completed one is described, on the command line and in a conversation.
 import { assert, describe, it } from "@effect/vitest"
-import { describeEnding } from "../../../src/program/cli/SingleQuery.ts"
+import { describeEnding } from "../../../src/program/cli/QueryEnding.ts"
 import * as Turn from "../../../src/program/cli/interactive/Turn.ts"
 import * as Cost from "../../../src/base/domain/Cost.ts"
 import { SessionId, TurnId } from "../../../src/base/domain/Ids.ts"

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { createHash } from "node:crypto"
 import { copyFileSync, statSync } from "node:fs"
@@ -347,7 +348,8 @@ describe("a shared commit", () => {
       const other = new DatabaseSync(path, { readOnly: true })
       try {
         return other
-          .prepare("SELECT (SELECT count(*) FROM messages) AS messages, (SELECT count(*) FROM begun_calls) AS calls")
+          .prepare(`SELECT (SELECT count(*) FROM messages) AS messages,
+            (SELECT count(*) FROM begun_calls) + (SELECT count(begun) FROM messages) AS calls`)
           .get()
       } finally {
         other.close()
@@ -487,7 +489,8 @@ describe("migrations", () => {
       "cfbe1c351609788d9a205cae2d47e381510a7eb6d4158d74db9e1c1b44a17d17",
       "e43635b5deaecbceeae16e14a1c8bc6183d52b420e7e3c5ab736bced65d44a56",
       "77c565bc616ec3f726279186d6ab5dbcc84a9aeb05394ef9e8d3f4751e381545",
-      "ac0f18184d4a564747e18e082329309926b057cd99af20cd812035e44dd9ef69"
+      "ac0f18184d4a564747e18e082329309926b057cd99af20cd812035e44dd9ef69",
+      "bf69598fd0a7956a3066ab6cec475f5fc53a694472f472c187ed35abd3692280"
     ])
   })
 
@@ -583,6 +586,42 @@ describe("migrations", () => {
       // Foreign keys are enforced again.
       yield* write("remove", sql`DELETE FROM sessions WHERE id = 'first'`)
       assert.strictEqual(yield* count, 4)
+    })
+  )
+
+  it.effect("the record is made again with the numbers of its entries, which are found by session and go with it", () =>
+    Effect.gen(function* () {
+      const path = `${yield* temporaryDirectory}/state.db`
+      const entries = [
+        [3, "first", "tools x"],
+        [300, "second", null],
+        [301, "first", null],
+        [2000, "first", null]
+      ] as const
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { sql } = yield* Database.open(path, Migrations.migrations.slice(0, 14))
+          for (const one of ["first", "second"])
+            yield* sql`INSERT INTO sessions (id, source, provider, model, started_at, updated_at, system_prompt)
+              VALUES (${one}, 'cli', 'p', 'm', 1, 1, '')`
+          for (const [number, session, key] of entries)
+            yield* sql`INSERT INTO run_record (id, session_id, turn_id, at, version, kind, content_key, body)
+              VALUES (${number}, ${session}, 't', ${number}, 1, 'SessionEnded', ${key},
+                '{"_tag":"SessionEnded","reason":"shutdown"}')`
+        })
+      )
+      const { record, store } = yield* SqliteStore.open(path)
+      const readTimes = (sessionId: string) =>
+        Effect.map(Stream.runCollect(record.read({ sessionId })), (found) => found.map(({ at }) => at))
+      assert.deepStrictEqual([yield* readTimes("first"), yield* readTimes("second")], [[3, 301, 2000], [300]])
+      yield* store.remove(SessionId.make("first"))
+      assert.deepStrictEqual([yield* readTimes("first"), yield* readTimes("second")], [[], [300]])
+      const rows = new DatabaseSync(path, { readOnly: true })
+      assert.deepStrictEqual(
+        ["run_record", "record_parts"].map((table) => rows.prepare(`SELECT session_id FROM ${table}`).all().length),
+        [1, 1]
+      )
+      rows.close()
     })
   )
 

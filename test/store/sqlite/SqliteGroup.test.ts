@@ -1,6 +1,7 @@
 // Transactions of several runs share commits, and each is as if it had been alone: what has returned is in the file, and
 // a failure is its own.
 import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { DatabaseSync, StatementSync } from "node:sqlite"
@@ -125,6 +126,56 @@ describe("transactions of several runs", () => {
         "BEGIN IMMEDIATE, SAVEPOINT one_write, one, RELEASE one_write, SAVEPOINT one_write, two, RELEASE one_write, COMMIT"
       )
       assert.deepStrictEqual(told.toSorted(), ["one", "two"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("run in the order in which they came, whoever leads the group, and so does what follows them", () =>
+    Effect.gen(function* () {
+      const { client, statements, told } = yield* scripted("")
+      const came: Array<string> = []
+      yield* Effect.forEach(
+        Array.from({ length: 400 }, (_, index) => `write ${index}`),
+        (text, index) =>
+          Effect.gen(function* () {
+            for (let turn = 0; turn < index % 60; turn++) yield* Effect.yieldNow
+            came.push(text)
+            yield* client.transaction(
+              Effect.gen(function* () {
+                yield* client.afterTransaction(Effect.sync(() => void told.push(text)))
+                for (let turn = 0; turn < index % 3; turn++) yield* Effect.yieldNow
+                yield* client.statements((all) => all(text, []))
+              })
+            )
+          }),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(
+        statements.filter((text) => text.startsWith("write")),
+        came
+      )
+      assert.deepStrictEqual(told, came)
+      assert.isAtMost(statements.filter((text) => text === "COMMIT").length, 20)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("have the context of their own fiber", () =>
+    Effect.gen(function* () {
+      const { client } = yield* scripted("")
+      const Name = Context.Reference<string>("test/Name", { defaultValue: () => "none" })
+      const names = yield* Effect.forEach(
+        ["one", "", "three"],
+        (name) => {
+          const write = client.transaction(
+            Effect.andThen(
+              client.statements((all) => all(`write ${name}`, [])),
+              Name
+            )
+          )
+          return name === "" ? write : Effect.provideService(write, Name, name)
+        },
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(names, ["one", "none", "three"])
     }).pipe(Effect.scoped)
   )
 

@@ -11,13 +11,14 @@ import { join } from "node:path"
 import * as Memory from "../../../src/store/tenants/MemoryTenantLedger.ts"
 import * as Postgres from "../../../src/store/tenants/PostgresTenantLedger.ts"
 import * as Sqlite from "../../../src/store/tenants/SqliteTenantLedger.ts"
-import type { Amounts } from "../../../src/base/domain/Tenant.ts"
+import { type Amounts, formatDay } from "../../../src/base/domain/Tenant.ts"
 import type {
   Decision,
   ModelUsage,
   ReserveRequest,
   Service,
-  Settlement
+  Settlement,
+  UsageRow
 } from "../../../src/store/tenants/TenantLedgerPort.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 
@@ -299,6 +300,53 @@ describe("ledgers of tenants", () => {
     })
   )
 
+  it.effect("are the same after a backup, and a repeated or older one frees nothing", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 29, 12))
+      const ledgers = yield* openAll
+      const makeSome = (ledger: Service) =>
+        Effect.gen(function* () {
+          for (const id of ["a", "b", "c"]) yield* ledger.reserve(request(id))
+          yield* ledger.reserve(request("x", { tenant: "globex" }))
+          yield* ledger.settle("acme", [settlement("a")])
+          return yield* ledger.readRows
+        })
+      const rows = yield* onAll(ledgers, makeSome)
+      assert.deepStrictEqual([rows.sums.length, rows.reservations.length, rows.usage.length], [2, 3, 1])
+      const restored = yield* openAll
+      const before = yield* onAll(ledgers, (ledger) => ledger.balance("acme"))
+      // The rows come from a file.
+      const copy: typeof rows = JSON.parse(JSON.stringify(rows))
+      for (const _ of ["once", "again"]) {
+        yield* onAll(restored, (ledger) => ledger.addRows(copy))
+        assert.deepStrictEqual(yield* onAll(restored, (ledger) => ledger.balance("acme")), before)
+        const read = yield* onAll(restored, (ledger) => ledger.readRows)
+        assert.deepStrictEqual(read, rows)
+      }
+      // 100 are spent and 600 are held of 1,000: there is room for one call, and not for a second one.
+      const decisions = yield* onAll(restored, (ledger) =>
+        Effect.all([ledger.reserve(request("d")), ledger.reserve(request("e"))])
+      )
+      assert.deepStrictEqual(
+        decisions.map(({ _tag }) => _tag),
+        ["Reserved", "Spent"]
+      )
+      // A process that lives on settles its call.
+      yield* onAll(restored, (ledger) => ledger.settle("acme", [settlement("b"), settlement("d")]))
+      yield* onAll(restored, (ledger) => ledger.addRows({ ...copy, reservations: [] }))
+      const later = yield* onAll(restored, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual([later.spentToday.tokens, later.reserved.tokens], [300, 300])
+      // An older backup, with another day and month.
+      const older = copy.sums.map((row) => ({ ...row, day: "2026-10-31", dayTokens: 5_000, monthTokens: 9_000 }))
+      yield* onAll(restored, (ledger) => ledger.addRows({ sums: older, reservations: [], usage: [] }))
+      assert.deepStrictEqual(yield* onAll(restored, (ledger) => ledger.balance("acme")), later)
+      // The call of a process that died is counted.
+      yield* TestClock.adjust("2 minutes")
+      const expired = yield* onAll(restored, (ledger) => ledger.balance("acme"))
+      assert.deepStrictEqual([expired.spentToday.tokens, expired.reserved.tokens], [600, 0])
+    })
+  )
+
   it.effect("remove everything of a tenant, and nothing of another", () =>
     Effect.gen(function* () {
       const ledgers = yield* openAll
@@ -372,6 +420,63 @@ describe("ledgers of tenants", () => {
       const usage = yield* onAll(ledgers, (ledger) => ledger.usage({ from: "2026-11-30" }))
       assert.isAbove(usage.length, 1)
       assert.isAbove(spare, 10)
+    })
+  )
+
+  it.effect("bill each call in one of adjoining ranges of days, and never change a day that is over", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 28, 6))
+      const ledgers = yield* openAll
+      const random = makeRandom(11)
+      const open: Array<readonly [tenant: string, id: string]> = []
+      const billed = { calls: 0, inputTokens: 0, outputTokens: 0, nanos: 0 }
+      let over: ReadonlyArray<UsageRow> = []
+      for (let step = 0; step < 120; step++) {
+        const tenant = ["acme", "globex", "zeta"][step % 3] ?? ""
+        yield* onAll(ledgers, (ledger) => ledger.reserve(request(`r${step}`, { tenant, limits: {} })))
+        open.push([tenant, `r${step}`])
+        // Some of them have expired meanwhile, and are settled on another day.
+        if (random() < 0.85) {
+          const [[owner, id] = ["", ""]] = open.splice(0, 1)
+          const used = {
+            model: random() < 0.5 ? "large" : "small",
+            inputTokens: Math.floor(random() * 100),
+            outputTokens: Math.floor(random() * 200),
+            nanos: Math.floor(random() * 130_000)
+          }
+          const repeated = [settlement(id, used), ...(random() < 0.3 ? [settlement(id, used)] : [])]
+          yield* onAll(ledgers, (ledger) => ledger.settle(owner, repeated))
+          billed.calls++
+          for (const field of ["inputTokens", "outputTokens", "nanos"] as const) billed[field] += used[field]
+        }
+        const today = formatDay(yield* Clock.currentTimeMillis)
+        const closed = (yield* onAll(ledgers, (ledger) => ledger.usage({ to: today }))).filter(({ day }) => day < today)
+        assert.deepStrictEqual(
+          closed.filter(({ day }) => over.some((row) => row.day === day)),
+          over
+        )
+        over = closed
+        yield* TestClock.adjust(Math.floor(random() * 3_600_000))
+      }
+      const all = yield* onAll(ledgers, (ledger) => ledger.usage())
+      const days = Array.from(new Set(all.map(({ day }) => day)))
+      assert.isAbove(days.length, 2)
+      const ranges = [
+        { to: "2026-11-28" },
+        { from: "2026-11-29", to: "2026-11-29" },
+        { from: "2026-11-30", to: "2026-11-30" },
+        { from: "2026-12-01" }
+      ]
+      const parts = yield* Effect.forEach(ranges, (range) => onAll(ledgers, (ledger) => ledger.usage(range)))
+      assert.deepStrictEqual(parts.flat(), all)
+      const byTenant = yield* Effect.forEach(["acme", "globex", "zeta"], (tenant) =>
+        onAll(ledgers, (ledger) => ledger.usage({ tenant }))
+      )
+      assert.sameDeepMembers(byTenant.flat(), [...all])
+      const sum = { calls: 0, inputTokens: 0, outputTokens: 0, nanos: 0 }
+      for (const row of all)
+        for (const field of ["calls", "inputTokens", "outputTokens", "nanos"] as const) sum[field] += row[field]
+      assert.deepStrictEqual(sum, billed)
     })
   )
 

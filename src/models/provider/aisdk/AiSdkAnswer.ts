@@ -117,6 +117,31 @@ export const toModelAnswer = ({
   id: response?.id
 })
 
+/** Returns a delta, unless it has neither text nor metadata. */
+const toDeltas = <Delta extends StreamPart>(
+  { delta, providerMetadata }: Extract<LanguageModelV4StreamPart, { readonly type: "text-delta" | "reasoning-delta" }>,
+  made: Delta
+): ReadonlyArray<StreamPart> =>
+  delta === "" && providerMetadata === undefined ? [] : [{ ...made, ...toMetadata(providerMetadata) }]
+
+type ParamsPart = Extract<LanguageModelV4StreamPart, { readonly type: `tool-input-${string}` }>
+
+const toParamsPart = (part: ParamsPart): StreamPart => {
+  switch (part.type) {
+    case "tool-input-start":
+      return Response.makePart("tool-params-start", {
+        id: part.id,
+        name: part.toolName,
+        providerExecuted: false,
+        ...toMetadata(part.providerMetadata)
+      })
+    case "tool-input-delta":
+      return Response.makePart("tool-params-delta", { id: part.id, delta: part.delta })
+    case "tool-input-end":
+      return Response.makePart("tool-params-end", { id: part.id, ...toMetadata(part.providerMetadata) })
+  }
+}
+
 /**
  * Creates a converter for the parts of a streamed answer. It omits the same parts as the conversion of a complete
  * answer.
@@ -132,31 +157,15 @@ export const makePieces = (): ((part: LanguageModelV4StreamPart) => ReadonlyArra
       case "reasoning-end":
         return [Response.makePart(part.type, { id: part.id, ...toMetadata(part.providerMetadata) })]
       case "text-delta":
-        return part.delta === "" && part.providerMetadata === undefined
-          ? []
-          : [{ ...makeTextDelta(part.id, part.delta), ...toMetadata(part.providerMetadata) }]
+        return toDeltas(part, makeTextDelta(part.id, part.delta))
       case "reasoning-delta":
-        return part.delta === "" && part.providerMetadata === undefined
-          ? []
-          : [{ ...makeReasoningDelta(part.id, part.delta), ...toMetadata(part.providerMetadata) }]
+        return toDeltas(part, makeReasoningDelta(part.id, part.delta))
       case "tool-input-start":
         if (part.providerExecuted === true) theirs.add(part.id)
-        return theirs.has(part.id)
-          ? []
-          : [
-              Response.makePart("tool-params-start", {
-                id: part.id,
-                name: part.toolName,
-                providerExecuted: false,
-                ...toMetadata(part.providerMetadata)
-              })
-            ]
+        return theirs.has(part.id) ? [] : [toParamsPart(part)]
       case "tool-input-delta":
-        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-delta", { id: part.id, delta: part.delta })]
       case "tool-input-end":
-        return theirs.has(part.id)
-          ? []
-          : [Response.makePart("tool-params-end", { id: part.id, ...toMetadata(part.providerMetadata) })]
+        return theirs.has(part.id) ? [] : [toParamsPart(part)]
       case "tool-call":
         return part.providerExecuted === true ? [] : [toCallPart(part)]
       case "file":

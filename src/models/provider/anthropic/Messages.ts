@@ -81,7 +81,14 @@ interface ToolResultBlock extends Cacheable {
   readonly is_error?: true
 }
 /** A content block of a message. */
-type Block = TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedBlock | ToolUseBlock | ToolResultBlock
+export type Block =
+  | TextBlock
+  | ImageBlock
+  | DocumentBlock
+  | ThinkingBlock
+  | RedactedBlock
+  | ToolUseBlock
+  | ToolResultBlock
 
 /** Returns the cache breakpoint of a message or part, or `undefined`. */
 export const readCacheControl = (options: Prompt.ProviderOptions): CacheControl | undefined => {
@@ -164,7 +171,7 @@ const toThinkingBlocks = (part: Prompt.ReasoningPart, unsigned: Unsigned): Reado
 /** Placeholder text for a message without content that can be sent. */
 const placeholder = { user: "(empty message)", assistant: "(empty)" }
 
-type Message = BlockMessages.Message<Block>
+export type Message = BlockMessages.Message<Block>
 
 const orPlaceholder = (role: Message["role"], blocks: ReadonlyArray<Block>): Message => ({
   role,

@@ -188,72 +188,137 @@ const collectExtras = (route: Route.Route, endpoint: Endpoint.Endpoint, more: Re
   }
 }
 
+/** Everything about the requests of a route that does not depend on the call. */
+interface RequestForm {
+  readonly route: Route.Route
+  readonly endpoint: Endpoint.Endpoint
+  readonly names: Endpoint.ToolNames
+  readonly abilities: ModelAbilities.ClaudeAbilities
+  readonly dialect: BlockMessages.Dialect<Messages.Block>
+  readonly toWire: (messages: ModelCall["messages"]) => ReadonlyArray<Messages.Message>
+  readonly convertTools: (tools: ReadonlyArray<ToolDefinition>) => ReadonlyArray<Tool>
+  /** True if the model takes the schema of an answer. */
+  readonly isStructured: boolean
+  readonly replaysThinking: boolean
+  /** True if the API removes old tool results. */
+  readonly takesEdits: boolean
+  readonly opensTurn: typeof Messages.opensTurn | undefined
+}
+
+const makeForm = (route: Route.Route): RequestForm => {
+  const endpoint = Endpoint.fromRoute(route)
+  const abilities = ModelAbilities.findClaudeAbilities(endpoint.model)
+  const names = Endpoint.makeToolNames(endpoint)
+  const { compaction, thinking } = Route.abilities(route)
+  const dialect = Messages.makeDialect(names, thinking === "all" ? "omitted" : "text")
+  return {
+    route,
+    endpoint,
+    names,
+    abilities,
+    dialect,
+    toWire: BlockMessages.makeWriter(dialect),
+    convertTools: rememberTools(names),
+    isStructured: endpoint.native && abilities.structured,
+    replaysThinking: thinking !== "none",
+    takesEdits: compaction === "edits",
+    opensTurn: thinking === "tool_loop" ? Messages.opensTurn : undefined
+  }
+}
+
+/** Builds the blocks before the conversation: the client's identity, the system prompt and the format of the answer. */
+const collectBlocks = (
+  { endpoint }: RequestForm,
+  { messages }: ModelCall,
+  instruction: string | undefined
+): ReadonlyArray<Messages.TextBlock> => {
+  const isSubscribed = endpoint.auth === "subscription"
+  return [
+    ...(isSubscribed ? [makeTextBlock(Endpoint.identity)] : []),
+    ...makeSystemBlocks(messages, isSubscribed ? Endpoint.rewriteSystemText : undefined),
+    ...(instruction === undefined ? [] : [makeTextBlock(instruction)])
+  ]
+}
+
+/** Returns the cache mark of a call, unless its messages carry their own marks. */
+const chooseMarker = ({ route }: RequestForm, { cache, messages }: ModelCall): CacheMarks.CacheControl | undefined =>
+  cache !== undefined && CacheMarks.findForm(cache, route) === "native" && !carriesMarks(messages)
+    ? CacheMarks.toCacheControl(cache)
+    : undefined
+
+/** The parts of a request that the model reads. */
+interface RequestContent {
+  readonly messages: ReadonlyArray<Messages.Message>
+  readonly system: ReturnType<typeof toSystemField>
+  readonly toolFields: ModelRequest
+}
+
+/** Converts the messages and the tools of a call, with cache marks if it asks for a cache. */
+const convertContent = (
+  form: RequestForm,
+  call: ModelCall,
+  blocks: ReadonlyArray<Messages.TextBlock>,
+  choice: ReturnType<typeof toChoice>
+): RequestContent => {
+  const { opensTurn } = form
+  const written = form.toWire(call.messages)
+  const tools = form.convertTools(call.tools)
+  const toToolFields = (tools: ReadonlyArray<Tool>): ModelRequest =>
+    choice === undefined ? {} : { tools, tool_choice: choice }
+  const marker = chooseMarker(form, call)
+  if (marker === undefined) return { messages: written, system: toSystemField(blocks), toolFields: toToolFields(tools) }
+  // The prefix up to the system prompt includes the tools, so the message that opened the turn gets their mark.
+  const marksTools = choice !== undefined && (opensTurn === undefined || blocks.length === 0)
+  const before = (blocks.length > 0 ? 1 : 0) + (marksTools ? 1 : 0)
+  return {
+    messages: CacheMarks.markConversation(written, { before, hasTools: choice !== undefined, opensTurn }, (message) =>
+      Messages.addCacheControl(message, marker)
+    ),
+    system: toSystemField(addSystemMark(blocks, marker)),
+    toolFields: toToolFields(marksTools ? withToolMark(tools)(marker) : tools)
+  }
+}
+
+/** Chooses the limit of output and the thinking of a call. */
+const chooseThinking = (
+  { abilities, dialect, endpoint, replaysThinking }: RequestForm,
+  call: ModelCall,
+  choice: ReturnType<typeof toChoice>,
+  messages: ReadonlyArray<Messages.Message>
+): ReturnType<typeof ModelAbilities.fitThinking> => {
+  const isForced = choice !== undefined && choice["type"] !== "auto"
+  const wanted = isForced ? undefined : ModelAbilities.chooseThinking(call.reasoningEffort, abilities)
+  const isRefused =
+    wanted?.style === "budget" && replaysThinking && BlockMessages.calledWithoutThinking(messages, dialect)
+  return ModelAbilities.fitThinking(
+    call.maxOutputTokens ?? ModelAbilities.findOutputLimit(endpoint.model),
+    call.contextWindow,
+    isRefused ? undefined : wanted
+  )
+}
+
 /**
  * Creates a function that converts the calls of one route to requests. It caches the messages that it has converted.
  */
 export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) => {
-  const endpoint = Endpoint.fromRoute(route)
-  const abilities = ModelAbilities.findClaudeAbilities(endpoint.model)
-  const subscribed = endpoint.auth === "subscription"
-  const names = Endpoint.makeToolNames(endpoint)
-  const dialect = Messages.makeDialect(names, Route.abilities(route).thinking === "all" ? "omitted" : "text")
-  const toWire = BlockMessages.makeWriter(dialect)
-  const convertTools = rememberTools(names)
-  const identity: ReadonlyArray<Messages.TextBlock> = subscribed ? [makeTextBlock(Endpoint.identity)] : []
-  const rewrite = subscribed ? Endpoint.rewriteSystemText : undefined
-  const replaysThinking = Route.abilities(route).thinking !== "none"
-  const opensTurn = Route.abilities(route).thinking === "tool_loop" ? Messages.opensTurn : undefined
-  const structured = endpoint.native && abilities.structured
-  const takesEdits = Route.abilities(route).compaction === "edits"
+  const form = makeForm(route)
+  const { abilities, endpoint, names, takesEdits } = form
   const fixed = collectExtras(route, endpoint, [])
   const fixedWithEdits = takesEdits ? collectExtras(route, endpoint, [Endpoint.editsBeta]) : fixed
-
   return (call) => {
-    const written = toWire(call.messages)
-    const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
-    const inField = format !== undefined && structured && AnswerSchema.isClosable(format.schema)
-    const blocks: ReadonlyArray<Messages.TextBlock> = [
-      ...identity,
-      ...makeSystemBlocks(call.messages, rewrite),
-      ...(format === undefined || inField ? [] : [makeTextBlock(AnswerSchema.renderInstruction(format.schema))])
-    ]
+    const { field, instruction } = AnswerSchema.planFormat(call, form.isStructured)
     const choice = call.tools.length === 0 ? undefined : toChoice(call.toolChoice, names)
-    const marker =
-      call.cache !== undefined && CacheMarks.findForm(call.cache, route) === "native" && !carriesMarks(call.messages)
-        ? CacheMarks.toCacheControl(call.cache)
-        : undefined
-    // The prefix up to the system prompt includes the tools, so the message that opened the turn gets their mark.
-    const marksTools = choice !== undefined && (opensTurn === undefined || blocks.length === 0)
-    const messages =
-      marker === undefined
-        ? written
-        : CacheMarks.markConversation(
-            written,
-            { before: (blocks.length > 0 ? 1 : 0) + (marksTools ? 1 : 0), hasTools: choice !== undefined, opensTurn },
-            (message) => Messages.addCacheControl(message, marker)
-          )
-    const systemField = toSystemField(marker === undefined ? blocks : addSystemMark(blocks, marker))
-    const tools = convertTools(call.tools)
-    const forced = choice !== undefined && choice["type"] !== "auto"
-    const wanted = forced ? undefined : ModelAbilities.chooseThinking(call.reasoningEffort, abilities)
-    const refusesBudget = replaysThinking && BlockMessages.calledWithoutThinking(messages, dialect)
-    const asked = wanted?.style === "budget" && refusesBudget ? undefined : wanted
-    const { maxTokens, thinking } = ModelAbilities.fitThinking(
-      call.maxOutputTokens ?? ModelAbilities.findOutputLimit(endpoint.model),
-      call.contextWindow,
-      asked
-    )
+    const { messages, system, toolFields } = convertContent(form, call, collectBlocks(form, call, instruction), choice)
+    const { maxTokens, thinking } = chooseThinking(form, call, choice, messages)
     const edits = takesEdits && choice !== undefined ? call.contextEdits : undefined
     return {
       model: endpoint.model,
       max_tokens: maxTokens,
-      ...(systemField === undefined ? {} : { system: systemField }),
+      ...(system === undefined ? {} : { system }),
       messages,
-      ...(choice === undefined
-        ? {}
-        : { tools: marker === undefined || !marksTools ? tools : withToolMark(tools)(marker), tool_choice: choice }),
+      ...toolFields,
       ...makeThinkingFields(thinking),
-      ...makeOutputConfig(thinking, inField ? AnswerSchema.closeSchema(format.schema) : undefined),
+      ...makeOutputConfig(thinking, field === undefined ? undefined : AnswerSchema.closeSchema(field.schema)),
       ...chooseTemperature(call, thinking, abilities),
       ...(call.stream ? { stream: true } : {}),
       ...(edits === undefined ? fixed : { ...makeContextManagement(edits, call.contextWindow), ...fixedWithEdits })

@@ -27,120 +27,144 @@ interface Thought {
   readonly isReadable: boolean
 }
 
+/** Facts about the answer so far. */
+interface AnswerFacts {
+  readonly id: string | undefined
+  readonly model: string | undefined
+  readonly stopReason: string | null
+  readonly stopSequence: string | null
+  readonly usage: Json.Fields
+}
+
+interface StreamState {
+  readonly context: SdkError.Context
+  readonly names: Endpoint.ToolNames
+  readonly blocks: BlockAnswers.BlockStream<Thought>
+  readonly sources: ReturnType<typeof AnswerSources.makeList>
+  answer: AnswerFacts
+  failure: AiError.AiError | undefined
+}
+
+const finishAnswer = (stream: StreamState): void =>
+  stream.blocks.finish(stream.answer.stopReason, Decode.decodeUsage(stream.answer.usage))
+
+const startBlock = ({ blocks, names }: StreamState, index: number, block: Json.Fields): void => {
+  switch (block["type"]) {
+    case "text":
+      blocks.openText(index)
+      blocks.addText(index, Json.readWord(block["text"]))
+      break
+    case "thinking":
+      blocks.openThought(index, { signature: Json.readWord(block["signature"]), isReadable: true })
+      blocks.addThought(index, Json.readWord(block["thinking"]))
+      break
+    case "redacted_thinking":
+      blocks.openThought(
+        index,
+        { signature: "", isReadable: false },
+        Decode.makeMetadata({ redacted: Json.readWord(block["data"]) })
+      )
+      break
+    case "tool_use":
+      blocks.openCall(
+        index,
+        Decode.chooseCallId(block["id"], index),
+        names.fromWire(Json.readWord(block["name"])),
+        block["input"]
+      )
+      break
+    default:
+      break
+  }
+}
+
+const applyDelta = ({ blocks, sources }: StreamState, index: number, change: Json.Fields): void => {
+  switch (change["type"]) {
+    case "text_delta":
+      blocks.addText(index, Json.readWord(change["text"]))
+      break
+    case "thinking_delta":
+    case "signature_delta": {
+      const thought = blocks.thought(index)
+      if (thought?.isReadable !== true) break
+      thought.signature += Json.readWord(change["signature"])
+      blocks.addThought(index, Json.readWord(change["thinking"]))
+      break
+    }
+    case "citations_delta":
+      sources.add([change["citation"]])
+      break
+    case "input_json_delta":
+      blocks.addInput(index, Json.readWord(change["partial_json"]))
+      break
+    default:
+      break
+  }
+}
+
+const handleEvent = (stream: StreamState, fields: Json.Fields): void => {
+  const { blocks } = stream
+  const index = typeof fields["index"] === "number" ? fields["index"] : 0
+  switch (fields["type"]) {
+    case "message_start": {
+      const message = Json.readFields(fields["message"])
+      const id = Json.readWord(message["id"]) || undefined
+      const model = Json.readWord(message["model"]) || undefined
+      stream.answer = { ...stream.answer, id, model, usage: Json.readFields(message["usage"]) }
+      blocks.push(Response.makePart("response-metadata", { id, modelId: model, timestamp: undefined }))
+      break
+    }
+    case "content_block_start":
+      startBlock(stream, index, Json.readFields(fields["content_block"]))
+      break
+    case "content_block_delta":
+      applyDelta(stream, index, Json.readFields(fields["delta"]))
+      break
+    case "content_block_stop":
+      blocks.stop(index)
+      break
+    case "message_delta": {
+      const change = Json.readFields(fields["delta"])
+      const { answer } = stream
+      stream.answer = {
+        ...answer,
+        stopReason: Json.readWord(change["stop_reason"]) || answer.stopReason,
+        stopSequence: Json.readWord(change["stop_sequence"]) || answer.stopSequence,
+        usage: Decode.mergeUsage(answer.usage, Json.readFields(fields["usage"]))
+      }
+      break
+    }
+    case "message_stop":
+      finishAnswer(stream)
+      break
+    case "error":
+      stream.failure = SdkError.fromBody({ ...stream.context, body: fields })
+      break
+    default:
+      break
+  }
+}
+
 /** Creates a state machine for a new stream. */
 export const make = (context: SdkError.Context, names = Endpoint.sameNames): StreamMachine.StreamMachine => {
   const blocks = BlockAnswers.makeBlockStream<Thought>(({ signature }) => Decode.makeThinkingMetadata(signature))
-  let usage: Json.Fields = {}
-  let id: string | undefined
-  let model: string | undefined
-  let stopReason: string | null = null
-  let stopSequence: string | null = null
-  let failure: AiError.AiError | undefined
-
-  const finishAnswer = (): void => blocks.finish(stopReason, Decode.decodeUsage(usage))
-
-  const startBlock = (index: number, block: Json.Fields): void => {
-    switch (block["type"]) {
-      case "text":
-        blocks.openText(index)
-        blocks.addText(index, Json.readWord(block["text"]))
-        break
-      case "thinking":
-        blocks.openThought(index, { signature: Json.readWord(block["signature"]), isReadable: true })
-        blocks.addThought(index, Json.readWord(block["thinking"]))
-        break
-      case "redacted_thinking":
-        blocks.openThought(
-          index,
-          { signature: "", isReadable: false },
-          Decode.makeMetadata({ redacted: Json.readWord(block["data"]) })
-        )
-        break
-      case "tool_use":
-        blocks.openCall(
-          index,
-          Decode.chooseCallId(block["id"], index),
-          names.fromWire(Json.readWord(block["name"])),
-          block["input"]
-        )
-        break
-      default:
-        break
-    }
-  }
-
   const sources = AnswerSources.makeList()
-
-  const applyDelta = (index: number, change: Json.Fields): void => {
-    switch (change["type"]) {
-      case "text_delta":
-        blocks.addText(index, Json.readWord(change["text"]))
-        break
-      case "thinking_delta":
-      case "signature_delta": {
-        const thought = blocks.thought(index)
-        if (thought?.isReadable !== true) break
-        thought.signature += Json.readWord(change["signature"])
-        blocks.addThought(index, Json.readWord(change["thinking"]))
-        break
-      }
-      case "citations_delta":
-        sources.add([change["citation"]])
-        break
-      case "input_json_delta":
-        blocks.addInput(index, Json.readWord(change["partial_json"]))
-        break
-      default:
-        break
-    }
+  const stream: StreamState = {
+    context,
+    names,
+    blocks,
+    sources,
+    answer: { id: undefined, model: undefined, stopReason: null, stopSequence: null, usage: {} },
+    failure: undefined
   }
-
-  const handleEvent = (fields: Json.Fields): void => {
-    const index = typeof fields["index"] === "number" ? fields["index"] : 0
-    switch (fields["type"]) {
-      case "message_start": {
-        const message = Json.readFields(fields["message"])
-        usage = Json.readFields(message["usage"])
-        id = Json.readWord(message["id"]) || undefined
-        model = Json.readWord(message["model"]) || undefined
-        blocks.push(Response.makePart("response-metadata", { id, modelId: model, timestamp: undefined }))
-        break
-      }
-      case "content_block_start":
-        startBlock(index, Json.readFields(fields["content_block"]))
-        break
-      case "content_block_delta":
-        applyDelta(index, Json.readFields(fields["delta"]))
-        break
-      case "content_block_stop":
-        blocks.stop(index)
-        break
-      case "message_delta": {
-        const change = Json.readFields(fields["delta"])
-        stopReason = Json.readWord(change["stop_reason"]) || stopReason
-        stopSequence = Json.readWord(change["stop_sequence"]) || stopSequence
-        usage = Decode.mergeUsage(usage, Json.readFields(fields["usage"]))
-        break
-      }
-      case "message_stop":
-        finishAnswer()
-        break
-      case "error":
-        failure = SdkError.fromBody({ ...context, body: fields })
-        break
-      default:
-        break
-    }
-  }
-
   return {
     step: (events) => {
       for (const { data } of events) {
-        if (failure !== undefined || blocks.isFinished()) break
+        if (stream.failure !== undefined || blocks.isFinished()) break
         const parsed = Json.parse(data)
-        if (Option.isSome(parsed)) handleEvent(Json.readFields(parsed.value))
+        if (Option.isSome(parsed)) handleEvent(stream, Json.readFields(parsed.value))
         else
-          failure = SdkError.makeInvalidResponse({
+          stream.failure = SdkError.makeInvalidResponse({
             ...context,
             description: "an event of the stream is not JSON",
             body: data
@@ -149,14 +173,14 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
       return blocks.take()
     },
     end: () => {
-      if (failure !== undefined) return []
-      if (!blocks.isFinished() && (stopReason === null || blocks.isOpen()))
-        failure = SdkError.makeCutStreamError(context)
-      else finishAnswer()
+      if (stream.failure !== undefined) return []
+      if (!blocks.isFinished() && (stream.answer.stopReason === null || blocks.isOpen()))
+        stream.failure = SdkError.makeCutStreamError(context)
+      else finishAnswer(stream)
       return blocks.take()
     },
     sources: sources.list,
-    failure: () => failure,
-    body: (parts) => Decode.encode({ parts, id, model, stopReason, stopSequence, usage }, names)
+    failure: () => stream.failure,
+    body: (parts) => Decode.encode({ parts, ...stream.answer }, names)
   }
 }

@@ -224,7 +224,7 @@ export const makeToolDialect = (): BlockMessages.Dialect<Block> => makeDialect(a
 /** Creates the dialect for requests without tools. */
 export const makePlainDialect = (): BlockMessages.Dialect<Block> => makeDialect(inWords)
 
-type Message = BlockMessages.Message<Block>
+export type Message = BlockMessages.Message<Block>
 
 /** Tests for a user message with more than results of calls, which opens a turn. */
 export const opensTurn = ({ content, role }: Message): boolean =>

@@ -121,9 +121,7 @@ const makeGuardrailFields = ({ guardrail }: Route.Route, stream: boolean): Reado
   }
 }
 
-type JsonFormat = Extract<ModelCall["responseFormat"], { readonly type: "json" }>
-
-const makeOutputFields = (format: JsonFormat | undefined): Readonly<Record<string, unknown>> =>
+const makeOutputFields = (format: AnswerSchema.FormatPlan["field"]): Readonly<Record<string, unknown>> =>
   format === undefined
     ? {}
     : {
@@ -150,6 +148,53 @@ const chooseThinking = (
 
 // Request
 
+/** Everything about the requests of a route that does not depend on the call. */
+interface RequestForm {
+  readonly route: Route.Route
+  readonly abilities: ModelAbilities.ClaudeAbilities
+  /** True if the model takes a cache point after the tools. */
+  readonly pointsTools: boolean
+  readonly opensTurn: typeof Messages.opensTurn | undefined
+}
+
+/** Returns the cache point of a call, if it asks for a cache. */
+const choosePoint = ({ route }: RequestForm, { cache }: ModelCall) =>
+  cache !== undefined && CacheMarks.findForm(cache, route) === "cache_points"
+    ? Messages.makeCachePoint(cache)
+    : undefined
+
+/** A tool choice of the API, or `undefined` for a request without tools. */
+type Choice = Exclude<ModelCall["toolChoice"], "none"> | undefined
+
+/** Adds cache points to the parts of a request that the model reads, if the call asks for a cache. */
+const placePoints = (
+  form: RequestForm,
+  call: ModelCall,
+  choice: Choice,
+  written: ReadonlyArray<Messages.Message>,
+  system: ReadonlyArray<Messages.TextBlock>
+) => {
+  const { opensTurn } = form
+  const toToolFields = (tools: ReadonlyArray<unknown>) =>
+    choice === undefined ? {} : { toolConfig: { tools, toolChoice: toChoice(choice) } }
+  const point = choosePoint(form, call)
+  const tools = choice === undefined ? [] : getTools(call.tools)
+  if (point === undefined)
+    return { messages: written, systemFields: system.length === 0 ? {} : { system }, toolFields: toToolFields(tools) }
+  // The prefix up to the system prompt includes the tools, so the message that opened the turn gets their point.
+  const pointsTools = choice !== undefined && form.pointsTools && (opensTurn === undefined || system.length === 0)
+  const before = (system.length > 0 ? 1 : 0) + (pointsTools ? 1 : 0)
+  return {
+    messages: CacheMarks.markConversation(
+      written,
+      { before, hasTools: choice !== undefined, opensTurn },
+      ({ content, role }) => ({ role, content: [...content, point] })
+    ),
+    systemFields: system.length === 0 ? {} : { system: [...system, point] },
+    toolFields: toToolFields(pointsTools ? [...tools, point] : tools)
+  }
+}
+
 /**
  * Creates a function that converts the calls of one route to requests. It caches the messages that it has converted.
  */
@@ -159,59 +204,38 @@ export const make = (route: Route.Route): ((call: ModelCall) => ModelRequest) =>
   const withoutTools = Messages.makePlainDialect()
   const writeWithTools = BlockMessages.makeWriter(withTools)
   const writeWithoutTools = BlockMessages.makeWriter(withoutTools)
-
-  const toolPoint = marksTools(route.model)
-  const opensTurn = Route.abilities(route).thinking === "tool_loop" ? Messages.opensTurn : undefined
-
+  const form: RequestForm = {
+    route,
+    abilities,
+    pointsTools: marksTools(route.model),
+    opensTurn: Route.abilities(route).thinking === "tool_loop" ? Messages.opensTurn : undefined
+  }
   return (call) => {
     const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
     const [dialect, toWire] = choice === undefined ? [withoutTools, writeWithoutTools] : [withTools, writeWithTools]
-    const written = toWire(call.messages)
-    const point =
-      call.cache !== undefined && CacheMarks.findForm(call.cache, route) === "cache_points"
-        ? Messages.makeCachePoint(call.cache)
-        : undefined
-    const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
-    const inField = format !== undefined && abilities.structured && AnswerSchema.isClosable(format.schema)
+    const { field, instruction } = AnswerSchema.planFormat(call, abilities.structured)
     const system = [
       ...collectSystemBlocks(call.messages),
-      ...(format === undefined || inField ? [] : [{ text: AnswerSchema.renderInstruction(format.schema) }])
+      ...(instruction === undefined ? [] : [{ text: instruction }])
     ]
-    // The prefix up to the system prompt includes the tools, so the message that opened the turn gets their point.
-    const pointsTools = choice !== undefined && toolPoint && (opensTurn === undefined || system.length === 0)
-    const messages =
-      point === undefined
-        ? written
-        : CacheMarks.markConversation(
-            written,
-            { before: (system.length > 0 ? 1 : 0) + (pointsTools ? 1 : 0), hasTools: choice !== undefined, opensTurn },
-            ({ content, role }) => ({ role, content: [...content, point] })
-          )
+    const { messages, systemFields, toolFields } = placePoints(form, call, choice, toWire(call.messages), system)
     const wanted = chooseThinking(call, choice, abilities)
-    const asked =
-      wanted?.style === "budget" && BlockMessages.calledWithoutThinking(messages, dialect) ? undefined : wanted
+    const isRefused = wanted?.style === "budget" && BlockMessages.calledWithoutThinking(messages, dialect)
     const { maxTokens, thinking } = ModelAbilities.fitThinking(
       call.maxOutputTokens ?? defaultMaxTokens,
       call.contextWindow,
-      asked
+      isRefused ? undefined : wanted
     )
     const additional = makeThinkingFields(thinking)
     return {
       modelId: route.model,
       messages: Messages.endWithUserMessage(messages),
-      ...(system.length === 0 ? {} : { system: point === undefined ? system : [...system, point] }),
+      ...systemFields,
       inferenceConfig: { maxTokens, ...chooseTemperature(call, thinking, abilities) },
-      ...(choice === undefined
-        ? {}
-        : {
-            toolConfig: {
-              tools: point === undefined || !pointsTools ? getTools(call.tools) : [...getTools(call.tools), point],
-              toolChoice: toChoice(choice)
-            }
-          }),
+      ...toolFields,
       ...(additional === undefined ? {} : { additionalModelRequestFields: additional }),
       ...makeGuardrailFields(route, call.stream),
-      ...makeOutputFields(inField ? format : undefined),
+      ...makeOutputFields(field),
       ...(call.stream ? { stream: true } : {}),
       ...makeExtraFields(route)
     }

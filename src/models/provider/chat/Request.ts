@@ -140,40 +140,52 @@ const makeGeminiFields = (model: string, effort: ReasoningEffort | undefined): J
   }
 }
 
-/** Creates the fields that request a reasoning effort or disable reasoning. */
-const makeReasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endpoint.Endpoint): ReasoningFields => {
-  switch (endpoint.family) {
-    case "nous":
-      return effort === "none" ? nothing : { extra: { reasoning: makeAggregatorReasoning(effort) } }
-    case "openrouter":
-    case "gateway":
-      return reasoningFamilies.some((family) => endpoint.fullModel.startsWith(family))
-        ? { extra: { reasoning: makeAggregatorReasoning(effort) } }
-        : nothing
-    case "copilot":
-      return effort === undefined || effort === "none" || !ModelAbilities.isReasoningModel(endpoint.model)
-        ? nothing
-        : { extra: { reasoning: { effort: toCopilotEffort(effort) } } }
-    case "gemini":
-      return /^gemini-(2\.5|[3-9])/.test(endpoint.model) ? { extra: makeGeminiFields(endpoint.model, effort) } : nothing
-    case "openai":
-    case "azure": {
-      const own = effort === undefined ? undefined : ModelAbilities.toOpenAiEffort(endpoint.model, effort)
-      return own === undefined ? nothing : { body: { reasoning_effort: own } }
-    }
-    case "deepseek":
-    case "moonshot":
-    case "zai":
-      return effort === "none" ? { extra: { thinking: { type: "disabled" } } } : nothing
-    case "alibaba":
-      return effort === "none" ? { extra: { enable_thinking: false } } : nothing
-    case "ollama":
-    case "other":
-      return effort === "none" ? { extra: { think: false } } : nothing
-    default:
-      return nothing
-  }
+/** Creates the fields of reasoning for the endpoints of a family. */
+type ReasoningWriter = (effort: ReasoningEffort | undefined, endpoint: Endpoint.Endpoint) => ReasoningFields
+
+const makeAggregatorFields: ReasoningWriter = (effort, { fullModel }) =>
+  reasoningFamilies.some((family) => fullModel.startsWith(family))
+    ? { extra: { reasoning: makeAggregatorReasoning(effort) } }
+    : nothing
+
+const makeOpenAiFields: ReasoningWriter = (effort, { model }) => {
+  const own = effort === undefined ? undefined : ModelAbilities.toOpenAiEffort(model, effort)
+  return own === undefined ? nothing : { body: { reasoning_effort: own } }
 }
+
+/** Creates a writer that only disables reasoning. */
+const makeSwitch =
+  (off: Json.Fields): ReasoningWriter =>
+  (effort) =>
+    effort === "none" ? { extra: off } : nothing
+
+const disableThinking = makeSwitch({ thinking: { type: "disabled" } })
+const stopThinking = makeSwitch({ think: false })
+
+/** Fields of reasoning by family. Other families have no such field. */
+const reasoningWriters: Partial<Record<Endpoint.Endpoint["family"], ReasoningWriter>> = {
+  nous: (effort) => (effort === "none" ? nothing : { extra: { reasoning: makeAggregatorReasoning(effort) } }),
+  openrouter: makeAggregatorFields,
+  gateway: makeAggregatorFields,
+  copilot: (effort, { model }) =>
+    effort === undefined || effort === "none" || !ModelAbilities.isReasoningModel(model)
+      ? nothing
+      : { extra: { reasoning: { effort: toCopilotEffort(effort) } } },
+  gemini: (effort, { model }) =>
+    /^gemini-(2\.5|[3-9])/.test(model) ? { extra: makeGeminiFields(model, effort) } : nothing,
+  openai: makeOpenAiFields,
+  azure: makeOpenAiFields,
+  deepseek: disableThinking,
+  moonshot: disableThinking,
+  zai: disableThinking,
+  alibaba: makeSwitch({ enable_thinking: false }),
+  ollama: stopThinking,
+  other: stopThinking
+}
+
+/** Creates the fields that request a reasoning effort or disable reasoning. */
+const makeReasoningFields: ReasoningWriter = (effort, endpoint) =>
+  reasoningWriters[endpoint.family]?.(effort, endpoint) ?? nothing
 
 // Prompt cache
 

@@ -24,112 +24,14 @@ import * as Response from "effect/ai/Response"
 import type * as Schema from "effect/Schema"
 import * as Assembler from "../../../base/domain/Assembler.ts"
 import * as Json from "../../../base/domain/Json.ts"
-import { makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta } from "../../../base/domain/ModelCall.ts"
+import { makeReasoningDelta, type StreamPart, makeTextDelta } from "../../../base/domain/ModelCall.ts"
 import * as AnswerSources from "../AnswerSources.ts"
 import * as SdkError from "../SdkError.ts"
-import * as StreamMachine from "../StreamMachine.ts"
+import type { SseEvent } from "../SseReader.ts"
+import type * as StreamMachine from "../StreamMachine.ts"
 import * as ThinkTags from "../ThinkTags.ts"
-import * as ToolCallWire from "../ToolCallWire.ts"
 import * as Decode from "./Decode.ts"
-
-// Tool calls
-
-interface Slot {
-  /** Id sent by the server; empty until it arrives. */
-  wireId: string
-  /** Id used in the emitted parts; `undefined` until the call is announced. */
-  id: string | undefined
-  name: string
-  text: string
-  metadata: Response.ProviderMetadata
-}
-
-/** Assembles the tool calls of a stream from their fragments. */
-interface CallSlots {
-  readonly read: (fragments: ReadonlyArray<unknown>, out: Array<StreamPart>) => void
-  readonly end: (out: Array<StreamPart>) => void
-  readonly size: () => number
-}
-
-const isComplete = ({ text }: Slot): boolean => Json.isFields(Option.getOrUndefined(Json.parse(text)))
-
-const makeCallSlots = (context: SdkError.Context): CallSlots => {
-  const slots: Array<Slot> = []
-  const byIndex = new Map<number, Slot>()
-  const taken = new Set<string>()
-
-  /**
-   * Finds the call of a fragment with a new or an unexpected index. Some servers send the arguments of a call under
-   * another index: an unused one, or the index of a call whose arguments are complete.
-   */
-  const findByIndex = (index: number, isUnnamed: boolean): Slot | undefined => {
-    const found = byIndex.get(index)
-    const last = slots.at(-1)
-    if (!isUnnamed || last === undefined || found === last) return found
-    if (found === undefined) return isComplete(last) ? undefined : last
-    return isComplete(found) && !isComplete(last) ? last : found
-  }
-
-  const findSlot = (index: unknown, wireId: string, name: string): Slot | undefined => {
-    if (typeof index === "number") return findByIndex(index, wireId === "" && name === "")
-    if (wireId !== "") return slots.find((slot) => slot.wireId === wireId)
-    return name === "" ? slots.at(-1) : undefined
-  }
-
-  const findOrMakeSlot = (index: unknown, wireId: string, name: string): Slot => {
-    const found = findSlot(index, wireId, name)
-    const other = found !== undefined && name !== "" && wireId !== "" && found.wireId !== "" && found.wireId !== wireId
-    if (found !== undefined && !other) return found
-    const slot: Slot = { wireId, id: undefined, name, text: "", metadata: {} }
-    slots.push(slot)
-    if (typeof index === "number") byIndex.set(index, slot)
-    return slot
-  }
-
-  const announceCall = (slot: Slot, wireId: string, out: Array<StreamPart>): string => {
-    const id = ToolCallWire.makeUniqueId(taken, wireId, slots.indexOf(slot))
-    slot.id = id
-    out.push(Response.makePart("tool-params-start", { id, name: slot.name, providerExecuted: false }))
-    if (slot.text !== "") out.push(makeParamsDelta(id, slot.text))
-    return id
-  }
-
-  return {
-    read: (fragments, out) => {
-      for (const item of fragments) {
-        const fragment = Json.readFields(item)
-        const target = Json.readFields(fragment["function"])
-        const wireId = Json.readWord(fragment["id"])
-        const name = Json.readWord(target["name"])
-        const piece = ToolCallWire.toPieceText(target["arguments"])
-        const slot = findOrMakeSlot(fragment["index"], wireId, name)
-        if (wireId !== "" && slot.wireId === "") slot.wireId = wireId
-        if (name !== "" && slot.id === undefined) slot.name = name
-        if (fragment["extra_content"] !== undefined) slot.metadata = Decode.readCallMetadata(fragment, context)
-        slot.text += piece
-        if (slot.id !== undefined) {
-          if (piece !== "") out.push(makeParamsDelta(slot.id, piece))
-        } else if (slot.wireId !== "" && slot.name !== "") announceCall(slot, slot.wireId, out)
-      }
-    },
-    end: (out) => {
-      slots.forEach((slot, index) => {
-        const id = slot.id ?? announceCall(slot, slot.wireId || ToolCallWire.deriveId(slot.name, slot.text, index), out)
-        out.push(
-          Response.makePart("tool-params-end", { id }),
-          Response.makePart("tool-call", {
-            id,
-            name: slot.name,
-            params: Assembler.parseParams(slot.text),
-            providerExecuted: false,
-            metadata: slot.metadata
-          })
-        )
-      })
-    },
-    size: () => slots.length
-  }
-}
+import { type CallSlots, makeCallSlots } from "./CallSlots.ts"
 
 // Reasoning details
 
@@ -184,7 +86,7 @@ const makeDetailBlocks = (): DetailBlocks => {
   }
 }
 
-// Machine
+// Text and reasoning
 
 /** Reasoning that has not ended yet, and the part of its text that the endpoint sent as `reasoning_content`. */
 interface OpenReasoning {
@@ -193,229 +95,280 @@ interface OpenReasoning {
   content: string | undefined
 }
 
+/** The parts of the answer: the ones that were not taken yet, and the one that is open. */
+interface OpenParts {
+  readonly details: DetailBlocks
+  out: Array<StreamPart>
+  /** Number of texts and reasonings so far. */
+  count: number
+  /** Id of the open text. */
+  text: string | undefined
+  reasoning: OpenReasoning | undefined
+}
+
+const endText = (parts: OpenParts): void => {
+  if (parts.text === undefined) return
+  parts.out.push(Response.makePart("text-end", { id: parts.text }))
+  parts.text = undefined
+}
+
+const endReasoning = (parts: OpenParts): void => {
+  const { reasoning } = parts
+  if (reasoning === undefined) return
+  const metadata = Decode.makeReasoningMetadata(reasoning.text, reasoning.content, parts.details.take())
+  parts.out.push(Response.makePart("reasoning-end", { id: reasoning.id, metadata }))
+  parts.reasoning = undefined
+}
+
+const openReasoning = (parts: OpenParts): OpenReasoning => {
+  if (parts.reasoning !== undefined) return parts.reasoning
+  endText(parts)
+  const opened: OpenReasoning = { id: `reasoning-${parts.count++}`, text: "", content: undefined }
+  parts.reasoning = opened
+  parts.out.push(Response.makePart("reasoning-start", { id: opened.id }))
+  return opened
+}
+
+const addReasoning = (parts: OpenParts, piece: string): void => {
+  const open = openReasoning(parts)
+  open.text += piece
+  parts.out.push(makeReasoningDelta(open.id, piece))
+}
+
+const addText = (parts: OpenParts, piece: string): void => {
+  if (parts.text === undefined) {
+    endReasoning(parts)
+    parts.text = `text-${parts.count++}`
+    parts.out.push(Response.makePart("text-start", { id: parts.text }))
+  }
+  parts.out.push(makeTextDelta(parts.text, piece))
+}
+
+/** Ends the open part, and adds details that arrived after their reasoning. */
+const endParts = (parts: OpenParts): void => {
+  endReasoning(parts)
+  endText(parts)
+  const late = parts.details.take()
+  if (late === undefined) return
+  const id = `reasoning-${parts.count++}`
+  const metadata = Decode.makeReasoningMetadata("", undefined, late)
+  parts.out.push(Response.makePart("reasoning-start", { id }), Response.makePart("reasoning-end", { id, metadata }))
+}
+
+// Machine
+
+/** Facts about the response, from its first chunk. */
+interface ResponseHead {
+  readonly id: string | undefined
+  readonly model: string | undefined
+  readonly created: unknown
+}
+
+/** Facts about the end of the answer so far. */
+interface AnswerEnding {
+  isAnswered: boolean
+  isRefused: boolean
+  /** The reason for the end, in the word of the endpoint. */
+  word: string | undefined
+  usage: unknown
+}
+
+interface StreamState {
+  readonly context: SdkError.Context
+  readonly calls: CallSlots
+  readonly parts: OpenParts
+  readonly tags: ReturnType<typeof ThinkTags.make>
+  readonly sources: ReturnType<typeof AnswerSources.makeList>
+  readonly ending: AnswerEnding
+  head: ResponseHead | undefined
+  /** True if the endpoint sends reasoning in a separate field, so that reasoning in tags is a duplicate. */
+  isStructured: boolean
+  failure: AiError.AiError | undefined
+}
+
+const readReasoning = (stream: StreamState, delta: Json.Fields): void => {
+  const { parts } = stream
+  const named = Json.readString(delta["reasoning_content"]) ?? ""
+  const plain = Json.readString(delta["reasoning"]) ?? ""
+  const blocks = Json.readItems(delta["reasoning_details"])
+  if (named === "" && plain === "" && blocks.length === 0) return
+  stream.isStructured = true
+  parts.details.add(blocks)
+  const pieces =
+    plain === "" && named === "" ? blocks.map(Decode.readDetailText) : plain === named ? [plain] : [plain, named]
+  for (const piece of pieces) {
+    if (piece !== "") addReasoning(parts, piece)
+  }
+  if (named !== "") {
+    const open = openReasoning(parts)
+    open.content = (open.content ?? "") + named
+  }
+}
+
+/** Reads a thought of a content list: its text, or its list of texts. */
+const readThought = (thought: unknown): string =>
+  Json.readString(thought) ??
+  Json.readItems(thought)
+    .map((one) => Json.readWord(Json.readFields(one)["text"]))
+    .join("")
+
+const readContent = (stream: StreamState, content: unknown): void => {
+  const { parts, tags } = stream
+  if (typeof content === "string") {
+    if (content !== "") tags.read(content)
+    return
+  }
+  for (const item of Json.readItems(content)) {
+    const part = Json.readFields(item)
+    const thought = part["type"] === "thinking" ? part["thinking"] : undefined
+    if (thought === undefined) tags.read(Json.readString(part["text"]) ?? "")
+    else {
+      stream.isStructured = true
+      const piece = readThought(thought)
+      if (piece !== "") addReasoning(parts, piece)
+    }
+  }
+}
+
+const readDelta = (stream: StreamState, delta: Json.Fields): void => {
+  const { calls, ending, parts, sources, tags } = stream
+  sources.add(delta["annotations"])
+  readReasoning(stream, delta)
+  readContent(stream, delta["content"])
+  const refusal = Json.readString(delta["refusal"]) ?? ""
+  if (refusal !== "") {
+    ending.isRefused = true
+    tags.end()
+    addText(parts, refusal)
+  }
+  const legacy = delta["function_call"]
+  const fragments = Json.isFields(legacy) ? [{ index: 0, function: legacy }] : Json.readItems(delta["tool_calls"])
+  if (fragments.length === 0) return
+  tags.end()
+  endReasoning(parts)
+  endText(parts)
+  calls.read(fragments, parts.out)
+}
+
+const emitMetadata = (stream: StreamState, chunk: Json.Fields): void => {
+  if (stream.head !== undefined) return
+  const id = Json.readString(chunk["id"])
+  const model = Json.readString(chunk["model"])
+  stream.head = { id, model, created: chunk["created"] }
+  stream.parts.out.push(
+    Response.makePart("response-metadata", {
+      ...(id === undefined ? {} : { id }),
+      ...(model === undefined ? {} : { modelId: model })
+    })
+  )
+}
+
+const readChunk = (stream: StreamState, chunk: Json.Fields): AiError.AiError | undefined => {
+  const { context, ending, sources } = stream
+  sources.add(chunk["citations"])
+  const choice = Json.readFields(Json.readItems(chunk["choices"])[0])
+  const error = chunk["error"] ?? choice["error"]
+  if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
+  emitMetadata(stream, chunk)
+  if (Json.isFields(chunk["usage"])) ending.usage = chunk["usage"]
+  const delta = choice["delta"] ?? choice["message"]
+  if (Json.isFields(delta)) {
+    ending.isAnswered = true
+    readDelta(stream, delta)
+  }
+  const reason = choice["finish_reason"]
+  if (typeof reason === "string" && reason !== "") ending.word = reason
+  return undefined
+}
+
+/** Reads an event of the stream. Returns an error if it is one, or if it cannot be read. */
+const readEvent = (stream: StreamState, { data, event }: SseEvent): AiError.AiError | undefined => {
+  const { context } = stream
+  const chunk = Option.getOrUndefined(Json.parse(data))
+  if (event === "error") return SdkError.fromBody({ ...context, body: chunk ?? data })
+  if (Json.isFields(chunk)) return readChunk(stream, chunk)
+  return SdkError.makeInvalidResponse({
+    ...context,
+    description: "an event of the stream is not a JSON object",
+    body: data
+  })
+}
+
+const chooseFinishReason = ({ calls, ending }: StreamState): Response.FinishReason =>
+  ending.isRefused ? "content-filter" : Decode.toFinishReason(ending.word, calls.size() > 0)
+
+const flushParts = ({ parts }: StreamState): ReadonlyArray<StreamPart> => {
+  const { out } = parts
+  parts.out = []
+  return out
+}
+
+/** Returns the error of a stream that ended without a complete answer. */
+const findMissing = ({ context, ending }: StreamState, isFinished: boolean): AiError.AiError | undefined => {
+  if (ending.word !== undefined) return undefined
+  if (!ending.isAnswered)
+    return SdkError.makeInvalidResponse({ ...context, description: "the stream ended without an answer" })
+  return isFinished ? undefined : SdkError.makeCutStreamError(context)
+}
+
+const endStream = (stream: StreamState): ReadonlyArray<StreamPart> => {
+  const { calls, ending, parts, tags } = stream
+  tags.end()
+  endParts(parts)
+  calls.end(parts.out)
+  parts.out.push(
+    Response.makePart("finish", {
+      reason: chooseFinishReason(stream),
+      usage: Decode.decodeUsage(ending.usage),
+      response: undefined,
+      metadata: Assembler.makeCostMetadata(Decode.readCost(ending.usage))
+    })
+  )
+  return flushParts(stream)
+}
+
 /** Creates a state machine for a new stream. */
 export const make = (context: SdkError.Context): StreamMachine.StreamMachine => {
-  const calls = makeCallSlots(context)
-  const details = makeDetailBlocks()
-  let out: Array<StreamPart> = []
-  let failure: AiError.AiError | undefined
-  let count = 0
-  let text: string | undefined
-  let reasoning: OpenReasoning | undefined
-  /** True if the endpoint sends reasoning in a separate field, so that reasoning in tags is a duplicate. */
-  let structured = false
-  let introduced = false
-  let answered = false
-  let refused = false
-  let word: string | undefined
-  let usage: unknown
-  let id: string | undefined
-  let model: string | undefined
-  let created: unknown
-
-  const endText = (): void => {
-    if (text === undefined) return
-    out.push(Response.makePart("text-end", { id: text }))
-    text = undefined
-  }
-
-  const endReasoning = (): void => {
-    if (reasoning === undefined) return
-    const metadata = Decode.makeReasoningMetadata(reasoning.text, reasoning.content, details.take())
-    out.push(Response.makePart("reasoning-end", { id: reasoning.id, metadata }))
-    reasoning = undefined
-  }
-
-  const openReasoning = (): OpenReasoning => {
-    if (reasoning !== undefined) return reasoning
-    endText()
-    reasoning = { id: `reasoning-${count++}`, text: "", content: undefined }
-    out.push(Response.makePart("reasoning-start", { id: reasoning.id }))
-    return reasoning
-  }
-
-  const addReasoning = (piece: string): void => {
-    const open = openReasoning()
-    open.text += piece
-    out.push(makeReasoningDelta(open.id, piece))
-  }
-
-  const addText = (piece: string): void => {
-    if (text === undefined) {
-      endReasoning()
-      text = `text-${count++}`
-      out.push(Response.makePart("text-start", { id: text }))
-    }
-    out.push(makeTextDelta(text, piece))
-  }
-
-  const tags = ThinkTags.make({
-    text: addText,
-    reasoning: (piece) => {
-      if (!structured) addReasoning(piece)
-    }
-  })
-
-  const readReasoning = (delta: Json.Fields): void => {
-    const named = Json.readString(delta["reasoning_content"]) ?? ""
-    const plain = Json.readString(delta["reasoning"]) ?? ""
-    const blocks = Json.readItems(delta["reasoning_details"])
-    if (named === "" && plain === "" && blocks.length === 0) return
-    structured = true
-    details.add(blocks)
-    const pieces =
-      plain === "" && named === "" ? blocks.map(Decode.readDetailText) : plain === named ? [plain] : [plain, named]
-    for (const piece of pieces) {
-      if (piece !== "") addReasoning(piece)
-    }
-    if (named !== "") {
-      const open = openReasoning()
-      open.content = (open.content ?? "") + named
-    }
-  }
-
-  const readContent = (content: unknown): void => {
-    if (typeof content === "string") {
-      if (content !== "") tags.read(content)
-      return
-    }
-    for (const item of Json.readItems(content)) {
-      const part = Json.readFields(item)
-      const thought = part["type"] === "thinking" ? part["thinking"] : undefined
-      if (thought === undefined) tags.read(Json.readString(part["text"]) ?? "")
-      else {
-        structured = true
-        const piece =
-          Json.readString(thought) ??
-          Json.readItems(thought)
-            .map((one) => Json.readWord(Json.readFields(one)["text"]))
-            .join("")
-        if (piece !== "") addReasoning(piece)
+  const parts: OpenParts = { details: makeDetailBlocks(), out: [], count: 0, text: undefined, reasoning: undefined }
+  const ending: AnswerEnding = { isAnswered: false, isRefused: false, word: undefined, usage: undefined }
+  const stream: StreamState = {
+    context,
+    calls: makeCallSlots(context),
+    parts,
+    tags: ThinkTags.make({
+      text: (piece) => addText(parts, piece),
+      reasoning: (piece) => {
+        if (!stream.isStructured) addReasoning(parts, piece)
       }
-    }
+    }),
+    sources: AnswerSources.makeList(),
+    ending,
+    head: undefined,
+    isStructured: false,
+    failure: undefined
   }
-
-  const sources = AnswerSources.makeList()
-
-  const readDelta = (delta: Json.Fields): void => {
-    sources.add(delta["annotations"])
-    readReasoning(delta)
-    readContent(delta["content"])
-    const refusal = Json.readString(delta["refusal"]) ?? ""
-    if (refusal !== "") {
-      refused = true
-      tags.end()
-      addText(refusal)
-    }
-    const legacy = delta["function_call"]
-    const fragments = Json.isFields(legacy) ? [{ index: 0, function: legacy }] : Json.readItems(delta["tool_calls"])
-    if (fragments.length === 0) return
-    tags.end()
-    endReasoning()
-    endText()
-    calls.read(fragments, out)
-  }
-
-  const emitMetadata = (chunk: Json.Fields): void => {
-    if (introduced) return
-    introduced = true
-    id = Json.readString(chunk["id"])
-    model = Json.readString(chunk["model"])
-    created = chunk["created"]
-    out.push(
-      Response.makePart("response-metadata", {
-        ...(id === undefined ? {} : { id }),
-        ...(model === undefined ? {} : { modelId: model })
-      })
-    )
-  }
-
-  const readChunk = (chunk: Json.Fields): AiError.AiError | undefined => {
-    sources.add(chunk["citations"])
-    const choice = Json.readFields(Json.readItems(chunk["choices"])[0])
-    const error = chunk["error"] ?? choice["error"]
-    if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
-    emitMetadata(chunk)
-    if (Json.isFields(chunk["usage"])) usage = chunk["usage"]
-    const delta = choice["delta"] ?? choice["message"]
-    if (Json.isFields(delta)) {
-      answered = true
-      readDelta(delta)
-    }
-    const reason = choice["finish_reason"]
-    if (typeof reason === "string" && reason !== "") word = reason
-    return undefined
-  }
-
-  const chooseFinishReason = (): Response.FinishReason =>
-    refused ? "content-filter" : Decode.toFinishReason(word, calls.size() > 0)
-
-  const flushParts = (): ReadonlyArray<StreamPart> => {
-    const parts = out
-    out = []
-    return parts
-  }
-
   return {
     step: (events) => {
       for (const event of events) {
-        const chunk = Option.getOrUndefined(Json.parse(event.data))
-        failure =
-          event.event === "error"
-            ? SdkError.fromBody({ ...context, body: chunk ?? event.data })
-            : Json.isFields(chunk)
-              ? readChunk(chunk)
-              : SdkError.makeInvalidResponse({
-                  ...context,
-                  description: "an event of the stream is not a JSON object",
-                  body: event.data
-                })
-        if (failure !== undefined) break
+        stream.failure = readEvent(stream, event)
+        if (stream.failure !== undefined) break
       }
-      return flushParts()
+      return flushParts(stream)
     },
-    end: (finished) => {
-      if (failure !== undefined) return []
-      if (!answered && word === undefined) {
-        failure = SdkError.makeInvalidResponse({ ...context, description: "the stream ended without an answer" })
-        return []
-      }
-      if (word === undefined && !finished) {
-        failure = SdkError.makeCutStreamError(context)
-        return []
-      }
-      tags.end()
-      endReasoning()
-      endText()
-      const late = details.take()
-      if (late !== undefined) {
-        const key = `reasoning-${count++}`
-        const metadata = Decode.makeReasoningMetadata("", undefined, late)
-        out.push(
-          Response.makePart("reasoning-start", { id: key }),
-          Response.makePart("reasoning-end", { id: key, metadata })
-        )
-      }
-      calls.end(out)
-      out.push(
-        Response.makePart("finish", {
-          reason: chooseFinishReason(),
-          usage: Decode.decodeUsage(usage),
-          response: undefined,
-          metadata: Assembler.makeCostMetadata(Decode.readCost(usage))
-        })
-      )
-      return flushParts()
+    end: (isFinished) => {
+      if (stream.failure !== undefined) return []
+      stream.failure = findMissing(stream, isFinished)
+      return stream.failure === undefined ? endStream(stream) : []
     },
-    sources: sources.list,
-    failure: () => failure,
+    sources: stream.sources.list,
+    failure: () => stream.failure,
     body: (parts) =>
       Decode.encode(parts, {
-        id,
-        model,
-        created,
-        finishReason: word ?? Decode.toFinishWord(chooseFinishReason()),
-        usage
+        id: stream.head?.id,
+        model: stream.head?.model,
+        created: stream.head?.created,
+        finishReason: ending.word ?? Decode.toFinishWord(chooseFinishReason(stream)),
+        usage: ending.usage
       })
   }
 }

@@ -11,12 +11,12 @@ import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
-import * as Completions from "./Completions.ts"
 import type { Dialog } from "./Dialog.ts"
 import { mayNamePicture } from "./Attachments.ts"
 import * as Editor from "./Editor.ts"
 import type { Key } from "./Keys.ts"
 import * as Pastes from "./Pastes.ts"
+import * as PromptCompletions from "./PromptCompletions.ts"
 import * as StatusLine from "./StatusLine.ts"
 import * as ViKeys from "./ViKeys.ts"
 
@@ -219,205 +219,155 @@ export const readKeys = <A, R>(
     // The only failure of the keyboard is the end of its input.
   }).pipe(Effect.catch(() => Effect.succeed(ended)))
 
-/** The list below the line, shown while a word can be completed. */
-interface Popup {
-  readonly token: Completions.Token
-  readonly selected: number
-  /** True if the user moved the selection. */
-  readonly isMoved: boolean
-}
-
-/** Updates the list for the typed text. A dismissed list reappears when another word is typed. */
-const followPopup = (
-  editor: Editor.State,
-  before: Popup | undefined,
-  hidden: string | undefined
-): Popup | undefined => {
-  const token = editor.text === hidden ? undefined : Completions.findToken(editor)
-  if (token === undefined) return undefined
-  const isSame = before?.token.query === token.query && before.token.from === token.from
-  return isSame ? { ...before, token } : { token, selected: 0, isMoved: false }
-}
-
-/** Reads a line at the prompt. */
-export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Return<PromptResult> {
-  const { commands, files, live, options, screen } = dialog
-  let below: ReadonlyArray<string> = []
-  let popup: Popup | undefined
+/** State of one prompt. */
+interface Prompt {
+  readonly dialog: Dialog
+  readonly list: PromptCompletions.CompletionList
+  /** Lines below the list, which the next key removes. */
+  below: ReadonlyArray<string>
   /** Chips of the pictures that the typed line names. */
-  let pictures: { readonly text: string; readonly chips: ReadonlyArray<string> } = { text: "", chips: [] }
+  pictures: { readonly text: string; readonly chips: ReadonlyArray<string> }
   /** Time of the last Esc. */
-  let escapedAt = -Infinity
-  /** Argument words of the command that is being typed. */
-  let words: { readonly command: string | undefined; readonly list: ReadonlyArray<SlashCommands.ArgumentWord> } = {
-    command: undefined,
-    list: []
-  }
-  /** The line for which the user closed the list. */
-  let hidden: string | undefined
-  const listChoices = (): ReadonlyArray<Choice<Completions.Completion>> =>
-    popup === undefined
-      ? []
-      : Completions.listCompletions(popup.token, {
-          commands,
-          files: files.files(),
-          words: words.command === popup.token.name ? words.list : []
-        })
-  const showPrompt = (): void =>
-    screen.live((size) =>
-      makeView(dialog, [
-        ...renderChips(pictures.chips, size.columns, screen.asidePaint),
-        ...renderRows(listChoices(), popup?.selected ?? 0, size, screen.asidePaint),
-        ...below
-      ])(size)
-    )
-  showPrompt()
+  escapedAt: number
+}
 
-  const interrupt = Effect.map(Clock.currentTimeMillis, (now): PromptResult | undefined => {
+const showPrompt = (prompt: Prompt): void => {
+  const { dialog, list } = prompt
+  const { asidePaint } = dialog.screen
+  dialog.screen.live((size) =>
+    makeView(dialog, [
+      ...renderChips(prompt.pictures.chips, size.columns, asidePaint),
+      ...renderRows(PromptCompletions.listChoices(dialog, list), list.popup?.selected ?? 0, size, asidePaint),
+      ...prompt.below
+    ])(size)
+  )
+}
+
+/** Discards the typed line. Without a line, the second Ctrl+C exits. */
+const handleInterrupt = (prompt: Prompt): Effect.Effect<PromptResult | undefined> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const { dialog } = prompt
     const again = now - dialog.interruptedAt < leaveMillis
     const typed = dialog.editor.text !== ""
     dialog.interruptedAt = typed ? -Infinity : now
     dialog.editor = Editor.empty
     if (again && !typed) return { _tag: "Leave", code: interruptedCode }
-    if (!typed) below = [screen.asidePaint.text("Press Ctrl+C again or Ctrl+D to exit", "dim")]
+    if (!typed) prompt.below = [dialog.screen.asidePaint.text("Press Ctrl+C again or Ctrl+D to exit", "dim")]
     return undefined
   })
 
-  /** Inserts the selected completion into the line. Returns the line if the completion completes it. */
-  const acceptCompletion = ({ from, isComplete, text }: Completions.Completion): PromptResult | undefined => {
-    const { editor } = dialog
-    const rest = editor.text.slice(editor.cursor)
-    const line = editor.text.slice(0, from) + text + rest
-    dialog.editor = { ...Editor.withText(editor, line), cursor: line.length - rest.length }
-    if (!isComplete) return undefined
-    dialog.editor = { ...Editor.empty, killed: editor.killed }
-    return { _tag: "Line", text: line, shown: line }
-  }
+/** Finds the pictures that the typed line names, in the background. */
+const followPictures = Effect.fnUntraced(function* (prompt: Prompt) {
+  const { editor, live, options, pictures } = prompt.dialog
+  const { pastes, text } = editor
+  if (text === prompt.pictures.text) return
+  prompt.pictures = { text, chips: [] }
+  if (!mayNamePicture(text)) return
+  const { cwd = options.about.cwd } = (yield* live.state).session
+  yield* Effect.forkChild(
+    Effect.map(pictures(Pastes.expand(text, pastes), cwd, options.places), (chips) => {
+      if (prompt.pictures.text === text) prompt.pictures = { text, chips }
+      showPrompt(prompt)
+    })
+  )
+})
 
-  /** Passes a key to the list; returns `undefined` if the list does not handle the key. */
-  const pressInPopup = (key: Key): { readonly line: PromptResult | undefined } | undefined => {
-    if (popup === undefined || key._tag !== "Key") return undefined
-    const choices = listChoices()
-    const chosen = choices[popup.selected]
-    if (chosen === undefined) return undefined
-    const { isMoved, selected, token } = popup
-    const moveTo = (to: number) => {
-      popup = { token, selected: Math.max(0, Math.min(choices.length - 1, to)), isMoved: true }
-      return { line: undefined }
-    }
-    switch (key.name) {
-      case "down":
-        return moveTo(selected + 1)
-      case "up":
-        return moveTo(selected - 1)
-      case "escape":
-        hidden = dialog.editor.text
-        return { line: undefined }
-      case "tab":
-        return { line: acceptCompletion({ ...chosen.value, isComplete: false }) }
-      case "enter": {
-        const isExact = token.kind === "file" && choices.some(({ label }) => label === token.query)
-        // The typed command is executed, unless the user selected another one.
-        return isMoved || (token.kind === "file" && !isExact) ? { line: acceptCompletion(chosen.value) } : undefined
-      }
-      default:
-        return undefined
-    }
-  }
+/** Inserts the path of the picture on the clipboard. */
+const pastePicture = Effect.fnUntraced(function* (prompt: Prompt) {
+  const { dialog } = prompt
+  const { clipboard, history } = dialog.options
+  const file = yield* clipboard?.picture ?? Effect.undefined
+  if (file === undefined) prompt.below = [dialog.screen.asidePaint.text("There is no picture on the clipboard.", "dim")]
+  else dialog.editor = Editor.apply(dialog.editor, { _tag: "Text", text: `"${file}" ` }, history.entries()).state
+})
 
-  const followPictures = Effect.gen(function* () {
-    const { text } = dialog.editor
-    if (text === pictures.text) return
-    pictures = { text, chips: [] }
-    if (!mayNamePicture(text)) return
-    const { cwd = options.about.cwd } = (yield* live.state).session
-    yield* Effect.forkChild(
-      Effect.map(dialog.pictures(Pastes.expand(text, dialog.editor.pastes), cwd, options.places), (chips) => {
-        if (pictures.text === text) pictures = { text, chips }
-        showPrompt()
+/** Goes back to an earlier message after a second Esc without a line. */
+const handleEscape = (prompt: Prompt): Effect.Effect<PromptResult | undefined> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const isSecond = now - prompt.escapedAt < againMillis && prompt.dialog.editor.text === ""
+    prompt.escapedAt = now
+    return isSecond ? { _tag: "GoBack" } : undefined
+  })
+
+/** Runs the action of a key, and returns the result of the prompt, if it ends with the key. */
+const runAction = Effect.fnUntraced(function* (
+  prompt: Prompt,
+  action: Editor.Action
+): Effect.fn.Return<PromptResult | undefined> {
+  const { dialog } = prompt
+  const { screen } = dialog
+  switch (action._tag) {
+    case "Submit":
+      return toLine(action)
+    case "Leave":
+      return { _tag: "Leave", code: 0 }
+    case "Interrupt":
+      return yield* handleInterrupt(prompt)
+    case "Suspend":
+      return yield* Effect.as(suspend(dialog), undefined)
+    case "ClearScreen":
+      screen.clear()
+      return undefined
+    case "OpenEditor":
+      prompt.below = yield* editInEditor(dialog, (next) => {
+        dialog.editor = next
       })
+      return undefined
+    case "PastePicture":
+      return yield* Effect.as(pastePicture(prompt), undefined)
+    case "TooLarge":
+      prompt.below = [describeLargePaste(screen.asidePaint, action.characters)]
+      return undefined
+    case "SearchHistory":
+      return { _tag: "Search" }
+    case "OpenTranscript":
+      return { _tag: "Transcript" }
+    case "Escape":
+      return yield* handleEscape(prompt)
+    case "Complete":
+    case "None":
+      return undefined
+  }
+})
+
+/** Applies a key to the line, with the vi keys if they are in use. */
+const applyKey = (prompt: Prompt, key: Key): Editor.Action => {
+  const { dialog } = prompt
+  const entries = dialog.options.history.entries()
+  const vi = dialog.vi === undefined ? undefined : ViKeys.apply(dialog.vi, dialog.editor, key, entries)
+  const { action, state } = vi?.applied ?? Editor.apply(dialog.editor, key, entries)
+  dialog.vi = vi?.vi
+  if (vi?.vi.mode === "normal")
+    prompt.below = [dialog.screen.asidePaint.text(`  normal${vi.vi.keys === "" ? "" : ` ${vi.vi.keys}`}`, "muted")]
+  dialog.editor = state
+  return action
+}
+
+const editLine = Effect.fnUntraced(function* (prompt: Prompt, key: Key): Effect.fn.Return<PromptResult | undefined> {
+  const { dialog, list } = prompt
+  prompt.below = []
+  if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(switchMode(dialog), undefined)
+  const listedKey = PromptCompletions.pressKey(dialog, list, key)
+  return listedKey === undefined ? yield* runAction(prompt, applyKey(prompt, key)) : listedKey.line
+})
+
+/** Reads a line at the prompt. */
+export const prompt = Effect.fnUntraced(function* (dialog: Dialog): Effect.fn.Return<PromptResult> {
+  const state: Prompt = {
+    dialog,
+    list: PromptCompletions.make(),
+    below: [],
+    pictures: { text: "", chips: [] },
+    escapedAt: -Infinity
+  }
+  const redrawPrompt = (): void => showPrompt(state)
+  redrawPrompt()
+  const pressKey = (key: Key): Effect.Effect<PromptResult | undefined> =>
+    Effect.tap(editLine(state, key), () =>
+      Effect.andThen(followPictures(state), PromptCompletions.followLine(dialog, state.list, redrawPrompt))
     )
-  })
-
-  const follow = Effect.gen(function* () {
-    yield* followPictures
-    popup = followPopup(dialog.editor, popup, hidden)
-    if (popup === undefined && dialog.editor.text !== hidden) hidden = undefined
-    const name = popup?.token.name
-    const found = name === undefined || name === words.command ? undefined : SlashCommands.find(commands, name)
-    if (found?._tag === "Command") {
-      words = { command: name, list: [] }
-      yield* Effect.forkChild(
-        Effect.map(dialog.argumentWords(found.command), (list) => {
-          if (words.command === name) words = { command: name, list }
-          showPrompt()
-        })
-      )
-    }
-    if (popup?.token.kind !== "file") return
-    const { cwd = options.about.cwd } = (yield* live.state).session
-    yield* Effect.forkChild(Effect.andThen(files.load(cwd), Effect.sync(showPrompt)))
-  })
-
-  const editLine = Effect.fnUntraced(function* (key: Key): Effect.fn.Return<PromptResult | undefined> {
-    below = []
-    if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(switchMode(dialog), undefined)
-    const listedKey = pressInPopup(key)
-    if (listedKey !== undefined) return listedKey.line
-    const entries = options.history.entries()
-    const vi = dialog.vi === undefined ? undefined : ViKeys.apply(dialog.vi, dialog.editor, key, entries)
-    const { action, state } = vi?.applied ?? Editor.apply(dialog.editor, key, entries)
-    dialog.vi = vi?.vi
-    if (vi?.vi.mode === "normal")
-      below = [screen.asidePaint.text(`  normal${vi.vi.keys === "" ? "" : ` ${vi.vi.keys}`}`, "muted")]
-    dialog.editor = state
-    switch (action._tag) {
-      case "Submit":
-        return toLine(action)
-      case "Leave":
-        return { _tag: "Leave", code: 0 }
-      case "Interrupt":
-        return yield* interrupt
-      case "Suspend":
-        yield* suspend(dialog)
-        return undefined
-      case "ClearScreen":
-        screen.clear()
-        return undefined
-      case "OpenEditor":
-        below = yield* editInEditor(dialog, (next) => {
-          dialog.editor = next
-        })
-        return undefined
-      case "PastePicture": {
-        const file = yield* options.clipboard?.picture ?? Effect.undefined
-        if (file === undefined) below = [screen.asidePaint.text("There is no picture on the clipboard.", "dim")]
-        else dialog.editor = Editor.apply(state, { _tag: "Text", text: `"${file}" ` }, entries).state
-        return undefined
-      }
-      case "TooLarge":
-        below = [describeLargePaste(screen.asidePaint, action.characters)]
-        return undefined
-      case "SearchHistory":
-        return { _tag: "Search" }
-      case "OpenTranscript":
-        return { _tag: "Transcript" }
-      case "Escape": {
-        const now = yield* Clock.currentTimeMillis
-        const isSecond = now - escapedAt < againMillis && state.text === ""
-        escapedAt = now
-        return isSecond ? { _tag: "GoBack" } : undefined
-      }
-      case "Complete":
-      case "None":
-        return undefined
-    }
-  })
-
-  const pressKey = (key: Key): Effect.Effect<PromptResult | undefined> => Effect.tap(editLine(key), follow)
-
   const ended: PromptResult = { _tag: "Leave", code: 0 }
-  return yield* readKeys(dialog, pressKey, Effect.sync(showPrompt), ended).pipe(
-    Effect.ensuring(Effect.sync(() => screen.live(Screen.renderNothing)))
+  return yield* readKeys(dialog, pressKey, Effect.sync(redrawPrompt), ended).pipe(
+    Effect.ensuring(Effect.sync(() => dialog.screen.live(Screen.renderNothing)))
   )
 })

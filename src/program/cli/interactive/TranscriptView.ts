@@ -124,83 +124,57 @@ const selectInWindow = (source: Source, state: State, rows: number): State => {
   return { ...state, selected: clamp(state.selected, first, Math.max(first, last)) }
 }
 
+/** Selects the next or the previous block, or moves to the end of the conversation in that direction. */
+const selectBlock = (source: Source, state: State, rows: number, step: -1 | 1): State => {
+  const next = findVisibleBlock(source, state.selected + step, step)
+  if (next !== undefined) return scrollToSelected(source, { ...state, selected: next }, rows)
+  return step < 0 ? { ...state, top: 0, line: 0 } : moveToEnd(source, state.selected, rows)
+}
+
+/** Scrolls by lines: down, or up for a negative count. */
+const scrollPage = (source: Source, state: State, rows: number, count: number): State => {
+  const moved = count < 0 ? findLineAbove(source, state, -count) : findLineBelow(source, state, count)
+  const top = Math.min(moved.top, Math.max(0, source.count - 1))
+  return selectInWindow(source, fillWindow(source, { selected: state.selected, top, line: moved.line }, rows), rows)
+}
+
+/** Opens or folds the selected block. Without a direction, it is toggled. */
+const foldBlock = (source: Source, state: State, rows: number, isOpen: boolean | undefined): State => {
+  source.toggle(state.selected, isOpen)
+  const line = Math.min(state.line, Math.max(0, source.lines(state.top).length - 1))
+  return scrollToSelected(source, fillWindow(source, { ...state, line }, rows), rows)
+}
+
+/** Computes the state after a key, or `undefined` for the prompt. */
+type KeyAction = (source: Source, state: State, rows: number) => State | undefined
+
+/** Keys of the view, by their actions. */
+const actions: ReadonlyArray<readonly [keys: ReadonlyArray<string>, run: KeyAction]> = [
+  [["escape", "q", "ctrl-o", "ctrl-c", "ctrl-d"], () => undefined],
+  [["up", "k", "ctrl-p"], (source, state, rows) => selectBlock(source, state, rows, -1)],
+  [["down", "j", "ctrl-n"], (source, state, rows) => selectBlock(source, state, rows, 1)],
+  [["pageup", "ctrl-b", "ctrl-u"], (source, state, rows) => scrollPage(source, state, rows, 1 - rows)],
+  [["pagedown", "ctrl-f"], (source, state, rows) => scrollPage(source, state, rows, rows - 1)],
+  [
+    ["home", "g", "ctrl-home"],
+    (source, _state, rows) =>
+      scrollToSelected(source, { selected: findVisibleBlock(source, 0, 1) ?? 0, top: 0, line: 0 }, rows)
+  ],
+  [
+    ["end", "G", "ctrl-end"],
+    (source, _state, rows) => moveToEnd(source, findVisibleBlock(source, source.count - 1, -1) ?? 0, rows)
+  ],
+  [["enter", " ", "tab"], (source, state, rows) => foldBlock(source, state, rows, undefined)],
+  [["right", "l"], (source, state, rows) => foldBlock(source, state, rows, true)],
+  [["left", "h"], (source, state, rows) => foldBlock(source, state, rows, false)]
+]
+
+const actionByKey = new Map(actions.flatMap(([keys, run]) => keys.map((key) => [key, run] as const)))
+
 /** Applies a key. Returns `undefined` if the key goes back to the prompt. */
 export const pressKey = (source: Source, state: State, name: string, rows: number): State | undefined => {
-  const selectBlock = (step: -1 | 1): State => {
-    const next = findVisibleBlock(source, state.selected + step, step)
-    return next === undefined
-      ? step < 0
-        ? { ...state, top: 0, line: 0 }
-        : moveToEnd(source, state.selected, rows)
-      : scrollToSelected(source, { ...state, selected: next }, rows)
-  }
-  const scrollPage = (count: number): State => {
-    const moved = count < 0 ? findLineAbove(source, state, -count) : findLineBelow(source, state, count)
-    return selectInWindow(
-      source,
-      fillWindow(
-        source,
-        { selected: state.selected, top: Math.min(moved.top, Math.max(0, source.count - 1)), line: moved.line },
-        rows
-      ),
-      rows
-    )
-  }
-  const foldBlock = (isOpen: boolean | undefined): State => {
-    source.toggle(state.selected, isOpen)
-    return scrollToSelected(
-      source,
-      fillWindow(
-        source,
-        { ...state, line: Math.min(state.line, Math.max(0, source.lines(state.top).length - 1)) },
-        rows
-      ),
-      rows
-    )
-  }
-  switch (name) {
-    case "escape":
-    case "q":
-    case "ctrl-o":
-    case "ctrl-c":
-    case "ctrl-d":
-      return undefined
-    case "up":
-    case "k":
-    case "ctrl-p":
-      return selectBlock(-1)
-    case "down":
-    case "j":
-    case "ctrl-n":
-      return selectBlock(1)
-    case "pageup":
-    case "ctrl-b":
-    case "ctrl-u":
-      return scrollPage(1 - rows)
-    case "pagedown":
-    case "ctrl-f":
-      return scrollPage(rows - 1)
-    case "home":
-    case "g":
-    case "ctrl-home":
-      return scrollToSelected(source, { selected: findVisibleBlock(source, 0, 1) ?? 0, top: 0, line: 0 }, rows)
-    case "end":
-    case "G":
-    case "ctrl-end":
-      return moveToEnd(source, findVisibleBlock(source, source.count - 1, -1) ?? 0, rows)
-    case "enter":
-    case " ":
-    case "tab":
-      return foldBlock(undefined)
-    case "right":
-    case "l":
-      return foldBlock(true)
-    case "left":
-    case "h":
-      return foldBlock(false)
-    default:
-      return state
-  }
+  const run = actionByKey.get(name)
+  return run === undefined ? state : run(source, state, rows)
 }
 
 /** Renders the lines of the window. The selected block has a bar on its left. */

@@ -4,17 +4,13 @@
  */
 import * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
+import { clearBelow, moveRows, moveToColumn, moveBack } from "./Cursor.ts"
 
 const reset = "\u001b[0m"
+
 const clearLine = "\u001b[K"
-const clearBelow = "\u001b[J"
 
 const measureWidth = (text: string): number => Width.measure(Paint.strip(text))
-
-/** Moves the cursor by rows; negative numbers move it up. */
-const moveRows = (rows: number): string => (rows === 0 ? "" : rows < 0 ? `\u001b[${-rows}A` : `\u001b[${rows}B`)
-
-const moveToColumn = (column: number): string => (column > 0 ? `\r\u001b[${column}C` : "\r")
 
 /** Returns the length of the common beginning of two lines, at which no style is active. */
 const findCommonStart = (before: string, after: string): number => {
@@ -41,9 +37,6 @@ const findCommonEnd = (before: string, after: string, start: number): number => 
 
 /** Text whose width is the same on every terminal: ASCII, and the frames of a spinner. */
 const certain = /^[\u0020-\u007e\u2800-\u28ff]*$/u
-
-/** Moves left by a few columns. */
-const moveBack = (columns: number): string => (columns < 4 ? "\b".repeat(columns) : `\u001b[${columns}D`)
 
 /** Part of a line to write, and its column. */
 interface Piece {

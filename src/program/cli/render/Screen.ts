@@ -14,9 +14,18 @@
  * Text must be sanitized (`SafeText`) before it is written. The only escape sequences allowed are the ones added by
  * `Paint`.
  */
-import * as LineChange from "./LineChange.ts"
+import { changeLines } from "./LineChange.ts"
 import * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
+import {
+  clearBelow,
+  moveToColumn,
+  hideCursor,
+  showCursor,
+  moveUp,
+  measureLineAdvance,
+  measureAdvance
+} from "./Cursor.ts"
 
 /** One output stream. */
 export interface Sink {
@@ -58,15 +67,10 @@ const renderNoDraft: Draft = () => []
 /** View without live lines. */
 export const renderNothing: View = () => ({ lines: [] })
 
-const hideCursor = "\u001b[?25l"
-const showCursor = "\u001b[?25h"
-const clearBelow = "\u001b[J"
 /** Synchronised output (DEC 2026): the terminal shows a rewritten screen at once. Other terminals ignore it. */
 const beginUpdate = "\u001b[?2026h"
-const endUpdate = "\u001b[?2026l"
 
-const moveUp = (rows: number): string => (rows > 0 ? `\u001b[${rows}A` : "")
-const moveRight = (columns: number): string => (columns > 0 ? `\u001b[${columns}C` : "")
+const endUpdate = "\u001b[?2026l"
 
 interface DrawnLines {
   readonly widths: ReadonlyArray<number>
@@ -133,187 +137,252 @@ export interface Screen {
   readonly lend: (isLent: boolean) => void
 }
 
-/** Number of rows by which text moves the cursor, and the column of the cursor after it. */
-interface CursorAdvance {
-  readonly rows: number
-  readonly column: number
-}
-
-const measureLineAdvance = (from: number, line: string, columns: number): CursorAdvance => {
-  let column = from
-  let rows = 0
-  for (const part of Paint.strip(line).split(/(\t)/)) {
-    if (part === "\t") column = Math.min(columns, (Math.floor(column / 8) + 1) * 8)
-    else {
-      for (const { width } of Width.splitGraphemes(part)) {
-        if (column + width > columns) {
-          rows++
-          column = width
-        } else column += width
-      }
-    }
-  }
-  return { rows, column }
-}
-
-/** Computes the cursor position after text is written. Rows are counted only if marks are in use. */
-const measureAdvance = (from: number, text: string, columns: number, counting: boolean): CursorAdvance => {
-  if (!counting) {
-    const line = text.slice(text.lastIndexOf("\n") + 1)
-    return { rows: 0, column: measureLineAdvance(line.length === text.length ? from : 0, line, columns).column }
-  }
-  const lines = text.split("\n")
-  let rows = lines.length - 1
-  let column = from
-  for (const [index, line] of lines.entries()) {
-    const advance = measureLineAdvance(index === 0 ? from : 0, line, columns)
-    rows += advance.rows
-    column = advance.column
-  }
-  return { rows, column }
-}
-
-export const make = ({ answer, aside, size }: Streams): Screen => {
-  const terminal = [aside, answer].find((sink) => sink.terminal)
-  /** Column at which the text on the terminal ends. */
-  let column = 0
-  let view = renderNothing
-  let draft = renderNoDraft
-  let drawn: DrawnLines | undefined
-  let hidden = false
-  /** Row of the end of the text, counted from the first mark. */
-  let row = 0
-  let counting = false
-  /**
-   * The lowest row written since the first mark, including live lines. Rows that are more than the terminal's height
-   * above it have scrolled away.
-   */
-  let lowest = 0
+/** The end of the text on the terminal. */
+interface TextEnd {
+  column: number
   /** True if the cursor was moved back to a full line, after which the terminal no longer wraps automatically. */
-  let returned = false
-  let lent = false
+  isReturned: boolean
+}
 
-  const toggleCursor = (visible: boolean): string => {
-    if (hidden !== visible) return ""
-    hidden = !visible
-    return visible ? showCursor : hideCursor
+/** Rows of the text, counted from the first mark. */
+interface TextRows {
+  /** True if marks are in use. */
+  isCounting: boolean
+  /** Row of the end of the text. */
+  last: number
+  /**
+   * The lowest row written, including live lines. Rows that are more than the terminal's height above it have scrolled
+   * away.
+   */
+  lowest: number
+}
+
+/** The live lines. */
+interface LiveLines {
+  view: View
+  draft: Draft
+  drawn: DrawnLines | undefined
+  isCursorHidden: boolean
+}
+
+interface State extends Streams {
+  /** The stream that goes to the terminal. */
+  readonly terminal: Sink | undefined
+  readonly end: TextEnd
+  readonly rows: TextRows
+  readonly live: LiveLines
+  /** True while another view uses the terminal. */
+  isLent: boolean
+}
+
+/** Live lines that are about to be drawn. */
+interface Layout {
+  readonly lines: ReadonlyArray<string>
+  readonly drawn: DrawnLines
+  /** True if the cursor is visible. */
+  readonly visible: boolean
+}
+
+const toggleCursor = (live: LiveLines, visible: boolean): string => {
+  if (live.isCursorHidden !== visible) return ""
+  live.isCursorHidden = !visible
+  return visible ? showCursor : hideCursor
+}
+
+/** Moves the cursor to the end of the text, and erases the live lines. */
+const eraseLive = ({ end, live, size }: State): string => {
+  const { drawn } = live
+  if (drawn === undefined) return ""
+  const { columns } = size()
+  // Counts the rows of a line, because a terminal that became narrower has already wrapped the lines.
+  const countRows = (width: number): number => Math.max(1, Math.ceil(width / columns))
+  let rows = Math.floor(drawn.column / columns)
+  for (const width of drawn.widths.slice(0, drawn.row)) rows += countRows(width)
+  live.drawn = undefined
+  const begin = `\r${moveUp(rows)}${clearBelow}`
+  end.isReturned = end.column >= columns
+  return end.column === 0 ? begin : `${begin}${moveUp(1)}${moveToColumn(Math.min(end.column, columns - 1))}`
+}
+
+const layOut = ({ live: { draft, view }, size }: State): Layout => {
+  const { columns, rows } = size()
+  const { cursor: below, lines: live } = view({ columns, rows })
+  const above = draft({ columns, rows: Math.max(1, rows - live.length - 1) })
+  const lines = above.length === 0 ? live : [...above, ...live]
+  const cursor = below === undefined ? undefined : { row: above.length + below.row, column: below.column }
+  const widths = lines.map((line) => Width.measure(Paint.strip(line)))
+  const last = Math.max(0, lines.length - 1)
+  const at = cursor ?? { row: last, column: widths[last] ?? 0 }
+  return {
+    lines,
+    drawn: { widths, ...at, text: lines.join("\n"), lines, size: { columns, rows } },
+    visible: cursor !== undefined || lines.length === 0
   }
+}
 
-  /** Moves the cursor to the end of the text, and erases the live lines. */
-  const eraseLive = (): string => {
-    if (drawn === undefined) return ""
-    const { columns } = size()
-    // Counts the rows of a line, because a terminal that became narrower has already wrapped the lines.
-    const countRows = (width: number): number => Math.max(1, Math.ceil(width / columns))
-    let rows = Math.floor(drawn.column / columns)
-    for (const width of drawn.widths.slice(0, drawn.row)) rows += countRows(width)
-    drawn = undefined
-    const begin = `\r${moveUp(rows)}${clearBelow}`
-    returned = column >= columns
-    return column === 0 ? begin : `${begin}${moveUp(1)}\r${moveRight(Math.min(column, columns - 1))}`
+/** Counts the rows of live lines, which start on the next line after an unfinished one. */
+const includeLive = ({ end, rows }: State, lines: ReadonlyArray<string>): void => {
+  rows.lowest = Math.max(rows.lowest, rows.last + lines.length - (end.column > 0 ? 0 : 1))
+}
+
+const drawLines = (state: State, { drawn: next, lines, visible }: Layout): string => {
+  const { end, live } = state
+  if (lines.length === 0) return toggleCursor(live, true)
+  live.drawn = next
+  includeLive(state, lines)
+  return (
+    (end.column > 0 ? "\n" : "") +
+    next.text +
+    moveUp(lines.length - 1 - next.row) +
+    `${moveToColumn(next.column)}` +
+    toggleCursor(live, visible)
+  )
+}
+
+/** Lays out and draws the live lines. */
+const drawLive = (state: State): string => drawLines(state, layOut(state))
+
+/** Draws only what changed; `undefined` if the positions of the drawn lines are not certain. */
+const drawChanges = (state: State, before: DrawnLines, next: Layout): string | undefined => {
+  const { columns, rows } = next.drawn.size
+  const isCertain =
+    next.lines.length > 0 &&
+    next.lines.length < rows &&
+    before.size.columns === columns &&
+    before.size.rows === rows &&
+    [...before.widths, ...next.drawn.widths].every((width) => width < columns)
+  if (!isCertain) return undefined
+  const { text, ...at } = changeLines(before, next.drawn, next.visible)
+  state.live.drawn = { ...next.drawn, ...at }
+  includeLive(state, next.lines)
+  return text + toggleCursor(state.live, next.visible)
+}
+
+/** Moves the end of the text by text that is written. */
+const advanceEnd = ({ end, rows, size }: State, text: string): void => {
+  const advance = measureAdvance(end.column, text, size().columns, rows.isCounting)
+  end.column = advance.column
+  rows.last += advance.rows
+  rows.lowest = Math.max(rows.lowest, rows.last)
+}
+
+const writeTo = (state: State, sink: Sink, text: string): void => {
+  if (text === "") return
+  if (!sink.terminal) return sink.write(text)
+  const before = eraseLive(state)
+  const next = state.end.isReturned && !text.startsWith("\n") ? `\n${text}` : text
+  state.end.isReturned = false
+  advanceEnd(state, next)
+  sink.write(before + next + drawLive(state))
+}
+
+/** Returns true if the terminal already shows a layout. */
+const isDrawn = ({ drawn, isCursorHidden }: LiveLines, next: Layout): boolean => {
+  if (drawn === undefined) return next.lines.length === 0
+  if (drawn.text !== next.drawn.text || isCursorHidden === next.visible) return false
+  return isCursorHidden || (drawn.row === next.drawn.row && drawn.column === next.drawn.column)
+}
+
+const refresh = (state: State): void => {
+  const { isLent, live, terminal } = state
+  if (isLent) return
+  const next = layOut(state)
+  if (isDrawn(live, next)) return
+  const changed = live.drawn === undefined ? undefined : drawChanges(state, live.drawn, next)
+  terminal?.write(changed ?? eraseLive(state) + drawLines(state, next))
+}
+
+/** Invalidates the positions of all marks. */
+const forgetMarks = ({ rows, size }: State): void => {
+  rows.last = rows.lowest + size().rows
+  rows.lowest = rows.last
+}
+
+/** Redraws after a change of the terminal's size, which invalidates all positions. */
+const redraw = (state: State): void => {
+  forgetMarks(state)
+  if (state.live.drawn !== undefined && !state.isLent) state.terminal?.write(eraseLive(state) + drawLive(state))
+}
+
+const rewrite = (state: State, count: number, text: string): void => {
+  const { end, terminal } = state
+  const { columns, rows } = state.size()
+  forgetMarks(state)
+  // After an unfinished line, the live lines start on the next line.
+  const before = eraseLive(state)
+  const back = count - (end.column > 0 ? 1 : 0)
+  end.isReturned = false
+  end.column = measureAdvance(0, text, columns, false).column
+  const whole = `${before}\r${moveUp(Math.min(back, rows))}${clearBelow}${text}${drawLive(state)}`
+  terminal?.write(`${beginUpdate}${whole}${endUpdate}`)
+}
+
+const repaintRows = (state: State, count: number, text: string): void => {
+  const { columns, rows } = state.size()
+  const lines = text.split("\n")
+  let left = count
+  let gone = Math.max(0, count - (rows - (state.live.drawn?.widths.length ?? 0)))
+  let from = 0
+  for (; from < lines.length; from++) {
+    const height = measureLineAdvance(0, lines[from] ?? "", columns).rows + 1
+    if (height > gone) break
+    gone -= height
+    left -= height
   }
+  rewrite(state, left, lines.slice(from).join("\n"))
+}
 
-  const layOut = (): {
-    readonly lines: ReadonlyArray<string>
-    readonly drawn: DrawnLines
-    readonly visible: boolean
-  } => {
-    const { columns, rows } = size()
-    const { cursor: below, lines: live } = view({ columns, rows })
-    const above = draft({ columns, rows: Math.max(1, rows - live.length - 1) })
-    const lines = above.length === 0 ? live : [...above, ...live]
-    const cursor = below === undefined ? undefined : { row: above.length + below.row, column: below.column }
-    const widths = lines.map((line) => Width.measure(Paint.strip(line)))
-    const last = Math.max(0, lines.length - 1)
-    const at = cursor ?? { row: last, column: widths[last] ?? 0 }
-    return {
-      lines,
-      drawn: { widths, ...at, text: lines.join("\n"), lines, size: { columns, rows } },
-      visible: cursor !== undefined || lines.length === 0
-    }
+const placeMark = ({ answer, end, live, rows, size }: State): Mark | undefined => {
+  if (!answer.terminal) return undefined
+  if (!rows.isCounting) {
+    rows.isCounting = true
+    rows.lowest = rows.last + (live.drawn?.widths.length ?? 0)
   }
+  return { row: rows.last, column: end.column, size: size() }
+}
 
-  const drawLines = ({ drawn: next, lines, visible }: ReturnType<typeof layOut>): string => {
-    if (lines.length === 0) return toggleCursor(true)
-    drawn = next
-    lowest = Math.max(lowest, row + lines.length - (column > 0 ? 0 : 1))
-    return (
-      (column > 0 ? "\n" : "") +
-      next.text +
-      moveUp(lines.length - 1 - next.row) +
-      `\r${moveRight(next.column)}` +
-      toggleCursor(visible)
-    )
+const takeBack = (state: State, mark: Mark): boolean => {
+  const { answer, end, rows } = state
+  const size = state.size()
+  const isThere =
+    mark.size.columns === size.columns &&
+    mark.size.rows === size.rows &&
+    mark.column < size.columns &&
+    mark.row > rows.lowest - size.rows
+  if (!isThere) return false
+  const before = eraseLive(state)
+  const back = `${moveUp(rows.last - mark.row)}${moveToColumn(mark.column)}${clearBelow}`
+  rows.last = mark.row
+  end.column = mark.column
+  end.isReturned = false
+  answer.write(before + back + drawLive(state))
+  return true
+}
+
+const clearScreen = (state: State): void => {
+  const { end, live, terminal } = state
+  live.drawn = undefined
+  forgetMarks(state)
+  end.column = 0
+  end.isReturned = false
+  terminal?.write(`\u001b[2J\u001b[H${drawLive(state)}`)
+}
+
+/** Creates a screen on two streams. */
+export const make = (streams: Streams): Screen => {
+  const { answer, aside, size } = streams
+  const terminal = [aside, answer].find((sink) => sink.terminal)
+  const live: LiveLines = { view: renderNothing, draft: renderNoDraft, drawn: undefined, isCursorHidden: false }
+  const state: State = {
+    answer,
+    aside,
+    size,
+    terminal,
+    end: { column: 0, isReturned: false },
+    rows: { isCounting: false, last: 0, lowest: 0 },
+    live,
+    isLent: false
   }
-
-  /** Draws only what changed; `undefined` if the positions of the drawn lines are not certain. */
-  const drawChanges = (before: DrawnLines, next: ReturnType<typeof layOut>): string | undefined => {
-    const { columns, rows } = next.drawn.size
-    const isCertain =
-      next.lines.length > 0 &&
-      next.lines.length < rows &&
-      before.size.columns === columns &&
-      before.size.rows === rows &&
-      [...before.widths, ...next.drawn.widths].every((width) => width < columns)
-    if (!isCertain) return undefined
-    const { text, ...at } = LineChange.changeLines(before, next.drawn, next.visible)
-    drawn = { ...next.drawn, ...at }
-    lowest = Math.max(lowest, row + next.lines.length - (column > 0 ? 0 : 1))
-    return text + toggleCursor(next.visible)
-  }
-
-  const writeTo = (sink: Sink, text: string): void => {
-    if (text === "") return
-    if (!sink.terminal) return sink.write(text)
-    const { columns } = size()
-    const before = eraseLive()
-    const next = returned && !text.startsWith("\n") ? `\n${text}` : text
-    returned = false
-    const advance = measureAdvance(column, next, columns, counting)
-    column = advance.column
-    row += advance.rows
-    lowest = Math.max(lowest, row)
-    sink.write(before + next + drawLines(layOut()))
-  }
-
-  const refresh = (): void => {
-    if (lent) return
-    const next = layOut()
-    const same =
-      drawn === undefined
-        ? next.lines.length === 0
-        : drawn.text === next.drawn.text &&
-          hidden !== next.visible &&
-          (hidden || (drawn.row === next.drawn.row && drawn.column === next.drawn.column))
-    if (same) return
-    const changed = drawn === undefined ? undefined : drawChanges(drawn, next)
-    terminal?.write(changed ?? eraseLive() + drawLines(next))
-  }
-
-  /** Invalidates the positions of all marks. */
-  const forgetMarks = (): void => {
-    row = lowest + size().rows
-    lowest = row
-  }
-
-  /** Redraws after a change of the terminal's size, which invalidates all positions. */
-  const redraw = (): void => {
-    forgetMarks()
-    if (drawn !== undefined && !lent) terminal?.write(eraseLive() + drawLines(layOut()))
-  }
-
-  const rewrite = (count: number, text: string): void => {
-    const { columns, rows } = size()
-    forgetMarks()
-    // After an unfinished line, the live lines start on the next line.
-    const before = eraseLive()
-    const back = count - (column > 0 ? 1 : 0)
-    returned = false
-    column = measureAdvance(0, text, columns, false).column
-    const whole = `${before}\r${moveUp(Math.min(back, rows))}${clearBelow}${text}${drawLines(layOut())}`
-    terminal?.write(`${beginUpdate}${whole}${endUpdate}`)
-  }
-
   return {
     answerPaint: answer.paint,
     asidePaint: aside.paint,
@@ -321,65 +390,28 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     size,
     answerColumns: () => (answer.terminal ? size().columns - 1 : undefined),
     asideColumns: () => (aside.terminal ? size().columns - 1 : undefined),
-    mark: () => {
-      if (!answer.terminal) return undefined
-      if (!counting) {
-        counting = true
-        lowest = drawn === undefined ? row : row + drawn.widths.length
-      }
-      return { row, column, size: size() }
-    },
-    takeBack: (mark) => {
-      const { columns, rows } = size()
-      const isThere =
-        mark.size.columns === columns && mark.size.rows === rows && mark.column < columns && mark.row > lowest - rows
-      if (!isThere) return false
-      const before = eraseLive()
-      const back = `${moveUp(row - mark.row)}\r${moveRight(mark.column)}${clearBelow}`
-      row = mark.row
-      column = mark.column
-      returned = false
-      answer.write(before + back + drawLines(layOut()))
-      return true
-    },
-    print: (text) => writeTo(answer, text),
-    say: (text) => writeTo(aside, text),
+    mark: () => placeMark(state),
+    takeBack: (mark) => takeBack(state, mark),
+    print: (text) => writeTo(state, answer, text),
+    say: (text) => writeTo(state, aside, text),
     endLine: () => {
-      if (column > 0 && terminal !== undefined) writeTo(terminal, "\n")
+      if (state.end.column > 0 && terminal !== undefined) writeTo(state, terminal, "\n")
     },
     live: (next) => {
-      view = next
-      refresh()
+      live.view = next
+      refresh(state)
     },
     draft: (next) => {
-      draft = next ?? renderNoDraft
+      live.draft = next ?? renderNoDraft
     },
-    refresh,
-    redraw,
+    refresh: () => refresh(state),
+    redraw: () => redraw(state),
     lend: (isLent) => {
-      lent = isLent
-      if (!isLent) terminal?.write(hidden ? hideCursor : showCursor)
+      state.isLent = isLent
+      if (!isLent) terminal?.write(live.isCursorHidden ? hideCursor : showCursor)
     },
-    rewrite,
-    repaint: (count, text) => {
-      const { columns, rows } = size()
-      const lines = text.split("\n")
-      let gone = Math.max(0, count - (rows - (drawn?.widths.length ?? 0)))
-      let from = 0
-      for (; from < lines.length; from++) {
-        const height = measureLineAdvance(0, lines[from] ?? "", columns).rows + 1
-        if (height > gone) break
-        gone -= height
-        count -= height
-      }
-      rewrite(count, lines.slice(from).join("\n"))
-    },
-    clear: () => {
-      drawn = undefined
-      forgetMarks()
-      column = 0
-      returned = false
-      terminal?.write(`\u001b[2J\u001b[H${drawLines(layOut())}`)
-    }
+    rewrite: (count, text) => rewrite(state, count, text),
+    repaint: (count, text) => repaintRows(state, count, text),
+    clear: () => clearScreen(state)
   }
 }

@@ -60,23 +60,35 @@ const findNamedDanger: Rule = (command) => {
     : undefined
 }
 
+/** Words of a command, and its operands. */
+interface Operands {
+  readonly args: ReadonlyArray<string>
+  readonly targets: ReadonlyArray<string>
+}
+
+const aimsAtDevice = ({ targets }: Operands): boolean => targets.some(PathClass.isRawDevice)
+
+/** Programs that write to devices, with the condition under which they do. */
+const deviceWriters: ReadonlyArray<readonly [program: RegExp, writes: (operands: Operands) => boolean]> = [
+  [/^(?:mkswap|tee|sponge|shred|blkdiscard|scrub|nwipe|srm)$/, aimsAtDevice],
+  [
+    /^(?:dd|gdd|dcfldd|dc3dd|pv)$/,
+    ({ args }) => args.some((arg) => /^of=/i.test(arg) && PathClass.isRawDevice(arg.slice(3)))
+  ],
+  [/^badblocks$/, (operands) => aimsAtDevice(operands) && hasFlag(operands.args, "w")],
+  [/^wipefs$/, (operands) => aimsAtDevice(operands) && hasFlag(operands.args, "ao", ["all", "offset"])],
+  [/^(?:cp|mv|install)$/, ({ targets }) => PathClass.isRawDevice(targets.at(-1) ?? "")],
+  [/^hdparm$/, ({ args }) => args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg))],
+  [/^nvme$/, ({ targets }) => /^(?:format|sanitize)$/.test(targets[0] ?? "")],
+  [/^cryptsetup$/, ({ targets }) => /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? "")]
+]
+
 const findDeviceWrite: Rule = (command) => {
   const { args, program } = command
-  const targets = selectOperands(args)
-  const aimed = targets.some(PathClass.isRawDevice)
+  const operands: Operands = { args, targets: selectOperands(args) }
   const writes =
     listRedirectTargets(command).some(PathClass.isRawDevice) ||
-    (program === "mkswap" && aimed) ||
-    (/^(?:dd|gdd|dcfldd|dc3dd|pv)$/.test(program) &&
-      args.some((arg) => /^of=/i.test(arg) && PathClass.isRawDevice(arg.slice(3)))) ||
-    (/^(?:tee|sponge|shred|blkdiscard|scrub|nwipe|srm)$/.test(program) && aimed) ||
-    (program === "badblocks" && aimed && hasFlag(args, "w")) ||
-    (program === "wipefs" && aimed && hasFlag(args, "ao", ["all", "offset"])) ||
-    (/^(?:cp|mv|install)$/.test(program) && PathClass.isRawDevice(targets.at(-1) ?? "")) ||
-    (program === "hdparm" &&
-      args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg))) ||
-    (program === "nvme" && /^(?:format|sanitize)$/.test(targets[0] ?? "")) ||
-    (program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? ""))
+    deviceWriters.some(([pattern, writes]) => pattern.test(program) && writes(operands))
   return writes ? makeFloorFinding("disk", "write to a raw disk device") : undefined
 }
 
