@@ -433,7 +433,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         AgentSpans.traceOperation(
           services,
           "promptLayers",
-          Effect.provideService(SessionOpening.buildPromptLayers(input), Services, services)
+          Tenancy.boundOperation(
+            tenants,
+            undefined,
+            Tenancy.provideServices(services, SessionOpening.buildPromptLayers(input))
+          )
         )
 
       const { deleteSession, finalize, stop } = sessions

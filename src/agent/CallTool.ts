@@ -8,7 +8,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
-import { InvalidInput, type SessionStoreError } from "../base/domain/AgentError.ts"
+import { InvalidInput, type SessionStoreError, type TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import { Hooks } from "../hooks/Hooks.ts"
@@ -17,7 +17,7 @@ import * as LoopGuard from "../tools/calls/LoopGuard.ts"
 import * as ToolCalls from "../tools/ToolCalls.ts"
 import { ToolContext } from "../tools/ToolContext.ts"
 import { everything } from "../tools/ToolRegistry.ts"
-import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
+import { resolveDirectory } from "./RunDirectory.ts"
 import { Services } from "./Services.ts"
 
 /** A tool call. `R` is the data that tools read from a run. */
@@ -29,7 +29,7 @@ export interface Call<R = never> {
    * stored in the session.
    */
   readonly sessionId?: string | undefined
-  /** Absolute working directory. Defaults to the agent's. */
+  /** Absolute working directory. Defaults to the workspace of the tenant, if it has one, and to the agent's. */
   readonly cwd?: string | undefined
   /** Tenant whose limits bound the model calls of the tool. */
   readonly tenant?: string | undefined
@@ -67,10 +67,15 @@ export const callTool = Effect.fnUntraced(function* ({
   cwd,
   name,
   sessionId: wanted
-}: Omit<Call, "context" | "tenant">): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError, Services> {
+}: Omit<Call, "context" | "tenant">): Effect.fn.Return<
+  Outcome,
+  InvalidInput | SessionStoreError | TenantRefused,
+  Services
+> {
   const { approvals, interceptors, registry, settings } = yield* Services
   const tools = yield* registry.snapshot(settings.tools ?? everything)
   if (tools.get(name) === undefined) return makeRefusal(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
+  const directory = yield* resolveDirectory(cwd, settings.cwd)
   const sessionId = yield* resolveSession(wanted)
   const taskId = Ids.TaskId.make(sessionId)
   const turnId = yield* Ids.makeTurnId(sessionId, taskId)
@@ -89,7 +94,7 @@ export const callTool = Effect.fnUntraced(function* ({
     Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })
   ).pipe(
     Effect.provideService(Hooks, interceptors.hooks),
-    Effect.provideService(ToolContext, { sessionId, taskId, turnId, cwd: cwd ?? settings.cwd ?? getWorkingDirectory() })
+    Effect.provideService(ToolContext, { sessionId, taskId, turnId, cwd: directory })
   )
 })
 

@@ -145,7 +145,10 @@ export interface RunOptions {
   readonly systemPrompt?: string | undefined
   /** Text added after the system prompt in the requests of this run; never stored. */
   readonly ephemeralSystemPrompt?: string | undefined
-  /** Absolute working directory of the tools. Defaults to the agent's. */
+  /**
+   * Absolute working directory of the tools. Defaults to the workspace of the tenant, if it has one, and to the agent's.
+   * A directory outside of that workspace is refused.
+   */
   readonly cwd?: string | undefined
   /** Tools of this run. Defaults to the agent's. */
   readonly tools?: Selection | undefined

@@ -32,12 +32,12 @@ import * as LoopGuard from "../tools/calls/LoopGuard.ts"
 import { everything } from "../tools/ToolRegistry.ts"
 import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
-import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
 import * as RunCut from "./RunCut.ts"
 import * as StopTools from "./StopTools.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as PromptCaching from "./PromptCaching.ts"
 import { defaultMaxIterations } from "./RunConditions.ts"
+import { resolveDirectory } from "./RunDirectory.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import * as RunSuspension from "./RunSuspension.ts"
 import { keepContext, makeConversation, removeFrom, replaceMessages, replaceNewest } from "./RunConversation.ts"
@@ -355,7 +355,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
         )
   const notice = lineage === undefined ? yield* checkModel(router, input) : undefined
   const route = input.route === undefined ? yield* router.primary : routeInfo(input.route)
-  const cwd = input.cwd ?? settings.cwd ?? getWorkingDirectory()
+  const cwd = yield* resolveDirectory(input.cwd, settings.cwd)
   const place = { cwd, provider: route.provider, model: route.model, parentId: lineage?.parentSessionId }
   const session = yield* openSession(id, input, place, lineage?.asking)
   if (input.goesOn === true) yield* checkEnd(session)

@@ -7,12 +7,17 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
-import { type ConfigError, InvalidInput, SessionBusy, type SessionStoreError } from "../base/domain/AgentError.ts"
+import {
+  type ConfigError,
+  InvalidInput,
+  SessionBusy,
+  type SessionStoreError,
+  type TenantRefused
+} from "../base/domain/AgentError.ts"
 import * as Conversation from "../base/domain/Conversation.ts"
 import type * as Ids from "../base/domain/Ids.ts"
 import { toInfo as routeInfo } from "../base/domain/Route.ts"
 import * as TextHygiene from "../base/domain/TextHygiene.ts"
-import { getWorkingDirectory } from "../base/platform/CurrentProcess.ts"
 import * as SessionChain from "../store/SessionChain.ts"
 import { type Session, SessionStore } from "../store/SessionStorePort.ts"
 import * as SystemPrompt from "../tools/prompt/SystemPrompt.ts"
@@ -21,6 +26,7 @@ import * as ChildQuestions from "./ChildQuestions.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import type { AgentSettings, RunOptions } from "./RunInput.ts"
 import * as RunConditions from "./RunConditions.ts"
+import { resolveDirectory } from "./RunDirectory.ts"
 import * as RunSuspension from "./RunSuspension.ts"
 import { Services } from "./Services.ts"
 
@@ -166,11 +172,11 @@ export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "sourc
 export const buildPromptLayers = Effect.fnUntraced(function* (
   input: PromptInput,
   id?: Ids.SessionId
-): Effect.fn.Return<ReadonlyArray<SystemPrompt.PromptLayer>, ConfigError, Services> {
+): Effect.fn.Return<ReadonlyArray<SystemPrompt.PromptLayer>, ConfigError | TenantRefused, Services> {
   const { router, settings } = yield* Services
   const { model, provider } = input.route === undefined ? yield* router.primary : routeInfo(input.route)
   return yield* buildLayers(input, {
-    cwd: input.cwd ?? settings.cwd ?? getWorkingDirectory(),
+    cwd: yield* resolveDirectory(input.cwd, settings.cwd),
     model,
     provider,
     parentId: undefined,

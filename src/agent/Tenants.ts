@@ -40,6 +40,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as PermissionMode from "../base/config/PermissionMode.ts"
 import { TenantRefused } from "../base/domain/AgentError.ts"
+import { CurrentWorkspace } from "../base/domain/CallContext.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
 import type { Tenant as Limits } from "../base/domain/Tenant.ts"
@@ -52,6 +53,7 @@ import { makeUnknownTenantError, type Service, Tenants } from "./Tenancy.ts"
 import { checkLimits } from "./TenantLimits.ts"
 import * as TenantLedgerWriter from "./TenantLedgerWriter.ts"
 import * as TenantSpending from "./TenantSpending.ts"
+import type { Options as WorkspaceOptions } from "./TenantWorkspaces.ts"
 
 export type { Allowance, AssumedPrices } from "../base/domain/Tenant.ts"
 export type { ModelRoute } from "../models/routing/RouteChain.ts"
@@ -87,14 +89,30 @@ const hideKeys = <A, E, R>(routes: TenantRoutes | undefined, effect: Effect.Effe
       )
     : effect
 
+/** Finds the workspace of a tenant. The code for workspaces is loaded when the first tenant has one. */
+const loadWorkspaces = Effect.fnUntraced(function* (options: WorkspaceOptions) {
+  const loaded = yield* Effect.cached(
+    Effect.flatMap(
+      Effect.promise(() => import("./TenantWorkspaces.ts")),
+      ({ makeWorkspaces }) => makeWorkspaces(options)
+    )
+  )
+  return (tenant: Tenant) =>
+    tenant.workspace === undefined && options.folder === undefined
+      ? Effect.undefined
+      : Effect.flatMap(loaded, ({ resolve }) => resolve(tenant))
+})
+
 /** Creates the tenants over a ledger. */
 export const make = Effect.fnUntraced(function* <R = never>(
   lookup: Lookup<R>,
-  resolve: ResolveModels = resolveModels
+  resolve: ResolveModels = resolveModels,
+  workspaces: WorkspaceOptions = {}
 ): Effect.fn.Return<Service, never, TenantLedger.TenantLedger | Scope.Scope | R> {
   const ledger = yield* TenantLedger.TenantLedger
   const services = yield* Effect.context<R>()
   const writer = yield* TenantLedgerWriter.makeLedgerWriter(ledger)
+  const findWorkspace = yield* loadWorkspaces(workspaces)
 
   const findTenant = (id: string) =>
     Effect.flatMap(Effect.provide(lookup(id), services), (tenant) =>
@@ -128,11 +146,12 @@ export const make = Effect.fnUntraced(function* <R = never>(
     tenant: Tenant,
     effect: Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | TenantRefused, R> =>
-    Effect.flatMap(resolve(tenant), (routes) =>
+    Effect.flatMap(Effect.all([resolve(tenant), findWorkspace(tenant)]), ([routes, workspace]) =>
       hideKeys(routes, effect).pipe(
         Effect.provideService(Spending.CurrentSpending, TenantSpending.makeSpending(tenant, ledger, writer, routes)),
         Effect.provideService(AllowedTools, tenant.tools),
         Effect.provideService(PermissionMode.LoosestMode, tenant.maxMode),
+        Effect.provideService(CurrentWorkspace, workspace),
         Effect.provideService(CurrentTenant, tenant.id)
       )
     )
@@ -155,25 +174,36 @@ export interface Options<R = never> {
   readonly lookup: Lookup<R>
   /** Ledger of the spending. Defaults to one in memory. */
   readonly ledger?: Layer.Layer<TenantLedger.TenantLedger> | undefined
+  /**
+   * Folder in which each tenant without a `workspace` gets a directory for its files. By default the tools of such
+   * tenants work in the directory of the runtime, with the files of each other.
+   */
+  readonly workspaces?: string | undefined
 }
 
 /** Provides the tenants that an application looks up, for example in its own database. */
 export const layer = <R = never>({
   ledger = TenantLedger.layerMemory,
-  lookup
-}: Options<R>): Layer.Layer<Tenants, never, R> => Layer.provide(Layer.effect(Tenants, make(lookup)), ledger)
+  lookup,
+  workspaces
+}: Options<R>): Layer.Layer<Tenants, never, R> =>
+  Layer.provide(Layer.effect(Tenants, make(lookup, undefined, { folder: workspaces })), ledger)
 
-/** Provides the tenants of a list. `resolve` resolves their models; by default, as they are stated. */
+/**
+ * Provides the tenants of a list. `resolve` resolves their models; by default, as they are stated. `workspaces` names
+ * the places of their workspaces.
+ */
 export const layerFrom = (
   tenants: ReadonlyArray<Tenant>,
   ledger: Layer.Layer<TenantLedger.TenantLedger> = TenantLedger.layerMemory,
-  resolve?: ResolveModels
+  resolve?: ResolveModels,
+  workspaces?: Omit<WorkspaceOptions, "known">
 ): Layer.Layer<Tenants> => {
   const byId = new Map(tenants.map((tenant) => [tenant.id, tenant]))
   return Layer.provide(
     Layer.effect(
       Tenants,
-      make((id) => Effect.sync(() => byId.get(id)), resolve)
+      make((id) => Effect.sync(() => byId.get(id)), resolve, { ...workspaces, known: tenants })
     ),
     ledger
   )

@@ -12,7 +12,7 @@ import { nodePath } from "../base/platform/CurrentProcess.ts"
 import { removeEmptyDirectory } from "../base/platform/HeldPath.ts"
 import { CurrentProgram, findProgramFiles, type ProgramFiles } from "../base/platform/ProgramFiles.ts"
 import { distrustPlaces } from "../base/platform/TrustedPrograms.ts"
-import { CallConversation, CallDirectory } from "../base/domain/CallContext.ts"
+import { CallConversation, CallDirectory, CurrentWorkspace } from "../base/domain/CallContext.ts"
 import * as SandboxCaches from "./SandboxCaches.ts"
 import { listServiceSockets } from "./SandboxNetwork.ts"
 import * as SandboxProgram from "./SandboxProgram.ts"
@@ -178,6 +178,23 @@ const findTreeRules = Effect.fnUntraced(function* (sources: RuleSources, directo
   )
 }, provideServices)
 
+/** Returns rules for the workspace of a tenant: the files of others and of the runtime are not visible. */
+const findWorkspaceRules = Effect.fnUntraced(function* (sources: RuleSources, directory: string | undefined) {
+  const workspace = yield* CurrentWorkspace
+  if (workspace === undefined) return []
+  const tree = directory === undefined ? undefined : yield* findTree(sources, directory)
+  // The rule of the tree applies to the tree.
+  const shown = [
+    ...(tree === workspace.directory ? [] : [workspace.directory]),
+    ...(workspace.hidden.some((hidden) => isWithin(nodePath, hidden)) ? [nodePath] : [])
+  ]
+  const lists = yield* Effect.all([
+    Effect.forEach(shown, lookUpRule(sources, "read")),
+    Effect.forEach(workspace.hidden, lookUpRule(sources, "nothing"))
+  ])
+  return lists.flat(2)
+}, provideServices)
+
 const coverSockets = Effect.fnUntraced(function* (sources: RuleSources, directory: string | undefined) {
   const trees = directory === undefined ? [] : [yield* findTree(sources, directory)]
   const sockets = yield* listServiceSockets(trees, sources.options.writable)
@@ -203,6 +220,7 @@ const collectRules = Effect.fnUntraced(function* (sources: RuleSources, director
   const lists = yield* Effect.all(
     [
       directory === undefined ? Effect.succeed([]) : findTreeRules(sources, directory),
+      findWorkspaceRules(sources, directory),
       Effect.map(findCaches(sources, directory), ({ rules }) => rules),
       Effect.map(
         Effect.forEach(
@@ -241,7 +259,8 @@ const findRules = Effect.fnUntraced(function* (sources: RuleSources) {
   const { known } = sources
   const directory = yield* CallDirectory
   const now = yield* Clock.currentTimeMillis
-  const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`
+  const workspace = (yield* CurrentWorkspace)?.directory ?? ""
+  const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}\0${workspace}`
   const last = known.get(key)
   if (last !== undefined && now < last.until && (yield* areStillThere(sources, last.sockets))) return last.list
   const collected = yield* collectRules(sources, directory)

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import { CurrentWorkspace, isInWorkspace } from "../base/domain/CallContext.ts"
 import * as GitDirectory from "../base/platform/GitDirectory.ts"
 import { isEnvironmentFile } from "./LaterFiles.ts"
 import { type Rule, isWithin } from "./SandboxRules.ts"
@@ -13,7 +14,10 @@ import type { TreeScan } from "./TreeScan.ts"
 
 /** Finds working trees, and caches the results. */
 export interface WorkingTrees {
-  /** Returns the root of the working tree of an absolute directory. */
+  /**
+   * Returns the root of the working tree of an absolute directory. In the workspace of a tenant, a tree does not extend
+   * beyond the workspace.
+   */
   readonly findTreeRoot: (directory: string) => Effect.Effect<string>
 }
 
@@ -46,11 +50,17 @@ export const make = Effect.fnUntraced(function* (
   return {
     findTreeRoot: (directory) => {
       const root = known.get(directory)
-      return root === undefined
-        ? Effect.tap(Effect.provideContext(findRoot(directory), services), (found) =>
-            Effect.sync(() => known.set(directory, found))
-          )
-        : Effect.succeed(root)
+      const found =
+        root === undefined
+          ? Effect.tap(Effect.provideContext(findRoot(directory), services), (found) =>
+              Effect.sync(() => known.set(directory, found))
+            )
+          : Effect.succeed(root)
+      return Effect.flatMap(CurrentWorkspace, (workspace) =>
+        workspace === undefined
+          ? found
+          : Effect.map(found, (tree) => (isInWorkspace(workspace, tree) ? tree : workspace.directory))
+      )
     }
   }
 })

@@ -14,6 +14,10 @@ export const tenantsFolder = "tenants"
 export const locateTenantFolder = (paths: Path.Path, folder: string, tenant: string): string =>
   paths.join(folder, tenantsFolder, formatTenantFolder(tenant))
 
+/** Returns the default workspace of a tenant below a folder: the directory of the files that its tools use. */
+export const locateWorkspace = (paths: Path.Path, folder: string, tenant: string): string =>
+  paths.join(locateTenantFolder(paths, folder, tenant), "workspace")
+
 /** Returns the folder of the tenant for which a fiber works, or the folder itself without a tenant. */
 export const locateCurrentFolder = (paths: Path.Path, folder: string): Effect.Effect<string> =>
   Effect.map(CurrentTenant, (tenant) => (tenant === undefined ? folder : locateTenantFolder(paths, folder, tenant)))

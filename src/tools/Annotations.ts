@@ -45,6 +45,12 @@ export class InputArguments extends Context.Service<InputArguments, ReadonlyArra
 ) {}
 
 /**
+ * True if the tool runs programs in the environment. In the work for a tenant with a workspace, such a tool fails unless
+ * the environment confines its programs.
+ */
+export class RunsPrograms extends Context.Service<RunsPrograms, boolean>()("hermes-effect/tool/RunsPrograms") {}
+
+/**
  * True if the tool itself decides which of its calls need an approval, with `needsApproval` or because its commands are
  * judged. Being destructive does not make such a tool ask.
  */

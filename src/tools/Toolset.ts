@@ -40,7 +40,7 @@ import * as Json from "../base/domain/Json.ts"
 import * as Interruption from "../base/domain/Interruption.ts"
 import type { ToolDefinition } from "../base/domain/ModelCall.ts"
 import * as CommandEnvironment from "../places/CommandEnvironment.ts"
-import { CallConversation, CallDirectory } from "../base/domain/CallContext.ts"
+import { CallConversation, CallDirectory, CurrentWorkspace } from "../base/domain/CallContext.ts"
 import { ToolFailed, type ToolOutput } from "../base/domain/ToolOutput.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import * as Annotations from "./Annotations.ts"
@@ -271,6 +271,22 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   )
 })
 
+/** Fails a call that would run a program outside of a sandbox in the work for a tenant with a workspace. */
+const requireConfinement = <A>(tool: string, run: Effect.Effect<A, ToolFailed, ToolContext>) =>
+  Effect.flatMap(CurrentWorkspace, (workspace) =>
+    workspace === undefined
+      ? run
+      : Effect.fail(
+          new ToolFailed({
+            tool,
+            phase: "handler",
+            message:
+              `${tool} was not run: programs of this run must stay in ${workspace.directory}, and there is no sandbox. ` +
+              "Use the file tools, or tell the user that the server needs a sandbox."
+          })
+        )
+  )
+
 /**
  * Returns the toolset with the processes and files of the runtime's environment instead of this machine's. A call works
  * in the environment's directory that corresponds to the call's own directory, and may write there.
@@ -280,8 +296,12 @@ export const inEnvironment = <E, R, T extends Tool.Any>(
 ): Toolset<E, CommandEnvironment.CommandEnvironment | Exclude<R, ChildProcessSpawner | FileSystem.FileSystem>, T> => ({
   ...toolset,
   bind: Effect.gen(function* () {
-    const tools = yield* CommandEnvironment.provide(toolset.bind)
     const { directory, isConfined, processes, reach } = yield* CommandEnvironment.CommandEnvironment
+    const tools = (yield* CommandEnvironment.provide(toolset.bind)).map((bound): BoundTool =>
+      isConfined || Context.getOrUndefined(bound.tool.annotations, Annotations.RunsPrograms) !== true
+        ? bound
+        : { ...bound, run: (...given) => requireConfinement(bound.tool.name, bound.run(...given)) }
+    )
     if (!isConfined && processes === "here") return tools
     const inDirectory = Effect.fnUntraced(function* <A, E>(
       effect: Effect.Effect<A, E, ToolContext>

@@ -5,6 +5,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as CronJobTool from "../../src/tools/builtin/CronJobTool.ts"
 import { CronDefaults, InsideJob } from "../../src/tools/cron/CronContext.ts"
 import * as CronJobs from "../../src/tools/cron/CronJobs.ts"
+import { CurrentWorkspace } from "../../src/base/domain/CallContext.ts"
 import { CurrentTenant } from "../../src/store/TenantScope.ts"
 import * as Toolsets from "../../src/tools/Toolsets.ts"
 import { callTool } from "../support/callTool.ts"
@@ -81,6 +82,42 @@ describe("cronjob", () => {
         assert.strictEqual(foreign.text.replaceAll(String(job_id), "ID"), missing.text.replaceAll("none", "ID"))
       }
       assert.include((yield* cronjob({ action: "remove", job_id }).pipe(as("acme"))).text, "removed report")
+    }).pipe(Effect.provide(CronJobs.layerMemory))
+  )
+
+  it.effect("gives the output of a job to no job of another tenant", () =>
+    Effect.gen(function* () {
+      const as = (tenant: string) => Effect.provideService(CurrentTenant, tenant)
+      const { job_id } = (yield* cronjob(daily).pipe(as("acme"))).body
+      const own = (yield* cronjob({ ...daily, name: "own" }).pipe(as("zeta"))).body["job_id"]
+      for (const reference of [job_id, "report"])
+        for (const params of [daily, { action: "update", job_id: own }]) {
+          const refused = yield* cronjob({ ...params, context_from: [reference] }).pipe(as("zeta"))
+          assert.isTrue(refused.isFailure)
+          assert.include(refused.text, `no job`)
+        }
+      assert.isFalse((yield* cronjob({ ...daily, context_from: [own] }).pipe(as("zeta"))).isFailure)
+    }).pipe(Effect.provide(CronJobs.layerMemory))
+  )
+
+  it.effect("makes jobs that stay in the workspace of its tenant", () =>
+    Effect.gen(function* () {
+      const inside = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        effect.pipe(
+          Effect.provideService(CurrentTenant, "acme"),
+          Effect.provideService(CurrentWorkspace, { directory: "/srv/acme", hidden: [] })
+        )
+      for (const [params, problem] of [
+        [{ script: "report.sh" }, "a script runs outside of the workspace"],
+        [{ workdir: "/srv/zeta" }, "/srv/zeta is not in the workspace"],
+        [{ workdir: "/srv/acme/../zeta" }, "is not in the workspace"],
+        [{ workdir: "/srv/acme-other" }, "is not in the workspace"]
+      ] as const) {
+        const refused = yield* inside(cronjob({ ...daily, ...params }))
+        assert.isTrue(refused.isFailure)
+        assert.include(refused.text, problem)
+      }
+      assert.isFalse((yield* inside(cronjob({ ...daily, workdir: "/srv/acme/reports" }))).isFailure)
     }).pipe(Effect.provide(CronJobs.layerMemory))
   )
 

@@ -508,6 +508,13 @@ export const tenant = F.section({
   models: F.optional(F.texts),
   /** Least strict permission mode of the runs; defaults to the mode of the key. */
   maxMode: F.optional(F.choice(PermissionMode.all)),
+  /**
+   * Directory to which the tools are limited: an existing absolute one, or `shared` for the directory of the server. If
+   * absent, the tenant gets a directory of its own.
+   */
+  workspace: F.optional(F.text),
+  /** True if other tenants that set it, too, may have the same `workspace`. */
+  sharesWorkspace: F.optional(F.flag),
   /** Days after their last activity for which sessions are stored; defaults to the rule of `sessions`. */
   retentionDays: F.optional(F.positive),
   /** `bound` reserves an upper bound of each prompt, `estimate` an estimate that a prompt may exceed. */

@@ -195,7 +195,7 @@ export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("he
  */
 export class TenantRefused extends Schema.TaggedError<TenantRefused>("hermes-effect/TenantRefused")("TenantRefused", {
   tenant: Schema.String,
-  reason: Schema.Literals(["unknown", "busy", "price", "allowance", "limits", "model", "route"]),
+  reason: Schema.Literals(["unknown", "busy", "price", "allowance", "limits", "model", "route", "workspace"]),
   /** One line that names the limit and the remedy. */
   message: Schema.String,
   /** Period and kind of the allowance. */

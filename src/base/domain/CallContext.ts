@@ -1,4 +1,4 @@
-/** Context of the tool call that the current fiber executes: its directory and its conversation. */
+/** Context of the tool call that the current fiber executes: its directory, its workspace and its conversation. */
 import * as Context from "effect/Context"
 
 /**
@@ -16,3 +16,20 @@ export const CallDirectory = Context.Reference<string | undefined>("hermes-effec
 export const CallConversation = Context.Reference<string | undefined>("hermes-effect/environment/CallConversation", {
   defaultValue: () => undefined
 })
+
+/** Directory to which the tools of a tenant are limited. */
+export interface Workspace {
+  /** Absolute path without links. */
+  readonly directory: string
+  /** Directories that the commands of the tenant do not see, of other tenants and of the runtime. */
+  readonly hidden: ReadonlyArray<string>
+}
+
+/** Workspace of the tenant for which the fiber works; `undefined` if tools work in the directory of the runtime. */
+export const CurrentWorkspace = Context.Reference<Workspace | undefined>("hermes-effect/environment/CurrentWorkspace", {
+  defaultValue: () => undefined
+})
+
+/** Tests whether an absolute, normalized path is in a workspace. */
+export const isInWorkspace = ({ directory }: Workspace, path: string): boolean =>
+  path === directory || path.startsWith(`${directory}/`)

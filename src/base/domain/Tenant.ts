@@ -56,6 +56,14 @@ export interface Tenant {
   readonly models?: ReadonlyArray<string> | undefined
   /** Least strict permission mode of the runs. */
   readonly maxMode?: "plan" | "ask" | "edits" | "auto" | "yolo" | undefined
+  /**
+   * Directory to which the tools of the runs are limited: an absolute path, or `shared` for the directory of the
+   * runtime. If absent, it is a directory of the tenant below `workspaces` of the tenants, if they have such a folder,
+   * and the directory of the runtime otherwise.
+   */
+  readonly workspace?: string | undefined
+  /** True if other tenants that state it, too, may have the same workspace. Defaults to false. */
+  readonly sharesWorkspace?: boolean | undefined
   /** Number of days after its last activity for which a session is stored. If absent, the rule of the store applies. */
   readonly retentionDays?: number | undefined
 }

@@ -68,6 +68,8 @@ const tenant: Options.Checks<HermesTenant> = {
   tools: Options.names,
   models: Options.names,
   maxMode: Options.makeChoiceCheck(PermissionMode.all),
+  workspace: Options.text,
+  sharesWorkspace: Options.flag,
   retentionDays: Options.count,
   reserve: Options.makeChoiceCheck(["bound", "estimate"]),
   model: checkModels,

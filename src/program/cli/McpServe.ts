@@ -28,7 +28,6 @@ import * as ErrorLine from "./ErrorLine.ts"
 import { makeUnknownNameFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import * as CurrentProcess from "../../base/platform/CurrentProcess.ts"
 import { Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import { selectTools } from "./RunOptions.ts"
@@ -113,7 +112,7 @@ const offerTool = (
   parameters: { ...parameters },
   readOnly: true,
   run: (args) =>
-    agent.callTool({ name, args, cwd: CurrentProcess.getWorkingDirectory() }).pipe(
+    agent.callTool({ name, args }).pipe(
       Effect.provideService(InteractiveMode, makeUnattendedMode(settings)),
       Effect.flatMap(({ isFailure, output }) =>
         isFailure ? Effect.fail(Json.toText(output)) : Effect.succeed(Json.toText(output))

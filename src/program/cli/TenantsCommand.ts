@@ -231,6 +231,8 @@ const removeData = Effect.fnUntraced(function* (settings: Values, tenant: string
       TenantRemoval.makeFolderPart("memory files", home.memories),
       TenantRemoval.makeFolderPart("long results", home.results),
       TenantRemoval.makeFolderPart("contents of changed files", paths.join(home.changes, "contents")),
+      // A workspace that the settings name is not deleted.
+      TenantRemoval.makeFolderPart("files of the workspace", home.root),
       TenantRemoval.usage
     ]),
     ({ message, removed }) =>

@@ -102,7 +102,7 @@ export const makeTenantsLayer = (
     Effect.gen(function* () {
       const { layerFrom } = yield* Effect.promise(() => import("../../agent/Tenants.ts"))
       const resolve = configured === undefined ? () => Effect.undefined : yield* resolveRoutes(configured)
-      return layerFrom(tenants, makeLedgerLayer(settings, home), resolve)
+      return layerFrom(tenants, makeLedgerLayer(settings, home), resolve, { folder: home.root, apart: [home.root] })
     })
   )
 }

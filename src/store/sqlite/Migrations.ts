@@ -321,10 +321,12 @@ export const migrations: ReadonlyArray<Migration> = [
     name: "titles are unique within a tenant",
     statements: [
       `CREATE TABLE sessions_made_again (${tenantSessionColumns.join(", ")}) STRICT`,
-      `INSERT INTO sessions_made_again (rowid, ${tenantSessionNames}) SELECT rowid, ${tenantSessionNames} FROM sessions`,
+      `INSERT INTO sessions_made_again (rowid, ${tenantSessionNames}) ` +
+        `SELECT rowid, ${tenantSessionNames} FROM sessions`,
       "DROP TABLE sessions",
       "ALTER TABLE sessions_made_again RENAME TO sessions",
-      "CREATE UNIQUE INDEX sessions_continues ON sessions (continues_session_id) WHERE continues_session_id IS NOT NULL",
+      "CREATE UNIQUE INDEX sessions_continues ON sessions (continues_session_id) " +
+        "WHERE continues_session_id IS NOT NULL",
       "CREATE INDEX sessions_tenant ON sessions (tenant) WHERE tenant IS NOT NULL",
       "CREATE UNIQUE INDEX sessions_title ON sessions (title, coalesce(tenant, '')) WHERE title IS NOT NULL"
     ]

@@ -11,6 +11,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { CurrentWorkspace } from "../../base/domain/CallContext.ts"
 import { CurrentTenant } from "../../store/TenantScope.ts"
 import type { Choice } from "./ApprovalRequest.ts"
 
@@ -43,15 +44,16 @@ export const CurrentBounds = Context.Reference<Bounds>("hermes-effect/tool/appro
   defaultValue: () => ofOwner
 })
 
+const confinedToWorkspace = "The commands of this run stay inside the sandbox, with the files of its workspace."
+
 /**
  * Reads the bounds of the current run. In the work for a tenant, no approval is permanent, because it would hold for
- * the other tenants.
+ * the other tenants, and no command leaves the sandbox if the tenant has a workspace.
  */
 export const readBounds: Effect.Effect<Bounds> = Effect.withFiber((fiber) => {
-  const bounds = fiber.getRef(CurrentBounds)
-  return Effect.succeed(
-    fiber.getRef(CurrentTenant) === undefined
-      ? bounds
-      : { ...bounds, choices: bounds.choices.filter((choice) => choice !== "always") }
-  )
+  const { choices, confinement } = fiber.getRef(CurrentBounds)
+  return Effect.succeed({
+    choices: fiber.getRef(CurrentTenant) === undefined ? choices : choices.filter((choice) => choice !== "always"),
+    confinement: confinement ?? (fiber.getRef(CurrentWorkspace) === undefined ? undefined : confinedToWorkspace)
+  })
 })

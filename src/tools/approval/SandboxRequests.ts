@@ -26,7 +26,7 @@ import { HostRequests, type Service as Environment } from "../../places/CommandE
 import * as WorkingTree from "../../places/WorkingTree.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type * as Approvals from "../Approvals.ts"
-import { CurrentBounds } from "./ApprovalBounds.ts"
+import { readBounds } from "./ApprovalBounds.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
 import * as InteractiveMode from "./InteractiveMode.ts"
 import { KeepRequest, listFiles } from "./PlantedRequests.ts"
@@ -105,7 +105,7 @@ export const provideRequests = <A, E, R>(
   approvals: Approvals.Service,
   call: Approvals.Call
 ): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.context<never>(), (services) => {
+  Effect.flatMap(Effect.zip(Effect.context<never>(), readBounds), ([services, { confinement }]) => {
     let isServed = true
     const command = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
     const resolveOrigin = ({ args, tool }: Origin) => ({
@@ -140,7 +140,6 @@ export const provideRequests = <A, E, R>(
           ({ by, isAllowed }) => isAllowed && !isBypass(by)
         )
     }
-    const { confinement } = Context.get(services, CurrentBounds)
     const requestOutside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
       if (confinement !== undefined) return Effect.succeed(confinement)
       const { asked, target } = origin === undefined ? { asked: call, target: command } : resolveOrigin(origin)

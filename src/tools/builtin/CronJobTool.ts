@@ -34,7 +34,9 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { OwnApproval, Timeout } from "../Annotations.ts"
 import { CronDefaults, InsideJob } from "../cron/CronContext.ts"
 import { CronJobs, type Service } from "../cron/CronJobs.ts"
+import { CurrentWorkspace, isInWorkspace } from "../../base/domain/CallContext.ts"
 import { CurrentTenant } from "../../store/TenantScope.ts"
+import { tidyPath } from "../fence/SensitivePaths.ts"
 import type { CronError, Job } from "../cron/Job.ts"
 import * as JobView from "../cron/Job.ts"
 import * as JobSchedule from "../cron/JobSchedule.ts"
@@ -161,11 +163,29 @@ const requireOwnJob = Effect.fnUntraced(function* (jobs: Service, reference: str
   return undefined
 })
 
+/**
+ * Limits the data of a job to its tenant: outputs of other tenants' jobs, and with a workspace directories and scripts
+ * outside of it, are refused.
+ */
+const checkBounds = Effect.fnUntraced(function* (jobs: Service, { context_from = [], script, workdir }: Parameters) {
+  for (const reference of context_from) yield* requireOwnJob(jobs, reference)
+  const workspace = yield* CurrentWorkspace
+  if (workspace === undefined) return undefined
+  if (script !== undefined)
+    return yield* Problem.fail("a script runs outside of the workspace", { hint: "say in the prompt what to do" })
+  return workdir === undefined || isInWorkspace(workspace, tidyPath(workdir))
+    ? undefined
+    : yield* Problem.fail(`the directory ${workdir} is not in the workspace`, {
+        hint: `name one below ${workspace.directory}, or none`
+      })
+})
+
 const runAction = Effect.fnUntraced(function* (
   params: Parameters
 ): Effect.fn.Return<Result, CronError | Problem.Problem, CronJobs> {
   const jobs = yield* CronJobs
   const { action, job_id: reference } = params
+  if (action === "create" || action === "update") yield* checkBounds(jobs, params)
   if (action === "create") {
     const { model, timezone } = yield* CronDefaults
     const draft = toDraft(params)

@@ -43,7 +43,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { Timeout } from "../Annotations.ts"
+import { RunsPrograms, Timeout } from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import * as Ids from "../../base/domain/Ids.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
@@ -93,6 +93,7 @@ export const tool = Tool.make("execute_code", {
 })
   .annotate(Tool.Readonly, false)
   .annotate(Tool.Destructive, true)
+  .annotate(RunsPrograms, true)
   .annotate(Timeout, Duration.infinity)
 
 const files: Readonly<

@@ -232,7 +232,8 @@ const resolveScope = Effect.fnUntraced(function* ({ targets, fs, path }: SearchS
   const local = path.relative(cwd, target.path)
   const base = local === ".." || local.startsWith(`..${path.sep}`) || path.isAbsolute(local) ? target.path : local
   const formatPath = ({ relative }: Entry): string => (single ? given : path.join(base, relative))
-  const isReadable = (entry: Entry): boolean => targets.deniedRead(entry.path) === undefined
+  const judge = yield* targets.readJudge
+  const isReadable = (entry: Entry): boolean => judge(entry.path) === undefined
   return { top: target.real, single, shown: formatPath, readable: isReadable, name: path.basename(target.path) }
 })
 

@@ -151,6 +151,7 @@ export const Terminal = Tool.make("terminal", {
   .annotate(Tool.Readonly, false)
   .annotate(Tool.Destructive, true)
   .annotate(Annotations.OwnApproval, true)
+  .annotate(Annotations.RunsPrograms, true)
   .annotate(Tool.Idempotent, false)
   .annotate(Annotations.CommandArguments, ["command"])
   .annotate(Annotations.Timeout, Duration.infinity)

@@ -18,6 +18,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import { CurrentWorkspace, isInWorkspace } from "../../base/domain/CallContext.ts"
 import * as Injection from "../../base/domain/Injection.ts"
 import { describeReason } from "../../base/domain/PathProblem.ts"
 import * as TextHygiene from "../../base/domain/TextHygiene.ts"
@@ -120,11 +121,16 @@ const readContextFile = Effect.fnUntraced(function* (
 const isExistingPath = (path: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.exists(path), () => false))
 
-/** Returns the directories from the root of the repository down to `cwd`; only `cwd` outside a repository. */
+/**
+ * Returns the directories from the root of the repository down to `cwd`; only `cwd` outside a repository. Directories
+ * outside of the workspace of a tenant are not read.
+ */
 const listAncestors = Effect.fnUntraced(function* (cwd: string) {
   const paths = yield* Path.Path
+  const workspace = yield* CurrentWorkspace
   const up: Array<string> = []
   for (let at = cwd; up.length < maxAncestors; at = paths.dirname(at)) {
+    if (workspace !== undefined && !isInWorkspace(workspace, at)) break
     up.unshift(at)
     if (yield* isExistingPath(paths.join(at, ".git"))) return up
     if (paths.dirname(at) === at) break

@@ -235,6 +235,8 @@ tenants.<>.unknown_prices.output                             agent/TenantSpendin
 tenants.<>.tools                                             agent/Tenants.ts
 tenants.<>.models                                            agent/TenantSpending.ts
 tenants.<>.max_mode                                          agent/Tenants.ts
+tenants.<>.workspace                                         agent/TenantWorkspaces.ts
+tenants.<>.shares_workspace                                  agent/TenantWorkspaces.ts
 tenants.<>.retention_days                                    agent/TenantData.ts
 tenants.<>.reserve                                           agent/TenantSpending.ts
 tenants.<>.routes.<>.provider                                program/runtime/TenantRouteSettings.ts   TenantRoute

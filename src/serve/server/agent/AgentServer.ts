@@ -37,6 +37,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Agent } from "../../../agent/Agent.ts"
 import { CurrentTenant } from "../../../store/TenantScope.ts"
+import { DefaultDirectory } from "../../../agent/RunDirectory.ts"
 import type { BackgroundWork } from "../../../agent/BackgroundWork.ts"
 import * as PermissionMode from "../../../base/config/PermissionMode.ts"
 import type { Hooks } from "../../../hooks/Hooks.ts"
@@ -52,7 +53,7 @@ import type * as AgentSessions from "./AgentSessions.ts"
 
 /** Address and limits of the server, and options of its sessions. */
 export interface Options extends HermesServer.Options, Partial<Omit<AgentSessions.Options, "client" | "tenant">> {
-  /** Working directory of the tools. */
+  /** Working directory of the tools, except in the workspace of a tenant. */
   readonly cwd: string
   /** Additional client keys besides `key`, each with separate sessions. */
   readonly keys?: ReadonlyArray<ServerKeys.NamedKey> | undefined
@@ -110,6 +111,8 @@ export const serve = (
         sessions.make({
           models: Effect.succeed([]),
           ...shared,
+          // Without a directory, runs of a tenant work in its workspace, if it has one.
+          cwd: client.tenant === undefined ? shared.cwd : undefined,
           mode: PermissionMode.selectNarrower(mode, maxMode ?? mode),
           maxMode,
           client: client.name,
@@ -127,4 +130,4 @@ export const serve = (
       Effect.map(makeClientSessions(key), (served) => ({ ...served, key }))
     )
     return yield* serve(options, yield* makeClientSessions({}), named)
-  })
+  }).pipe(Effect.provideService(DefaultDirectory, options.cwd))

@@ -63,8 +63,8 @@ export interface Options {
   readonly mode: PermissionMode
   /** Least strict mode that clients may choose. If absent, every mode is allowed. */
   readonly maxMode?: PermissionMode | undefined
-  /** Working directory of the tools. */
-  readonly cwd: string
+  /** Working directory of the tools; `undefined` for the workspace of the tenant, or the agent's directory. */
+  readonly cwd: string | undefined
   readonly maxIterations?: number | undefined
   /**
    * Treatment of questions without an answer; a client may choose `unanswered` and `wait` of its sessions. By default,

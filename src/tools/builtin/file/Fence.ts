@@ -36,6 +36,7 @@ import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { ToolArguments } from "../../../middleware/Kind.ts"
 import { CommandEnvironment, type Service as EnvironmentService } from "../../../places/CommandEnvironment.ts"
 import * as WorkingTrees from "../../../places/WorkingTree.ts"
+import { CurrentWorkspace } from "../../../base/domain/CallContext.ts"
 import { ProcessEnvironment } from "../../../base/platform/ProcessVariables.ts"
 import { credentialDirectories, credentialFiles, isOwnSecret, isPlainSecret } from "../../fence/SensitivePaths.ts"
 import { ToolContext } from "../../ToolContext.ts"
@@ -48,15 +49,8 @@ import * as TreePrograms from "../../fence/TreePrograms.ts"
 import * as V4A from "../patch/V4A.ts"
 import { toCanonicalPath, expandHome, PathRoots, type Service as PathRootsService } from "./PathRoots.ts"
 import * as Problem from "./Problem.ts"
-
-/** Refusal of a path, with the reason and an alternative. */
-interface Denial {
-  readonly reason: string
-  readonly advice: string
-}
-
-const isWithin = (path: string, root: string): boolean =>
-  path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
+import * as WorkspaceFence from "./WorkspaceFence.ts"
+import { type Access, type Denial, isWithin } from "./WorkspaceFence.ts"
 
 const systemTrees = [
   "/bin",
@@ -196,9 +190,6 @@ const makeHomeResolver =
   (given: string): Effect.Effect<string | undefined> =>
     processes === "elsewhere" && given.startsWith("~") ? remote : Effect.succeed(home)
 
-/** Access to a file. `edit` shows the previous content, so the file must be readable too. */
-type Access = "read" | "write" | "edit"
-
 /** A file that a tool may access. */
 export interface Target {
   /** Path as the model wrote it. */
@@ -215,8 +206,11 @@ type Resolved<A> = Effect.Effect<A, Problem.Problem | PlatformError, ToolContext
 interface Service {
   /** Returns the file that a path refers to, or the refusal. */
   readonly resolve: (given: string, access: Access) => Resolved<Target>
-  /** Refuses to read a file at a resolved path; returns `undefined` if it may be read. Pure. */
-  readonly deniedRead: (real: string) => Denial | undefined
+  /**
+   * Returns a function that refuses to read files at resolved paths below one that may be read. It returns `undefined`
+   * for a file that may be read.
+   */
+  readonly readJudge: Effect.Effect<(real: string) => Denial | undefined>
 }
 
 /** Converts paths that a model wrote to paths that a tool may access. */
@@ -241,6 +235,7 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
             )
       const files = yield* platformOfFiles
 
+      const readFence = WorkspaceFence.readFence(places, environment.isConfined)
       const toSlashPath = (name: string): string => (path.sep === "/" ? name : name.replaceAll(path.sep, "/"))
       const judgeAccess = (places: PathRootsService, name: string, access: Access): Denial | undefined =>
         (access === "write" ? undefined : judgeRead(toSlashPath(name), places)) ??
@@ -255,15 +250,25 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
         const literal = path.resolve(cwd, expandHome(given, machine.home))
         const refuseAccess = ({ reason, advice }: Denial) =>
           Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
-        const denied = judgeAccess(machine, literal, access)
+        const fence = yield* readFence
+        const judgeName = (name: string): Denial | undefined =>
+          judgeAccess(fence.selectPlaces(machine, toSlashPath(name)), name, access) ??
+          fence.judgePath(toSlashPath(name), access)
+        const denied = judgeName(literal)
         if (denied !== undefined) return yield* refuseAccess(denied)
         const real = yield* Effect.provideContext(toCanonicalPath(literal), files)
-        const deniedReal = real === literal ? undefined : judgeAccess(machine, real, access)
+        const deniedReal = real === literal ? undefined : judgeName(real)
         if (deniedReal !== undefined) return yield* refuseAccess(deniedReal)
         return { given, path: literal, real }
       })
 
-      return { resolve, deniedRead: (real) => judgeRead(toSlashPath(real), places) }
+      return {
+        resolve,
+        readJudge: Effect.map(readFence, ({ judgePath, selectPlaces }) => (real) => {
+          const name = toSlashPath(real)
+          return judgeRead(name, selectPlaces(places, name)) ?? judgePath(name, "read")
+        })
+      }
     })
   )
 }
@@ -314,13 +319,18 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
 
     const readSurroundings = Effect.fnUntraced(function* (directory: string | undefined) {
       const { cwd } = yield* ToolContext
+      // File tools refuse paths outside of a workspace, and commands are confined to it.
+      const workspace = yield* CurrentWorkspace
       const tree = yield* trees.findTreeRoot(cwd)
       const temporary = environment()["TMPDIR"]
       const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, yield* homeFor(directory)))
       return {
         cwd: at,
         // A sandbox already confines writes to the working tree: approving a write that it blocks would have no effect.
-        roots: isConfined ? ["/"] : [tree, yield* followLinks(tree), ...(places?.safeRoots ?? [])],
+        roots:
+          isConfined || workspace !== undefined
+            ? ["/"]
+            : [tree, yield* followLinks(tree), ...(places?.safeRoots ?? [])],
         temporary: [
           ...systemTemporary,
           ...(temporary === undefined || !path.isAbsolute(temporary)
@@ -328,7 +338,7 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
             : [path.resolve(temporary), yield* followLinks(path.resolve(temporary))])
         ],
         home,
-        agentHomes: places?.agentHomes ?? [],
+        agentHomes: workspace === undefined ? (places?.agentHomes ?? []) : [],
         inherited: places?.inherited
       } satisfies Boundary.Surroundings
     })
@@ -425,7 +435,6 @@ export const guardCommands = <E, R>(
     )
   )
 
-/** Paths that a call of `write_file` or `patch` writes, as the model wrote them. */
 /** Returns the paths that a call of a file tool writes, as given. */
 export const listWrittenPaths = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
   const path = typeof args["path"] === "string" ? [args["path"]] : []

@@ -6,7 +6,7 @@
  *
  * The output of an ended process remains readable, for the last {@link maxFinished} processes and for at most
  * {@link keptMillis}. A session sees its own processes. It can also use the full id of another session's process, so
- * that an agent can pass a process to a delegate.
+ * that an agent can pass a process to a delegate, but not the process of another tenant.
  *
  * **Example** (The processes of a session)
  *
@@ -54,6 +54,7 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as Ids from "../../../base/domain/Ids.ts"
 import { CommandEnvironment, provide } from "../../../places/CommandEnvironment.ts"
+import { CurrentTenant } from "../../../store/TenantScope.ts"
 import * as BackgroundProcess from "./BackgroundProcess.ts"
 import { ProcessEvents, type Service as Events } from "./ProcessEvents.ts"
 import * as Shell from "./Shell.ts"
@@ -100,6 +101,21 @@ export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()
 
 type Publish = Events["publish"]
 
+/** The tenants that started processes. */
+const makeOwners = () => {
+  const tenants = new WeakMap<BackgroundProcess.BackgroundProcess, string | undefined>()
+  return {
+    /** Returns a test of the processes that exist for the fiber: in the work for a tenant, only its processes. */
+    selectOwn: Effect.map(
+      CurrentTenant,
+      (tenant) => (process: BackgroundProcess.BackgroundProcess) =>
+        tenant === undefined || tenants.get(process) === tenant
+    ),
+    recordOwner: (process: BackgroundProcess.BackgroundProcess) =>
+      Effect.map(CurrentTenant, (tenant) => void tenants.set(process, tenant))
+  }
+}
+
 /** Creates a registry that ends with the scope. */
 export const make: Effect.Effect<
   Service,
@@ -118,6 +134,7 @@ export const make: Effect.Effect<
   // Processes that are slow to end must not delay the termination of other processes.
   const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
   const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
+  const owners = makeOwners()
   let starting = 0
 
   const forgetOld = Effect.map(Clock.currentTimeMillis, (now) => {
@@ -133,8 +150,8 @@ export const make: Effect.Effect<
   })
 
   const list: Service["list"] = (sessionId) =>
-    Effect.map(forgetOld, () =>
-      Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId)
+    Effect.map(Effect.andThen(forgetOld, owners.selectOwn), (isOwn) =>
+      Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId && isOwn(process))
     )
 
   // A started process is registered even if the fiber that requested it is interrupted.
@@ -155,6 +172,7 @@ export const make: Effect.Effect<
           starting++
           return yield* BackgroundProcess.start(interruptible, publish, scope, id, options).pipe(
             Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
+            Effect.tap(owners.recordOwner),
             Effect.ensuring(Effect.sync(() => starting--))
           )
         })
@@ -167,7 +185,7 @@ export const make: Effect.Effect<
     find: Effect.fnUntraced(function* (id, sessionId) {
       const own = yield* list(sessionId)
       const exact = processes.get(id)
-      if (exact !== undefined) return exact
+      if (exact !== undefined && (yield* owners.selectOwn)(exact)) return exact
       const found = id === "" ? [] : own.filter((process) => process.id.startsWith(id))
       const [only] = found
       return only === undefined || found.length > 1
