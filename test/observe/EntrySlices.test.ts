@@ -2,14 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
 import type { Entry } from "../../src/base/domain/RecordEvent.ts"
 import { forEachSlice, sliceChars } from "../../src/observe/EntrySlices.ts"
 
 const makeNotice = (length: number, index: number): Entry => ({
-  seq: index,
   at: index,
-  sessionId: "s1",
-  turnId: "t1",
+  sessionId: SessionId.make("s1"),
+  turnId: TurnId.make("t1"),
   event: { _tag: "Notice", level: "info", message: "x".repeat(length) }
 })
 

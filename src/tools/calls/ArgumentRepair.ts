@@ -216,7 +216,7 @@ const findNext = (pattern: RegExp, text: string, from: number): number => {
   return pattern.exec(text)?.index ?? text.length
 }
 
-const stringSpecials = /["\\\u0000-\u001f]/g
+const stringSpecials = /["\\]|\p{Cc}/gu
 const structuralCharacters = /["[\]{},]/g
 
 /** Maximum number of open brackets of a text that is repaired. */
