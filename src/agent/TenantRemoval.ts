@@ -34,9 +34,11 @@
  * Source: `ARCHITECTURE.md` §5.
  */
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
-import * as Path from "effect/Path"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import * as RemoteSession from "../store/RemoteSession.ts"
 import { removeTenantFolder } from "../store/TenantFolder.ts"
 import { type Session, SessionStore } from "../store/SessionStore.ts"
 import * as TenantLedger from "../store/tenants/TenantLedger.ts"
@@ -132,38 +134,33 @@ export const makeFolderPart = (name: string, folder: string): Part<FileSystem.Fi
   remove: (tenant) => removeTenantFolder(folder, tenant)
 })
 
+/** Waits at most ten seconds for a run that was told to end. */
+const waitForEnd = (id: string) =>
+  Effect.repeat(RemoteSession.isRunning(id), {
+    while: (isRunning) => isRunning,
+    schedule: Schedule.spaced("100 millis"),
+    times: 100
+  })
+
 /**
- * Makes the part of the exported files in a folder and its folders: files whose name has the id of a session, such as
- * `hermes-atif-ID.json`. It comes before the sessions. Files with many sessions, such as a stream in the ATOF format,
- * are left.
+ * Makes the part of the runs in flight of a tenant's sessions, and of those that `isAlso` selects, in this and in other
+ * processes. They are ended. A session whose process does not end its run stays in use, and its removal fails.
  */
-export const makeExportPart = (
-  name: string,
-  folder: string,
-  isAlso?: (session: Session) => boolean
-): Part<FileSystem.FileSystem | Path.Path | SessionStore> => ({
-  name,
+export const makeRunPart = (isAlso?: (session: Session) => boolean): Part<RemoteSession.Needs> => ({
+  name: "runs in flight",
   remove: (tenant) =>
     Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const paths = yield* Path.Path
-      const found = yield* Effect.orElseSucceed(fs.readDirectory(folder, { recursive: true }), () => [])
-      if (found.length === 0) return 0
-      const ids = new Set<string>((yield* TenantData.listSessions(tenant, isAlso)).map(({ id }) => id))
-      const all = yield* SessionStore.use((store) => store.list({ limit: Number.MAX_SAFE_INTEGER }))
-      const own = found.filter((file) => {
-        const name = paths.basename(file)
-        // An id may be a part of another tenant's id.
-        const named = all.filter(({ id }) => isNamedAfter(name, id)).toSorted((a, b) => b.id.length - a.id.length)
-        return named[0] !== undefined && ids.has(named[0].id)
-      })
-      for (const file of own) yield* fs.remove(paths.join(folder, file), { force: true, recursive: true })
-      return own.length
+      let ended = 0
+      for (const { id } of yield* TenantData.listSessions(tenant, isAlso)) {
+        if (!(yield* RemoteSession.isRunning(id))) continue
+        const cancelled = yield* Effect.catchTag(RemoteSession.cancelTurn(id), "RemoteRefused", () =>
+          Effect.succeed({ stopped: false })
+        )
+        yield* waitForEnd(id)
+        if (cancelled.stopped) ended++
+      }
+      return ended
     })
 })
 
-/** Tests whether an id is the last part of the name of a file before its endings. */
-const isNamedAfter = (file: string, id: string): boolean => {
-  const at = file.indexOf(id)
-  return at >= 0 && !/[A-Za-z0-9]/u.test(file[at - 1] ?? "") && /^(?:\.|$)/u.test(file.slice(at + id.length))
-}
+export { makeExportPart, makeStreamPart } from "./TenantExports.ts"

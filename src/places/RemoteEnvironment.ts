@@ -67,20 +67,117 @@ const selectOutput = (
 ): Stream.Stream<Uint8Array, PlatformError> =>
   from === "stderr" ? handle.stderr : from === "all" ? handle.all : handle.stdout
 
-/** Creates an environment that runs on machines. The machines are released when the scope closes. */
-export const make = Effect.fnUntraced(function* (options: Options) {
-  const outer = yield* ChildProcessSpawner
-  const variables = yield* ProcessEnvironment
-  const notices: Array<string> = []
+/** The machines of an environment. */
+interface MachinePool {
+  readonly options: Options
+  /** Spawner of this machine, which starts clients. */
+  readonly outer: ChildProcessSpawner["Service"]
+  readonly variables: Effect.Success<typeof ProcessEnvironment>
+  readonly notices: Array<string>
   /** Machines that were started before, by key, with the reason for the end of the last one. */
-  const known = new Map<string, "idle" | "lost">()
+  readonly known: Map<string, "idle" | "lost">
+  readonly machines: RcMap.RcMap<string, Machine, PlatformError>
+}
 
-  const reportNotice = (notice: string) =>
-    Effect.suspend(() => {
-      notices.push(notice)
-      return Effect.logWarning(notice)
-    })
+/** Logs a notice, and keeps it for the next result. */
+const reportNotice = (notices: Array<string>, notice: string) =>
+  Effect.suspend(() => {
+    notices.push(notice)
+    return Effect.logWarning(notice)
+  })
 
+/** Returns the machine of the call. It is started if it does not run, and is held until the scope closes. */
+const takeMachine = Effect.fnUntraced(function* ({ options, machines, known }: MachinePool) {
+  const key = yield* options.key
+  const get = Effect.onError(RcMap.get(machines, key), () => RcMap.invalidate(machines, key))
+  const found = yield* get
+  if (found.shell.isOpen()) return found
+  known.set(key, "lost")
+  yield* RcMap.invalidate(machines, key)
+  return yield* get
+})
+
+const isAdmitted = ({ options, variables }: MachinePool, name: string, value: string): boolean => {
+  if (options.admitted.includes(name) || ordinary.test(name)) return true
+  return !ofMachine.test(name) && variables()[name] !== value
+}
+
+const filterVariables = (
+  pool: MachinePool,
+  { env = {} }: ChildProcess.CommandOptions
+): ChildProcess.CommandOptions["env"] => ({
+  ...pool.options.variables,
+  ...Object.fromEntries(
+    Object.entries(env).filter(
+      ([name, value]) =>
+        value !== undefined && isAdmitted(pool, name, Redacted.isRedacted(value) ? Redacted.value(value) : value)
+    )
+  )
+})
+
+const startCommand = Effect.fnUntraced(function* (
+  pool: MachinePool,
+  command: ChildProcess.StandardCommand,
+  input: Stream.Stream<Uint8Array, PlatformError> | undefined
+) {
+  const { options } = pool
+  const settled = ChildProcess.make(command.command, command.args, {
+    ...command.options,
+    env: filterVariables(pool, command.options),
+    ...(input === undefined ? {} : { stdin: input })
+  })
+  return yield* spawn(
+    {
+      outer: pool.outer,
+      machine: yield* takeMachine(pool),
+      refused: (errors) => makeUnreachableError(options.refused(errors)),
+      onLost: reportNotice(pool.notices, options.notices.lost)
+    },
+    settled
+  )
+})
+
+const startAny = (
+  pool: MachinePool,
+  command: ChildProcess.Command,
+  input?: Stream.Stream<Uint8Array, PlatformError>
+): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
+  command._tag === "StandardCommand"
+    ? startCommand(pool, command, input)
+    : Effect.gen(function* () {
+        const left = yield* startAny(pool, command.left, input)
+        const right = yield* startAny(pool, command.right, selectOutput(left, command.options.from))
+        return makeHandle({
+          ...right,
+          stdin: left.stdin,
+          kill: (how) => Effect.forEach([right, left], (handle) => Effect.ignore(handle.kill(how)), { discard: true })
+        })
+      })
+
+/** Connects to a port of the machine: through its client, or through a process for the connection. */
+const connectPort = (
+  pool: MachinePool,
+  spawner: ChildProcessSpawner["Service"],
+  port: number
+): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
+  Effect.flatMap(takeMachine(pool), ({ tunnel }) =>
+    tunnel === undefined
+      ? spawner.spawn(ChildProcess.make("/bin/sh", ["-c", PortForward.carrierScript, "hermes", String(port)]))
+      : pool.outer.spawn(tunnel(port))
+  )
+
+/** Runs a short script on the machine of the call. */
+const askMachine = (pool: MachinePool, script: string) =>
+  Effect.scoped(
+    Effect.flatMap(takeMachine(pool), ({ shell }) =>
+      Effect.mapError(shell.run(script), ({ errors }: ShellEnded) => makeUnreachableError(pool.options.refused(errors)))
+    )
+  )
+
+/** Creates the pool of machines, which are started on demand. Idle machines are released. */
+const makePool = Effect.fnUntraced(function* (options: Options) {
+  const notices: Array<string> = []
+  const known: MachinePool["known"] = new Map()
   const machines = yield* RcMap.make({
     lookup: (key: string) =>
       Effect.gen(function* () {
@@ -88,88 +185,29 @@ export const make = Effect.fnUntraced(function* (options: Options) {
         const before = known.get(key)
         known.set(key, "idle")
         const notice = before === undefined ? undefined : options.notices.again(before)
-        if (notice !== undefined) yield* reportNotice(notice)
+        if (notice !== undefined) yield* reportNotice(notices, notice)
         return machine
       }),
     idleTimeToLive: options.lifetime
   })
-
-  /** Returns the machine of the call. It is started if it does not run, and is held until the scope closes. */
-  const machine = Effect.gen(function* () {
-    const key = yield* options.key
-    const get = Effect.onError(RcMap.get(machines, key), () => RcMap.invalidate(machines, key))
-    const found = yield* get
-    if (found.shell.isOpen()) return found
-    known.set(key, "lost")
-    yield* RcMap.invalidate(machines, key)
-    return yield* get
-  })
-
-  const isAdmitted = (name: string, value: string): boolean => {
-    if (options.admitted.includes(name) || ordinary.test(name)) return true
-    return !ofMachine.test(name) && variables()[name] !== value
+  const pool: MachinePool = {
+    options,
+    outer: yield* ChildProcessSpawner,
+    variables: yield* ProcessEnvironment,
+    notices,
+    known,
+    machines
   }
-  const filterVariables = ({ env = {} }: ChildProcess.CommandOptions): ChildProcess.CommandOptions["env"] => ({
-    ...options.variables,
-    ...Object.fromEntries(
-      Object.entries(env).filter(
-        ([name, value]) =>
-          value !== undefined && isAdmitted(name, Redacted.isRedacted(value) ? Redacted.value(value) : value)
-      )
-    )
-  })
+  return pool
+})
 
-  const startCommand = Effect.fnUntraced(function* (
-    command: ChildProcess.StandardCommand,
-    input: Stream.Stream<Uint8Array, PlatformError> | undefined
-  ) {
-    const settled = ChildProcess.make(command.command, command.args, {
-      ...command.options,
-      env: filterVariables(command.options),
-      ...(input === undefined ? {} : { stdin: input })
-    })
-    return yield* spawn(
-      {
-        outer,
-        machine: yield* machine,
-        refused: (errors) => makeUnreachableError(options.refused(errors)),
-        onLost: reportNotice(options.notices.lost)
-      },
-      settled
-    )
-  })
-
-  const startAny = (
-    command: ChildProcess.Command,
-    input?: Stream.Stream<Uint8Array, PlatformError>
-  ): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
-    command._tag === "StandardCommand"
-      ? startCommand(command, input)
-      : Effect.gen(function* () {
-          const left = yield* startAny(command.left, input)
-          const right = yield* startAny(command.right, selectOutput(left, command.options.from))
-          return makeHandle({
-            ...right,
-            stdin: left.stdin,
-            kill: (how) => Effect.forEach([right, left], (handle) => Effect.ignore(handle.kill(how)), { discard: true })
-          })
-        })
-
-  const spawner = makeSpawner((command) => startAny(command))
-  const toUnreachableError = ({ errors }: ShellEnded): PlatformError => makeUnreachableError(options.refused(errors))
-  const files = RemoteFiles.make({
-    ask: (script) =>
-      Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), toUnreachableError))),
-    spawner
-  })
-
-  const connectPort = (port: number): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
-    Effect.flatMap(machine, ({ tunnel }) =>
-      tunnel === undefined
-        ? spawner.spawn(ChildProcess.make("/bin/sh", ["-c", PortForward.carrierScript, "hermes", String(port)]))
-        : outer.spawn(tunnel(port))
-    )
-
+/** Creates an environment that runs on machines. The machines are released when the scope closes. */
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const pool = yield* makePool(options)
+  const { notices } = pool
+  const machine = takeMachine(pool)
+  const spawner = makeSpawner((command) => startAny(pool, command))
+  const files = RemoteFiles.make({ ask: (script) => askMachine(pool, script), spawner })
   return {
     name: options.name,
     isConfined: options.isConfined,
@@ -184,7 +222,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       // The command that needs the machine fails with the reason.
       Effect.orElseSucceed(() => undefined)
     ),
-    forward: (port: number) => PortForward.carryConnections(port, connectPort(port)),
+    forward: (port: number) => PortForward.carryConnections(port, connectPort(pool, spawner, port)),
     trees: { place: "elsewhere" as const, spawner, files },
     node: "node",
     processes: "elsewhere" as const,

@@ -230,111 +230,102 @@ const isPiped = (given: ChildProcess.CommandOptions["stdout"] | ChildProcess.Com
   return stream === undefined || stream === "pipe"
 }
 
-/** Starts one command. */
-export const spawn = Effect.fnUntraced(function* (
-  { machine: { client, shell }, onLost, outer, refused }: Options,
-  command: ChildProcess.StandardCommand
-): Effect.fn.Return<ChildProcessHandle, PlatformError, Scope.Scope> {
-  const { options } = command
-  const mark = shell.mark + (yield* Ids.makeHex(16))
-  const input = yield* makeInput(options.stdin)
-  const header = encoder.encode(`${buildScript(command, mark, input.reads)}\n${mark}\n`)
-  const started = yield* Deferred.make<Extract<Report, { _tag: "Started" }>, PlatformError>()
-  const ended = yield* Deferred.make<ExitCode, PlatformError>()
-  const stdout = yield* Queue.bounded<Uint8Array, Cause.Done>(16)
-  const stderr = yield* Queue.bounded<Uint8Array, Cause.Done>(16)
+/** A command on its way to the machine, and its events. */
+interface StartingCommand {
+  readonly started: Deferred.Deferred<Extract<Report, { _tag: "Started" }>, PlatformError>
+  readonly ended: Deferred.Deferred<ExitCode, PlatformError>
+  readonly stdout: Queue.Queue<Uint8Array, Cause.Done>
+  readonly stderr: Queue.Queue<Uint8Array, Cause.Done>
+}
 
-  const reached = client(boot, [mark])
-  const handle = yield* outer.spawn(
-    ChildProcess.make(reached.command, reached.args, {
-      ...reached.options,
-      stdin: Stream.concat(Stream.succeed(header), input.stream),
-      killSignal: "SIGKILL"
-    })
-  )
-
-  const errors = yield* readErrors(handle.stderr, (bytes) =>
-    isPiped(options.stderr) ? Queue.offer(stderr, bytes) : Effect.void
-  )
-  yield* Effect.forkScoped(Effect.andThen(errors.ended, Queue.end(stderr)))
-
-  const onReport = (report: Report): Effect.Effect<unknown> => {
-    switch (report._tag) {
-      case "Started":
-        return Deferred.succeed(started, report)
-      case "Missing":
-        return Deferred.fail(
-          started,
-          makeFailure(
-            "NotFound",
-            command,
-            report.what === "program"
-              ? `${command.command} is not installed in this environment`
-              : `there is no directory ${options.cwd}`
-          )
+/** Notes a report of the script that runs the command. */
+const noteReport = (
+  { ended, started }: StartingCommand,
+  command: ChildProcess.StandardCommand,
+  report: Report
+): Effect.Effect<unknown> => {
+  switch (report._tag) {
+    case "Started":
+      return Deferred.succeed(started, report)
+    case "Missing":
+      return Deferred.fail(
+        started,
+        makeFailure(
+          "NotFound",
+          command,
+          report.what === "program"
+            ? `${command.command} is not installed in this environment`
+            : `there is no directory ${command.options.cwd}`
         )
-      case "Ended":
-        return Deferred.succeed(ended, ExitCode(report.code))
-    }
+      )
+    case "Ended":
+      return Deferred.succeed(ended, ExitCode(report.code))
   }
+}
+
+/** Notes the end of the client. If the script did not report an end, its shell or the machine was killed. */
+const noteClientEnd = Effect.fnUntraced(function* (
+  { machine: { shell }, onLost, refused }: Options,
+  { ended, started }: StartingCommand,
+  errors: Effect.Effect<string>,
+  exit: Exit.Exit<ExitCode, unknown>
+) {
+  const code = Exit.isSuccess(exit) ? Number(exit.value) : undefined
+  yield* Deferred.fail(started, refused(yield* errors, code))
+  const isLost =
+    !(yield* Deferred.isDone(ended)) &&
+    (!shell.isOpen() || (yield* Effect.timeoutOption(shell.ended, "500 millis"))._tag === "Some")
+  if (isLost) yield* onLost
+  yield* Deferred.succeed(ended, ExitCode(code ?? 137))
+})
+
+/** Starts the client of a command, and follows its output and its reports in the background. */
+const startClient = Effect.fnUntraced(function* (
+  options: Options,
+  command: ChildProcess.StandardCommand,
+  mark: string,
+  stdin: Stream.Stream<Uint8Array, PlatformError>
+) {
+  const starting: StartingCommand = {
+    started: yield* Deferred.make<Extract<Report, { _tag: "Started" }>, PlatformError>(),
+    ended: yield* Deferred.make<ExitCode, PlatformError>(),
+    stdout: yield* Queue.bounded<Uint8Array, Cause.Done>(16),
+    stderr: yield* Queue.bounded<Uint8Array, Cause.Done>(16)
+  }
+  const { stderr, stdout } = starting
+  const reached = options.machine.client(boot, [mark])
+  const handle = yield* options.outer.spawn(
+    ChildProcess.make(reached.command, reached.args, { ...reached.options, stdin, killSignal: "SIGKILL" })
+  )
+  const hasErrors = isPiped(command.options.stderr)
+  const errors = yield* readErrors(handle.stderr, (bytes) => (hasErrors ? Queue.offer(stderr, bytes) : Effect.void))
+  yield* Effect.forkScoped(Effect.andThen(errors.ended, Queue.end(stderr)))
   const read = makeReader(mark)
-  const piped = isPiped(options.stdout)
-  yield* Stream.runForEach(handle.stdout, (bytes) =>
-    Effect.forEach(
-      read(bytes),
-      (part) => (part instanceof Uint8Array ? (piped ? Queue.offer(stdout, part) : Effect.void) : onReport(part)),
-      { discard: true }
-    )
-  ).pipe(
+  const hasOutput = isPiped(command.options.stdout)
+  const notePart = (part: Uint8Array | Report): Effect.Effect<unknown> => {
+    if (!(part instanceof Uint8Array)) return noteReport(starting, command, part)
+    return hasOutput ? Queue.offer(stdout, part) : Effect.void
+  }
+  yield* Stream.runForEach(handle.stdout, (bytes) => Effect.forEach(read(bytes), notePart, { discard: true })).pipe(
     Effect.ignore,
     Effect.andThen(Queue.end(stdout)),
     Effect.andThen(Effect.exit(handle.exitCode)),
-    Effect.flatMap((exit) =>
-      Effect.gen(function* () {
-        const code = Exit.isSuccess(exit) ? Number(exit.value) : undefined
-        yield* Deferred.fail(started, refused(yield* errors.text, code))
-        // If the script did not report anything, its shell was killed, either by itself or together with the machine.
-        const isLost =
-          !(yield* Deferred.isDone(ended)) &&
-          (!shell.isOpen() || (yield* Effect.timeoutOption(shell.ended, "500 millis"))._tag === "Some")
-        if (isLost) yield* onLost
-        yield* Deferred.succeed(ended, ExitCode(code ?? 137))
-      })
-    ),
+    Effect.flatMap((exit) => noteClientEnd(options, starting, errors.text, exit)),
     Effect.forkScoped
   )
+  return { handle, starting }
+})
 
-  const { group, pid, pipes } = yield* Deferred.await(started).pipe(
-    Effect.timeoutOrElse({
-      duration: startsWithin,
-      orElse: () => Effect.fail(makeFailure("TimedOut", command, `the command was not started within ${startsWithin}`))
-    })
-  )
-  // A lost machine has no processes left to kill.
-  const end = Effect.ignore(shell.run(buildSweepScript(group, mark)))
-  yield* Effect.addFinalizer(() =>
-    end.pipe(Effect.andThen(Effect.timeoutOption(Effect.ignore(handle.exitCode), clientEndsWithin)))
-  )
-
-  const isRunning = Effect.map(Deferred.isDone(ended), (done) => !done)
-  const kill = Effect.fnUntraced(function* ({
-    forceKillAfter,
-    killSignal = options.killSignal ?? "SIGTERM"
-  }: ChildProcess.KillOptions = {}) {
-    yield* Effect.ignore(shell.run(`kill -${killSignal.replace("SIG", "")} -${group}`))
-    const wait = Effect.ignore(Deferred.await(ended))
-    yield* forceKillAfter === undefined
-      ? wait
-      : Effect.timeoutOption(wait, Duration.max(Duration.fromInputUnsafe(forceKillAfter), Duration.zero))
-    yield* end
-    yield* wait
-  })
-
-  const makePipeClient = (direction: "<" | ">", fd: number) => client(`exec cat ${direction}"$1"`, [`${pipes}/${fd}`])
+/** Opens the other descriptors of a command, each through a client of its own pipe. */
+const openPipes = Effect.fnUntraced(function* (
+  { machine: { client }, outer }: Options,
+  command: ChildProcess.StandardCommand,
+  pipes: string
+) {
   const outputs = new Map<number, Stream.Stream<Uint8Array, PlatformError>>()
   const inputs = new Map<number, Sink.Sink<void, Uint8Array, never, PlatformError>>()
-  for (const { config, fd } of listDescriptors(options)) {
-    const through = makePipeClient(config.type === "input" ? ">" : "<", fd)
+  for (const { config, fd } of listDescriptors(command.options)) {
+    const through = client(`exec cat ${config.type === "input" ? ">" : "<"}"$1"`, [`${pipes}/${fd}`])
     const stream = config.type === "input" ? config.stream : undefined
     const other = yield* outer.spawn(
       ChildProcess.make(through.command, through.args, {
@@ -346,11 +337,53 @@ export const spawn = Effect.fnUntraced(function* (
     if (config.type === "input") inputs.set(fd, other.stdin)
     else outputs.set(fd, other.stdout)
   }
+  return { inputs, outputs }
+})
 
+/** Starts one command. */
+export const spawn = Effect.fnUntraced(function* (
+  options: Options,
+  command: ChildProcess.StandardCommand
+): Effect.fn.Return<ChildProcessHandle, PlatformError, Scope.Scope> {
+  const { shell } = options.machine
+  const mark = shell.mark + (yield* Ids.makeHex(16))
+  const input = yield* makeInput(command.options.stdin)
+  const header = encoder.encode(`${buildScript(command, mark, input.reads)}\n${mark}\n`)
+  const { handle, starting } = yield* startClient(
+    options,
+    command,
+    mark,
+    Stream.concat(Stream.succeed(header), input.stream)
+  )
+  const { ended, stderr, stdout } = starting
+  const { group, pid, pipes } = yield* Deferred.await(starting.started).pipe(
+    Effect.timeoutOrElse({
+      duration: startsWithin,
+      orElse: () => Effect.fail(makeFailure("TimedOut", command, `the command was not started within ${startsWithin}`))
+    })
+  )
+  // A lost machine has no processes left to kill.
+  const end = Effect.ignore(shell.run(buildSweepScript(group, mark)))
+  yield* Effect.addFinalizer(() =>
+    end.pipe(Effect.andThen(Effect.timeoutOption(Effect.ignore(handle.exitCode), clientEndsWithin)))
+  )
+  const kill = Effect.fnUntraced(function* ({
+    forceKillAfter,
+    killSignal = command.options.killSignal ?? "SIGTERM"
+  }: ChildProcess.KillOptions = {}) {
+    yield* Effect.ignore(shell.run(`kill -${killSignal.replace("SIG", "")} -${group}`))
+    const wait = Effect.ignore(Deferred.await(ended))
+    yield* forceKillAfter === undefined
+      ? wait
+      : Effect.timeoutOption(wait, Duration.max(Duration.fromInputUnsafe(forceKillAfter), Duration.zero))
+    yield* end
+    yield* wait
+  })
+  const { inputs, outputs } = yield* openPipes(options, command, pipes)
   return makeHandle({
     pid: ProcessId(pid),
     exitCode: Deferred.await(ended),
-    isRunning,
+    isRunning: Effect.map(Deferred.isDone(ended), (done) => !done),
     kill,
     stdin: input.sink,
     stdout: Stream.fromQueue(stdout),

@@ -158,85 +158,117 @@ export const describeSandbox = ({ network, policy }: Pick<Options, "network" | "
 
 const basePrefix = "hermes-sandbox-"
 
+/** Parts of a sandbox. */
+interface SandboxParts extends Effect.Success<ReturnType<typeof SandboxPlaces.makeRules>> {
+  readonly options: Options
+  readonly host: FileSystem.FileSystem
+  readonly path: Path.Path
+  readonly kind: WallKind
+  readonly wall: Effect.Success<ReturnType<Effect.Success<ReturnType<WallKind["make"]>>>>
+  /** Directory of the sandbox. */
+  readonly base: string
+  readonly temporary: Effect.Effect<SandboxPlaces.TemporaryDirectory, PlatformError>
+  /** Rules for runs in the mode `plan`. */
+  readonly readOnly: Effect.Success<ReturnType<typeof SandboxPlaces.makeRules>>
+  /** Description of the protected program files under the rules of the last command. */
+  keptProgram: string | undefined
+}
+
+/** Returns the rules for a command, and watches its tree while it runs. */
+const findRules = Effect.fnUntraced(function* (
+  { readOnly, caughtUp, rules, whileRunning, kind, host, path, base, forget }: SandboxParts,
+  policy: Options["policy"]
+) {
+  if (policy === "read-only") return yield* readOnly.rules
+  yield* caughtUp
+  const list = yield* rules
+  yield* whileRunning
+  return kind.paths === "mounted" ? yield* NewRepository.prepareRules(host, path, list, { base, forget }) : list
+})
+
+const confineCommand = Effect.fnUntraced(function* (parts: SandboxParts, command: ChildProcess.StandardCommand) {
+  const { wall } = parts
+  const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : parts.options.policy
+  const { directory: tmp } = yield* parts.temporary
+  const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
+  const bounds = yield* findRules(parts, policy)
+  parts.keptProgram = SandboxProgram.describeKept(bounds)
+  const start = yield* wall.confine(command, { rules: bounds, directory })
+  const { shell: _, ...kept } = command.options
+  return ChildProcess.make(start.program, start.args, {
+    ...kept,
+    cwd: start.directory,
+    ...(kept.env === undefined ? { extendEnv: true } : {}),
+    env: {
+      ...kept.env,
+      ...unset,
+      ...(policy === "read-only" ? {} : SharedCaches.omitGiven(yield* parts.cacheVariables, kept.env)),
+      ...SandboxNetwork.buildVariables(start.proxyPort, start.proxyPort === undefined ? undefined : yield* wall.caller),
+      // The shell of macOS uses its own temporary directory for here-documents.
+      ...(parts.kind.paths === "mounted" ? {} : { TMPPREFIX: parts.path.join(tmp, "zsh") }),
+      TMPDIR: tmp,
+      HERMES_SANDBOX: policy
+    }
+  })
+})
+
+const confinePipeline = (
+  parts: SandboxParts,
+  command: ChildProcess.Command
+): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
+  command._tag === "StandardCommand"
+    ? confineCommand(parts, command)
+    : Effect.map(
+        Effect.all([confinePipeline(parts, command.left), confinePipeline(parts, command.right)]),
+        ([left, right]) => ChildProcess.pipeTo(left, right, command.options)
+      )
+
+/** Creates the parts of a sandbox: its directory, its wall and its rules. */
+const makeParts = Effect.fnUntraced(function* (options: Options, outer: ChildProcessSpawner["Service"]) {
+  const host = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const kind = yield* Wall
+  const raise = yield* kind.make(host)
+  const base = yield* host.makeTempDirectoryScoped({ prefix: basePrefix }).pipe(Effect.flatMap(host.realPath))
+  yield* ProcessIdentity.markAsOwn(base)
+  yield* Effect.forkScoped(ProcessIdentity.removeAbandoned(path.dirname(base), basePrefix))
+  const wall = yield* raise({ spawner: outer, base, network: options.network })
+  const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
+  const parts: SandboxParts = {
+    ...(yield* SandboxPlaces.makeRules(options, temporary, kind.paths)),
+    readOnly: yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths),
+    options,
+    host,
+    path,
+    kind,
+    wall,
+    base,
+    temporary,
+    keptProgram: undefined
+  }
+  return parts
+})
+
 /** Builds the environment of a sandbox. No process is started before the first command. */
 const buildSandbox = Effect.fnUntraced(
   function* (options: Options) {
-    const host = yield* FileSystem.FileSystem
-    const path = yield* Path.Path
     const outer = yield* ChildProcessSpawner
-    const kind = yield* Wall
-    const raise = yield* kind.make(host)
-    const base = yield* host.makeTempDirectoryScoped({ prefix: basePrefix }).pipe(Effect.flatMap(host.realPath))
-    yield* ProcessIdentity.markAsOwn(base)
-    yield* Effect.forkScoped(ProcessIdentity.removeAbandoned(path.dirname(base), basePrefix))
+    const parts = yield* makeParts(options, outer)
+    const { base, forget, host, kind, path, readOnly, rules, temporary, wall, watch } = parts
     const { network } = options
-    const wall = yield* raise({ spawner: outer, base, network })
-    const temporary = yield* SandboxPlaces.makeTemporary(base, kind.paths)
-    const places = yield* SandboxPlaces.makeRules(options, temporary, kind.paths)
-    const { cacheVariables, caughtUp, forget, rules, watch, whileRunning } = places
-    /** Description of the protected program files under the rules of the last command. */
-    let keptProgram: string | undefined
-    const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)
-
-    const findRules = Effect.fnUntraced(function* (policy: Options["policy"]) {
-      if (policy === "read-only") return yield* readOnly.rules
-      yield* caughtUp
-      const list = yield* rules
-      yield* whileRunning
-      return kind.paths === "mounted" ? yield* NewRepository.prepareRules(host, path, list, { base, forget }) : list
-    })
-
-    const confineCommand = Effect.fnUntraced(function* (command: ChildProcess.StandardCommand) {
-      const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
-      const { directory: tmp } = yield* temporary
-      const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
-      const bounds = yield* findRules(policy)
-      keptProgram = SandboxProgram.describeKept(bounds)
-      const start = yield* wall.confine(command, { rules: bounds, directory })
-      const { shell: _, ...kept } = command.options
-      return ChildProcess.make(start.program, start.args, {
-        ...kept,
-        cwd: start.directory,
-        ...(kept.env === undefined ? { extendEnv: true } : {}),
-        env: {
-          ...kept.env,
-          ...unset,
-          ...(policy === "read-only" ? {} : SharedCaches.omitGiven(yield* cacheVariables, kept.env)),
-          ...SandboxNetwork.buildVariables(
-            start.proxyPort,
-            start.proxyPort === undefined ? undefined : yield* wall.caller
-          ),
-          // The shell of macOS uses its own temporary directory for here-documents.
-          ...(kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") }),
-          TMPDIR: tmp,
-          HERMES_SANDBOX: policy
-        }
-      })
-    })
-
-    const confinePipeline = (
-      command: ChildProcess.Command
-    ): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
-      command._tag === "StandardCommand"
-        ? confineCommand(command)
-        : Effect.map(Effect.all([confinePipeline(command.left), confinePipeline(command.right)]), ([left, right]) =>
-            ChildProcess.pipeTo(left, right, command.options)
-          )
-
     const spawner = makeSpawner((command) =>
-      confinePipeline(command).pipe(
+      confinePipeline(parts, command).pipe(
         // The process that holds the network sent output that bubblewrap never sends: the sandbox is broken.
         Effect.catchTag("SchemaError", (error) => Effect.die(error)),
         Effect.flatMap(outer.spawn)
       )
     )
-
     const environment = CommandEnvironment.of({
       ...onThisMachine,
       name: "sandbox",
       isConfined: true,
       description: yield* describeSandbox(options),
-      explain: makeExplainer(options, kind, () => keptProgram),
+      explain: makeExplainer(options, kind, () => parts.keptProgram),
       reach: typeof network === "string" ? network : "hosts",
       forward: (port) =>
         wall.ports === "shared"

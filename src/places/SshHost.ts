@@ -103,14 +103,10 @@ export const describeHost = ({ directory = "the user's home directory there", ho
   `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are ` +
   "started are not there."
 
-/**
- * Creates the environment on another machine. Fails if `ssh` is not installed on this machine. The first command opens
- * the connection.
- */
-export const make = Effect.fnUntraced(function* (options: Options) {
+/** Finds `ssh` on this machine. Fails if it is not installed, or if an option is unusable. */
+const findSsh = Effect.fnUntraced(function* ({ host, key, user }: Options) {
   const fs = yield* FileSystem.FileSystem
   const outer = yield* ChildProcessSpawner
-  const { host, key, port, user } = options
   if (host === "" || host.startsWith("-") || user?.startsWith("-") === true)
     return yield* makeUnavailableError("terminal.ssh_host", `"${host}" is not the name of a host`, "name one")
   const found = yield* Effect.result(
@@ -122,70 +118,86 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     return yield* makeUnavailableError("terminal.backend", "ssh is not installed", "install the OpenSSH client")
   if (key !== undefined && !(yield* Effect.orElseSucceed(fs.exists(key), () => false)))
     return yield* makeUnavailableError("terminal.ssh_key", `there is no ${key}`, "name the file of a private key")
-  const ssh = found.success
-  // A ProxyCommand in the user's configuration is also looked up in trusted directories.
-  const surroundings = { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true }
+  return found.success
+})
 
-  const destination = [
-    ...(port === undefined ? [] : ["-p", String(port)]),
-    ...(user === undefined ? [] : ["-l", user]),
-    ...(key === undefined ? [] : ["-i", key]),
-    ...(options.extraArguments ?? []),
-    "--",
-    host
-  ]
-  let home = "/"
+/** The host, and the arguments of `ssh` that select it. */
+const listDestination = ({ extraArguments = [], host, key, port, user }: Options): ReadonlyArray<string> => [
+  ...(port === undefined ? [] : ["-p", String(port)]),
+  ...(user === undefined ? [] : ["-l", user]),
+  ...(key === undefined ? [] : ["-i", key]),
+  ...extraArguments,
+  "--",
+  host
+]
 
-  const start = Effect.fnUntraced(
-    function* () {
-      // The path of a socket has to be short, and the user's temporary directory may have a long path.
-      const sockets = yield* fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
-      const makeClient =
-        (...how: ReadonlyArray<string>): RemoteShell.Client =>
-        (script, words) =>
-          ChildProcess.make(
-            ssh,
-            [
-              "-S",
-              `${sockets}/s`,
-              ...how,
-              ...fixedArguments,
-              ...destination,
-              ["exec", "/bin/sh", "-c", script, "hermes", ...words]
-                .map((word, index) => (index < 3 ? word : RemoteShell.quoteWord(word)))
-                .join(" ")
-            ],
-            surroundings
-          )
-      const shell = yield* RemoteShell.open(outer, makeClient("-o", "ControlMaster=yes", "-o", "ControlPersist=no"))
-      const answer = yield* shell.run('printf %s "$HOME"')
-      home = new TextDecoder().decode(answer.output)
-      const tunnel = (port: number) =>
-        ChildProcess.make(
-          ssh,
-          [
-            "-S",
-            `${sockets}/s`,
-            "-o",
-            "ControlMaster=no",
-            ...fixedArguments,
-            "-W",
-            `localhost:${port}`,
-            ...destination
-          ],
-          surroundings
+/** A host that is reached by `ssh`. */
+interface ReachedHost {
+  readonly options: Options
+  readonly fs: FileSystem.FileSystem
+  readonly outer: ChildProcessSpawner["Service"]
+  readonly ssh: string
+  readonly surroundings: ChildProcess.CommandOptions
+  /** The user's home directory there, `/` before the first connection. */
+  home: string
+}
+
+/** Creates a client for scripts over the connection of a socket. */
+const makeClient =
+  ({ options, ssh, surroundings }: ReachedHost, socket: string, ...how: ReadonlyArray<string>): RemoteShell.Client =>
+  (script, words) => {
+    const quoted = [script, "hermes", ...words].map((word) => RemoteShell.quoteWord(word))
+    const line = ["exec", "/bin/sh", "-c", ...quoted].join(" ")
+    const destination = listDestination(options)
+    return ChildProcess.make(ssh, ["-S", socket, ...how, ...fixedArguments, ...destination, line], surroundings)
+  }
+
+/** Connects to the host. The connection is closed with the scope. */
+const connectHost = Effect.fnUntraced(
+  function* (host: ReachedHost) {
+    const { options, outer, ssh, surroundings } = host
+    // The path of a socket has to be short, and the user's temporary directory may have a long path.
+    const sockets = yield* host.fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
+    const socket = `${sockets}/s`
+    const master = makeClient(host, socket, "-o", "ControlMaster=yes", "-o", "ControlPersist=no")
+    const shell = yield* RemoteShell.open(outer, master)
+    const answer = yield* shell.run('printf %s "$HOME"')
+    host.home = new TextDecoder().decode(answer.output)
+    const shared = ["-o", "ControlMaster=no"]
+    const tunnel = (port: number) => {
+      const through = ["-W", `localhost:${port}`, ...listDestination(options)]
+      return ChildProcess.make(ssh, ["-S", socket, ...shared, ...fixedArguments, ...through], surroundings)
+    }
+    return { client: makeClient(host, socket, ...shared), shell, tunnel }
+  },
+  (connected, { fs, options }) =>
+    connected.pipe(
+      Effect.catch((error) =>
+        Effect.fail(
+          error._tag === "ShellEnded"
+            ? RemoteEnvironment.makeUnreachableError(describeFailure(options, error.errors))
+            : error
         )
-      return { client: makeClient("-o", "ControlMaster=no"), shell, tunnel }
-    },
-    Effect.catch((error) =>
-      Effect.fail(
-        error._tag === "ShellEnded"
-          ? RemoteEnvironment.makeUnreachableError(describeFailure(options, error.errors))
-          : error
-      )
-    ),
-    Effect.provideService(FileSystem.FileSystem, fs)
-  )
+      ),
+      Effect.provideService(FileSystem.FileSystem, fs)
+    )
+)
+
+/**
+ * Creates the environment on another machine. Fails if `ssh` is not installed on this machine. The first command opens
+ * the connection.
+ */
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const { host } = options
+  const reached: ReachedHost = {
+    options,
+    fs: yield* FileSystem.FileSystem,
+    outer: yield* ChildProcessSpawner,
+    ssh: yield* findSsh(options),
+    // A ProxyCommand in the user's configuration is also looked up in trusted directories.
+    surroundings: { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true },
+    home: "/"
+  }
 
   const environment = yield* RemoteEnvironment.make({
     name: "ssh",
@@ -194,7 +206,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     explain: () => undefined,
     reach: "all",
     key: Effect.succeed(host),
-    start,
+    start: () => connectHost(reached),
     lifetime: options.lifetime,
     admitted: options.forwarded ?? [],
     variables: {},
@@ -214,11 +226,11 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   // If the host cannot be reached, the command itself fails with the reason.
   const opened = Effect.scoped(Effect.ignore(environment.machine))
   const workingDirectory = directory.startsWith("~")
-    ? Effect.map(opened, () => home + directory.slice(1))
+    ? Effect.map(opened, () => reached.home + directory.slice(1))
     : Effect.succeed(directory)
   return CommandEnvironment.of({
     ...environment,
-    home: Effect.map(opened, () => (home === "/" ? undefined : home)),
+    home: Effect.map(opened, () => (reached.home === "/" ? undefined : reached.home)),
     directory: () =>
       Effect.flatMap(RemoteDirectory, (own) => (own === undefined ? workingDirectory : Effect.succeed(own)))
   })

@@ -14,6 +14,7 @@
  * user can keep it.
  */
 import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
@@ -138,85 +139,93 @@ const acceptPlace = (states: Iterable<TreeState>, place: LaterPlace): void => {
   }
 }
 
-/** Creates a watch that ends when the scope closes. */
-export const make = Effect.fnUntraced(function* ({
-  home,
-  links,
-  onChange,
-  writable
-}: Options): Effect.fn.Return<TreeWatch, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const scope = yield* Effect.scope
-  const states = new Map<string, TreeState>()
-  const ledger: Ledger = { moved: [], admitted: new Set() }
+/** The watched trees, and the files that were found in them. */
+interface WatchState extends Options {
+  readonly services: Context.Context<FileSystem.FileSystem | Path.Path>
+  readonly scope: Scope.Scope
+  readonly states: Map<string, TreeState>
+  readonly ledger: Ledger
+}
 
-  const findState = Effect.fnUntraced(function* (tree: string) {
-    const known = states.get(tree)
-    if (known !== undefined) return known
-    const state: TreeState = { tree, lock: yield* Semaphore.make(1), running: 0, last: undefined, links: [] }
-    states.set(tree, state)
-    return state
-  })
+const findState = Effect.fnUntraced(function* ({ states }: WatchState, tree: string) {
+  const known = states.get(tree)
+  if (known !== undefined) return known
+  const state: TreeState = { tree, lock: yield* Semaphore.make(1), running: 0, last: undefined, links: [] }
+  states.set(tree, state)
+  return state
+})
 
-  /** Scans a tree, except the places that the user made writable for commands. */
-  const scanWatched = Effect.fnUntraced(function* ({ last, tree }: TreeState) {
-    const given = writable.filter((place) => place !== tree && isWithin(place, tree))
-    const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
-    const laterPlaces = found.laterPlaces.filter(({ path }) => !given.some((place) => isWithin(path, place)))
-    return { ...found, laterPlaces }
-  })
+/** Scans a tree, except the places that the user made writable for commands. */
+const scanWatched = Effect.fnUntraced(function* ({ writable, home }: WatchState, { last, tree }: TreeState) {
+  const given = writable.filter((place) => place !== tree && isWithin(place, tree))
+  const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
+  const laterPlaces = found.laterPlaces.filter(({ path }) => !given.some((place) => isWithin(path, place)))
+  return { ...found, laterPlaces }
+})
 
-  const refreshScan = Effect.fnUntraced(function* (state: TreeState) {
+const refreshScan = Effect.fnUntraced(
+  function* (watch: WatchState, state: TreeState) {
+    const { ledger } = watch
     const start = yield* Clock.currentTimeMillis
     const { last, running, tree } = state
     if (last !== undefined && running === 0 && start < last.at + lookMillis) return last.scan
-    const found = yield* scanWatched(state)
+    const found = yield* scanWatched(watch, state)
     if (last === undefined) {
-      const inside = (yield* links).filter((place) => isWithin(place, tree))
+      const inside = (yield* watch.links).filter((place) => isWithin(place, tree))
       state.links = yield* Effect.forEach(inside, describePlace)
     }
     const scan = last === undefined || running === 0 ? found : yield* sweepTree(ledger, state, last.scan, found)
     if (running === 0) ledger.admitted.clear()
-    if (last !== undefined && describeScan(last.scan) !== describeScan(scan)) onChange()
+    if (last !== undefined && describeScan(last.scan) !== describeScan(scan)) watch.onChange()
     const at = yield* Clock.currentTimeMillis
     state.last = { scan, at, took: at - start }
     return scan
-  }, Effect.provideContext(services))
+  },
+  (scan, { services }) => Effect.provideContext(scan, services)
+)
 
-  const lookOnce = (state: TreeState): Effect.Effect<TreeScan> =>
-    Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => refreshScan(state))))
+const lookOnce = (watch: WatchState, state: TreeState): Effect.Effect<TreeScan> =>
+  Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => refreshScan(watch, state))))
 
-  /** Scans the tree again, unless a scan of another command is recent enough. */
-  const lookWhereDue = Effect.fnUntraced(function* (state: TreeState) {
-    const now = yield* Clock.currentTimeMillis
-    if (now >= (state.last?.at ?? 0) + computePause(state)) yield* lookOnce(state)
-  })
+/** Scans the tree again, unless a scan of another command is recent enough. */
+const lookWhereDue = Effect.fnUntraced(function* (watch: WatchState, state: TreeState) {
+  const now = yield* Clock.currentTimeMillis
+  if (now >= (state.last?.at ?? 0) + computePause(state)) yield* lookOnce(watch, state)
+})
 
-  const lookAgain = (state: TreeState): Effect.Effect<unknown> =>
-    Effect.schedule(
-      lookWhereDue(state),
-      // The longer a scan takes, the longer is the pause after it.
-      Schedule.addDelay(Schedule.forever, () => Effect.sync(() => computePause(state)))
-    )
+const lookAgain = (watch: WatchState, state: TreeState): Effect.Effect<unknown> =>
+  Effect.schedule(
+    lookWhereDue(watch, state),
+    // The longer a scan takes, the longer is the pause after it.
+    Schedule.addDelay(Schedule.forever, () => Effect.sync(() => computePause(state)))
+  )
 
-  const whileRunning = Effect.fnUntraced(function* (tree: string) {
-    const state = yield* findState(tree)
-    yield* Effect.acquireRelease(
-      Effect.suspend(() => {
-        state.running++
-        return Effect.forkIn(lookAgain(state), scope)
-      }),
-      (watcher) =>
-        Fiber.interrupt(watcher).pipe(
-          Effect.andThen(lookOnce(state)),
-          Effect.andThen(Effect.sync(() => void state.running--))
-        )
-    )
-  })
+const whileRunning = Effect.fnUntraced(function* (watch: WatchState, tree: string) {
+  const state = yield* findState(watch, tree)
+  yield* Effect.acquireRelease(
+    Effect.suspend(() => {
+      state.running++
+      return Effect.forkIn(lookAgain(watch, state), watch.scope)
+    }),
+    (watcher) =>
+      Fiber.interrupt(watcher).pipe(
+        Effect.andThen(lookOnce(watch, state)),
+        Effect.andThen(Effect.sync(() => void state.running--))
+      )
+  )
+})
 
+/** Creates a watch that ends when the scope closes. */
+export const make = Effect.fnUntraced(function* (
+  options: Options
+): Effect.fn.Return<TreeWatch, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const ledger: Ledger = { moved: [], admitted: new Set() }
+  const states: WatchState["states"] = new Map()
+  const watch: WatchState = { ...options, services, scope: yield* Effect.scope, states, ledger }
   return {
-    lookThrough: (tree) => Effect.flatMap(findState(tree), lookOnce),
-    whileRunning,
+    lookThrough: (tree) => Effect.flatMap(findState(watch, tree), (state) => lookOnce(watch, state)),
+    whileRunning: (tree) => whileRunning(watch, tree),
     admit: (place) => {
       if (isLaterPath(place)) ledger.admitted.add(place)
     },
@@ -228,7 +237,7 @@ export const make = Effect.fnUntraced(function* ({
     keep: Effect.fnUntraced(function* (file) {
       yield* putBack(file)
       acceptPlace(states.values(), yield* describePlace(file.path))
-      onChange()
+      options.onChange()
     }, Effect.provideContext(services))
   }
 })

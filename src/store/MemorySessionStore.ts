@@ -43,7 +43,7 @@ interface Entry extends SearchedSession {
   readonly order: Array<number>
   /** Usage by provider and model. */
   readonly usage: Array<SessionStore.UsageRecord>
-  /** Calls that have begun and have no result yet; `undefined` if all calls have results. */
+  /** Calls that have begun and have no result yet; `undefined` in a session without calls, and after a run. */
   begun: Set<string> | undefined
   /** Total cost, with the status and source of the last call's cost. */
   cost: Cost.Spent
@@ -78,10 +78,9 @@ const toSession = (entry: Entry): SessionStore.Session => ({
 })
 
 /** Removes the calls that a message answers from those that have begun. */
-const endCalls = (entry: Entry, begun: Set<string>, message: Prompt.Message): void => {
+const endCalls = (begun: Set<string>, message: Prompt.Message): void => {
   if (message.role !== "tool") return
   for (const part of message.content) if (part.type === "tool-result") begun.delete(part.id)
-  if (begun.size === 0) entry.begun = undefined
 }
 
 /** Adds the usage of a call to the usage of its provider and model. */
@@ -134,6 +133,8 @@ const make = (
   /** Ends the ownership of a session after a run, and drops the sessions without a name above the bound. */
   const releaseSession = (id: SessionId, at: number): void => {
     owned.delete(id)
+    const entry = entries.get(id)
+    if (entry?.begun?.size === 0) entry.begun = undefined
     now = at
     ledger.recordUse(id, { at, isNamed: false })
     if (bounds.unnamed < Infinity)
@@ -245,7 +246,7 @@ const make = (
           characters += MemoryBounds.measureMessage(message)
           entry.messages.push(message)
           entry.order.push(activity)
-          if (entry.begun !== undefined) endCalls(entry, entry.begun, message)
+          if (entry.begun !== undefined) endCalls(entry.begun, message)
         }
         entry.characters += characters
         ledger.grow(id, characters)

@@ -8,12 +8,15 @@
  * of them once and replies. A message that is not taken, because the turn ended or its process reads no messages, is
  * withdrawn by its sender, and has no effect. A caller that is interrupted leaves its message in the inbox.
  *
+ * A text stays in the inbox until the session has it. If the process of the turn ends before, the sender that still
+ * waits withdraws it (`ended`), and any other text is delivered to the next turn of the session, once.
+ *
  * These operations do not know who asks: a server tests first whether its client may see the session.
  *
  * **Gotchas**
  *
- * A process that ends between taking a message and its reply leaves the sender with the reason `unknown`: the message
- * may have had its effect.
+ * A process that ends between taking an answer and its reply leaves the sender with the reason `unknown`: the answer
+ * may have had its effect. A cancellation then fails with `ended`, because the turn ended with its process.
  *
  * **Example** (A session that no process works on)
  *
@@ -36,7 +39,6 @@
  *
  * Source: `ARCHITECTURE.md` §3 (room `cluster`).
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
@@ -46,6 +48,7 @@ import * as SessionChain from "./SessionChain.ts"
 import { SessionActivity } from "./SessionActivity.ts"
 import { type Kind, SessionInbox } from "./SessionInbox.ts"
 import { SessionStore } from "./SessionStorePort.ts"
+import * as TextMarks from "./TextMarks.ts"
 
 export type { PostedQuestion, RemoteAnswer } from "./RemoteForms.ts"
 
@@ -59,7 +62,7 @@ export class RemoteRefused extends Schema.TaggedError<RemoteRefused>("hermes-eff
     sessionId: Schema.String,
     /**
      * `ended`: no process works on the session. `unreachable`: its process reads no messages. `rejected`: its process
-     * refused the message. `unknown`: its process ended meanwhile.
+     * refused the message. `unknown`: its process took the message and did not reply.
      */
     reason: Schema.Literals(["ended", "full", "rejected", "too_long", "unknown", "unreachable"]),
     message: Schema.String
@@ -111,8 +114,9 @@ const exchangeMessage = Effect.fnUntraced(function* (
     return (yield* isRunning(id)) || (yield* inbox.find(id, "claim")) !== undefined
   })
   if (!(yield* isReachable)) return yield* makeRefusal(sessionId, "ended")
-  const number = yield* inbox.send({ sessionId: id, kind, body })
-  if (number === undefined) return yield* makeRefusal(sessionId, "full")
+  const sent = yield* inbox.send({ sessionId: id, kind, body })
+  if (sent === undefined) return yield* makeRefusal(sessionId, "full")
+  const { number } = sent
   let absences = 0
   for (let waited = 0, pause = pauses.shortest; ; waited += pause) {
     const delivery = yield* inbox.read(id, number)
@@ -130,8 +134,15 @@ const exchangeMessage = Effect.fnUntraced(function* (
       // A durable run is woken by the next runner.
       const isLeft = kind === "resume" || (yield* inbox.withdraw(id, number))
       if (isLeft) return yield* makeRefusal(sessionId, isGone ? "ended" : "unreachable")
-    } else if (delivery._tag === "taken" && (isGone || waited >= patience.replied))
-      return yield* makeRefusal(sessionId, "unknown")
+    } else if (delivery._tag === "taken" && (isGone || waited >= patience.replied)) {
+      if (kind === "steer" && (yield* inbox.withdraw(id, number))) {
+        const isStored = (yield* TextMarks.findStored(id, [sent.id])).size > 0
+        return isStored ? { status: "steering" } : yield* makeRefusal(sessionId, "ended")
+      }
+      // A process that is alive still delivers a text, and replies.
+      if (kind !== "steer" || waited >= patience.replied)
+        return yield* makeRefusal(sessionId, kind === "cancel" && isGone ? "ended" : "unknown")
+    }
     yield* Effect.sleep(pause)
     pause = Math.min(pause * pauses.growth, pauses.longest)
   }
@@ -216,17 +227,14 @@ export const resumeRun = Effect.fnUntraced(function* (
 export const announceWatch = Effect.fnUntraced(function* (
   sessionId: string
 ): Effect.fn.Return<void, SessionStoreError, SessionInbox | SessionStore> {
-  const now = yield* Clock.currentTimeMillis
   const id = yield* findNewest(sessionId)
-  yield* SessionInbox.use(({ post }) => post(id, "watched", String(now + watchTime)))
+  yield* SessionInbox.use(({ watch }) => watch(id, watchTime))
 })
 
 /** Tests whether another process watches a session. */
 export const isWatched = Effect.fnUntraced(function* (
   sessionId: string
 ): Effect.fn.Return<boolean, SessionStoreError, SessionInbox | SessionStore> {
-  const until = yield* SessionInbox.use(({ find }) =>
-    Effect.flatMap(findNewest(sessionId), (id) => find(id, "watched"))
-  )
-  return Number(until ?? 0) > (yield* Clock.currentTimeMillis)
+  const id = yield* findNewest(sessionId)
+  return yield* SessionInbox.use(({ isWatched }) => isWatched(id))
 })

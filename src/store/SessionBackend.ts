@@ -169,7 +169,11 @@ const makeServices = Effect.fnUntraced(function* (open: Effect.Effect<Backend, S
     remove: (id, number) => withBackend(({ inbox }) => inbox.remove(id, number)),
     waiting: withBackend(({ inbox }) => inbox.waiting),
     take: (id) => withBackend(({ inbox }) => inbox.take(id)),
+    settle: (id, numbers) => withBackend(({ inbox }) => inbox.settle(id, numbers)),
+    release: (numbers) => Effect.ignore(withBackend(({ inbox }) => inbox.release(numbers))),
     reply: (message, reply) => withBackend(({ inbox }) => inbox.reply(message, reply)),
+    watch: (id, millis) => withBackend(({ inbox }) => inbox.watch(id, millis)),
+    isWatched: (id) => withBackend(({ inbox }) => inbox.isWatched(id)),
     post: (id, kind, body) => withBackend(({ inbox }) => inbox.post(id, kind, body)),
     find: (id, kind) => withBackend(({ inbox }) => inbox.find(id, kind)),
     // A store that cannot be opened reports it to the operations that read it.

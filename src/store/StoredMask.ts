@@ -47,9 +47,9 @@ const maskValue = (
     return items ?? value
   }
   let changed: Record<string, unknown> | undefined
-  const keys = Object.keys(value)
-  for (let index = 0; index < keys.length; index++) {
-    const key = keys[index] ?? ""
+  // A list of the keys would be made for each part of each message.
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue
     const item: unknown = Reflect.get(value, key)
     if (typeof item !== "string" && typeof item !== "object") continue
     const safe = maskValue(item, mask, depth + 1, key)
@@ -176,10 +176,8 @@ const ownMembers: ReadonlySet<string> = new Set([
 /** Masks the secrets in an event. Returns the same event if it contains no secrets. */
 const maskEvent = (event: Entry["event"], mask: (text: string, key?: string) => string): Entry["event"] => {
   let changed: Record<string, unknown> | undefined
-  const keys = Object.keys(event)
-  for (let index = 0; index < keys.length; index++) {
-    const key = keys[index] ?? ""
-    if (ownMembers.has(key)) continue
+  for (const key in event) {
+    if (ownMembers.has(key) || !Object.hasOwn(event, key)) continue
     const value: unknown = Reflect.get(event, key)
     const safe = maskValue(value, mask, 1, key)
     if (safe === value) continue

@@ -421,7 +421,11 @@ export const scopeInbox = (inbox: Inbox, store: Pick<Store, "get">): Inbox => {
       Effect.filter(ids, (id) => guardId(id, false, Effect.succeed(true)))
     ),
     take: (id) => guardId<ReadonlyArray<InboxMessage>>(id, [], inbox.take(id)),
+    settle: (id, numbers) => guardId(id, undefined, inbox.settle(id, numbers)),
+    release: inbox.release,
     reply: (message, reply) => guardId(message.sessionId, undefined, inbox.reply(message, reply)),
+    watch: (id, millis) => guardId(id, undefined, inbox.watch(id, millis)),
+    isWatched: (id) => guardId(id, false, inbox.isWatched(id)),
     post: (id, kind, body) => guardId(id, undefined, inbox.post(id, kind, body)),
     find: (id, kind) => guardId(id, undefined, inbox.find(id, kind))
   } satisfies Complete<Inbox>

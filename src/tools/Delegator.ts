@@ -98,7 +98,9 @@ export interface Service {
   readonly dispatch: (task: Task) => Effect.Effect<Dispatched, DelegationRefused>
 }
 
-const alone = Effect.fail(new DelegationRefused({ message: "delegation is not available in this runtime" }))
+const alone = Effect.suspend(() =>
+  Effect.fail(new DelegationRefused({ message: "delegation is not available in this runtime" }))
+)
 const nobody: Service = { delegate: () => alone, dispatch: () => alone }
 
 /** The port through which the tool `delegate_task` delegates to other agents. It is not available outside a run. */

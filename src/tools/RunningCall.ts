@@ -113,13 +113,11 @@ const makeServices = (
     questions === undefined || suspension === undefined
       ? undefined
       : { callId: id, tool: name, book: questions, suspension, asked: 0, delegated: 0 }
-  return services.pipe(
-    Context.add(Correlation, ToolEvents.toCorrelation(context)),
-    Context.add(ChangeSink, makeChangeSink(emit, id, recorder)),
-    Context.add(CallSuspension.CurrentSuspension, suspension),
-    Context.add(CurrentCall, asking),
-    Context.add(StopRequested, noteStop)
-  )
+  let own = Context.add(services, Correlation, ToolEvents.toCorrelation(context))
+  own = Context.add(own, ChangeSink, makeChangeSink(emit, id, recorder))
+  own = Context.add(own, CallSuspension.CurrentSuspension, suspension)
+  own = Context.add(own, CurrentCall, asking)
+  return Context.add(own, StopRequested, noteStop)
 }
 
 /** Creates the receiver of the reports of a call; `undefined` if they have no observer. */

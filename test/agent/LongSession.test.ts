@@ -6,9 +6,10 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { DatabaseSync, StatementSync } from "node:sqlite"
+import { DatabaseSync } from "node:sqlite"
 import * as H from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { watchStatements } from "../support/watchStatements.ts"
 
 /** `npm run test:long` plays 2,000. */
 const turns = Number(process.env["HERMES_TEST_TURNS"] ?? 500)
@@ -27,28 +28,23 @@ const unitsOf = (parameter: unknown): number =>
   typeof parameter === "string" ? parameter.replace(/\d+/gu, "0").length : 0
 
 /** Counts what goes to SQLite from now on, by the turn that is given. */
-const counting = Effect.acquireRelease(
-  Effect.sync(() => {
-    const given: Array<Given> = []
-    let now: Given = { transactions: 0, statements: 0, units: 0, rows: 0 }
-    const all = StatementSync.prototype.all
-    StatementSync.prototype.all = function (this: StatementSync, ...parameters: ReadonlyArray<unknown>) {
-      if (this.sourceSQL === "COMMIT") now.transactions++
-      // Checkpoints are made once in a number of writes.
-      if (!this.sourceSQL.startsWith("PRAGMA")) now.statements++
-      for (const parameter of parameters) now.units += unitsOf(parameter)
-      const rows = Reflect.apply(all, this, parameters)
-      if (!this.sourceSQL.startsWith("PRAGMA")) now.rows += rows.length
-      return rows
-    }
-    const next = () => {
-      given.push(now)
-      now = { transactions: 0, statements: 0, units: 0, rows: 0 }
-    }
-    return { all, given, next }
-  }),
-  ({ all }) => Effect.sync(() => void (StatementSync.prototype.all = all))
-)
+const counting = Effect.gen(function* () {
+  const given: Array<Given> = []
+  let now: Given = { transactions: 0, statements: 0, units: 0, rows: 0 }
+  yield* watchStatements(({ sourceSQL }, result, values) => {
+    if (sourceSQL === "COMMIT") now.transactions++
+    for (const value of values) now.units += unitsOf(value)
+    // Checkpoints and parts of the record are made once in a number of writes.
+    if (/^PRAGMA|INTO record_parts/u.test(sourceSQL)) return
+    now.statements++
+    now.rows += Array.isArray(result) ? result.length : 0
+  })
+  const next = () => {
+    given.push(now)
+    now = { transactions: 0, statements: 0, units: 0, rows: 0 }
+  }
+  return { given, next }
+})
 
 const longRun = (options: {
   readonly path: string

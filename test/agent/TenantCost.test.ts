@@ -8,12 +8,12 @@ import * as Schema from "effect/Schema"
 import * as Tracer from "effect/Tracer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { StatementSync } from "node:sqlite"
 import * as Tenants from "../../src/agent/Tenants.ts"
 import type { Tenant } from "../../src/base/domain/Tenant.ts"
 import * as H from "../../src/index.ts"
 import * as TenantLedger from "../../src/store/tenants/TenantLedger.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { watchStatements } from "../support/watchStatements.ts"
 
 const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(
   Tool.Readonly,
@@ -30,21 +30,15 @@ interface Work {
 }
 
 /** Counts the statements of an Effect, without checkpoints. */
-const countStatements = <A, E, R>(effect: Effect.Effect<A, E, R>, count: () => void) => {
-  const { all } = StatementSync.prototype
-  return Effect.acquireUseRelease(
-    Effect.sync(() => {
-      StatementSync.prototype.all = new Proxy(all, {
-        apply: (target, statement: StatementSync, values) => {
-          if (!statement.sourceSQL.includes("wal_checkpoint")) count()
-          return Reflect.apply(target, statement, values)
-        }
-      })
-    }),
-    () => effect,
-    () => Effect.sync(() => void (StatementSync.prototype.all = all))
+const countStatements = <A, E, R>(effect: Effect.Effect<A, E, R>, count: () => void) =>
+  Effect.scoped(
+    Effect.andThen(
+      watchStatements(({ sourceSQL }) => {
+        if (!/wal_checkpoint|INTO record_parts/u.test(sourceSQL)) count()
+      }),
+      effect
+    )
   )
-}
 
 /** Runs some turns of one tool call on a SQLite store, of a tenant if one is given. */
 const runTurns = Effect.fnUntraced(function* (directory: string, turns: number, tenant?: Tenant) {

@@ -5,7 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as TenantRemoval from "../../src/agent/TenantRemoval.ts"
 import { SessionId } from "../../src/base/domain/Ids.ts"
@@ -157,6 +157,57 @@ for (const kind of ["memory", "sqlite", "postgres"] as const) {
             `${sessionOf.zeta}x.json`,
             "notes.txt"
           ])
+        })
+      )
+    )
+
+    it.live("is removed from documents, streams and their images, also after a removal that was cut off", () =>
+      withWorld((directory) =>
+        Effect.gen(function* () {
+          yield* prepare(directory)
+          const folder = join(directory, "exports")
+          const [own, shared, others] = ["a", "b", "c"].map((letter) => `images/${letter.repeat(32)}.png`)
+          mkdirSync(join(folder, "images"))
+          for (const image of [own, shared, others]) writeFileSync(join(folder, image ?? ""), "x")
+          const { acme, zeta } = sessionOf
+          writeFileSync(join(folder, `hermes-atif-${acme}-2.json`), JSON.stringify({ path: own, other: shared }))
+          writeFileSync(join(folder, `hermes-atif-${zeta}.json`), JSON.stringify({ path: others, other: shared }))
+          const makeEvent = (uuid: string, parent: string | null, more: object = {}) =>
+            JSON.stringify({ kind: "scope", uuid, parent_uuid: parent, ...more })
+          const scope = (id: string) => ({ metadata: { session_id: id } })
+          const old = [makeEvent("1", null, scope(acme)), makeEvent("2", null, scope(zeta))]
+          const text = "the harbour 漢字"
+          const newer = [
+            makeEvent("3", "1", { data: { text, path: own } }),
+            makeEvent("4", "2", { data: { text, path: shared } }),
+            makeEvent("5", "3"),
+            makeEvent("1", null)
+          ]
+          writeFileSync(join(folder, "events.jsonl.1"), `${old.join("\n")}\n`)
+          // The last line has no end yet.
+          writeFileSync(join(folder, "events.jsonl"), newer.join("\n"))
+          const parts = [
+            TenantRemoval.makeExportPart("exports", folder),
+            TenantRemoval.makeStreamPart("events", folder, "events.jsonl")
+          ] as const
+          const readFile = (name: string) => readFileSync(join(folder, name), "utf8")
+          const size = readFile("events.jsonl").length
+          // A removal that was cut off has blanked the last events.
+          const cut = readFile("events.jsonl").split("\n")
+          writeFileSync(join(folder, "events.jsonl"), [...cut.slice(0, 3), " ".repeat(cut[3]?.length ?? 0)].join("\n"))
+          assert.deepStrictEqual(yield* TenantRemoval.removeTenant("acme", parts), { exports: 3, events: 3 })
+          assert.deepStrictEqual(yield* TenantRemoval.removeTenant("acme", parts), { exports: 0, events: 0 })
+          assert.sameMembers(
+            readdirSync(join(folder, "images")).map((name) => `images/${name}`),
+            [shared, others]
+          )
+          const left = (name: string) =>
+            readFile(name)
+              .split("\n")
+              .filter((line) => line.trim() !== "")
+          assert.deepStrictEqual(left("events.jsonl.1"), [old[1]])
+          assert.deepStrictEqual(left("events.jsonl"), [newer[1]])
+          assert.isAtLeast(readFile("events.jsonl").length, size)
         })
       )
     )

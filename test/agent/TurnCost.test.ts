@@ -10,6 +10,7 @@ import { StatementSync } from "node:sqlite"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as H from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { watchStatements } from "../support/watchStatements.ts"
 import { countInto } from "../support/workCounts.ts"
 
 const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(
@@ -73,17 +74,9 @@ const counted = (
 const written = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const count = { statements: 0, commits: 0, texts: 0, characters: 0 }
-    const { all } = StatementSync.prototype
     const { stringify } = JSON
     yield* Effect.acquireUseRelease(
       Effect.sync(() => {
-        StatementSync.prototype.all = new Proxy(all, {
-          apply: (target, statement: StatementSync, values) => {
-            if (!/wal_checkpoint|INTO record_parts/u.test(statement.sourceSQL)) count.statements++
-            if (statement.sourceSQL === "COMMIT") count.commits++
-            return Reflect.apply(target, statement, values)
-          }
-        })
         JSON.stringify = new Proxy(stringify, {
           apply: (target, json, given) => {
             const text: string | undefined = Reflect.apply(target, json, given)
@@ -93,12 +86,17 @@ const written = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
           }
         })
       }),
-      () => effect,
       () =>
-        Effect.sync(() => {
-          StatementSync.prototype.all = all
-          JSON.stringify = stringify
-        })
+        Effect.scoped(
+          Effect.andThen(
+            watchStatements(({ sourceSQL }) => {
+              if (!/wal_checkpoint|INTO record_parts/u.test(sourceSQL)) count.statements++
+              if (sourceSQL === "COMMIT") count.commits++
+            }),
+            effect
+          )
+        ),
+      () => Effect.sync(() => void (JSON.stringify = stringify))
     )
     return count
   })

@@ -1,6 +1,7 @@
-// A process that works on sessions in Postgres: `serve` is a server of the agent, `runner` executes durable runs. Its
-// model follows from the last prompt. Its tool `slow` waits for the file `go`, and `pay` asks. Arguments: kind, address
-// of the database, directory. Its first line is its address and key, or `ready`.
+// A process that works on sessions in Postgres, or in a SQLite file: `serve` is a server of the agent, `runner` executes
+// durable runs. Its model follows from the last prompt. Its tool `slow` waits for the file `go`, and `pay` asks.
+// Arguments: kind, address of the database or path of the file, directory, and optionally the operation of the inbox
+// before which the process kills itself. Its first line is its address and key, or `ready`.
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -13,13 +14,14 @@ import { appendFileSync, existsSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { Runtime, SessionStore, Toolset } from "../../src/index.ts"
 import { Cluster } from "../../src/kit/entry/cluster.ts"
+import { SessionInbox } from "../../src/kit/entry/sessions.ts"
 import { Ask } from "../../src/kit/entry/tools.ts"
 import { Provider } from "../../src/models/provider/Provider.ts"
 import * as AgentServer from "../../src/serve/server/agent/AgentServer.ts"
 import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as Fake from "./fakeModel.ts"
 
-const [kind = "", url = "", directory = ""] = process.argv.slice(2)
+const [kind = "", url = "", directory = "", fatal = ""] = process.argv.slice(2)
 
 const trace = (line: string) => Effect.sync(() => appendFileSync(join(directory, "traces"), `${line}\n`))
 const say = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
@@ -70,7 +72,21 @@ const provider = Layer.succeed(Provider, {
     })
 })
 
-const store = SessionStore.layerPostgres({ url: Redacted.make(url), connections: 5 })
+const killProcess = Effect.sync(() => process.kill(process.pid, "SIGKILL")).pipe(Effect.andThen(Effect.never))
+
+/** An inbox whose process dies before an operation. */
+const mortal = Layer.effect(
+  SessionInbox.SessionInbox,
+  SessionInbox.SessionInbox.useSync((inbox) => ({ ...inbox, ...(fatal === "" ? {} : { [fatal]: () => killProcess }) }))
+)
+
+const store = mortal.pipe(
+  Layer.provideMerge(
+    url.startsWith("/")
+      ? SessionStore.layerSqlite({ path: url })
+      : SessionStore.layerPostgres({ url: Redacted.make(url), connections: 5 })
+  )
+)
 const agent = Runtime.layer({
   provider,
   store,

@@ -40,7 +40,6 @@ import * as SqliteGroup from "./SqliteGroup.ts"
 /** An open database. */
 export type Database = SqliteFile.Database
 
-/** A row by column name. */
 export type Row = SqliteFile.Row
 
 /** An active transaction. */
@@ -51,9 +50,9 @@ export interface Transaction {
    * they never run.
    */
   readonly putOff: (write: (all: Database["all"]) => void) => void
+  readonly run: Database["run"]
 }
 
-/** A function that runs statements without interruption by others. */
 export type Statements<A> = (all: Database["all"], transaction: Transaction) => A
 
 /** A client that can also run transactions and statements with few Effects. */
@@ -142,7 +141,7 @@ const makeConnection = (database: Database, before: () => void): Connection => {
   }
 }
 
-/** The steps of a transaction on the exclusive connection: begin, commit and rollback. */
+/** The steps of a transaction. */
 interface Bounds {
   readonly enter: (all: Database["all"]) => void
   readonly leave: (all: Database["all"]) => void
@@ -169,7 +168,8 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
       late.shift()
     }
   }
-  const makeTransaction = (): Transaction => ({ putOff: (write) => void late.push(write) })
+  const putOff: Transaction["putOff"] = (write) => void late.push(write)
+  const makeTransaction = (): Transaction => ({ putOff, run: database.run })
   /** The active transaction. Only one transaction is active at a time. A new object is created for each transaction. */
   let current = makeTransaction()
   const renewTransaction = (): void => {

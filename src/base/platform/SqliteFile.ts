@@ -10,10 +10,18 @@ import { pathToFileURL } from "node:url"
 /** A row by column name. */
 export type Row = Readonly<Record<string, unknown>>
 
+/** The effect of a statement: the number of changed rows, and the number of the row that was inserted last. */
+export interface Changes {
+  readonly changes: number | bigint
+  readonly lastInsertRowid: number | bigint
+}
+
 /** An open database. Every member throws the errors of SQLite. */
 export interface Database {
   /** Runs one statement, prepared on first use, and returns its rows. */
   readonly all: (sql: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
+  /** Runs one statement that returns no rows, prepared on first use. */
+  readonly run: (sql: string, parameters: ReadonlyArray<unknown>) => Changes
   /** Runs one statement without caching the prepared statement, and returns its rows. */
   readonly once: (sql: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
   readonly isTransaction: () => boolean
@@ -118,6 +126,7 @@ const wrapDatabase = (database: DatabaseSync): Database => {
   }
   return {
     all: (sql, parameters) => prepareStatement(sql).all(...parameters.map(toInput)),
+    run: (sql, parameters) => prepareStatement(sql).run(...parameters.map(toInput)),
     once: (sql, parameters) => database.prepare(sql).all(...parameters.map(toInput)),
     isTransaction: () => database.isTransaction,
     close: () => database.close()

@@ -16,14 +16,17 @@ import * as Assembler from "../../base/domain/Assembler.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Digest from "../../base/platform/Digest.ts"
 
+/** Returns true if the member of a plain object with a single member is encoded as it is. */
+const isUnchanged = (value: Json.Fields, name: string): boolean =>
+  Object.getPrototypeOf(value) === Object.prototype && sortKeys(value[name]) === value[name]
+
 const sortKeys = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sortKeys)
   if (!Json.isFields(value)) return typeof value === "string" ? value.toWellFormed() : value
-  return Object.fromEntries(
-    Object.keys(value)
-      .sort()
-      .map((key) => [key, sortKeys(value[key])])
-  )
+  const names = Object.keys(value)
+  const [only] = names
+  if (only !== undefined && names.length === 1 && isUnchanged(value, only)) return value
+  return Object.fromEntries(names.sort().map((key) => [key, sortKeys(value[key])]))
 }
 
 /** Returns the canonical JSON text of arguments. Returns `{}` for a string, `null` or `undefined`. */

@@ -14,7 +14,10 @@ const countJson = (value: unknown, depth = 0): number => {
   if (typeof value !== "object" || value === null) return String(value).length
   if (depth >= mostDepth) return 0
   if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + countJson(item, depth + 1) + 1, 1)
-  return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + countJson(item, depth + 1) + 4, 1)
+  let sum = 1
+  for (const name in value)
+    if (Object.hasOwn(value, name)) sum += name.length + countJson(Reflect.get(value, name), depth + 1) + 4
+  return sum
 }
 
 const countValue = (value: unknown): number => (typeof value === "string" ? value.length : countJson(value))

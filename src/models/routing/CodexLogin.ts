@@ -185,83 +185,95 @@ const decodeReply = <A>(
       )
     : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): ${again}` }))
 
+/** Dependencies of the login service. */
+interface LoginParts extends Http {
+  readonly store: TokenStore.Service
+  readonly endpoints: Endpoints
+  /** Tokens are renewed one at a time. */
+  readonly renewing: Semaphore.Semaphore
+}
+
+const storeTokens = Effect.fnUntraced(function* (
+  { endpoints, store }: LoginParts,
+  reply: Reply,
+  what: string,
+  previous: TokenStore.Tokens | undefined
+) {
+  const { access_token, expires_in, refresh_token } = yield* decodeReply(GrantedTokens, reply, what)
+  const refresh = refresh_token === undefined ? previous?.refresh : Redacted.make(refresh_token)
+  if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: ${again}` })
+  const now = yield* Clock.currentTimeMillis
+  const life = expires_in === undefined ? defaultLife : expires_in * 1_000
+  const { issuer } = previous ?? endpoints
+  const tokens = {
+    access: Redacted.make(access_token),
+    refresh,
+    expiresAt: readTokenExpiry(access_token) ?? now + life,
+    ...(issuer === undefined ? {} : { issuer })
+  }
+  yield* store.set(provider, tokens)
+  return tokens.access
+})
+
+const renewTokens = Effect.fnUntraced(function* (login: LoginParts, tokens: TokenStore.Tokens) {
+  const { endpoints } = login
+  // A refresh token is sent only to the service that issued it, even if the settings specify another service now.
+  const { clientId, token } = tokens.issuer === endpoints.issuer ? endpoints : makeEndpoints(tokens.issuer)
+  const reply = yield* login.form(token, {
+    grant_type: "refresh_token",
+    client_id: clientId,
+    refresh_token: Redacted.value(tokens.refresh)
+  })
+  return yield* storeTokens(login, reply, "the renewal of the ChatGPT login", tokens)
+})
+
+/** Renews the tokens; a refusal is ignored if another process has used the refresh token in the meantime. */
+const renewOrReadLatest = (login: LoginParts, tokens: TokenStore.Tokens) =>
+  Effect.catchTag(renewTokens(login, tokens), "LoginError", (refusal) =>
+    Effect.flatMap(login.store.get(provider), (latest) =>
+      latest === undefined || Redacted.value(latest.refresh) === Redacted.value(tokens.refresh)
+        ? Effect.fail(refusal)
+        : Effect.succeed(latest.access)
+    )
+  )
+
+/**
+ * Returns the stored token if it is still valid, otherwise a new one. `spent` is a token that is known to be invalid.
+ */
+const getCurrentToken = (login: LoginParts, spent: string | undefined) =>
+  login.renewing.withPermit(
+    Effect.gen(function* () {
+      const tokens = yield* login.store.get(provider)
+      if (tokens === undefined) return undefined
+      const now = yield* Clock.currentTimeMillis
+      const isGood = tokens.expiresAt - early > now && Redacted.value(tokens.access) !== spent
+      return isGood ? tokens.access : yield* Effect.uninterruptible(renewOrReadLatest(login, tokens))
+    })
+  )
+
+const waitForUser = Effect.fnUntraced(function* (
+  { json, endpoints }: LoginParts,
+  { device_auth_id, interval, user_code }: typeof Code.Type
+) {
+  const pace = Math.max(1, Number(interval ?? 5) || 5)
+  const reply = yield* Effect.suspend(() => json(endpoints.poll, { device_auth_id, user_code })).pipe(
+    // Both statuses mean that the user has not entered the code yet.
+    Effect.repeat({
+      while: ({ status }) => status === 403 || status === 404,
+      schedule: Schedule.spaced(`${pace} seconds`)
+    }),
+    Effect.delay(`${pace} seconds`)
+  )
+  return yield* decodeReply(TypedCode, reply, "the code")
+})
+
 /** Creates the login service. */
 export const make = (
   store: TokenStore.Service,
   { form, json }: Http,
   endpoints: Endpoints = makeEndpoints()
 ): Service => {
-  const renewing = Semaphore.makeUnsafe(1)
-
-  const storeTokens = Effect.fnUntraced(function* (
-    reply: Reply,
-    what: string,
-    previous: TokenStore.Tokens | undefined
-  ) {
-    const { access_token, expires_in, refresh_token } = yield* decodeReply(GrantedTokens, reply, what)
-    const refresh = refresh_token === undefined ? previous?.refresh : Redacted.make(refresh_token)
-    if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: ${again}` })
-    const now = yield* Clock.currentTimeMillis
-    const life = expires_in === undefined ? defaultLife : expires_in * 1_000
-    const { issuer } = previous ?? endpoints
-    const tokens = {
-      access: Redacted.make(access_token),
-      refresh,
-      expiresAt: readTokenExpiry(access_token) ?? now + life,
-      ...(issuer === undefined ? {} : { issuer })
-    }
-    yield* store.set(provider, tokens)
-    return tokens.access
-  })
-
-  const renewTokens = Effect.fnUntraced(function* (tokens: TokenStore.Tokens) {
-    // A refresh token is sent only to the service that issued it, even if the settings specify another service now.
-    const { clientId, token } = tokens.issuer === endpoints.issuer ? endpoints : makeEndpoints(tokens.issuer)
-    const reply = yield* form(token, {
-      grant_type: "refresh_token",
-      client_id: clientId,
-      refresh_token: Redacted.value(tokens.refresh)
-    })
-    return yield* storeTokens(reply, "the renewal of the ChatGPT login", tokens)
-  })
-
-  /** Renews the tokens; a refusal is ignored if another process has used the refresh token in the meantime. */
-  const renewOrReadLatest = (tokens: TokenStore.Tokens) =>
-    Effect.catchTag(renewTokens(tokens), "LoginError", (refusal) =>
-      Effect.flatMap(store.get(provider), (latest) =>
-        latest === undefined || Redacted.value(latest.refresh) === Redacted.value(tokens.refresh)
-          ? Effect.fail(refusal)
-          : Effect.succeed(latest.access)
-      )
-    )
-
-  /**
-   * Returns the stored token if it is still valid, otherwise a new one. `spent` is a token that is known to be invalid.
-   */
-  const getCurrentToken = (spent: string | undefined) =>
-    renewing.withPermit(
-      Effect.gen(function* () {
-        const tokens = yield* store.get(provider)
-        if (tokens === undefined) return undefined
-        const now = yield* Clock.currentTimeMillis
-        const isGood = tokens.expiresAt - early > now && Redacted.value(tokens.access) !== spent
-        return isGood ? tokens.access : yield* Effect.uninterruptible(renewOrReadLatest(tokens))
-      })
-    )
-
-  const waitForUser = Effect.fnUntraced(function* ({ device_auth_id, interval, user_code }: typeof Code.Type) {
-    const pace = Math.max(1, Number(interval ?? 5) || 5)
-    const reply = yield* Effect.suspend(() => json(endpoints.poll, { device_auth_id, user_code })).pipe(
-      // Both statuses mean that the user has not entered the code yet.
-      Effect.repeat({
-        while: ({ status }) => status === 403 || status === 404,
-        schedule: Schedule.spaced(`${pace} seconds`)
-      }),
-      Effect.delay(`${pace} seconds`)
-    )
-    return yield* decodeReply(TypedCode, reply, "the code")
-  })
-
+  const login: LoginParts = { store, form, json, endpoints, renewing: Semaphore.makeUnsafe(1) }
   return {
     login: Effect.fn("CodexLogin.login")(function* (show) {
       const code = yield* decodeReply(
@@ -270,7 +282,7 @@ export const make = (
         "the request for a code"
       )
       yield* show({ page: endpoints.page, code: code.user_code })
-      const { authorization_code, code_verifier } = yield* Effect.timeoutOrElse(waitForUser(code), {
+      const { authorization_code, code_verifier } = yield* Effect.timeoutOrElse(waitForUser(login, code), {
         duration: deadline,
         orElse: () => Effect.fail(new LoginError({ message: `the code was not entered within 15 minutes: ${again}` }))
       })
@@ -281,12 +293,12 @@ export const make = (
         code_verifier,
         redirect_uri: endpoints.redirect
       })
-      yield* storeTokens(reply, "the login", undefined)
+      yield* storeTokens(login, reply, "the login", undefined)
     }),
     logout: store.remove(provider),
-    token: getCurrentToken(undefined),
+    token: getCurrentToken(login, undefined),
     refresh: Effect.flatMap(store.get(provider), (tokens) =>
-      getCurrentToken(tokens === undefined ? undefined : Redacted.value(tokens.access))
+      getCurrentToken(login, tokens === undefined ? undefined : Redacted.value(tokens.access))
     ).pipe(
       Effect.flatMap((token) =>
         token === undefined

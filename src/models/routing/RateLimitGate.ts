@@ -141,6 +141,62 @@ const leaveQueue = (queue: Queue, waiter: Waiter): void => {
   else wakeNext(queue)
 }
 
+/** The keys that were used: their queues, and the paces that their providers stated. */
+interface LimitState {
+  readonly queues: Map<string, Queue>
+  readonly paces: Map<string, RequestPacing.Pace>
+}
+
+const findOrMakeQueue = ({ queues }: LimitState, key: string): Queue => {
+  const found = queues.get(key)
+  if (found !== undefined) return found
+  const rate = RequestPacing.makeLearntRate()
+  const queue: Queue = { rate, waiting: [], admitted: new Map(), admissions: 0 }
+  queues.set(key, queue)
+  return queue
+}
+
+const waitInLine = Effect.fnUntraced(function* (queue: Queue, waiter: Waiter, take: (now: number) => void) {
+  for (;;) {
+    waiter.signal = Deferred.makeUnsafe()
+    if (findNext(queue) !== waiter) {
+      yield* Deferred.await(waiter.signal)
+      continue
+    }
+    const now = yield* Clock.currentTimeMillis
+    const delay = queue.rate.delay(now)
+    if (delay <= 0) {
+      queue.admitted.set(waiter.tenant, ++queue.admissions)
+      return take(now)
+    }
+    yield* Effect.raceFirst(Effect.sleep(delay), Deferred.await(waiter.signal))
+  }
+})
+
+const releaseSlot = (keys: LimitState, slot: Slot): void => {
+  if (slot.decided) return
+  slot.decided = true
+  const queue = findOrMakeQueue(keys, slot.key)
+  queue.rate.decided()
+  wakeNext(queue)
+}
+
+/** Records the limits that the headers of an answer state. */
+const readLimitHeaders = (
+  { paces }: LimitState,
+  key: string,
+  get: Parameters<RateLimits["told"]>[1],
+  now: number
+): void => {
+  const buckets = RequestPacing.readBuckets(get, now)
+  if (buckets.length === 0) return
+  const pace = paces.get(key) ?? RequestPacing.makePace()
+  paces.set(key, pace)
+  pace.told(buckets, now)
+}
+
+const makeSlot = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
+
 /**
  * Creates queues of keys that have not been used. A refusal reported by another process through a service in the
  * context counts like a refusal in this process.
@@ -148,61 +204,12 @@ const leaveQueue = (queue: Queue, waiter: Waiter): void => {
 export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.gen(function* () {
   const marks = yield* SharedMarks
   const clock = yield* Clock.Clock
-  const queues = new Map<string, Queue>()
-  const paces = new Map<string, RequestPacing.Pace>()
+  const keys: LimitState = { queues: new Map(), paces: new Map() }
+  const { paces, queues } = keys
   let places = 0
-
-  const findOrMakeQueue = (key: string): Queue => {
-    const found = queues.get(key)
-    if (found !== undefined) return found
-    const rate = RequestPacing.makeLearntRate()
-    const queue: Queue = { rate, waiting: [], admitted: new Map(), admissions: 0 }
-    queues.set(key, queue)
-    return queue
-  }
-
-  const waitInLine = Effect.fnUntraced(function* (queue: Queue, waiter: Waiter, take: (now: number) => void) {
-    for (;;) {
-      waiter.signal = Deferred.makeUnsafe()
-      if (findNext(queue) !== waiter) {
-        yield* Deferred.await(waiter.signal)
-        continue
-      }
-      const now = yield* Clock.currentTimeMillis
-      const delay = queue.rate.delay(now)
-      if (delay <= 0) {
-        queue.admitted.set(waiter.tenant, ++queue.admissions)
-        return take(now)
-      }
-      yield* Effect.raceFirst(Effect.sleep(delay), Deferred.await(waiter.signal))
-    }
-  })
-
-  const releaseSlot: RateLimits["release"] = (slot) => {
-    if (slot.decided) return
-    slot.decided = true
-    const queue = findOrMakeQueue(slot.key)
-    queue.rate.decided()
-    wakeNext(queue)
-  }
-
-  const readLimitHeaders: RateLimits["told"] = (key, get, now) => {
-    const buckets = RequestPacing.readBuckets(get, now)
-    if (buckets.length === 0) return
-    const pace = paces.get(key) ?? RequestPacing.makePace()
-    paces.set(key, pace)
-    pace.told(buckets, now)
-  }
-
-  const makeSlot = (key: string, { rate }: Queue, now: number): Slot => ({
-    key,
-    begun: rate.begin(now),
-    decided: false
-  })
-
   const tell = yield* (
     marks?.refusals.join((key, closedFor) => {
-      const queue = findOrMakeQueue(key)
+      const queue = findOrMakeQueue(keys, key)
       const now = clock.currentTimeMillisUnsafe()
       queue.rate.refused(queue.rate.begin(now), closedFor, now)
       queue.rate.decided()
@@ -213,16 +220,16 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
   const limits: RateLimits = {
     place: () => ++places,
     expected: (key, now, tenant) => {
-      const queue = findOrMakeQueue(key)
+      const queue = findOrMakeQueue(keys, key)
       return queue.rate.expected(countAhead(queue, tenant), now)
     },
     take: (key, now) => {
-      const queue = findOrMakeQueue(key)
+      const queue = findOrMakeQueue(keys, key)
       return queue.waiting.length === 0 && queue.rate.delay(now) <= 0 ? makeSlot(key, queue, now) : undefined
     },
     enter: (key, position, taken) =>
       Effect.suspend(() => {
-        const queue = findOrMakeQueue(key)
+        const queue = findOrMakeQueue(keys, key)
         const waiter = joinQueue(queue, position)
         return Effect.ensuring(
           waitInLine(queue, waiter, (now) => taken(makeSlot(key, queue, now))),
@@ -233,17 +240,17 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
     refused: (slot, closedFor, now) => {
       // The refusal is recorded even if the headers had indicated acceptance, because a stream may report a refusal
       // later.
-      findOrMakeQueue(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
+      findOrMakeQueue(keys, slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
       tell?.(slot.key, Duration.toMillis(closedFor))
-      releaseSlot(slot)
+      releaseSlot(keys, slot)
     },
     accepted: (slot, now, get) => {
-      findOrMakeQueue(slot.key).rate.accepted(slot.begun, now)
-      releaseSlot(slot)
-      if (get !== undefined) readLimitHeaders(slot.key, get, now)
+      findOrMakeQueue(keys, slot.key).rate.accepted(slot.begun, now)
+      releaseSlot(keys, slot)
+      if (get !== undefined) readLimitHeaders(keys, slot.key, get, now)
     },
-    release: releaseSlot,
-    told: readLimitHeaders,
+    release: (slot) => releaseSlot(keys, slot),
+    told: (key, get, now) => readLimitHeaders(keys, key, get, now),
     left: (key, now) => paces.get(key)?.left(now) ?? [],
     answeredAt: (key) => queues.get(key)?.rate.acceptedAt()
   }

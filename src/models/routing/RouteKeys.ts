@@ -130,6 +130,23 @@ export const mayLogIn = (
     : EndpointAddress.readOrigin(issuer) !== undefined &&
       EndpointAddress.readOrigin(issuer) === EndpointAddress.readOrigin(address)
 
+/** Finds the key that the settings name: by a variable, or in the endpoint of the route. */
+const findNamedKey = ({ endpoint }: Claim, keyEnv: string | undefined, lookup: Lookup) =>
+  findVariable(lookup, keyEnv === undefined ? [] : [keyEnv]) ??
+  (isGiven(endpoint?.apiKey) ? { key: endpoint?.apiKey, from: `${endpoint?.label}.api_key` } : undefined) ??
+  findVariable(lookup, endpoint?.keyEnv === undefined ? [] : [endpoint.keyEnv])
+
+/** Finds the key of the provider: in its variables, in the paired ones, or of a login. */
+const findProviderKey = (
+  { entry, keyVariables, pairedWith }: Claim,
+  address: string | undefined,
+  login: Login | undefined,
+  lookup: Lookup
+) =>
+  (Directory.isOwn(entry, address) ? findVariable(lookup, entry.keyVariables) : undefined) ??
+  (pairedWith === undefined ? undefined : findVariable(lookup, keyVariables, pairedWith)) ??
+  (login !== undefined && mayLogIn(entry, address, login) ? { key: login.key, from: "hermes model login" } : undefined)
+
 /**
  * Resolves the key for an address. Returns no key if the address does not need one, and fails with an error that
  * explains how to add a missing key.
@@ -140,7 +157,7 @@ export const resolveKey = (
   given: RouteCredentials,
   lookup: Lookup
 ): KeyResult => {
-  const { endpoint, entry, keyVariables, pairedWith } = claim
+  const { entry } = claim
   const {
     apiKey,
     apiKeyAt = "model.api_key",
@@ -148,28 +165,19 @@ export const resolveKey = (
     logins
   }: RouteCredentials = claim.ofEnvironment === true ? { logins: given.logins } : given
   if (isGiven(apiKey)) return Result.succeed({ key: apiKey, from: apiKeyAt })
-  const explicit =
-    findVariable(lookup, keyEnv === undefined ? [] : [keyEnv]) ??
-    (isGiven(endpoint?.apiKey) ? { key: endpoint?.apiKey, from: `${endpoint?.label}.api_key` } : undefined) ??
-    findVariable(lookup, endpoint?.keyEnv === undefined ? [] : [endpoint.keyEnv])
+  const explicit = findNamedKey(claim, keyEnv, lookup)
   if (explicit !== undefined) return Result.succeed(explicit)
   if (entry.authentication === "aws") return Result.succeed({ key: undefined, from: "credentials of the AWS SDK" })
   if (entry.authentication === "none") return Result.succeed({ key: undefined, from: "none" })
   if (keyEnv === undefined) {
-    const own = Directory.isOwn(entry, address)
     const login = logins?.get(entry.name)
-    const found =
-      (own ? findVariable(lookup, entry.keyVariables) : undefined) ??
-      (pairedWith === undefined ? undefined : findVariable(lookup, keyVariables, pairedWith)) ??
-      (login !== undefined && mayLogIn(entry, address, login)
-        ? { key: login.key, from: "hermes model login" }
-        : undefined)
+    const found = findProviderKey(claim, address, login, lookup)
     if (found !== undefined) return Result.succeed(found)
     if (entry.authentication === "key")
       return failForMissingKey(
         claim,
         EndpointAddress.parseAddress(address).host,
-        own || (entry.login && login === undefined)
+        Directory.isOwn(entry, address) || (entry.login && login === undefined)
       )
   }
   return entry.authentication === "optional" || keyEnv === undefined

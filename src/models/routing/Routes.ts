@@ -139,26 +139,32 @@ const failForUnknownProvider = (settings: ModelSettings, name: string): RouteRes
   )
 }
 
+/** Chooses an endpoint of the user. If the route has another address, the key of the endpoint is not used there. */
+const chooseEndpoint = (
+  endpoint: NonNullable<ReturnType<typeof findNamedEndpoint>>,
+  own: ReturnType<typeof describeOwnAddress>
+): ProviderChoice => {
+  const label = `custom_providers (${endpoint.name})`
+  const isMoved =
+    own.baseUrl !== undefined &&
+    EndpointAddress.normalizeAddress(own.baseUrl) !== EndpointAddress.normalizeAddress(endpoint.baseUrl)
+  return {
+    name: `custom:${endpoint.name.trim().toLowerCase()}`,
+    entry: Directory.custom,
+    detectAs: "custom",
+    baseUrl: own.baseUrl ?? endpoint.baseUrl,
+    addressAt: own.baseUrl === undefined ? `${label}.base_url` : own.addressAt,
+    addressFrom: own.baseUrl === undefined ? `${label}.base_url` : own.from,
+    keyVariables: [],
+    endpoint: isMoved ? undefined : { apiKey: endpoint.apiKey, keyEnv: endpoint.keyEnv, label },
+    apiMode: isMoved ? undefined : endpoint.apiMode
+  }
+}
+
 const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): RouteResult<ProviderChoice> => {
   const endpoint = findNamedEndpoint(settings, name)
   const own = describeOwnAddress(settings)
-  if (endpoint !== undefined) {
-    const label = `custom_providers (${endpoint.name})`
-    const isMoved =
-      own.baseUrl !== undefined &&
-      EndpointAddress.normalizeAddress(own.baseUrl) !== EndpointAddress.normalizeAddress(endpoint.baseUrl)
-    return Result.succeed({
-      name: `custom:${endpoint.name.trim().toLowerCase()}`,
-      entry: Directory.custom,
-      detectAs: "custom",
-      baseUrl: own.baseUrl ?? endpoint.baseUrl,
-      addressAt: own.baseUrl === undefined ? `${label}.base_url` : own.addressAt,
-      addressFrom: own.baseUrl === undefined ? `${label}.base_url` : own.from,
-      keyVariables: [],
-      endpoint: isMoved ? undefined : { apiKey: endpoint.apiKey, keyEnv: endpoint.keyEnv, label },
-      apiMode: isMoved ? undefined : endpoint.apiMode
-    })
-  }
+  if (endpoint !== undefined) return Result.succeed(chooseEndpoint(endpoint, own))
   const entry = Directory.findProvider(name)
   if (entry === undefined) return failForUnknownProvider(settings, name)
   // A key configured for the route is meant for OpenAI itself, so the address in the environment applies only to a

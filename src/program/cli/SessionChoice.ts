@@ -14,6 +14,7 @@ import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
 import type { RunRecord } from "../../store/RunRecord.ts"
 import type { SessionActivity } from "../../store/SessionActivity.ts"
+import type { SessionInbox } from "../../store/SessionInbox.ts"
 import type { SessionMaintenance } from "../../store/SessionMaintenance.ts"
 import type { SessionSearch } from "../../store/SessionSearch.ts"
 import type { SessionRetention } from "../../store/SessionRetention.ts"
@@ -36,6 +37,7 @@ export interface ChosenSession {
 type StoreServices =
   | RunRecord
   | SessionActivity
+  | SessionInbox
   | SessionMaintenance
   | SessionRetention
   | SessionSearch

@@ -15,8 +15,8 @@ import { Settings, type Values } from "../../base/config/Settings.ts"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { Allowance, Tenant } from "../../base/domain/Tenant.ts"
 import * as TraceSettings from "../../observe/TraceSettings.ts"
+import type * as RemoteSession from "../../store/RemoteSession.ts"
 import * as SessionAudience from "../../store/SessionAudience.ts"
-import type { SessionStore } from "../../store/SessionStore.ts"
 import { type Balance, TenantLedger, type UsageRow } from "../../store/tenants/TenantLedger.ts"
 import * as TenantSettings from "../runtime/TenantSettings.ts"
 import { scheduledJobs } from "./ClusterSettings.ts"
@@ -167,7 +167,9 @@ const listSources = ({ server: { keys } }: Values, tenant: string): ReadonlyArra
 const itemNames: Readonly<Record<string, string>> = {
   jobs: "job",
   "runs of the cluster": "run of the cluster",
+  "runs in flight": "run in flight",
   exports: "export",
+  "events of streams": "event of a stream",
   "memory files": "memory file",
   "long results": "long result",
   "contents of changed files": "content of a changed file",
@@ -213,13 +215,17 @@ const removeData = Effect.fnUntraced(function* (settings: Values, tenant: string
   const environment = yield* Environment
   const sources = listSources(settings, tenant)
   const isOfKeys = ({ source }: { readonly source: string }): boolean => sources.includes(source)
-  const { atif } = TraceSettings.fromVariables(environment.get)
+  const { atif, atof } = TraceSettings.fromVariables(environment.get)
   const removeOutputs = (id: string) => fs.remove(paths.join(home.cron, "output", id), { force: true, recursive: true })
   const stored = [
+    TenantRemoval.makeRunPart(isOfKeys),
     ...(atif === undefined ? [] : [TenantRemoval.makeExportPart("exports", atif.directory, isOfKeys)]),
+    ...(atof === undefined
+      ? []
+      : [TenantRemoval.makeStreamPart("events of streams", atof.directory, atof.filename, isOfKeys)]),
     TenantRemoval.makeSessionPart(isOfKeys)
   ]
-  const removeStored = (part: TenantRemoval.Part<FileSystem.FileSystem | Path.Path | SessionStore>) => ({
+  const removeStored = (part: TenantRemoval.Part<FileSystem.FileSystem | Path.Path | RemoteSession.Needs>) => ({
     name: part.name,
     remove: (id: string) => withStore(part.remove(id), Effect.succeed(0))
   })

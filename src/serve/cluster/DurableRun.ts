@@ -31,6 +31,7 @@ import type { RunOptions, StartOptions } from "../../agent/RunInput.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
+import * as TextMarks from "../../store/TextMarks.ts"
 import type { Outcome, Suspended } from "./RunForms.ts"
 import type { Handler, Work } from "./RunWorkflow.ts"
 import { deliverSteering, type SteeringSource } from "./Steering.ts"
@@ -142,6 +143,8 @@ export const run = Effect.fnUntraced(function* ({
 const TurnInput = Schema.Struct({
   agent: Schema.optionalKey(Schema.String),
   prompt: Schema.String,
+  /** Id of the prompt in the inbox of the session, if another process sent it to an earlier turn. */
+  received: Schema.optionalKey(Schema.String),
   source: Schema.String,
   systemPrompt: Schema.optionalKey(Schema.String),
   cwd: Schema.optionalKey(Schema.String),
@@ -228,6 +231,10 @@ export const makeTurnHandler =
   (open: AgentOpener): Handler =>
   ({ cancelled = Effect.never, firstPosition, input, sessionId, starts, steering }: Work) =>
     decodeTurn(input).pipe(
+      Effect.map(({ prompt, received, ...options }) => ({
+        ...options,
+        prompt: received === undefined ? prompt : TextMarks.markPrompt(prompt, received)
+      })),
       Effect.flatMap(({ agent, ...options }) =>
         Effect.flatMap(open(agent), ({ services, tools }) =>
           startSteering(services, steering, sessionId).pipe(

@@ -8,6 +8,8 @@
  * like one of `Cluster.steer`, and a cancellation ends the run. A run that waits for answers has no runner. It claims
  * its session, so that a process that stored answers wakes it instead of continuing the session itself. Any runner
  * takes messages to claimed sessions.
+ *
+ * A text stays in the inbox of the session until the inbox of the cluster has it, which survives its runner.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -19,7 +21,9 @@ import * as RemoteForms from "../../store/RemoteForms.ts"
 import * as SessionChain from "../../store/SessionChain.ts"
 import { type InboxMessage, SessionInbox } from "../../store/SessionInbox.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
+import * as TextMarks from "../../store/TextMarks.ts"
 import { Cluster, type ClusterError, turnKind } from "./Cluster.ts"
+import { Inbox } from "./Inbox.ts"
 import { Runs } from "./Runs.ts"
 import { Worker } from "./RunWorkflow.ts"
 
@@ -41,7 +45,7 @@ type Failure = ClusterError | SessionStoreError
 
 const over: RemoteForms.Reply = { refused: "no durable run works on the session any more" }
 
-/** Carries out a message. */
+/** Carries out a message. A text is only examined. */
 const handleMessage = Effect.fnUntraced(function* (
   { body, kind, sessionId }: InboxMessage,
   conversation: ReadonlyArray<string>
@@ -51,10 +55,8 @@ const handleMessage = Effect.fnUntraced(function* (
   if (run === undefined) return over
   switch (kind) {
     case "steer": {
-      const text = RemoteForms.readSteer(body)
-      if (text === undefined) return { refused: "this version does not know the form of the message: update hermes" }
-      yield* cluster.steer(run.sessionId, text.prompt)
-      return { status: "steering" }
+      if (RemoteForms.readSteer(body) !== undefined) return { status: "steering" }
+      return { refused: "this version does not know the form of the message: update hermes" }
     }
     case "cancel":
       return { stopped: yield* cluster.cancel(run.id), returned: [] }
@@ -72,11 +74,49 @@ const handleMessage = Effect.fnUntraced(function* (
   }
 })
 
+/** Tests whether the inbox of the cluster, or the conversation, has a text that a killed process took. */
+const isDelivered = Effect.fnUntraced(function* (
+  id: string,
+  conversation: ReadonlyArray<SessionId>
+): Effect.fn.Return<boolean, Failure, Inbox | SessionStore> {
+  const inbox = yield* Inbox
+  for (const sessionId of conversation) {
+    const waiting = yield* inbox.read(sessionId, "steer")
+    if (waiting.some(({ body }) => TextMarks.readMarked(body)?.id === id)) return true
+  }
+  const [sessionId] = conversation
+  return sessionId !== undefined && (yield* TextMarks.findStored(sessionId, [id])).size > 0
+})
+
+/**
+ * Hands a text over to the cluster, whose inbox survives this runner. Its sender knows already that it is delivered, so
+ * that a text that the cluster does not take stays for the next turn of the session.
+ */
+const handOver = Effect.fnUntraced(function* (
+  message: InboxMessage,
+  conversation: ReadonlyArray<SessionId>,
+  isRefused: boolean
+): Effect.fn.Return<void, Failure, Cluster | Inbox | Runs | SessionInbox | SessionStore> {
+  const { body, id, isRepeated, number, sessionId } = message
+  const inbox = yield* SessionInbox
+  const { prompt = "" } = RemoteForms.readSteer(body) ?? {}
+  const isKnown = isRefused || (isRepeated && (yield* isDelivered(id, conversation)))
+  const send = Effect.gen(function* () {
+    const cluster = yield* Cluster
+    const run = yield* findRun(conversation, sessionId)
+    yield* cluster.steer(run?.sessionId ?? sessionId, TextMarks.addMark(prompt, id))
+  })
+  yield* (isKnown ? Effect.void : send).pipe(
+    Effect.andThen(inbox.settle(sessionId, [number])),
+    Effect.onError(() => inbox.release([number]))
+  )
+})
+
 /** Takes the messages to the sessions of this runner, and to claimed sessions. */
 const takeMessages = Effect.gen(function* (): Effect.gen.Return<
   void,
   Failure,
-  Cluster | Runs | SessionInbox | SessionStore | Worker
+  Cluster | Inbox | Runs | SessionInbox | SessionStore | Worker
 > {
   const inbox = yield* SessionInbox
   const worker = yield* Worker
@@ -88,13 +128,18 @@ const takeMessages = Effect.gen(function* (): Effect.gen.Return<
       const reply = yield* Effect.catch(handleMessage(message, conversation), (error) =>
         Effect.succeed({ refused: error.message })
       )
-      yield* inbox.reply(message, JSON.stringify(reply))
+      // A text of a killed process, whose sender does not wait any more, is for the next turn.
+      if (message.isRepeated && reply.refused !== undefined) yield* inbox.release([message.number])
+      else {
+        yield* inbox.reply(message, JSON.stringify(reply))
+        if (message.kind === "steer") yield* handOver(message, conversation, reply.refused !== undefined)
+      }
     }
   }
 })
 
 /** Carries out the messages of other processes, if the store of the runner has them. */
-export const layer: Layer.Layer<never, never, Cluster | Runs | SessionStore | Worker> = Layer.effectDiscard(
+export const layer: Layer.Layer<never, never, Cluster | Inbox | Runs | SessionStore | Worker> = Layer.effectDiscard(
   Effect.gen(function* () {
     const inbox = Option.getOrUndefined(yield* Effect.serviceOption(SessionInbox))
     if (inbox === undefined) return

@@ -14,6 +14,7 @@ import { SessionId } from "../../base/domain/Ids.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { SessionStore } from "../../store/SessionStorePort.ts"
+import * as TextMarks from "../../store/TextMarks.ts"
 import type { ClusterError } from "./Cluster.ts"
 import type { ReceivedMessage } from "./Inbox.ts"
 import type { Request } from "./RunForms.ts"
@@ -32,14 +33,18 @@ export interface SteeringSource {
 
 const label = "hermes-effect/cluster/steering"
 
-const renderMark = (number: number): string => `[The user says, while you work (message ${number}):]`
+/** Returns the line before the text of a message: the mark that it came with, or one with its number. */
+const renderMark = ({ body, seq }: ReceivedMessage): string =>
+  TextMarks.renderMark(TextMarks.readMarked(body)?.id ?? `${seq}`)
 
-/** Returns the numbers of the messages whose text a session has. */
-const findStored = Effect.fnUntraced(function* (sessionId: string, numbers: ReadonlyArray<number>) {
+const readText = ({ body }: ReceivedMessage): string => TextMarks.readMarked(body)?.text ?? body
+
+/** Returns the messages whose text a session has. */
+const findStored = Effect.fnUntraced(function* (sessionId: string, received: ReadonlyArray<ReceivedMessage>) {
   const store = yield* SessionStore
   const messages = yield* store.messages(yield* store.newest(SessionId.make(sessionId)))
   const text = messages.flatMap((message) => (message.role === "tool" ? [JSON.stringify(message)] : [])).join("\n")
-  return numbers.filter((number) => text.includes(renderMark(number)))
+  return received.filter((message) => text.includes(renderMark(message)))
 })
 
 const isPossible = (hooks: Hooks.Hooks["Service"]): boolean =>
@@ -56,20 +61,19 @@ export const deliverSteering = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, never, Scope.Scope | SessionStore> {
   const store = yield* SessionStore
   const turn = yield* Semaphore.make(1)
-  const delivered = new Set<number>()
+  const delivered = new Map<number, ReceivedMessage>()
   let isKnown = false
   const takeNew = turn.withPermit(
     Effect.gen(function* () {
       const messages = yield* read
       if (!isKnown) {
         // An earlier runner of this turn may have delivered some.
-        const numbers = messages.map(({ seq }) => seq)
-        for (const number of yield* findStored(sessionId, numbers)) delivered.add(number)
+        for (const message of yield* findStored(sessionId, messages)) delivered.set(message.seq, message)
         isKnown = true
       }
       const added = messages.filter(({ seq }) => !delivered.has(seq))
-      for (const { seq } of added) delivered.add(seq)
-      return added.map(({ body, seq }) => `${renderMark(seq)}\n${body}`)
+      for (const message of added) delivered.set(message.seq, message)
+      return added.map((message) => `${renderMark(message)}\n${readText(message)}`)
     })
   )
   const hook = Hooks.on("transform_tool_result", ({ result, session_id }) =>
@@ -85,8 +89,8 @@ export const deliverSteering = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() =>
     delivered.size === 0
       ? Effect.void
-      : findStored(sessionId, Array.from(delivered)).pipe(
-          Effect.flatMap(remove),
+      : findStored(sessionId, Array.from(delivered.values())).pipe(
+          Effect.flatMap((stored) => remove(stored.map(({ seq }) => seq))),
           Effect.provideService(SessionStore, store),
           Effect.catch(({ message }) => Effect.logWarning(message))
         )
@@ -99,8 +103,12 @@ export const deliverSteering = Effect.fnUntraced(function* (
 })
 
 /** Returns the turn for a message that no tool result carried. It has the options of the turn that it was sent to. */
-export const toTurnRequest = (request: Request, { body, seq }: ReceivedMessage): Request => ({
+export const toTurnRequest = (request: Request, message: ReceivedMessage): Request => ({
   ...request,
-  id: `${request.id}+${seq}`,
-  input: JSON.stringify({ ...Json.readFields(Json.parseOrKeep(request.input)), prompt: body })
+  id: `${request.id}+${message.seq}`,
+  input: JSON.stringify({
+    ...Json.readFields(Json.parseOrKeep(request.input)),
+    prompt: readText(message),
+    received: TextMarks.readMarked(message.body)?.id
+  })
 })

@@ -64,6 +64,8 @@ export interface Message {
   readonly prompt: RunInput["prompt"]
   /** Text that represents the message on a screen. */
   readonly shown: string
+  /** Id of the text in the inbox of the session, if another process sent it. */
+  readonly received?: string | undefined
 }
 
 /** Returns true for a message that continues a suspended run. */

@@ -22,7 +22,6 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import { Agent } from "../../agent/Agent.ts"
@@ -45,6 +44,7 @@ import type { RemoteOwner } from "./RemoteOwner.ts"
 import type { RemoteRun } from "./RemoteRun.ts"
 import type { StateOwner } from "./StateOwner.ts"
 import * as TurnRun from "./TurnRun.ts"
+import type { TurnAdmission, TurnCount, TurnFibers } from "./TurnState.ts"
 
 /** A message from a client that is not queued yet. */
 export interface NewMessage extends MessageQueue.MessageContent {
@@ -130,27 +130,6 @@ type TurnWork = (turn: Turn) => Effect.Effect<RunResult, AgentError>
 /** The message that starts the execution of an approved plan. */
 export const planApproved = "The plan is approved. Carry it out now."
 
-/** Conditions under which a turn may start. */
-interface TurnAdmission {
-  /** Number of clients that hold the session. */
-  held: number
-  /** True after the user stopped the work, until new work arrives. */
-  isPaused: boolean
-}
-
-/** Counters of the turns so far. */
-interface TurnCount {
-  started: number
-  /** Id of the newest turn if it began in the mode `plan`. */
-  planned: Turn["id"] | undefined
-}
-
-/** Active fibers: the fiber of the current turn, and the fiber that waits for background work. */
-interface TurnFibers {
-  running: Fiber.Fiber<unknown, unknown> | undefined
-  watching: Fiber.Fiber<unknown, unknown> | undefined
-}
-
 /** Values that all steps of a turn share. */
 interface TurnContext {
   readonly owner: StateOwner
@@ -164,6 +143,9 @@ interface TurnContext {
   /** Sets a title for the session after a turn, in the background. */
   readonly titleSession: (turn: Turn, result: RunResult) => Effect.Effect<void>
   readonly runTurn: TurnWork
+  readonly delivery: MessageQueue.SteeringDelivery
+  /** See {@link RemoteOwner.closeTexts}. */
+  readonly closeTexts: RemoteOwner["closeTexts"]
   readonly scope: Scope.Scope
   readonly isAttended: boolean
   readonly isSteerable: boolean
@@ -214,11 +196,14 @@ const endTurn = Effect.fnUntraced(function* (
   started: Turn,
   exit: Exit.Exit<RunResult, AgentError>
 ) {
-  const { count, fibers, moves, owner, questions, queue, titleSession } = context
+  const { count, delivery, fibers, moves, owner, questions, queue, titleSession } = context
   fibers.running = undefined
   const { turn = started } = owner.state()
   yield* questions.withdraw
   queue.requeueSteering()
+  // A turn that failed was reported with its message, which is not sent again.
+  const isFailed = Exit.isFailure(exit) && !Exit.hasInterrupts(exit)
+  yield* context.closeTexts(MessageQueue.takeReceived(delivery, turn.message), isFailed ? undefined : turn.sessionId)
   owner.change({ turn: undefined })
   yield* Effect.catch(moves.follow, reportStoreError(context))
   const plan =
@@ -286,12 +271,11 @@ const startNext = (context: TurnContext): Effect.Effect<void> =>
     const { admission, background, options, owner, queue: messages } = context
     const {
       queue: [first, ...rest],
-      steering,
       turn
     } = owner.state()
     if (turn !== undefined || admission.held > 0) return
     if (first !== undefined && !admission.isPaused) {
-      messages.replace(rest, steering)
+      messages.replace(rest)
       return yield* startTurn(context, first)
     }
     if (options.reports === "off") return
@@ -299,7 +283,7 @@ const startNext = (context: TurnContext): Effect.Effect<void> =>
     if (report !== undefined && !admission.isPaused) return yield* startTurn(context, report)
     // The report is delivered with the next message. Later reports start a turn.
     if (report !== undefined) {
-      messages.replace([...owner.state().queue, report], steering)
+      messages.replace([...owner.state().queue, report])
       owner.readers.publish({
         _tag: "Notice",
         level: "info",
@@ -333,7 +317,7 @@ const sendMessage = (
 ): Effect.Effect<SentMessage> =>
   Effect.gen(function* () {
     const { admission, isSteerable, owner, queue: messages } = context
-    const { queue, steering, turn } = owner.state()
+    const { queue, turn } = owner.state()
     const message = messages.makeMessage(given, origin)
     // A plugin message that arrives after the work was stopped also counts as new work.
     if (origin !== "plugin" || turn === undefined) admission.isPaused = false
@@ -342,7 +326,7 @@ const sendMessage = (
       return { _tag: "Started", message }
     }
     if (given.busy === "steer" && isSteerable && turn !== undefined && typeof given.prompt === "string") {
-      messages.replace(queue, [...steering, given.prompt])
+      messages.addSteering(given.prompt, given.received)
       return { _tag: "Steering", message }
     }
     messages.add(message)
@@ -351,6 +335,13 @@ const sendMessage = (
     if (turn === undefined) yield* startNext(context)
     return { _tag: "Queued", message }
   })
+
+/** Ends the texts of other processes among messages that were returned. */
+const closeReturned = (
+  { closeTexts }: TurnContext,
+  messages: ReadonlyArray<Message>
+): Effect.Effect<ReadonlyArray<Message>> =>
+  Effect.as(closeTexts(messages.flatMap(({ received }) => received ?? [])), messages)
 
 /** Starts or queues the turn that continues a suspended run. One that is queued already is enough. */
 const continueRun = (context: TurnContext, origin: "answers" | "questions"): Effect.Effect<SentMessage> =>
@@ -383,7 +374,7 @@ export const make = Effect.fnUntraced(function* (
   const auxiliary = titles === "off" ? undefined : Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
   const scope = yield* Effect.scope
   const isAttended = presence._tag === "Attended"
-  const delivery: MessageQueue.SteeringDelivery = { isUnread: false }
+  const delivery: MessageQueue.SteeringDelivery = { isUnread: false, received: [] }
   const isSteerable = isAttended && MessageQueue.isSteeringPossible(hooks)
   const queue = MessageQueue.make(owner)
   const admission: TurnAdmission = { held: 0, isPaused: false }
@@ -393,6 +384,7 @@ export const make = Effect.fnUntraced(function* (
     Tenancy.boundOperation(tenants, options.input?.tenant, effect)
   const run = yield* TurnRun.make(owner, questions, options, { delivery, remote: remote.run })
   const readMessages = Effect.suspend(() => remote.owner?.readMessages({ owner, questions, turns }) ?? Effect.void)
+  const closeTexts = remote.owner?.closeTexts ?? (() => Effect.void)
   const context: TurnContext = {
     owner,
     moves,
@@ -411,6 +403,8 @@ export const make = Effect.fnUntraced(function* (
             result
           ),
     runTurn: remote.owner === undefined ? run : (turn) => Effect.scoped(Effect.andThen(readMessages, run(turn))),
+    delivery,
+    closeTexts,
     scope,
     isAttended,
     isSteerable,
@@ -422,13 +416,13 @@ export const make = Effect.fnUntraced(function* (
     send: (message, origin) => sendMessage(context, message, origin),
     continueRun: continueRun(context, "answers"),
     askWaiting: continueRun(context, "questions"),
-    takeBack: Effect.sync(() => {
+    takeBack: Effect.suspend(() => {
       admission.isPaused = true
-      return queue.takeFromClients()
+      return closeReturned(context, queue.takeFromClients())
     }),
     stop: stopTurn(context),
     next: startNext(context),
-    unqueue: (id) => Effect.sync(() => queue.remove(id)),
+    unqueue: (id) => Effect.suspend(() => Effect.map(closeReturned(context, queue.remove(id)), ([removed]) => removed)),
     hold: (change) =>
       Effect.suspend(() => {
         admission.held += change

@@ -9,6 +9,7 @@ import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as Json from "../../base/domain/Json.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
+import * as TextMarks from "../../store/TextMarks.ts"
 import { isContinuation, type Message } from "./HostEvent.ts"
 import type { StateOwner } from "./StateOwner.ts"
 
@@ -17,20 +18,32 @@ export interface MessageContent {
   readonly prompt: RunInput["prompt"]
   /** Text that represents the message on a screen. Defaults to the prompt's text. */
   readonly shown?: string | undefined
+  /** Id of the text in the inbox of the session, if another process sent it. */
+  readonly received?: string | undefined
+}
+
+/** A message for the current turn. */
+interface SteeringText {
+  readonly text: string
+  readonly received: string | undefined
 }
 
 /** The queue of a live session. All members must run on the fiber of the `StateOwner`. */
 export interface MessageQueue {
   /** Makes a message with an id that is unique in the session. Does not add it to the queue. */
   readonly makeMessage: (content: MessageContent, origin: Message["origin"]) => Message
-  /** Replaces the queue and the steering messages, and publishes the change. */
-  readonly replace: (queue: ReadonlyArray<Message>, steering: ReadonlyArray<string>) => void
+  /** Replaces the queue, and publishes the change. */
+  readonly replace: (queue: ReadonlyArray<Message>) => void
   /** Adds a message to the queue, at the position that its origin determines: answers are first. */
   readonly add: (message: Message) => void
+  /** Adds a message for the current turn. */
+  readonly addSteering: (text: string, received: string | undefined) => void
+  /** Removes and returns the messages for the current turn. */
+  readonly takeSteering: () => ReadonlyArray<SteeringText>
   /** Moves the undelivered steering messages to the queue, before the other messages from clients. */
   readonly requeueSteering: () => void
-  /** Removes a message from the queue and returns it. Returns `undefined` if the message is no longer queued. */
-  readonly remove: (id: string) => Message | undefined
+  /** Removes a message from the queue and returns it. Returns nothing if the message is no longer queued. */
+  readonly remove: (id: string) => ReadonlyArray<Message>
   /**
    * Removes and returns the messages from clients, steering messages first. Publishes `MessagesReturned` if there are
    * any.
@@ -42,12 +55,28 @@ export interface MessageQueue {
 export interface SteeringDelivery {
   /** True from the delivery with a tool result until the model is called with that result. */
   isUnread: boolean
+  /** Ids of the texts of other processes that the current turn received. */
+  received: ReadonlyArray<string>
+}
+
+/** Returns the texts of other processes that a turn received, also as its message, and forgets them. */
+export const takeReceived = (delivery: SteeringDelivery, message: Message): ReadonlyArray<string> => {
+  const { received } = delivery
+  delivery.received = []
+  return message.received === undefined ? received : [message.received, ...received]
 }
 
 const steeringLabel = "hermes-effect/host/steering"
 
-const appendUserMessages = (result: string, messages: ReadonlyArray<string>): string =>
-  `${result}\n\n[The user says, while you work:]\n${messages.join("\n")}`
+/** Adds messages to the result of a tool. Messages of other processes have a mark each. */
+const appendUserMessages = (result: string, messages: ReadonlyArray<SteeringText>): string => {
+  const own = messages.filter(({ received }) => received === undefined).map(({ text }) => text)
+  const marked = messages.flatMap(({ received, text }) =>
+    received === undefined ? [] : TextMarks.addMark(text, received)
+  )
+  const first = own.length === 0 ? [] : [`[The user says, while you work:]\n${own.join("\n")}`]
+  return [result, ...first, ...marked].join("\n\n")
+}
 
 const renderPromptText = (prompt: RunInput["prompt"]): string =>
   typeof prompt === "string"
@@ -75,43 +104,48 @@ const insertMessage = (queue: ReadonlyArray<Message>, message: Message): Readonl
 /** Makes the message queue of the session that `owner` manages. */
 export const make = (owner: StateOwner): MessageQueue => {
   let count = 0
-  const makeMessage: MessageQueue["makeMessage"] = ({ prompt, shown }, origin) => ({
+  /** The steering messages of the state, with their ids. */
+  let texts: ReadonlyArray<SteeringText> = []
+  const makeMessage: MessageQueue["makeMessage"] = ({ prompt, received, shown }, origin) => ({
     id: `m${++count}`,
     origin,
     prompt,
-    shown: shown ?? renderPromptText(prompt)
+    shown: shown ?? renderPromptText(prompt),
+    ...(received === undefined ? {} : { received })
   })
-  const replace: MessageQueue["replace"] = (queue, steering) =>
+  const replaceAll = (queue: ReadonlyArray<Message>, added: ReadonlyArray<SteeringText>): void => {
+    texts = added
+    const steering = added.map(({ text }) => text)
     owner.change({ queue, steering }, { _tag: "QueueChanged", queue, steering })
+  }
+  const replace: MessageQueue["replace"] = (queue) => replaceAll(queue, texts)
+  const toMessage = ({ received, text }: SteeringText): Message => makeMessage({ prompt: text, received }, "client")
   return {
     makeMessage,
     replace,
-    add: (message) => {
-      const { queue, steering } = owner.state()
-      replace(insertMessage(queue, message), steering)
+    add: (message) => replace(insertMessage(owner.state().queue, message)),
+    addSteering: (text, received) => replaceAll(owner.state().queue, [...texts, { text, received }]),
+    takeSteering: () => {
+      const taken = texts
+      replaceAll(owner.state().queue, [])
+      return taken
     },
     requeueSteering: () => {
-      const { queue, steering } = owner.state()
-      if (steering.length === 0) return
-      const added = steering.map((text) => makeMessage({ prompt: text }, "client"))
-      replace(insertBeforeClients(queue, added), [])
+      if (texts.length === 0) return
+      replaceAll(insertBeforeClients(owner.state().queue, texts.map(toMessage)), [])
     },
     remove: (id) => {
-      const { queue, steering } = owner.state()
-      const found = queue.find((message) => message.id === id)
-      if (found !== undefined)
-        replace(
-          queue.filter((message) => message !== found),
-          steering
-        )
+      const { queue } = owner.state()
+      const found = queue.filter((message) => message.id === id)
+      if (found.length > 0) replace(queue.filter((message) => !found.includes(message)))
       return found
     },
     takeFromClients: () => {
-      const { queue, steering } = owner.state()
+      const { queue } = owner.state()
       const waiting = queue.filter(({ origin }) => origin === "client")
-      const taken = [...steering.map((prompt) => makeMessage({ prompt }, "client")), ...waiting]
+      const taken = [...texts.map(toMessage), ...waiting]
       if (taken.length === 0) return taken
-      replace(
+      replaceAll(
         queue.filter((message) => !waiting.includes(message)),
         []
       )
@@ -132,7 +166,7 @@ export const isSteeringPossible = (hooks: Hooks.Hooks["Service"]): boolean =>
 export const registerSteering = (
   hooks: Hooks.Hooks["Service"],
   owner: StateOwner,
-  { replace }: MessageQueue,
+  { takeSteering }: MessageQueue,
   delivery: SteeringDelivery
 ): Effect.Effect<unknown, never, Scope.Scope> =>
   hooks.register({
@@ -142,12 +176,13 @@ export const registerSteering = (
         ? Effect.undefined
         : owner.run(
             Effect.sync(() => {
-              const { queue, steering, turn } = owner.state()
+              const { turn } = owner.state()
               if (!isMeant() || turn === undefined) return undefined
-              replace(queue, [])
+              const taken = takeSteering()
               delivery.isUnread = true
-              owner.readers.publish({ _tag: "Steered", turn: turn.id, texts: steering })
-              return appendUserMessages(Json.toText(result), steering)
+              delivery.received = [...delivery.received, ...taken.flatMap(({ received }) => received ?? [])]
+              owner.readers.publish({ _tag: "Steered", turn: turn.id, texts: taken.map(({ text }) => text) })
+              return appendUserMessages(Json.toText(result), taken)
             })
           )
     }),

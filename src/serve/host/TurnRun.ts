@@ -15,6 +15,7 @@ import type { SessionId } from "../../base/domain/Ids.ts"
 import { type Answer, QuestionError } from "../../base/domain/Question.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
+import * as TextMarks from "../../store/TextMarks.ts"
 import { ApprovalPrompt } from "../../tools/approval/Approver.ts"
 import { attended, InteractiveMode, type Presence } from "../../tools/approval/InteractiveMode.ts"
 import { Clarifier } from "../../tools/builtin/Clarifier.ts"
@@ -178,6 +179,7 @@ export const make = Effect.fnUntraced(function* (
         ? message.prompt
         : yield* prepare(sessionId, message.prompt)
     if (!continues) begun.add(sessionId)
+    const sent = message.received === undefined ? prompt : TextMarks.markPrompt(prompt, message.received)
     const settings = {
       streaming: true,
       ...input,
@@ -207,7 +209,7 @@ export const make = Effect.fnUntraced(function* (
           remote === undefined ? undefined : (ask) => remote.continueClaimed(turn, ask),
           asked
         )
-      : agent.run({ ...settings, prompt })
+      : agent.run({ ...settings, prompt: sent })
     if (mode?.() === "plan" && !isPlanHookRegistered) {
       isPlanHookRegistered = true
       yield* Effect.provideService(registerPlanHook(hooks, owner, mode), Scope.Scope, scope)

@@ -99,6 +99,8 @@ const addMessages = (sql: PostgresClient.Client, rows: ReadonlyArray<Row>) => {
 const listenAgain = Schedule.spaced("1 second")
 /** Interval of the looks that find messages whose notification was lost. */
 const inboxPoll = "5 seconds"
+/** Current time of the server, in epoch milliseconds. */
+const clock = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
 
 /** The channel of a schema's inbox, and a stream that emits whenever it is notified. */
 interface InboxNews {
@@ -162,6 +164,7 @@ const make = (
   sql: PostgresClient.Client,
   lock: PostgresLeases.ProcessLock,
   news: InboxNews,
+  scope: Scope.Scope,
   described: (operation: string) => (error: SqlError) => SessionStoreError
 ): Backend => {
   /** Ends a collection of writes, because a statement between them must see them. */
@@ -396,7 +399,7 @@ const make = (
     search: PostgresSearch.make(sql, read),
     activity: PostgresActivity.makeActivity(sql, read, record, PostgresLeases.listHeldSessions(sql)),
     maintenance: PostgresMaintenance.makeMaintenance({ sql, read, write, store }),
-    inbox: SqlInbox.makeInbox({ sql, read, write, ...news }),
+    inbox: SqlInbox.makeInbox({ sql, read, write, leases, scope, clock, ...news }),
     retention: PostgresMaintenance.makeRetention({ sql, read, write, store }),
     together: (work) =>
       Effect.catchIf(writes.collect(work, sql.transaction(work)), isSqlError, (error) =>
@@ -423,5 +426,6 @@ export const open = Effect.fnUntraced(function* (
   yield* Effect.catchTag(PostgresMigrations.migrate(sql, schema, place), "SqlError", (error) =>
     Effect.fail(toStoreError("open")(error))
   )
-  return make(sql, yield* PostgresLeases.holdProcess(sql), yield* makeInboxNews(sql, schema), toStoreError)
+  const lock = yield* PostgresLeases.holdProcess(sql)
+  return make(sql, lock, yield* makeInboxNews(sql, schema), yield* Effect.scope, toStoreError)
 })

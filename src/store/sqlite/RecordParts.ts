@@ -17,8 +17,7 @@ const partBits = 8
 const [bits, lastInPart] = [String(partBits), String((1 << partBits) - 1)]
 
 /** Returns the part of a row by its number. */
-export const toPart = (id: unknown): number | undefined =>
-  typeof id === "number" ? Math.floor(id / (1 << partBits)) : undefined
+export const toPart = (id: number): number => Math.floor(id / (1 << partBits))
 
 /** Lists two parts of a session, which may be the same. */
 export const listParts = "INSERT OR IGNORE INTO record_parts (session_id, part) VALUES (?1, ?2), (?1, ?3)"

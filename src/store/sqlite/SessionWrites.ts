@@ -48,8 +48,7 @@ const appendCounts =
   "message_count = message_count + ?, tool_call_count = tool_call_count + ?, updated_at = ?, ended_at = NULL, " +
   "end_reason = NULL"
 const addUsage = buildCounterUpdates(() => "?")
-const buildUpdate = (set: string): string =>
-  `UPDATE sessions SET ${set} WHERE id = ? AND message_count = ? RETURNING message_count`
+const buildUpdate = (set: string): string => `UPDATE sessions SET ${set} WHERE id = ? AND message_count = ?`
 const updateCounts = buildUpdate(appendCounts)
 const updateUsage = buildUpdate(addUsage)
 const updateBoth = buildUpdate(`${appendCounts}, ${addUsage}`)
@@ -73,14 +72,14 @@ const messageColumns = [
  * Makes the function that returns an insert statement for a number of rows. If the same text is used again, the
  * prepared statement is used again too.
  */
-const makeInsert = (start: string, columns: ReadonlyArray<string>, end = "") => {
+const makeInsert = (start: string, columns: ReadonlyArray<string>) => {
   const places = `(${columns.map(() => "?").join(", ")})`
   const statements: Array<string> = []
   return (rows: number): string =>
     (statements[rows] ??=
-      `${start} (${columns.join(", ")}) VALUES ${Array.from({ length: rows }, () => places).join(", ")}${end}`)
+      `${start} (${columns.join(", ")}) VALUES ${Array.from({ length: rows }, () => places).join(", ")}`)
 }
-const insertEntries = makeInsert("INSERT OR IGNORE INTO run_record", SqlRecord.columnNames, " RETURNING id")
+const insertEntries = makeInsert("INSERT OR IGNORE INTO run_record", SqlRecord.columnNames)
 const insertMessages = makeInsert("INSERT INTO messages", messageColumns)
 
 /** Splits rows into the rows of one statement each. */
@@ -88,6 +87,7 @@ const splitRows = <A>(rows: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =
   rows.length > SqlRecord.insertSize ? Arr.chunksOf(rows, SqlRecord.insertSize) : [rows]
 
 type All = SqliteClient.Database["all"]
+type Run = SqliteClient.Database["run"]
 
 /** Facts about a session in the file. */
 interface SessionFacts {
@@ -131,12 +131,12 @@ interface SessionChange extends SessionFacts {
   appended: readonly [messages: number, calls: number, now: number] | undefined
 }
 
-const writeMessages = (all: All, id: string, messages: ReadonlyArray<PendingMessage>): void => {
+const writeMessages = (run: Run, id: string, messages: ReadonlyArray<PendingMessage>): void => {
   for (const some of splitRows(messages)) {
     const values: Array<unknown> = []
     for (const { begun, content, envelope, now, position, role, toolCalls, toolNames } of some)
       values.push(id, position, role, now, content, toolNames, toolCalls, envelope, begun)
-    all(insertMessages(some.length), values)
+    run(insertMessages(some.length), values)
   }
 }
 
@@ -146,12 +146,12 @@ const sumUsage = (usage: ReadonlyArray<PendingUsage>): ReadonlyArray<string | nu
 }
 
 /** Writes the changes of a session. Returns false if another process has changed its number of messages. */
-const writeChange = (all: All, id: string, { appended, before, messages, usage }: SessionChange): boolean => {
+const writeChange = (run: Run, id: string, { appended, before, messages, usage }: SessionChange): boolean => {
   if (appended === undefined && usage.length === 0) return true
   const update = appended === undefined ? updateUsage : usage.length === 0 ? updateCounts : updateBoth
-  if (all(update, [...(appended ?? []), ...sumUsage(usage), id, before]).length === 0) return false
-  if (messages.length > 0) writeMessages(all, id, messages)
-  for (const { counted, model, provider } of usage) all(addModelUsage, [id, provider, model, ...Object.values(counted)])
+  if (run(update, [...(appended ?? []), ...sumUsage(usage), id, before]).changes === 0) return false
+  if (messages.length > 0) writeMessages(run, id, messages)
+  for (const { counted, model, provider } of usage) run(addModelUsage, [id, provider, model, ...Object.values(counted)])
   return true
 }
 
@@ -187,8 +187,8 @@ const makeChanges = ({ sql }: Pick<Database, "sql">) => {
       ? undefined
       : { count: Number(row["message_count"]), hasBegun: row["has_begun"] === 1, part: undefined }
   }
-  const finishChange = (all: All, id: string, change: SessionChange): void => {
-    const isWritten = writeChange(all, id, change)
+  const finishChange = (run: Run, id: string, change: SessionChange): void => {
+    const isWritten = writeChange(run, id, change)
     const session = held.get(Leases.toSessionName(id))
     if (session !== undefined) {
       const { count, hasBegun, part } = change
@@ -212,10 +212,10 @@ const makeChanges = ({ sql }: Pick<Database, "sql">) => {
       if (facts === undefined) return undefined
       const change: SessionChange = { ...facts, before: facts.count, messages: [], usage: [], appended: undefined }
       known.set(id, change)
-      transaction.putOff((all) => {
+      transaction.putOff(() => {
         // Later operations start with new changes.
         known.delete(id)
-        finishChange(all, id, change)
+        finishChange(transaction.run, id, change)
       })
       return change
     },
@@ -255,9 +255,11 @@ export const makeWrites = ({ sql, write, writeDirectly }: Database): SessionWrit
         for (const id of ids)
           if (getChange(transaction, id) === undefined && all(findSession, [id]).length === 0)
             throw new Error(`no session "${id}"`)
-        const added = all(insertEntries(some.length), some.flat())
-        const [first, last] = [added[0]?.["id"], added.at(-1)?.["id"]].map(RecordParts.toPart)
-        if (first === undefined || last === undefined) continue
+        const { changes, lastInsertRowid } = transaction.run(insertEntries(some.length), some.flat())
+        if (changes === 0) continue
+        // The numbers of the rows of a statement follow one another.
+        const last = RecordParts.toPart(Number(lastInsertRowid))
+        const first = RecordParts.toPart(Number(lastInsertRowid) - Number(changes) + 1)
         for (const id of ids) {
           const change = getChange(transaction, id)
           if (first === last && change?.part === last) continue

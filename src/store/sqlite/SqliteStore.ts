@@ -6,6 +6,7 @@
 import * as Arr from "effect/Array"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Leases from "../../base/platform/Leases.ts"
@@ -29,19 +30,22 @@ import * as SqliteSearch from "./SqliteSearch.ts"
 /** SQLite stores every string byte for byte. */
 const exact: SqlStore.SqlPlace["exact"] = { encode: (text) => text, decode: (text) => text }
 
+const makeLeases = ({ sql, write }: Database.Database): Leases.Service<SessionStoreError> =>
+  Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect))
+
 /**
  * Creates the leases of sessions. The run that holds one counts as a writer of the database, and its writes remember
  * the session.
  */
-const makeLeases = (
-  { sql, write }: Database.Database,
+const makeSessionLeases = (
+  database: Database.Database,
   { holdSession }: SessionWrites.SessionWrites
 ): Leases.Service<SessionStoreError> => {
-  const leases = Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect))
+  const leases = makeLeases(database)
   return {
     ...leases,
     take: (name) =>
-      sql.writer.pipe(
+      database.sql.writer.pipe(
         Effect.andThen(leases.take(name)),
         Effect.tap(() => holdSession(name))
       )
@@ -58,7 +62,7 @@ export const make = (
     sql,
     read,
     write,
-    leases: makeLeases(database, writes),
+    leases: makeSessionLeases(database, writes),
     made: "rowid",
     exact,
     append: writes.append,
@@ -71,6 +75,8 @@ export const make = (
 
 /** Interval at which messages to a session are looked for, while one waits for them. */
 const inboxPoll = "500 millis"
+/** Current time of the machine, in epoch milliseconds. */
+const clock = "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
 
 const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({
   version: Effect.map(
@@ -154,9 +160,9 @@ const makeBackup = (path: string, { read, sql }: Database.Database) =>
 
 /** Opens the store, the search and the run record in a database file. The file is closed with the scope. */
 export const open = (path: string, readOnly = false, commitsWithin?: Duration.Input) =>
-  Effect.map(
+  Effect.flatMap(
     readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin),
-    (database): Backend => {
+    Effect.fnUntraced(function* (database): Effect.fn.Return<Backend, never, Scope.Scope> {
       const writes = SessionWrites.makeWrites(database)
       const record = SqlRecord.make({
         ...database,
@@ -175,9 +181,16 @@ export const open = (path: string, readOnly = false, commitsWithin?: Duration.In
         store,
         search: SqliteSearch.make(database),
         activity: makeActivity(database, record),
-        inbox: SqlInbox.makeInbox({ ...database, notify: Effect.void, changes: Stream.tick(inboxPoll) }),
+        inbox: SqlInbox.makeInbox({
+          ...database,
+          notify: Effect.void,
+          changes: Stream.tick(inboxPoll),
+          leases: makeLeases(database),
+          scope: yield* Effect.scope,
+          clock
+        }),
         maintenance: SqliteMaintenance.make(database, store),
         together: database.together
       }
-    }
+    })
   )

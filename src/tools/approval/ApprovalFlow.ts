@@ -16,25 +16,25 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 import * as RunRecorder from "../../base/domain/RunRecorder.ts"
-import * as VisibleText from "../../base/domain/VisibleText.ts"
 import type { Ids } from "../../hooks/Correlation.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { ApprovalChoice } from "../../hooks/PayloadTable.ts"
 import * as PairedEvents from "../../hooks/PairedEvents.ts"
-import { type Approval, formatEntry, type Memory, type Target } from "./AllowList.ts"
+import type { Approval, Memory, Target } from "./AllowList.ts"
 import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
-import { type Bounds, readBounds } from "./ApprovalBounds.ts"
+import { readBounds } from "./ApprovalBounds.ts"
 import type { Choice, Concern, OfferedRules, Outcome, Question, Reply } from "./ApprovalRequest.ts"
 import * as RefusalTexts from "./RefusalTexts.ts"
 import * as ShownText from "./ShownText.ts"
 import { makeSubject } from "./StoredApproval.ts"
 import { type ApprovalSuspension, CurrentApproval, type EarlierAnswer } from "../CallQuestions.ts"
+import { collectTargets, findCommonPrefix, buildQuestion } from "./QuestionContent.ts"
 
 /** Concerns about a call, or about another request that has a text. */
-interface Request {
+export interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
@@ -99,63 +99,6 @@ interface Parties {
   readonly judge: ApprovalJudge["Service"] | undefined
   /** Stores permanent approvals as rules. */
   readonly keepRules?: ((rules: ReadonlyArray<string>) => Effect.Effect<void>) | undefined
-}
-
-/**
- * Returns true if a permanent approval, which is written to disk, may be offered: the text is shown unchanged and does
- * not contain a secret.
- */
-const isKeepable = ({ text }: Target): boolean => ShownText.isShownWhole(text)
-
-const collectTargets = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
-  Array.from(new Map(concerns.map(({ target = whole }) => [formatEntry(target), target])).values())
-
-/** Returns the prefix that an approval may be granted for, if it covers every concern of the question. */
-const findCommonPrefix = (concerns: ReadonlyArray<Concern>): Target | undefined =>
-  concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined)
-    ? concerns[0]?.prefix
-    : undefined
-
-const lasting: ReadonlyArray<Choice> = ["once", "session", "always", "deny"]
-const passing: ReadonlyArray<Choice> = ["once", "session", "deny"]
-
-/** CRLF line ends of a file do not count as hidden characters. */
-const showPreview = (preview: string): string => VisibleText.showLines(preview.replaceAll("\r\n", "\n"))
-
-const showTarget = ({ kind, text }: Target): Target => ({ kind, text: ShownText.showText(text) })
-
-const buildQuestion = (
-  { target, tool }: Request,
-  shown: string,
-  concerns: ReadonlyArray<Concern>,
-  ids: Ids,
-  rules: OfferedRules | undefined,
-  bounds: Bounds
-): Question => {
-  const keys = concerns.map(({ key }) => VisibleText.showLine(key))
-  const targets = collectTargets(concerns, target)
-  const remedies = concerns.flatMap(({ remedy }) => remedy ?? [])
-  const prefix = findCommonPrefix(concerns)
-  const previews = [
-    ...new Set(concerns.flatMap(({ preview }) => (preview === undefined ? [] : [showPreview(preview)])))
-  ]
-  return {
-    session_id: ids.session_id,
-    turn_id: ids.turn_id,
-    tool_call_id: ids.tool_call_id,
-    tool,
-    command: shown,
-    description: keys.join("; "),
-    keys,
-    ...(remedies.length === 0 ? {} : { remedies }),
-    ...(previews.length === 0 ? {} : { preview: previews.join("") }),
-    targets: targets.map(showTarget),
-    prefix: prefix !== undefined && ShownText.isShownWhole(prefix.text) ? prefix : undefined,
-    ...(rules === undefined ? {} : { rules }),
-    choices: (concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? lasting : passing).filter(
-      (choice) => bounds.choices.includes(choice)
-    )
-  }
 }
 
 /** Returns true if a model rules before a user is asked. */
@@ -233,203 +176,222 @@ const chooseTimeout = (
     ? Duration.fromInputUnsafe(pending.policy.wait)
     : (who.timeout ?? timeout)
 
-/** Creates the flow that settles concerns without an earlier approval. */
-export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Parties): ApprovalFlow => {
-  const denials = new Map<string, number>()
-  const turns = new Map<string, Semaphore.Semaphore>()
+/** The parties of approvals, and the state of each session. */
+interface FlowState extends Parties {
+  /** Number of denials of the judge in a row. */
+  readonly denials: Map<string, number>
+  /** Turns of approvers that are asked one question at a time. */
+  readonly turns: Map<string, Semaphore.Semaphore>
+}
 
-  const getTurn = (session: string): Semaphore.Semaphore => {
-    const known = turns.get(session) ?? Semaphore.makeUnsafe(1)
-    turns.set(session, known)
-    return known
-  }
+const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
-  /** Asks the model for a ruling; `undefined` leaves the question to a person. */
-  const requestRuling = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
-    judge === undefined
-      ? Effect.succeed(undefined)
-      : judge.judge(question).pipe(
-          Effect.catchCause((cause) =>
-            Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)
-          ),
-          Effect.map((ruling): JudgedAnswer | undefined => {
-            if (ruling === "escalate") return undefined
-            if (ruling === "approve") {
-              denials.delete(session)
-              return { outcome: "once", by: "judge", message: "", choice: "smart_approve" }
-            }
-            const inARow = (denials.get(session) ?? 0) + 1
-            denials.set(session, inARow)
-            return {
-              outcome: "deny",
-              by: "judge",
-              message: RefusalTexts.renderJudgeDenial(question.keys, inARow),
-              choice: "smart_deny"
-            }
-          })
-        )
+const getTurn = ({ turns }: FlowState, session: string): Semaphore.Semaphore => {
+  const known = turns.get(session) ?? Semaphore.makeUnsafe(1)
+  turns.set(session, known)
+  return known
+}
 
-  /** Returns the approver, or the prompt of the program that started the run. */
-  const present: Effect.Effect<Approver | undefined> =
-    approver === undefined
-      ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) =>
-          Option.isSome(prompt) ? makeTerminalApprover(prompt.value) : undefined
-        )
-      : Effect.succeed(approver)
-
-  const answerQuestion = Effect.fnUntraced(function* (
-    { mode, session }: RequestOwner,
-    presence: Presence,
-    who: Approver | undefined,
-    question: Question,
-    { pending, refusal }: { readonly pending: ApprovalSuspension | undefined; readonly refusal: string | undefined }
-  ): Effect.fn.Return<JudgedAnswer> {
-    const isApprovedUnseen =
-      presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
-    if (refusal !== undefined && !isApprovedUnseen) {
-      return {
-        outcome: "deny",
-        by: "unattended",
-        message: RefusalTexts.renderUnshowableDenial(refusal),
-        choice: "deny",
-        reason: refusal
-      }
-    }
-    const ruled = isJudged(mode, presence) ? yield* requestRuling(session, question) : undefined
-    if (ruled !== undefined) return ruled
-    if (presence._tag === "Unattended") {
-      if (presence.otherwise === "deny" && isSuspending(pending)) return suspended
-      return yield* decideUnattended(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
-    }
-    if (who === undefined)
-      return isSuspending(pending) ? suspended : yield* decideUnattended(question, "no user", "deny")
-    const answer = yield* requestAnswer(who, chooseTimeout(who, policy, pending), question)
-    return answer.outcome === "timeout" && isSuspending(pending) ? suspended : answer
-  })
-
-  const resolveSurface = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
-    if (judge !== undefined && isJudged(mode, presence)) return "smart"
-    return presence._tag === "Unattended" ? presence.who : (who?.surface ?? "none")
-  }
-
-  const toApproval =
-    ({ target: whole }: Request) =>
-    ({ key, permanent, target = whole }: Concern): Approval => ({ target, permanent, reason: key })
-
-  /** Creates an approval for all commands that the prefix covers. */
-  const toPrefixApproval = (target: Target): Approval => ({ target, permanent: true, reason: "" })
-
-  const selectUnapproved = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>
-    request.concerns.filter(
-      (concern) =>
-        ![session, ...(concern.target?.kind === "host" ? starting : [])].some((one) =>
-          memory.knows(one, toApproval(request)(concern))
-        ) && !(concern.prefix !== undefined && memory.knows(session, toPrefixApproval(concern.prefix)))
-    )
-
-  const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
-
-  /** Returns the answer of an earlier run, or asks. Notes a question that suspends the run. */
-  const decideQuestion = Effect.fnUntraced(function* (
-    { place, presence, question, refusal, subject, who }: AskedQuestion,
-    earlier: EarlierAnswer | undefined
-  ): Effect.fn.Return<{ readonly answer: JudgedAnswer; readonly waitedMillis: number }> {
-    if (earlier?._tag === "Answered")
-      return { answer: toEarlierEnd(question, earlier), waitedMillis: earlier.waitedMillis }
-    const pending = yield* CurrentApproval
-    const since = yield* Clock.currentTimeMillis
-    const answer =
-      earlier === undefined
-        ? yield* answerQuestion(place, presence, who, question, { pending, refusal })
-        : toEarlierEnd(question, earlier)
-    const now = yield* Clock.currentTimeMillis
-    if (answer.outcome === "suspended") pending?.addQuestion(subject, question, now)
-    else if (earlier === undefined && answer.by === "user" && answer.outcome !== "timeout")
-      pending?.keepAnswer(subject, question, { choice: answer.outcome, reason: answer.reason }, now)
-    return { answer, waitedMillis: now - since }
-  })
-
-  const settleRequest = Effect.fnUntraced(function* (request: Request, place: RequestOwner, who: Approver | undefined) {
-    // The concerns may have been approved while this question waited.
-    const concerns = selectUnapproved(request, place)
-    if (concerns.length === 0) return remembered
-    const { ids, mode, session } = place
-    const presence = yield* InteractiveMode
-    const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
-    const rules = isKept
-      ? yield* request.offeredRules?.(concerns, findCommonPrefix(concerns)) ?? Effect.undefined
-      : undefined
-    const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
-    const question = buildQuestion(request, text, concerns, ids, rules, yield* readBounds)
-    const { keys } = question
-    const pending = yield* CurrentApproval
-    const subject = pending === undefined ? "" : makeSubject(request.tool, request.command, keys)
-    const earlier = pending?.findAnswer(subject, yield* Clock.currentTimeMillis)
-    const surface = earlier === undefined ? resolveSurface(mode, presence, who) : "resume"
-    const buildFields = () => ({
-      session_id: ids.session_id,
-      turn_id: ids.turn_id,
-      tool_call_id: ids.tool_call_id,
-      command: question.command,
-      description: question.description,
-      pattern_key: keys[0] ?? "",
-      pattern_keys: keys,
-      session_key: session,
-      surface
-    })
-    const span = yield* PairedEvents.open<"pre_approval_request">(hooks, {
-      open: ["pre_approval_request", buildFields],
-      otherwise: () => ["post_approval_response", () => ({ ...buildFields(), choice: "timeout" as const })]
-    })
-    // Writes the preceding record and the question before waiting for the answer.
-    const recorder = yield* RunRecorder.RunRecorder
-    if (recorder !== undefined) yield* recorder.flush
-    const { answer, waitedMillis } = yield* decideQuestion(
-      { place, presence, who, question, refusal, subject },
-      earlier
-    )
-    yield* RunRecorder.record((recorder) =>
-      recorder.write({
-        _tag: "ApprovalDecided",
-        callId: ids.tool_call_id,
-        subject: question.command,
-        choice: answer.choice,
-        description: question.description,
-        patterns: keys,
-        surface,
-        ...(answer.by === "judge" ? { decidedBy: "aux_llm" } : {}),
-        waitedMillis
-      })
-    )
-    yield* span.close([
-      "post_approval_response",
-      () => ({ ...buildFields(), choice: answer.choice, ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {}) })
-    ])
-    const { outcome, prefix } = answer
-    if (outcome === "session" || outcome === "always") {
-      memory.rememberSession(
-        session,
-        prefix === undefined ? concerns.map(toApproval(request)) : [toPrefixApproval(prefix)]
+/** Asks the model for a ruling; `undefined` leaves the question to a person. */
+const requestRuling = (
+  { judge, denials }: FlowState,
+  session: string,
+  question: Question
+): Effect.Effect<JudgedAnswer | undefined> =>
+  judge === undefined
+    ? Effect.succeed(undefined)
+    : judge.judge(question).pipe(
+        Effect.catchCause((cause) =>
+          Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)
+        ),
+        Effect.map((ruling): JudgedAnswer | undefined => {
+          if (ruling === "escalate") return undefined
+          if (ruling === "approve") {
+            denials.delete(session)
+            return { outcome: "once", by: "judge", message: "", choice: "smart_approve" }
+          }
+          const inARow = (denials.get(session) ?? 0) + 1
+          denials.set(session, inARow)
+          return {
+            outcome: "deny",
+            by: "judge",
+            message: RefusalTexts.renderJudgeDenial(question.keys, inARow),
+            choice: "smart_deny"
+          }
+        })
       )
-    }
-    if (outcome === "always") {
-      const kept = prefix === undefined ? question.rules?.exact : question.rules?.prefix
-      if (kept !== undefined && keepRules !== undefined) yield* keepRules(kept)
-      else yield* memory.rememberAlways(prefix === undefined ? collectTargets(concerns, request.target) : [prefix])
-    }
-    return answer
-  })
 
+/** Returns the approver, or the prompt of the program that started the run. */
+const findApprover = (flow: FlowState): Effect.Effect<Approver | undefined> =>
+  flow.approver === undefined
+    ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) =>
+        Option.isSome(prompt) ? makeTerminalApprover(prompt.value) : undefined
+      )
+    : Effect.succeed(flow.approver)
+
+/** Asks the model or the user, as the presence of a user permits. */
+const answerQuestion = Effect.fnUntraced(function* (
+  flow: FlowState,
+  { place: { mode, session }, presence, question, refusal, who }: AskedQuestion,
+  pending: ApprovalSuspension | undefined
+): Effect.fn.Return<JudgedAnswer> {
+  const isApprovedUnseen =
+    presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
+  if (refusal !== undefined && !isApprovedUnseen) {
+    return {
+      outcome: "deny",
+      by: "unattended",
+      message: RefusalTexts.renderUnshowableDenial(refusal),
+      choice: "deny",
+      reason: refusal
+    }
+  }
+  const ruled = isJudged(mode, presence) ? yield* requestRuling(flow, session, question) : undefined
+  if (ruled !== undefined) return ruled
+  if (presence._tag === "Unattended") {
+    if (presence.otherwise === "deny" && isSuspending(pending)) return suspended
+    return yield* decideUnattended(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
+  }
+  if (who === undefined) return isSuspending(pending) ? suspended : yield* decideUnattended(question, "no user", "deny")
+  const answer = yield* requestAnswer(who, chooseTimeout(who, flow.policy, pending), question)
+  return answer.outcome === "timeout" && isSuspending(pending) ? suspended : answer
+})
+
+const resolveSurface = ({ judge }: FlowState, mode: Mode, presence: Presence, who: Approver | undefined): string => {
+  if (judge !== undefined && isJudged(mode, presence)) return "smart"
+  return presence._tag === "Unattended" ? presence.who : (who?.surface ?? "none")
+}
+
+const toApproval =
+  ({ target: whole }: Request) =>
+  ({ key, permanent, target = whole }: Concern): Approval => ({ target, permanent, reason: key })
+
+/** Creates an approval for all commands that the prefix covers. */
+const toPrefixApproval = (target: Target): Approval => ({ target, permanent: true, reason: "" })
+
+const selectUnapproved = (
+  { memory }: FlowState,
+  request: Request,
+  { session, starting }: RequestOwner
+): ReadonlyArray<Concern> =>
+  request.concerns.filter(
+    (concern) =>
+      ![session, ...(concern.target?.kind === "host" ? starting : [])].some((one) =>
+        memory.knows(one, toApproval(request)(concern))
+      ) && !(concern.prefix !== undefined && memory.knows(session, toPrefixApproval(concern.prefix)))
+  )
+
+/** Returns the answer of an earlier run, or asks. Notes a question that suspends the run. */
+const decideQuestion = Effect.fnUntraced(function* (
+  flow: FlowState,
+  asked: AskedQuestion,
+  earlier: EarlierAnswer | undefined
+): Effect.fn.Return<{ readonly answer: JudgedAnswer; readonly waitedMillis: number }> {
+  const { question, subject } = asked
+  if (earlier?._tag === "Answered")
+    return { answer: toEarlierEnd(question, earlier), waitedMillis: earlier.waitedMillis }
+  const pending = yield* CurrentApproval
+  const since = yield* Clock.currentTimeMillis
+  const answer = earlier === undefined ? yield* answerQuestion(flow, asked, pending) : toEarlierEnd(question, earlier)
+  const now = yield* Clock.currentTimeMillis
+  if (answer.outcome === "suspended") pending?.addQuestion(subject, question, now)
+  else if (earlier === undefined && answer.by === "user" && answer.outcome !== "timeout")
+    pending?.keepAnswer(subject, question, { choice: answer.outcome, reason: answer.reason }, now)
+  return { answer, waitedMillis: now - since }
+})
+
+const settleRequest = Effect.fnUntraced(function* (
+  flow: FlowState,
+  request: Request,
+  place: RequestOwner,
+  who: Approver | undefined
+) {
+  const { keepRules, memory } = flow
+  // The concerns may have been approved while this question waited.
+  const concerns = selectUnapproved(flow, request, place)
+  if (concerns.length === 0) return remembered
+  const { ids, mode, session } = place
+  const presence = yield* InteractiveMode
+  const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
+  const rules = isKept
+    ? yield* request.offeredRules?.(concerns, findCommonPrefix(concerns)) ?? Effect.undefined
+    : undefined
+  const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
+  const bounds = yield* readBounds
+  const question = buildQuestion({ request, shown: text, concerns, ids, rules, bounds })
+  const { keys } = question
+  const pending = yield* CurrentApproval
+  const subject = pending === undefined ? "" : makeSubject(request.tool, request.command, keys)
+  const earlier = pending?.findAnswer(subject, yield* Clock.currentTimeMillis)
+  const surface = earlier === undefined ? resolveSurface(flow, mode, presence, who) : "resume"
+  const buildFields = () => ({
+    session_id: ids.session_id,
+    turn_id: ids.turn_id,
+    tool_call_id: ids.tool_call_id,
+    command: question.command,
+    description: question.description,
+    pattern_key: keys[0] ?? "",
+    pattern_keys: keys,
+    session_key: session,
+    surface
+  })
+  const span = yield* PairedEvents.open<"pre_approval_request">(flow.hooks, {
+    open: ["pre_approval_request", buildFields],
+    otherwise: () => ["post_approval_response", () => ({ ...buildFields(), choice: "timeout" as const })]
+  })
+  // Writes the preceding record and the question before waiting for the answer.
+  const recorder = yield* RunRecorder.RunRecorder
+  if (recorder !== undefined) yield* recorder.flush
+  const { answer, waitedMillis } = yield* decideQuestion(
+    flow,
+    { place, presence, who, question, refusal, subject },
+    earlier
+  )
+  yield* RunRecorder.record((recorder) =>
+    recorder.write({
+      _tag: "ApprovalDecided",
+      callId: ids.tool_call_id,
+      subject: question.command,
+      choice: answer.choice,
+      description: question.description,
+      patterns: keys,
+      surface,
+      ...(answer.by === "judge" ? { decidedBy: "aux_llm" } : {}),
+      waitedMillis
+    })
+  )
+  yield* span.close([
+    "post_approval_response",
+    () => ({ ...buildFields(), choice: answer.choice, ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {}) })
+  ])
+  const { outcome, prefix } = answer
+  if (outcome === "session" || outcome === "always") {
+    memory.rememberSession(
+      session,
+      prefix === undefined ? concerns.map(toApproval(request)) : [toPrefixApproval(prefix)]
+    )
+  }
+  if (outcome === "always") {
+    const kept = prefix === undefined ? question.rules?.exact : question.rules?.prefix
+    if (kept !== undefined && keepRules !== undefined) yield* keepRules(kept)
+    else yield* memory.rememberAlways(prefix === undefined ? collectTargets(concerns, request.target) : [prefix])
+  }
+  return answer
+})
+
+/** Creates the flow that settles concerns without an earlier approval. */
+export const make = (parties: Parties): ApprovalFlow => {
+  const flow: FlowState = { ...parties, denials: new Map(), turns: new Map() }
   return {
     ask: Effect.fnUntraced(function* (request, place) {
-      if (selectUnapproved(request, place).length === 0) return remembered
-      const who = yield* present
-      const settled = Effect.scoped(settleRequest(request, place, who))
-      return yield* who?.order === "one at a time" ? getTurn(place.session).withPermit(settled) : settled
+      if (selectUnapproved(flow, request, place).length === 0) return remembered
+      const who = yield* findApprover(flow)
+      const settled = Effect.scoped(settleRequest(flow, request, place, who))
+      return yield* who?.order === "one at a time" ? getTurn(flow, place.session).withPermit(settled) : settled
     }),
     forget: (session) => {
-      denials.delete(session)
-      turns.delete(session)
+      flow.denials.delete(session)
+      flow.turns.delete(session)
     }
   }
 }

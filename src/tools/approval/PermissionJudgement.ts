@@ -199,13 +199,70 @@ export const judgeHost = ({ rules }: RuleSet, host: string): Judgement => {
   return { denied: findMatchingRule("deny"), asked: findMatchingRule("ask"), allowed: findMatchingRule("allow") }
 }
 
+/** A call that is judged, and its commands. */
+interface CallReading {
+  readonly call: PermissionCall
+  readonly paths: CallPaths
+  /** Directory in which commands run. */
+  readonly directory: string
+  readonly commands: ReadonlyArray<Command>
+}
+
+/** Lists the spellings of each path: as it is written, and with links followed. */
+const listSpellings = Effect.fnUntraced(function* (
+  { home, real }: CallPaths,
+  given: ReadonlyArray<string>,
+  folder: string
+) {
+  const found = yield* Effect.forEach(given, (one) => {
+    const path = PermissionRule.toAbsolutePath(one, { folder, home })
+    if (path === undefined) return Effect.succeed([])
+    return Effect.map(real(path), (followed) => [followed === path ? [path] : [path, followed]])
+  })
+  return found.flat()
+})
+
+/** Lists the paths of the commands of a call. */
+const listCommandPaths = Effect.fnUntraced(function* (
+  { call, commands, directory, paths }: CallReading,
+  findPaths: (command: Command) => ReadonlyArray<string>
+) {
+  const toFolder = ({ cwd = directory }: Command): string =>
+    PermissionRule.toAbsolutePath(cwd, { folder: call.cwd, home: paths.home }) ?? call.cwd
+  const found = yield* Effect.forEach(commands, (command) =>
+    listSpellings(paths, findPaths(command), toFolder(command))
+  )
+  return found.flat()
+})
+
+/** Lists the paths that a call reads and writes. */
+const listCallPaths = Effect.fnUntraced(function* (reading: CallReading) {
+  const { call, paths } = reading
+  const { args, cwd, tool } = call
+  const named = typeof args["path"] === "string" ? args["path"] : tool === "search_files" ? "." : undefined
+  const own = named === undefined ? [] : [named]
+  const [read, written] = [readers.has(tool) ? own : [], writers.has(tool) ? own : []]
+  return {
+    reads: [...(yield* listSpellings(paths, read, cwd)), ...(yield* listCommandPaths(reading, listSources))],
+    writes: [
+      ...(yield* listSpellings(paths, [...written, ...call.written], cwd)),
+      ...(yield* listCommandPaths(reading, listRedirectTargets))
+    ]
+  }
+})
+
+/** Tools whose argument `path` is read or written. */
+const readers = new Set(["read_file", "search_files"])
+const writers = new Set(["write_file", "patch"])
+
 /** Finds the rules that decide about a call. */
 export const judge = Effect.fnUntraced(function* (
   { rules }: RuleSet,
   call: PermissionCall,
-  { home, real }: CallPaths
+  paths: CallPaths
 ): Effect.fn.Return<Judgement> {
   const { args, cwd, lines, tool } = call
+  const { home } = paths
   const workdir = typeof args["workdir"] === "string" ? args["workdir"] : "."
   const root = PermissionRule.normalizePath(cwd)
   const workPath = PermissionRule.toAbsolutePath(workdir, { folder: cwd, home })
@@ -214,43 +271,10 @@ export const judge = Effect.fnUntraced(function* (
   const place = directory === root ? undefined : directory
   const texts = [...lines, ...call.inputs].map((line) => ({ line, ...ScriptInterpreter.read(line, place) }))
   const commands = texts.flatMap(({ commands }) => commands)
-  const listSpellings = Effect.fnUntraced(function* (given: string, folder: string) {
-    const path = PermissionRule.toAbsolutePath(given, { folder, home })
-    if (path === undefined) return []
-    const followed = yield* real(path)
-    return [followed === path ? [path] : [path, followed]]
-  })
-  const listAllSpellings = (given: ReadonlyArray<string>, folder: string) =>
-    Effect.map(
-      Effect.forEach(given, (path) => listSpellings(path, folder)),
-      (found) => found.flat()
-    )
-  const named = typeof args["path"] === "string" ? args["path"] : tool === "search_files" ? "." : undefined
-  const isReader = tool === "read_file" || tool === "search_files"
-  const isWriter = tool === "write_file" || tool === "patch"
-  const needsPaths = isReader || isWriter || rules.some(({ pattern }) => pattern._tag === "Path")
-  const listCommandPaths = (findPaths: (command: Command) => ReadonlyArray<string>) =>
-    Effect.map(
-      Effect.forEach(commands, (command) =>
-        listAllSpellings(
-          findPaths(command),
-          PermissionRule.toAbsolutePath(command.cwd ?? directory, { folder: cwd, home }) ?? cwd
-        )
-      ),
-      (found) => found.flat()
-    )
-  const reads = !needsPaths
-    ? []
-    : [
-        ...(isReader && named !== undefined ? yield* listSpellings(named, cwd) : []),
-        ...(yield* listCommandPaths(listSources))
-      ]
-  const writes = !needsPaths
-    ? []
-    : [
-        ...(yield* listAllSpellings([...(isWriter && named !== undefined ? [named] : []), ...call.written], cwd)),
-        ...(yield* listCommandPaths(listRedirectTargets))
-      ]
+  const needsPaths = readers.has(tool) || writers.has(tool) || rules.some(({ pattern }) => pattern._tag === "Path")
+  const { reads, writes } = needsPaths
+    ? yield* listCallPaths({ call, paths, directory, commands })
+    : { reads: [], writes: [] }
   const isInside = workPath !== undefined && (workPath === root || workPath.startsWith(`${root}/`))
   const isClear =
     isInside && call.inputs.length === 0 && texts.every(({ fault, line }) => fault === undefined && !/[$`]/.test(line))

@@ -42,7 +42,7 @@ import * as Stream from "effect/Stream"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { RunsPrograms, Timeout } from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import * as Ids from "../../base/domain/Ids.ts"
@@ -122,36 +122,35 @@ const makeBuffers = () => ({
 const recordChanges = <A, E, R>(script: Effect.Effect<A, E, R>) =>
   Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.observeCommand(cwd)(script))
 
-/** Runs a script to completion. */
-const runScript = Effect.fnUntraced(function* (
-  { code, language = "python" }: typeof tool.parametersSchema.Type,
-  node: string
-) {
-  if (code.trim() === "") return yield* Problem.fail("the code is empty")
-  const spawner = yield* ChildProcessSpawner
+/** Writes a script and its prelude to a temporary directory. Returns the command that runs it. */
+const writeScript = Effect.fnUntraced(function* (code: string, language: typeof Language.Type, node: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const settings = yield* CodeSettings
-  const { cwd } = yield* ToolContext
-  const bridge = yield* ScriptBridge.make(yield* NestedCalls, settings.maxToolCalls)
   const { prelude, script, start } = files[language]
-
   const directory = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-code-" })
   const [preludePath, scriptPath] = [path.join(directory, prelude), path.join(directory, script)]
   yield* fs.writeFileString(preludePath, start)
   yield* fs.writeFileString(scriptPath, code)
-  const [command, args] =
-    language === "python"
-      ? (["python3", [preludePath, scriptPath]] as const)
-      : ([node, ["--import", preludePath, scriptPath]] as const)
+  return language === "python"
+    ? { directory, command: "python3", args: [preludePath, scriptPath] }
+    : { directory, command: node, args: ["--import", preludePath, scriptPath] }
+})
 
+/** Starts the process of a script. It ends with the scope, and so do the processes that it started. */
+const startScript = Effect.fnUntraced(function* (
+  { args, command, directory }: Effect.Success<ReturnType<typeof writeScript>>,
+  language: typeof Language.Type,
+  bridge: Effect.Success<ReturnType<typeof ScriptBridge.make>>
+) {
+  const spawner = yield* ChildProcessSpawner
+  const settings = yield* CodeSettings
+  const { cwd } = yield* ToolContext
   const mark = yield* Ids.makeHex(12)
   const {
     NODE_OPTIONS: _,
     PYTHONSTARTUP: __,
     ...environment
   } = yield* StartedProcess.inheritEnvironment(settings.environment, mark)
-  const started = yield* Clock.currentTimeMillis
   const handle = yield* spawner
     .spawn(
       ChildProcess.make(command, args, {
@@ -177,7 +176,12 @@ const runScript = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() =>
     Effect.andThen(StartedProcess.takeDown(handle, "SIGKILL"), StartedProcess.killMarked(mark))
   )
+  yield* bridge.serve(handle.getOutputFd(3)).pipe(Effect.ignore, Effect.forkScoped) // broken by the script's end
+  return handle
+})
 
+/** Waits for the end of a script, and collects its output. */
+const awaitScript = Effect.fnUntraced(function* (handle: ChildProcessHandle, seconds: number) {
   const { stderr, stdout } = makeBuffers()
   const collect = (stream: typeof handle.stdout, buffer: OutputText.OutputBuffer) =>
     Stream.runForEach(stream, (chunk) => Effect.sync(() => buffer.push(chunk))).pipe(
@@ -186,30 +190,41 @@ const runScript = Effect.fnUntraced(function* (
       Effect.forkScoped
     )
   const readers = [yield* collect(handle.stdout, stdout), yield* collect(handle.stderr, stderr)]
-  yield* bridge.serve(handle.getOutputFd(3)).pipe(Effect.ignore, Effect.forkScoped) // broken by the script's end
-
   // A process that was ended by a signal has no exit code.
   const ended = Effect.orElseSucceed(handle.exitCode, () => -1)
   const exit = yield* Effect.raceAllFirst<Effect.Effect<number | "timeout" | "interrupted">>([
     ended,
-    Effect.as(Effect.sleep(settings.timeoutSeconds * 1000), "timeout"),
+    Effect.as(Effect.sleep(seconds * 1000), "timeout"),
     Effect.as(yield* StopRequested, "interrupted")
   ])
   // Processes that the script started may still hold the pipes.
   yield* Effect.timeoutOption(Effect.forEach(readers, Fiber.await), drainFor)
+  return { exit, output: renderKeptOutput(stdout), errors: renderKeptOutput(stderr).trim() }
+})
+
+/** Runs a script to completion. */
+const runScript = Effect.fnUntraced(function* (
+  { code, language = "python" }: typeof tool.parametersSchema.Type,
+  node: string
+) {
+  if (code.trim() === "") return yield* Problem.fail("the code is empty")
+  const settings = yield* CodeSettings
+  const bridge = yield* ScriptBridge.make(yield* NestedCalls, settings.maxToolCalls)
+  const script = yield* writeScript(code, language, node)
+  const started = yield* Clock.currentTimeMillis
+  const handle = yield* startScript(script, language, bridge)
+  const { errors, exit, output } = yield* awaitScript(handle, settings.timeoutSeconds)
   const duration = (yield* Clock.currentTimeMillis) - started
   const common = { tool_calls_made: bridge.made(), duration_seconds: Math.round(duration / 10) / 100 }
-  const output = renderKeptOutput(stdout)
   if (exit === "timeout")
     return { ...common, status: exit, output, error: `the script was ended after ${settings.timeoutSeconds} s` }
   if (exit === "interrupted") return { ...common, status: exit, output, error: "the user stopped the script" }
   if (exit === 0) return { ...common, status: "success" as const, output }
-  const said = renderKeptOutput(stderr).trim()
   return {
     ...common,
     status: "error" as const,
     output,
-    error: said === "" ? `the script ended with exit code ${exit}` : said.replaceAll(directory, "")
+    error: errors === "" ? `the script ended with exit code ${exit}` : errors.replaceAll(script.directory, "")
   }
 }, Effect.scoped)
 

@@ -224,52 +224,119 @@ const killProcess = Effect.fnUntraced(function* (process: BackgroundProcess) {
 /** Number of characters at the end of an output that are searched for the sandbox's message. */
 const explainedChars = 8000
 
+/** Services of the runtime that the handler needs. */
+interface ProcessServices {
+  readonly registry: ProcessRegistry["Service"]
+  readonly environment: CommandEnvironment["Service"]
+  readonly path: Path.Path
+  /** Notes about processes that the sandbox stopped. */
+  readonly notes: WeakMap<BackgroundProcess, string>
+}
+
+/**
+ * Asks once about a process that the sandbox stopped. If the user permits it, the process is started again outside the
+ * sandbox.
+ */
+const handleStopAtWall = Effect.fnUntraced(function* (
+  { environment, notes, path, registry }: ProcessServices,
+  process: BackgroundProcess
+) {
+  const ended = process.ended()
+  if (ended === undefined || ended.reason === "killed" || ended.exit.code === 0) return {}
+  const known = notes.get(process)
+  if (known !== undefined) return { sandbox_note: known }
+  const { command, cwd } = process.options
+  const stopped = yield* handleWallStop(
+    environment,
+    process.tail(explainedChars, false),
+    process.refused,
+    { command, cwd },
+    { tool: "terminal", args: { command, workdir: cwd } }
+  ).pipe(Effect.provideService(Path.Path, path))
+  if (stopped === undefined) return {}
+  const start = stopped.refusal === undefined ? registry.startOutside : undefined
+  const approved = `${stopped.reason}: the command was approved to run again outside of it`
+  const note =
+    start === undefined
+      ? `${stopped.reason}. ${stopped.refusal}`
+      : yield* Effect.match(start(process.options), {
+          onFailure: ({ message }) => `${approved}, and was not started: ${message}`,
+          onSuccess: ({ id }) => `${approved}, and runs now as ${id}.`
+        })
+  notes.set(process, note)
+  return { sandbox_note: note }
+})
+
+/** Adds notes about the sandbox to a report about a process. */
+const withNotes = Effect.fnUntraced(function* <A extends object, E, R>(
+  services: ProcessServices,
+  process: BackgroundProcess,
+  report: Effect.Effect<A, E, R>
+) {
+  return {
+    ...(yield* report),
+    ...(yield* settlePlanted(services.environment)),
+    ...(yield* handleStopAtWall(services, process))
+  }
+})
+
+/** Writes text to a process: as it is, or as a line. */
+const writeInput = Effect.fnUntraced(function* (
+  process: BackgroundProcess,
+  { action, data }: typeof Parameters.Type,
+  toRefusal: (error: { readonly message: string }) => Refusal
+): Effect.fn.Return<Result, Refusal> {
+  if (data === undefined && action === "write") {
+    return yield* Effect.fail(toRefusal({ message: 'action "write" needs data: the text to write' }))
+  }
+  const text = action === "submit" ? `${data ?? ""}\n` : (data ?? "")
+  yield* Effect.mapError(process.write(text), toRefusal)
+  return { session_id: process.id, status: "ok", bytes_written: new TextEncoder().encode(text).length }
+})
+
+/** Runs an action on a process. */
+const runAction = Effect.fnUntraced(function* (
+  services: ProcessServices,
+  process: BackgroundProcess,
+  params: typeof Parameters.Type
+): Effect.fn.Return<Result, Refusal, ToolContext> {
+  const toRefusal = ({ message }: { readonly message: string }): Refusal => ({
+    session_id: process.id,
+    status: "error",
+    error: message
+  })
+  switch (params.action) {
+    case "poll":
+      return yield* withNotes(services, process, pollProcess(process))
+    case "log":
+      return yield* withNotes(services, process, readLog(process, params))
+    case "wait":
+      return yield* withNotes(services, process, waitForEnd(process, params.timeout))
+    case "kill":
+      return yield* killProcess(process)
+    case "close":
+      yield* Effect.mapError(process.closeInput, toRefusal)
+      return { session_id: process.id, status: "ok" }
+    // `write` and `submit`. A list is not an action on one process.
+    default:
+      return yield* writeInput(process, params, toRefusal)
+  }
+})
+
 /** Creates the tool's handler. */
 export const handler = Effect.gen(function* () {
   const registry = yield* ProcessRegistry
-  const environment = yield* CommandEnvironment
-  const path = yield* Path.Path
-  const notes = new WeakMap<BackgroundProcess, string>()
-
-  /**
-   * Asks once about a process that the sandbox stopped. If the user permits it, the process is started again outside
-   * the sandbox.
-   */
-  const handleStopAtWall = Effect.fnUntraced(function* (process: BackgroundProcess) {
-    const ended = process.ended()
-    if (ended === undefined || ended.reason === "killed" || ended.exit.code === 0) return {}
-    const known = notes.get(process)
-    if (known !== undefined) return { sandbox_note: known }
-    const { command, cwd } = process.options
-    const origin = { tool: "terminal", args: { command, workdir: cwd } }
-    const stopped = yield* handleWallStop(
-      environment,
-      process.tail(explainedChars, false),
-      process.refused,
-      { command, cwd },
-      origin
-    ).pipe(Effect.provideService(Path.Path, path))
-    if (stopped === undefined) return {}
-    const start = stopped.refusal === undefined ? registry.startOutside : undefined
-    const note =
-      start === undefined
-        ? `${stopped.reason}. ${stopped.refusal}`
-        : yield* Effect.match(start(process.options), {
-            onFailure: ({ message }) =>
-              `${stopped.reason}: the command was approved to run again outside of it, and was not started: ${message}`,
-            onSuccess: ({ id }) =>
-              `${stopped.reason}: the command was approved to run again outside of it, and runs now as ${id}.`
-          })
-    notes.set(process, note)
-    return { sandbox_note: note }
-  })
-
+  const services: ProcessServices = {
+    registry,
+    environment: yield* CommandEnvironment,
+    path: yield* Path.Path,
+    notes: new WeakMap()
+  }
   return Effect.fnUntraced(function* (params: typeof Parameters.Type): Effect.fn.Return<Result, Refusal, ToolContext> {
-    const { action, data, session_id } = params
+    const { action, session_id } = params
     const { sessionId } = yield* ToolContext
-    if (action === "list") {
+    if (action === "list")
       return { processes: yield* Effect.forEach(yield* registry.list(sessionId), summarizeProcess) }
-    }
     if (session_id === undefined) {
       return yield* Effect.fail<Refusal>({
         status: "error",
@@ -279,44 +346,6 @@ export const handler = Effect.gen(function* () {
     const process = yield* registry
       .find(session_id, sessionId)
       .pipe(Effect.mapError((error): Refusal => ({ session_id, status: "not_found", error: error.message })))
-    const toRefusal = (error: { readonly message: string }): Refusal => ({
-      session_id: process.id,
-      status: "error",
-      error: error.message
-    })
-    switch (action) {
-      case "poll":
-        return {
-          ...(yield* pollProcess(process)),
-          ...(yield* settlePlanted(environment)),
-          ...(yield* handleStopAtWall(process))
-        }
-      case "log":
-        return {
-          ...(yield* readLog(process, params)),
-          ...(yield* settlePlanted(environment)),
-          ...(yield* handleStopAtWall(process))
-        }
-      case "wait":
-        return {
-          ...(yield* waitForEnd(process, params.timeout)),
-          ...(yield* settlePlanted(environment)),
-          ...(yield* handleStopAtWall(process))
-        }
-      case "kill":
-        return yield* killProcess(process)
-      case "close":
-        yield* Effect.mapError(process.closeInput, toRefusal)
-        return { session_id: process.id, status: "ok" }
-      case "write":
-      case "submit": {
-        if (data === undefined && action === "write") {
-          return yield* Effect.fail(toRefusal({ message: 'action "write" needs data: the text to write' }))
-        }
-        const text = action === "submit" ? `${data ?? ""}\n` : (data ?? "")
-        yield* Effect.mapError(process.write(text), toRefusal)
-        return { session_id: process.id, status: "ok", bytes_written: new TextEncoder().encode(text).length }
-      }
-    }
+    return yield* runAction(services, process, params)
   })
 })

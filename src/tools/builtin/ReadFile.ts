@@ -183,19 +183,94 @@ const renderRepeatWarning = (times: number): { readonly warning?: string } =>
           "This is the third identical read in a row. The next one is refused: use what you have, or do something else."
       }
 
+/** Services of the toolset. */
+interface ReadServices {
+  readonly fs: FileSystem.FileSystem
+  readonly path: Path.Path
+  readonly targets: Targets["Service"]
+  readonly state: FileState["Service"]
+}
+
+type ReadTarget = Effect.Success<ReturnType<Targets["Service"]["resolve"]>>
+type FileWindow = Effect.Success<ReturnType<typeof readWindow>>
+
+/** Reads the attributes of a file. Fails for anything else, and for files whose content is not text. */
+const statFile = Effect.fnUntraced(function* ({ fs, path }: ReadServices, target: ReadTarget) {
+  const info = yield* Effect.catchIf(
+    fs.stat(target.real),
+    (error) => error.reason._tag === "NotFound",
+    () => failMissingFile(target)
+  )
+  if (info.type === "Directory") {
+    return yield* Problem.fail(`${target.given} is a directory`, {
+      hint: 'List it with search_files, target "files" and pattern "*".'
+    })
+  }
+  if (info.type !== "File") return yield* Problem.fail(`${target.given} is not a regular file (${info.type})`)
+  const known = FileContent.classifyFileName(path.basename(target.path))
+  return known === undefined ? info : yield* refuseKind(target, known)
+})
+
+/** Fails if lines cannot be shown: they are too long together, or beyond the end of the file. */
+const checkWindow = (
+  { given }: ReadTarget,
+  { limit, maxChars, offset }: FileContent.WindowOptions,
+  window: FileWindow,
+  facts: { readonly total_lines: number; readonly file_size: number }
+) => {
+  if (window.overflow) {
+    return Problem.fail(`lines ${offset} to ${offset + limit - 1} of ${given} are more than ${maxChars} characters`, {
+      hint: `Ask for a smaller window: offset, and limit ${Math.max(1, window.shown >> 1)} or less.`,
+      ...facts
+    })
+  }
+  return window.shown === 0 && window.totalLines > 0
+    ? Problem.fail(`offset ${offset} is beyond the end of ${given}, which has ${window.totalLines} lines`, facts)
+    : Effect.void
+}
+
+/** Counts how often the conversation already has these lines unchanged. Fails after the second time. */
+const countStubs = Effect.fnUntraced(function* (
+  { state }: ReadServices,
+  target: ReadTarget,
+  request: string,
+  stamp: ReturnType<typeof toStamp>,
+  content: string
+) {
+  const { sessionId } = yield* ToolContext
+  const holds = yield* ConversationHistory
+  if (holds === undefined) return 0
+  yield* state.saw(sessionId, target.real, stamp)
+  const reading = { window: request, stamp, content: Hash.string(content) }
+  const stubs = yield* state.given(sessionId, reading, () => holds(JSON.stringify(content)))
+  return stubs <= 2
+    ? stubs
+    : yield* Problem.fail(`${target.given} has not changed since you read these lines, as you were told twice`, {
+        hint: "Use the text that you have, or read other lines."
+      })
+})
+
+/** Counts how often the same lines were asked for in a row, including this time. Fails after the third time. */
+const countRequests = Effect.fnUntraced(function* ({ state }: ReadServices, target: ReadTarget, request: string) {
+  const { sessionId } = yield* ToolContext
+  const times =
+    (yield* ConversationHistory) === undefined ? 1 : yield* state.repeated(sessionId, `read_file:${request}`)
+  return times <= 3
+    ? times
+    : yield* Problem.fail(`refused: the same lines of ${target.given} were asked for ${times} times in a row`, {
+        hint: "Use the text that you have, or go on with another step."
+      })
+})
+
 /** Creates the handler from the services of the toolset. */
 export const make = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const targets = yield* Targets
-  const state = yield* FileState
-
+  const services: ReadServices = { fs, path, targets: yield* Targets, state: yield* FileState }
   return Effect.fnUntraced(
     function* (params: typeof tool.parametersSchema.Type) {
-      const { sessionId } = yield* ToolContext
-      const holds = yield* ConversationHistory
       const { chars, lineChars, lines } = yield* FileLimits
-      const target = yield* targets.resolve(params.path, "read")
+      const target = yield* services.targets.resolve(params.path, "read")
       const options: FileContent.WindowOptions = {
         offset: Math.max(1, params.offset ?? 1),
         limit: Math.min(lines, params.limit ?? defaultLimit),
@@ -204,54 +279,12 @@ export const make = Effect.gen(function* () {
         redact: yield* RedactSecrets
       }
       const request = `${options.offset}:${options.limit}:${target.real}`
-      const times = holds === undefined ? 1 : yield* state.repeated(sessionId, `read_file:${request}`)
-      if (times > 3) {
-        return yield* Problem.fail(
-          `refused: the same lines of ${target.given} were asked for ${times} times in a row`,
-          { hint: "Use the text that you have, or go on with another step." }
-        )
-      }
-      const info = yield* Effect.catchIf(
-        fs.stat(target.real),
-        (error) => error.reason._tag === "NotFound",
-        () => failMissingFile(target)
-      )
-      if (info.type === "Directory") {
-        return yield* Problem.fail(`${target.given} is a directory`, {
-          hint: 'List it with search_files, target "files" and pattern "*".'
-        })
-      }
-      if (info.type !== "File") return yield* Problem.fail(`${target.given} is not a regular file (${info.type})`)
-      const known = FileContent.classifyFileName(path.basename(target.path))
-      if (known !== undefined) return yield* refuseKind(target, known)
-
+      const times = yield* countRequests(services, target, request)
+      const info = yield* statFile(services, target)
       const window = yield* readWindow(target, options)
       const facts = { total_lines: window.totalLines, file_size: Number(info.size) }
-      if (window.overflow) {
-        return yield* Problem.fail(
-          `lines ${options.offset} to ${options.offset + options.limit - 1} of ${target.given} are more than ` +
-            `${chars} characters`,
-          { hint: `Ask for a smaller window: offset, and limit ${Math.max(1, window.shown >> 1)} or less.`, ...facts }
-        )
-      }
-      if (window.shown === 0 && window.totalLines > 0) {
-        return yield* Problem.fail(
-          `offset ${options.offset} is beyond the end of ${target.given}, which has ${window.totalLines} lines`,
-          facts
-        )
-      }
-      const stamp = toStamp(info)
-      if (holds !== undefined) yield* state.saw(sessionId, target.real, stamp)
-      const reading = { window: request, stamp, content: Hash.string(window.content) }
-      const stubs =
-        holds === undefined ? 0 : yield* state.given(sessionId, reading, () => holds(JSON.stringify(window.content)))
-      if (stubs > 2) {
-        return yield* Problem.fail(
-          `${target.given} has not changed since you read these lines, as you were told twice`,
-          { hint: "Use the text that you have, or read other lines." }
-        )
-      }
-      if (stubs > 0) {
+      yield* checkWindow(target, options, window, facts)
+      if ((yield* countStubs(services, target, request, toStamp(info), window.content)) > 0) {
         return {
           status: "unchanged" as const,
           path: target.given,

@@ -143,7 +143,8 @@ const coerceMembers = (value: Node, wanted: ReadonlyArray<Node>, root: Node, dep
   const properties = toNode(readMember(node, "properties"))
   const others = toNode(readMember(node, "additionalProperties"))
   let changed: Record<string, unknown> | undefined
-  for (const [key, given] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
+    const given = value[key]
     const schema = toNode(readMember(properties, key)) ?? others
     const next = schema === undefined ? given : coerceValue(given, schema, root, depth + 1)
     if (next === given) continue

@@ -146,14 +146,17 @@ export const make = (settings: Settings): LoopGuard => {
       : fine
   }
 
-  const recordSuccess = ({ idempotent, name, output }: FinishedCall, key: string): Verdict => {
-    exact.delete(key)
-    tools.delete(name)
+  const recordSuccess = (ended: FinishedCall): Verdict => {
+    const { idempotent, name, output } = ended
+    if (tools.size > 0) tools.delete(name)
     if (!idempotent) {
       // The call may have changed something, so earlier answers may be outdated.
-      answers.clear()
+      if (answers.size > 0) answers.clear()
+      if (exact.size > 0) exact.delete(makeCallSignature(name, ended.args))
       return fine
     }
+    const key = makeCallSignature(name, ended.args)
+    exact.delete(key)
     const print = makeFingerprint(output)
     const last = answers.get(key)
     const times = last?.output === print ? last.times + 1 : 1
@@ -170,9 +173,9 @@ export const make = (settings: Settings): LoopGuard => {
 
   return {
     before,
-    after: (ended) => {
-      const key = makeCallSignature(ended.name, ended.args)
-      return isFailedResult(ended) ? recordFailure(ended.name, key) : recordSuccess(ended, key)
-    }
+    after: (ended) =>
+      isFailedResult(ended)
+        ? recordFailure(ended.name, makeCallSignature(ended.name, ended.args))
+        : recordSuccess(ended)
   }
 }

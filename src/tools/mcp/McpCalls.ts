@@ -78,78 +78,93 @@ const toInputRequest = (build: BuildRequest, { message, properties, required }: 
     >[0]["requestedSchema"]
   })
 
+/** The open calls of a server. */
+interface OpenCalls<A, E> {
+  readonly open: Map<string, OpenCall<A, E>>
+  readonly build: BuildRequest
+}
+
+/** Begins a call in the background. Its questions and its end are events. */
+const beginCall = Effect.fnUntraced(function* <A, E>(
+  { open }: OpenCalls<A, E>,
+  run: (ask: AskClient) => Effect.Effect<A, E>
+) {
+  const events = yield* Queue.unbounded<CallEvent<A, E>>()
+  const pending: OpenCall<A, E>["pending"] = new Map()
+  let asked = 0
+  const askClient: AskClient = (question) =>
+    Effect.gen(function* () {
+      const key = `question${++asked}`
+      const answer = yield* Deferred.make<ClientAnswer>()
+      pending.set(key, answer)
+      yield* Queue.offer(events, { _tag: "Asked", key, question })
+      return yield* Deferred.await(answer)
+    })
+  const fiber = yield* Effect.forkDetach(
+    Effect.flatMap(Effect.exit(run(askClient)), (exit) => Queue.offer(events, { _tag: "Ended", exit }))
+  )
+  const id = globalThis.crypto.randomUUID()
+  const call: OpenCall<A, E> = { fiber, events, pending, expiry: undefined }
+  open.set(id, call)
+  return [id, call] as const
+})
+
+/** Interrupts a call. */
+const closeCall = <A, E>({ open }: OpenCalls<A, E>, id: string, { fiber }: OpenCall<A, E>) =>
+  Effect.suspend(() => {
+    open.delete(id)
+    return Effect.asVoid(Fiber.interrupt(fiber))
+  })
+
+/** Returns the end of a call or its questions, to which the client has a limited time to answer. */
+const takeRound = <A, E>(calls: OpenCalls<A, E>, id: string, call: OpenCall<A, E>): Effect.Effect<CallRound<A, E>> =>
+  Effect.gen(function* () {
+    const events = yield* Queue.takeAll(call.events)
+    const ended = events.find((event) => event._tag === "Ended")
+    if (ended !== undefined) {
+      calls.open.delete(id)
+      return { _tag: "Ended", exit: ended.exit } as const
+    }
+    const requests = events.flatMap((event) =>
+      event._tag === "Asked" ? [[event.key, toInputRequest(calls.build, event.question)] as const] : []
+    )
+    call.expiry = yield* Effect.forkDetach(
+      Effect.andThen(
+        Effect.sleep(longestWait),
+        Effect.suspend(() => Effect.forkDetach(closeCall(calls, id, call)))
+      )
+    )
+    return {
+      _tag: "Asks",
+      result: calls.build({ inputRequests: Object.fromEntries(requests), requestState: id })
+    } as const
+  }).pipe(Effect.onInterrupt(() => closeCall(calls, id, call)))
+
+const answerRequest = Effect.fnUntraced(function* <A, E>(
+  calls: OpenCalls<A, E>,
+  { inputResponses, requestState }: CallRequest,
+  run: (ask: AskClient) => Effect.Effect<A, E>
+): Effect.fn.Return<CallRound<A, E>> {
+  const state = requestState<string>()
+  if (state === undefined) {
+    const [id, call] = yield* beginCall(calls, run)
+    return yield* takeRound(calls, id, call)
+  }
+  const call = calls.open.get(state)
+  if (call === undefined) return { _tag: "Over" }
+  if (call.expiry !== undefined) yield* Fiber.interrupt(call.expiry)
+  // The answer to one question may lead to the next one, which is not a part of this request.
+  const asked = Array.from(call.pending)
+  call.pending.clear()
+  for (const [key, answer] of asked)
+    // A question that the client left out was not answered.
+    yield* Deferred.succeed(answer, readAnswer(inputResponses?.[key]))
+  return yield* takeRound(calls, state, call)
+})
+
 /** Creates the calls of a server. `build` builds the results with which a call asks. */
 export const makeCalls = <A, E>(services: Context.Context<never>, build: BuildRequest) => {
-  const open = new Map<string, OpenCall<A, E>>()
-
-  const beginCall = Effect.fnUntraced(function* (run: (ask: AskClient) => Effect.Effect<A, E>) {
-    const events = yield* Queue.unbounded<CallEvent<A, E>>()
-    const pending: OpenCall<A, E>["pending"] = new Map()
-    let asked = 0
-    const askClient: AskClient = (question) =>
-      Effect.gen(function* () {
-        const key = `question${++asked}`
-        const answer = yield* Deferred.make<ClientAnswer>()
-        pending.set(key, answer)
-        yield* Queue.offer(events, { _tag: "Asked", key, question })
-        return yield* Deferred.await(answer)
-      })
-    const fiber = yield* Effect.forkDetach(
-      Effect.flatMap(Effect.exit(run(askClient)), (exit) => Queue.offer(events, { _tag: "Ended", exit }))
-    )
-    const id = globalThis.crypto.randomUUID()
-    const call: OpenCall<A, E> = { fiber, events, pending, expiry: undefined }
-    open.set(id, call)
-    return [id, call] as const
-  })
-
-  const closeCall = (id: string, { fiber }: OpenCall<A, E>) =>
-    Effect.suspend(() => {
-      open.delete(id)
-      return Effect.asVoid(Fiber.interrupt(fiber))
-    })
-
-  const takeRound = (id: string, call: OpenCall<A, E>): Effect.Effect<CallRound<A, E>> =>
-    Effect.gen(function* () {
-      const events = yield* Queue.takeAll(call.events)
-      const ended = events.find((event) => event._tag === "Ended")
-      if (ended !== undefined) {
-        open.delete(id)
-        return { _tag: "Ended", exit: ended.exit } as const
-      }
-      const requests = events.flatMap((event) =>
-        event._tag === "Asked" ? [[event.key, toInputRequest(build, event.question)] as const] : []
-      )
-      call.expiry = yield* Effect.forkDetach(
-        Effect.andThen(
-          Effect.sleep(longestWait),
-          Effect.suspend(() => Effect.forkDetach(closeCall(id, call)))
-        )
-      )
-      return { _tag: "Asks", result: build({ inputRequests: Object.fromEntries(requests), requestState: id }) } as const
-    }).pipe(Effect.onInterrupt(() => closeCall(id, call)))
-
-  const answerRequest = Effect.fnUntraced(function* (
-    { inputResponses, requestState }: CallRequest,
-    run: (ask: AskClient) => Effect.Effect<A, E>
-  ): Effect.fn.Return<CallRound<A, E>> {
-    const state = requestState<string>()
-    if (state === undefined) {
-      const [id, call] = yield* beginCall(run)
-      return yield* takeRound(id, call)
-    }
-    const call = open.get(state)
-    if (call === undefined) return { _tag: "Over" }
-    if (call.expiry !== undefined) yield* Fiber.interrupt(call.expiry)
-    // The answer to one question may lead to the next one, which is not a part of this request.
-    const asked = Array.from(call.pending)
-    call.pending.clear()
-    for (const [key, answer] of asked)
-      // A question that the client left out was not answered.
-      yield* Deferred.succeed(answer, readAnswer(inputResponses?.[key]))
-    return yield* takeRound(state, call)
-  })
-
+  const calls: OpenCalls<A, E> = { open: new Map(), build }
   return {
     /** Answers one request. `ending` is aborted when the server ends. */
     answerRequest: (
@@ -157,12 +172,12 @@ export const makeCalls = <A, E>(services: Context.Context<never>, build: BuildRe
       ending: AbortSignal,
       run: (ask: AskClient) => Effect.Effect<A, E>
     ): Promise<CallRound<A, E>> =>
-      Effect.runPromiseWith(services)(answerRequest(request, run), {
+      Effect.runPromiseWith(services)(answerRequest(calls, request, run), {
         signal: AbortSignal.any([request.signal, ending])
       }),
     /** Interrupts all calls. */
     close: Effect.suspend(() =>
-      Effect.forEach(Array.from(open), ([id, call]) => closeCall(id, call), { discard: true })
+      Effect.forEach(Array.from(calls.open), ([id, call]) => closeCall(calls, id, call), { discard: true })
     )
   }
 }

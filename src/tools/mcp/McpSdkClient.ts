@@ -35,14 +35,7 @@
  *
  * Source: `hermes-product.md` §2.4.
  */
-import type {
-  Client,
-  ContentBlock,
-  ReadResourceResult,
-  RequestOptions,
-  Transport,
-  VersionNegotiationMode
-} from "@modelcontextprotocol/client"
+import type { Client, Transport, VersionNegotiationMode } from "@modelcontextprotocol/client"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -56,10 +49,9 @@ import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Json from "../../base/domain/Json.ts"
-import * as TraceContext from "../../hooks/TraceContext.ts"
 import * as OptionalPackage from "../../base/platform/OptionalPackage.ts"
 import * as Urls from "../fence/Urls.ts"
-import { type Block, type Connection, McpConnector, McpError } from "./McpConnection.ts"
+import { McpConnector, McpError } from "./McpConnection.ts"
 import * as Questions from "./ServerRequests.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Fetch } from "./ServerFetch.ts"
@@ -67,8 +59,10 @@ import * as ServerFetch from "./ServerFetch.ts"
 import * as McpLogins from "./McpLogins.ts"
 import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
 import * as StdioPipe from "./StdioPipe.ts"
+import { makeConnection } from "./SdkConnection.ts"
 
 const newline = 0x0a
+
 const carriageReturn = 0x0d
 
 /** Fails the body if more than `maxBytes` arrive in total or, with `perEvent`, without a blank line. */
@@ -150,26 +144,6 @@ const newest = "2026-07-28"
 
 const revealHeaders = (values: Http["headers"]): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, Redacted.value(value)]))
-
-/** Converts the content of a resource. */
-const toContentBlock = (content: ReadResourceResult["contents"][number]): Block =>
-  "text" in content
-    ? { type: "text", text: content.text }
-    : { type: "media", mimeType: content.mimeType ?? "application/octet-stream", data: content.blob }
-
-const toBlock = (block: ContentBlock): Block => {
-  switch (block.type) {
-    case "text":
-      return { type: "text", text: block.text }
-    case "image":
-    case "audio":
-      return { type: "media", mimeType: block.mimeType, data: block.data }
-    case "resource":
-      return toContentBlock(block.resource)
-    case "resource_link":
-      return { type: "link", uri: block.uri, name: block.name }
-  }
-}
 
 /** Creates a client transport from a pipe. */
 const makeStdioTransport = Effect.fnUntraced(function* (
@@ -324,113 +298,8 @@ const connectBy = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, w
   Object.assign(client, {
     onclose: () => Deferred.doneUnsafe(ended, Effect.succeed(SdkFailure.makeClosedError(config.name)))
   })
-  return makeConnection(config, client, questions, ended, changed)
+  return makeConnection({ config, client, questions }, ended, changed)
 })
-
-const makeConnection = (
-  config: ServerConfig,
-  client: Client,
-  questions: Questions.Questions,
-  ended: Deferred.Deferred<McpError>,
-  toolsChanged: Queue.Queue<void>
-): Connection => {
-  /** Sends a request to the server. The parameters of the request begin with the trace of the fiber. */
-  const sendRequest = <A>(
-    doing: string,
-    request: (
-      client: Client,
-      options: RequestOptions,
-      trace: { readonly _meta?: Record<string, unknown> }
-    ) => Promise<A>
-  ): Effect.Effect<A, McpError> =>
-    Effect.flatMap(TraceContext.current, (trace) =>
-      Effect.tryPromise({
-        try: (signal) =>
-          request(
-            client,
-            { signal, timeout: config.timeoutMillis },
-            trace === undefined ? {} : { _meta: { ...trace } }
-          ),
-        catch: SdkFailure.toMcpError(config.name, doing)
-      })
-    )
-  const capabilities = client.getServerCapabilities()
-  const info = client.getServerVersion()
-  return {
-    protocol: client.getNegotiatedProtocolVersion() ?? "unknown",
-    session: () => client.transport?.sessionId,
-    server: info === undefined ? config.name : `${info.name} ${info.version}`,
-    offers: {
-      tools: capabilities?.tools !== undefined,
-      resources: capabilities?.resources !== undefined,
-      prompts: capabilities?.prompts !== undefined
-    },
-    listTools: Effect.map(
-      sendRequest("listing its tools", (client, options) => client.listTools(undefined, options)),
-      ({ tools }) => tools
-    ),
-    callTool: (name, args, onProgress) =>
-      questions.during(
-        sendRequest(`the call of ${name}`, (client, options, trace) =>
-          client.callTool(
-            { ...trace, name, arguments: { ...args } },
-            {
-              ...options,
-              // A server that reports progress is alive: its timeout restarts, up to ten times the timeout of a silent
-              // server.
-              resetTimeoutOnProgress: true,
-              maxTotalTimeout: config.timeoutMillis * 10,
-              ...(onProgress === undefined
-                ? {}
-                : {
-                    onprogress: ({ message, progress, total }) =>
-                      onProgress(message ?? (total === undefined ? String(progress) : `${progress}/${total}`))
-                  })
-            }
-          )
-        ).pipe(
-          Effect.map((result) => ({
-            blocks: result.content.map(toBlock),
-            structured: result.structuredContent,
-            isError: result.isError === true
-          }))
-        )
-      ),
-    listResources: Effect.map(
-      sendRequest("listing its resources", (client, options, trace) => client.listResources(trace, options)),
-      ({ resources }) => resources
-    ),
-    readResource: (uri) =>
-      Effect.map(
-        sendRequest(`reading ${uri}`, (client, options, trace) => client.readResource({ ...trace, uri }, options)),
-        ({ contents }) => contents.map(toContentBlock)
-      ),
-    listPrompts: Effect.map(
-      sendRequest("listing its prompts", (client, options, trace) => client.listPrompts(trace, options)),
-      ({ prompts }) =>
-        prompts.map(({ arguments: args = [], description, name }) => ({
-          name,
-          description,
-          arguments: args.map((argument) => ({ name: argument.name, required: argument.required === true }))
-        }))
-    ),
-    getPrompt: (name, args) =>
-      Effect.map(
-        sendRequest(`the prompt ${name}`, (client, options, trace) =>
-          client.getPrompt({ ...trace, name, arguments: { ...args } }, options)
-        ),
-        ({ messages }) => messages.map(({ content }) => toBlock(content))
-      ),
-    ping: Effect.asVoid(
-      Effect.tryPromise({
-        try: (signal) => client.ping({ signal, timeout: config.connectTimeoutMillis }),
-        catch: SdkFailure.toMcpError(config.name, "asking whether it is there")
-      })
-    ),
-    toolsChanged,
-    closed: Deferred.await(ended)
-  }
-}
 
 /** Tries one connection method in a separate scope, so that a failure releases its resources. */
 const attemptWay = Effect.fnUntraced(function* (sdk: Sdk, config: ServerConfig, way: Way) {

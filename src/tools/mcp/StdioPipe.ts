@@ -28,7 +28,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
-import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Json from "../../base/domain/Json.ts"
 import { applyForced } from "../../base/domain/CredentialNames.ts"
 import { CallDirectory } from "../../base/domain/CallContext.ts"
@@ -129,12 +129,12 @@ const makeReader = (listener: Pick<Listener, "message">, open: Set<unknown>, str
   }
 }
 
-/** Starts the program in the scope. */
-export const open = Effect.fnUntraced(function* (
+/** Starts the process of a server. It ends with the scope. */
+const startProgram = Effect.fnUntraced(function* (
   server: string,
   { args, command, cwd, env, sandbox }: Stdio,
-  listener: Listener
-): Effect.fn.Return<Pipe, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
+  input: Queue.Queue<Uint8Array, Cause.Done>
+): Effect.fn.Return<ChildProcessHandle, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
   const setting = `mcp_servers.${server}`
   const { at, spawner } = yield* Effect.gen(function* () {
     const programs = yield* UserPrograms
@@ -148,7 +148,6 @@ export const open = Effect.fnUntraced(function* (
   // The user named the program. A program with a bare name is not taken from the working tree, where a command may have
   // put it.
   const environment = yield* TrustedPrograms.safeEnvironment
-  const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   const handle = yield* spawner
     .spawn(
       ChildProcess.make(command, args, {
@@ -168,47 +167,77 @@ export const open = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() =>
     Effect.provideService(StartedProcess.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs)
   )
+  return handle
+})
 
-  const requests = new Set<unknown>()
+/** A program that speaks the protocol, and its output so far. */
+interface SpeakingProgram {
+  readonly server: string
+  readonly listener: Listener
+  /** End of the error output. */
+  errors: string
+  /** Number of lines that are not messages. */
+  strays: number
+  hasSpoken: boolean
+  isClosed: boolean
+}
+
+/** Reports the end of a connection, once. */
+const reportClose = (program: SpeakingProgram, reason: Reason, what: string): void => {
+  if (program.isClosed) return
+  program.isClosed = true
+  const { listener, server } = program
+  const errors = program.errors.trim()
+  const said = errors === "" ? "" : `: ${toOneLine(errors.slice(-400))}`
+  listener.closed(new McpError({ server, reason, message: `MCP server "${server}" ${what}${said}` }))
+}
+
+const noteMessage = (program: SpeakingProgram, message: Parameters<Listener["message"]>[0]): void => {
+  program.hasSpoken = true
+  if (!program.isClosed) program.listener.message(message)
+}
+
+/** Notes a line that is not a message. A program that only sends such lines does not speak the protocol. */
+const noteStray = (program: SpeakingProgram, line: string): void => {
+  program.strays++
+  if (!program.hasSpoken && program.strays >= maxStrayLines)
+    reportClose(program, "protocol", `does not speak MCP; it said ${JSON.stringify(toOneLine(line))}`)
+}
+
+/** Reads the output of a program in the background. Reports its end. */
+const followProgram = Effect.fnUntraced(function* (
+  program: SpeakingProgram,
+  { stderr, stdout }: ChildProcessHandle,
+  requests: Set<unknown>
+) {
   const decoder = new TextDecoder()
-  let stderr = ""
-  let strays = 0
-  let spoke = false
-  let closed = false
-
-  const close = (reason: Reason, what: string): void => {
-    if (closed) return
-    closed = true
-    const said = stderr.trim() === "" ? "" : `: ${toOneLine(stderr.trim().slice(-400))}`
-    listener.closed(new McpError({ server, reason, message: `MCP server "${server}" ${what}${said}` }))
-  }
-  const read = makeReader(
-    {
-      message: (message) => {
-        spoke = true
-        if (!closed) listener.message(message)
-      }
-    },
-    requests,
-    (line) => {
-      strays++
-      if (!spoke && strays >= maxStrayLines)
-        close("protocol", `does not speak MCP; it said ${JSON.stringify(toOneLine(line))}`)
-    }
+  const read = makeReader({ message: (message) => noteMessage(program, message) }, requests, (line) =>
+    noteStray(program, line)
   )
-  const errors = yield* Stream.runForEach(handle.stderr, (chunk) =>
+  const errors = yield* Stream.runForEach(stderr, (chunk) =>
     Effect.sync(() => {
-      stderr = (stderr + decoder.decode(chunk, { stream: true })).slice(-stderrChars)
+      program.errors = (program.errors + decoder.decode(chunk, { stream: true })).slice(-stderrChars)
     })
   ).pipe(Effect.ignore, Effect.forkScoped) // a broken pipe is an end like any other
-  yield* Stream.runForEach(handle.stdout, (chunk) => Effect.sync(() => read(chunk))).pipe(
+  yield* Stream.runForEach(stdout, (chunk) => Effect.sync(() => read(chunk))).pipe(
     Effect.ignore,
     // Error output that the program wrote before it exited may still arrive.
     Effect.andThen(Effect.timeoutOption(Fiber.await(errors), leaveAfter)),
-    Effect.andThen(Effect.sync(() => close("closed", "went away"))),
+    Effect.andThen(Effect.sync(() => reportClose(program, "closed", "went away"))),
     Effect.forkScoped
   )
+})
 
+/** Starts the program in the scope. */
+export const open = Effect.fnUntraced(function* (
+  server: string,
+  stdio: Stdio,
+  listener: Listener
+): Effect.fn.Return<Pipe, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
+  const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+  const handle = yield* startProgram(server, stdio, input)
+  const requests = new Set<unknown>()
+  yield* followProgram({ server, listener, errors: "", strays: 0, hasSpoken: false, isClosed: false }, handle, requests)
   const encoder = new TextEncoder()
   return {
     pid: handle.pid,

@@ -554,7 +554,7 @@ describe("a start", () => {
         // What every prompt loads is one file beside those of every command.
         assert.strictEqual(
           chunks(files).join(" "),
-          "Completion ReceivedRequest RoutedModelRouter Scenario Service common dist effect main.js query rolldown-runtime " +
+          "Completion ReceivedRequest RoutedModelRouter Scenario Service common dist main.js query rolldown-runtime " +
             "start version"
         )
       })

@@ -3,22 +3,20 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
 import { Cluster } from "../../../src/kit/entry/cluster.ts"
 import { say } from "../../support/acpEditor.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 import { readEvents, until } from "../../support/servedAgent.ts"
-import { commandOf } from "../../support/runScript.ts"
+import { makeProcesses } from "../../support/remoteServing.ts"
 import * as servedEditor from "../../support/servedEditor.ts"
 import * as SessionStore from "../../../src/store/SessionStore.ts"
 
 let database: Server | undefined
 let folder = ""
-const children: Array<ChildProcess> = []
+const processes = makeProcesses(() => folder)
 
 beforeAll(async () => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "hermes-remote-")))
@@ -26,39 +24,14 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  for (const child of children) child.kill("SIGKILL")
+  processes.killAll()
   await database?.remove()
   rmSync(folder, { recursive: true, force: true })
 })
 
 const addressOf = (schema: string): string => database?.url(schema) ?? assert.fail("no database")
 
-/** Starts a process, and waits for its first line. */
-const startProcess = async (kind: "runner" | "serve", schema: string): Promise<string> => {
-  const [command, ...args] = commandOf("remoteOwner.ts", [kind, addressOf(schema), folder])
-  const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"] })
-  children.push(child)
-  return new Promise((resolve) => createInterface({ input: child.stdout ?? assert.fail() }).once("line", resolve))
-}
-
-/** A server in another process, and requests to it. */
-const startServing = async (schema: string) => {
-  const [url = "", key = ""] = (await startProcess("serve", schema)).split(" ")
-  const headers = { authorization: `Bearer ${key}` }
-  const fetched = async (path: string, json?: unknown) => {
-    const response = await fetch(`${url}${path}`, {
-      headers: { ...headers, ...(json === undefined ? {} : { "content-type": "application/json" }) },
-      ...(json === undefined ? {} : { method: "POST", body: JSON.stringify(json) })
-    })
-    const text = await response.text()
-    return { status: response.status, body: text.startsWith("{") ? JSON.parse(text) : text }
-  }
-  return {
-    fetched,
-    read: (id: string) => readEvents(`${url}/v1/sessions/${id}/events`, headers),
-    send: (id: string, json: object) => fetched(`/v1/sessions/${id}/messages`, json)
-  }
-}
+const startServing = (schema: string) => processes.serve(addressOf(schema))
 
 const count = (reader: ReturnType<typeof readEvents>, type: string): number =>
   reader.types().filter((one) => one === type).length
@@ -151,7 +124,9 @@ describe.skipIf(missing !== undefined)("a turn of another process over Postgres"
     () =>
       Effect.gen(function* () {
         const schema = "runners"
-        const [other] = yield* Effect.promise(() => Promise.all([startServing(schema), startProcess("runner", schema)]))
+        const [other] = yield* Effect.promise(() =>
+          Promise.all([startServing(schema), processes.start("runner", addressOf(schema))])
+        )
         const submit = (id: string, prompt: string) =>
           Cluster.submit(
             Cluster.makeTurnRequest({

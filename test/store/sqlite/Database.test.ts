@@ -22,6 +22,13 @@ const id = SessionId.make("s")
 const sqliteError = (errcode: number, message: string): Error =>
   Object.assign(new Error(message), { code: "ERR_SQLITE_ERROR", errcode })
 
+const noChanges =
+  (all: SqliteClient.Database["all"]): SqliteClient.Database["run"] =>
+  (sql, parameters) => {
+    all(sql, parameters)
+    return { changes: 0, lastInsertRowid: 0 }
+  }
+
 /** A database that answers statements as told, and remembers them. */
 const scripted = (answer: (sql: string) => ReadonlyArray<SqliteClient.Row>) => {
   const statements: Array<string> = []
@@ -29,7 +36,13 @@ const scripted = (answer: (sql: string) => ReadonlyArray<SqliteClient.Row>) => {
     statements.push(sql)
     return answer(sql)
   }
-  const database: SqliteClient.Database = { all, once: all, isTransaction: () => false, close: () => {} }
+  const database: SqliteClient.Database = {
+    all,
+    once: all,
+    run: noChanges(all),
+    isTransaction: () => false,
+    close: () => {}
+  }
   return { statements, database }
 }
 
@@ -165,7 +178,13 @@ describe("a transaction", () => {
         if (text === "COMMIT" || text === "ROLLBACK") isOpen = false
         return []
       }
-      const client = yield* SqliteClient.make({ all, once: all, isTransaction: () => isOpen, close: () => {} })
+      const client = yield* SqliteClient.make({
+        all,
+        once: all,
+        run: noChanges(all),
+        isTransaction: () => isOpen,
+        close: () => {}
+      })
       const told: Array<string> = []
       const write = client.transaction(
         Effect.gen(function* () {
@@ -417,7 +436,7 @@ describe("a shared commit", () => {
       }
       const scope = yield* Effect.scope
       const client = yield* SqliteClient.make(
-        { all, once: all, isTransaction: () => isOpen, close: () => {} },
+        { all, once: all, run: noChanges(all), isTransaction: () => isOpen, close: () => {} },
         { within: "20 millis", scope }
       )
       const { write } = Database.make("/home/state.db", client)

@@ -4,38 +4,25 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { DatabaseSync, StatementSync } from "node:sqlite"
+import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../../src/base/domain/Ids.ts"
 import * as SqliteClient from "../../../src/base/platform/SqliteClient.ts"
 import * as SqliteStore from "../../../src/store/sqlite/SqliteStore.ts"
 import { makeNewSession, makeUserMessage } from "../../support/sessionStoreConformance.ts"
 import { runScript } from "../../support/runScript.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+import { watchStatements } from "../../support/watchStatements.ts"
 
 const ids = Array.from({ length: 20 }, (_, index) => SessionId.make(`s${index}`))
 
 /** Commits that an Effect makes. */
 const countCommits = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    const { all } = StatementSync.prototype
     let commits = 0
-    const value = yield* Effect.acquireUseRelease(
-      Effect.sync(() => {
-        StatementSync.prototype.all = new Proxy(all, {
-          apply: (target, statement: StatementSync, values) => {
-            if (statement.sourceSQL === "COMMIT") commits++
-            return Reflect.apply(target, statement, values)
-          }
-        })
-      }),
-      () => effect,
-      () =>
-        Effect.sync(() => {
-          StatementSync.prototype.all = all
-        })
-    )
+    yield* watchStatements(({ sourceSQL }) => void (sourceSQL === "COMMIT" && commits++))
+    const value = yield* effect
     return { commits, value }
-  })
+  }).pipe(Effect.scoped)
 
 const opened = Effect.gen(function* () {
   const path = `${yield* temporaryDirectory}/state.db`
@@ -69,7 +56,13 @@ const scripted = (refused: string) =>
       if (text === "COMMIT" || text === "ROLLBACK") isOpen = false
       return []
     }
-    const client = yield* SqliteClient.make({ all, once: all, isTransaction: () => isOpen, close: () => {} })
+    const client = yield* SqliteClient.make({
+      all,
+      once: all,
+      run: (text) => ({ changes: all(text).length, lastInsertRowid: 0 }),
+      isTransaction: () => isOpen,
+      close: () => {}
+    })
     for (let run = 0; run < 8; run++) yield* client.writer
     const told: Array<string> = []
     const runAll = (...texts: ReadonlyArray<string>) =>

@@ -146,65 +146,85 @@ const cutAround = (line: string, at: number): string => {
   return `${from > 0 ? "…" : ""}${line.slice(from, to)}${to < line.length ? "…" : ""}`
 }
 
-/** Finds the matching lines of one file in a stream of its bytes. */
-export const make = ({ context, keepLines, maxMatches, pattern, redact }: Options): Scanner => {
-  const clipLine = (line: string, at: number): string =>
-    cutAround(redact && line.length > shown ? redactText(line) : line, at)
-  const decoder = new TextDecoder()
-  const hits: Array<Hit> = []
-  let count = 0
-  /** Number of lines before `rest`. */
-  let passed = 0
-  /** Beginning of a line whose end has not been read yet. */
-  let rest = ""
-  let recent: ReadonlyArray<string> = []
-  let open: Array<Hit> = []
-  let tooSlow: number | undefined
+/** A search in one file: the lines that were read, and the matches in them. */
+class LineSearch {
+  readonly hits: Array<Hit> = []
+  count = 0
+  tooSlow: number | undefined
+  readonly #options: Options
+  /** Number of lines that were searched. */
+  #passed = 0
+  /** The last lines, which are the context of the next match. */
+  #recent: ReadonlyArray<string> = []
+  /** Matches that still need lines of context. */
+  #open: Array<Hit> = []
 
-  const addHit = (lines: ReadonlyArray<string>, index: number): void => {
-    count++
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  #clipLine(line: string, at: number): string {
+    return cutAround(this.#options.redact && line.length > shown ? redactText(line) : line, at)
+  }
+
+  #addHit(lines: ReadonlyArray<string>, index: number): void {
+    const { context, keepLines, pattern } = this.#options
+    this.count++
     if (!keepLines) return
     const line = lines[index] ?? ""
-    const before = context === 0 ? [] : [...recent, ...lines.slice(Math.max(0, index - context), index)].slice(-context)
+    const near = context === 0 ? [] : [...this.#recent, ...lines.slice(Math.max(0, index - context), index)]
     const found: Hit = {
-      line: passed + index + 1,
-      content: clipLine(line, pattern.indexIn(line)),
-      before: before.map((line) => clipLine(line, 0)),
+      line: this.#passed + index + 1,
+      content: this.#clipLine(line, pattern.indexIn(line)),
+      before: context === 0 ? [] : near.slice(-context).map((line) => this.#clipLine(line, 0)),
       after: []
     }
-    hits.push(found)
-    if (context > 0) open.push(found)
+    this.hits.push(found)
+    if (context > 0) this.#open.push(found)
   }
 
   /** Adds a line to the preceding hits that still need context lines. */
-  const addContextLine = (line: string, number: number): void => {
-    for (const each of open) if (each.line < number) each.after.push(clipLine(line, 0))
-    open = open.filter(({ after }) => after.length < context)
+  #addContextLine(line: string, number: number): void {
+    for (const each of this.#open) if (each.line < number) each.after.push(this.#clipLine(line, 0))
+    this.#open = this.#open.filter(({ after }) => after.length < this.#options.context)
   }
 
-  const isDone = (): boolean => tooSlow !== undefined || (count >= maxMatches && open.length === 0)
+  /** Adds the matches among lines, and the lines of context around them. */
+  #takeWithContext(lines: ReadonlyArray<string>, matching: ReadonlyArray<number>): void {
+    const { context, maxMatches } = this.#options
+    let next = 0
+    for (const [index, line] of lines.entries()) {
+      this.#addContextLine(line, this.#passed + index + 1)
+      if (matching[next] !== index) continue
+      next++
+      if (this.count < maxMatches) this.#addHit(lines, index)
+    }
+    this.#recent = [...this.#recent, ...lines].slice(-context)
+  }
 
-  const takeLines = (lines: ReadonlyArray<string>): void => {
+  takeLines(lines: ReadonlyArray<string>): void {
+    const { context, maxMatches, pattern } = this.#options
     const matching = pattern.matching(lines)
     if (matching === undefined) {
-      tooSlow = passed + 1
+      this.tooSlow = this.#passed + 1
       return
     }
-    let next = 0
-    if (context === 0) {
-      for (const index of matching) if (count < maxMatches) addHit(lines, index)
-    } else {
-      for (const [index, line] of lines.entries()) {
-        addContextLine(line, passed + index + 1)
-        if (matching[next] !== index) continue
-        next++
-        if (count < maxMatches) addHit(lines, index)
-      }
-      recent = [...recent, ...lines].slice(-context)
-    }
-    passed += lines.length
+    if (context > 0) this.#takeWithContext(lines, matching)
+    else for (const index of matching) if (this.count < maxMatches) this.#addHit(lines, index)
+    this.#passed += lines.length
   }
 
+  isDone(): boolean {
+    return this.tooSlow !== undefined || (this.count >= this.#options.maxMatches && this.#open.length === 0)
+  }
+}
+
+/** Finds the matching lines of one file in a stream of its bytes. */
+export const make = (options: Options): Scanner => {
+  const search = new LineSearch(options)
+  const decoder = new TextDecoder()
+  /** Beginning of a line whose end has not been read yet. */
+  let rest = ""
   const addText = (text: string): void => {
     const last = text.lastIndexOf("\n")
     if (last === -1) {
@@ -213,17 +233,17 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
     }
     const whole = rest + text.slice(0, last)
     rest = text.slice(last + 1)
-    takeLines(whole.split("\n").map(dropCarriageReturn))
+    search.takeLines(whole.split("\n").map(dropCarriageReturn))
   }
-
   return {
     push: (bytes) => {
       addText(decoder.decode(bytes, { stream: true }))
-      return !isDone()
+      return !search.isDone()
     },
     end: () => {
       rest += decoder.decode()
-      if (rest !== "" && !isDone()) takeLines([dropCarriageReturn(rest)])
+      if (rest !== "" && !search.isDone()) search.takeLines([dropCarriageReturn(rest)])
+      const { count, hits, tooSlow } = search
       return { count, hits, tooSlow }
     }
   }

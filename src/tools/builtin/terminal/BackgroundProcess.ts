@@ -228,10 +228,90 @@ const makeWatcher = (
   })
 }
 
+/** A process that runs, and its output so far. */
+interface RunningProcess {
+  readonly id: string
+  readonly options: Options
+  readonly output: OutputText.OutputBuffer
+  readonly done: Deferred.Deferred<ProcessEnd>
+  readonly publish: ProcessEvents.Service["publish"]
+  readonly about: ReturnType<typeof describeProcess>
+  /** Number of lines of the whole output. */
+  lineCount: number
+  ended: ProcessEnd | undefined
+  isKilled: boolean
+  /** True if the end of the process is reported. */
+  isReported: boolean
+}
+
+const describeProcess = (id: string, { command, sessionId, taskId }: Options) => ({
+  processId: id,
+  sessionId,
+  taskId,
+  command
+})
+
+/** Adds output, and reports lines that are watched. */
+const makeOutputReader = (background: RunningProcess) => {
+  const { about, options, output, publish } = background
+  const watch = makeWatcher(
+    options,
+    (event) => Effect.flatMap(Clock.currentTimeMillis, (at) => publish({ ...about, at, ...event })),
+    () => {
+      background.isReported = true
+    }
+  )
+  return (chunks: ReadonlyArray<Uint8Array>) =>
+    Effect.forEach(
+      chunks,
+      (chunk) => {
+        output.push(chunk)
+        background.lineCount += countLines(chunk)
+        return watch(chunk)
+      },
+      { discard: true }
+    )
+}
+
+/** Notes the end of a background, and reports it if that was requested. */
+const noteEnd = Effect.fnUntraced(function* (background: RunningProcess, exit: ProcessEnd["exit"]) {
+  const endedAt = yield* Clock.currentTimeMillis
+  const ended: ProcessEnd = { exit, reason: background.isKilled ? "killed" : "exited", endedAt }
+  background.ended = ended
+  yield* Deferred.succeed(background.done, ended)
+  if (!background.isReported) return
+  yield* background.publish({
+    ...background.about,
+    _tag: "ProcessCompleted",
+    at: endedAt,
+    exitCode: exit.code,
+    reason: ended.reason,
+    output: OutputText.renderEnd(background.output.kept(), eventOutputChars, { redact: true, goesOn: false })
+  })
+})
+
+/** Runs an effect on the input of a process, unless the process has ended. */
+const whileRunning = (background: RunningProcess, effect: Effect.Effect<unknown>): Effect.Effect<void, NotRunning> =>
+  Effect.suspend(() => {
+    const { ended, id } = background
+    if (ended === undefined) return Effect.asVoid(effect)
+    const message = `${id} has ended with exit code ${ended.exit.code}: it takes no input`
+    return Effect.fail(new NotRunning({ message }))
+  })
+
+/** Returns the lines of the stored output, and the number of lines before them. */
+const readLines = ({ ended, lineCount, output }: RunningProcess, redact: boolean) => {
+  const { omitted, tail } = output.kept()
+  const bytes = tail.subarray(omitted === 0 ? 0 : tail.indexOf(newline) + 1)
+  const reading = { redact, goesOn: ended === undefined }
+  const lines = OutputText.renderKept({ head: new Uint8Array(0), tail: bytes, omitted: 0 }, reading).split("\n")
+  if (lines.at(-1) === "") lines.pop()
+  return { lines, first: lineCount - countLines(bytes) }
+}
+
 /**
  * Starts a process in a child scope of the given scope. Closing the given scope terminates the process; the process
- * does not depend on the fiber that starts it. Closing the given scope terminates it; it does not depend on the fiber
- * that starts it.
+ * does not depend on the fiber that starts it.
  */
 export const start = Effect.fnUntraced(function* (
   shell: Shell.Shell,
@@ -240,22 +320,20 @@ export const start = Effect.fnUntraced(function* (
   id: string,
   options: Options
 ): Effect.fn.Return<BackgroundProcess, Shell.NotStarted> {
-  const output = OutputText.make({ head: 0, tail: keptBytes })
-  const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
-  const done = yield* Deferred.make<ProcessEnd>()
-  let total = 0
-  let ended: ProcessEnd | undefined
-  let killed = false
-  let notify = options.notifyOnComplete
-
-  const about = { processId: id, sessionId: options.sessionId, taskId: options.taskId, command: options.command }
-  const watch = makeWatcher(
+  const background: RunningProcess = {
+    id,
     options,
-    (event) => Effect.flatMap(Clock.currentTimeMillis, (at) => publish({ ...about, at, ...event })),
-    () => {
-      notify = true
-    }
-  )
+    output: OutputText.make({ head: 0, tail: keptBytes }),
+    done: yield* Deferred.make<ProcessEnd>(),
+    publish,
+    about: describeProcess(id, options),
+    lineCount: 0,
+    ended: undefined,
+    isKilled: false,
+    isReported: options.notifyOnComplete
+  }
+  const { done, output } = background
+  const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   const scope = yield* Scope.fork(parent, "sequential")
   const running = yield* shell
     .start({
@@ -263,74 +341,34 @@ export const start = Effect.fnUntraced(function* (
       cwd: options.cwd,
       terminal: options.terminal,
       stdin: Stream.fromQueue(input),
-      onOutput: (chunks) =>
-        Effect.forEach(
-          chunks,
-          (chunk) => {
-            output.push(chunk)
-            total += countLines(chunk)
-            return watch(chunk)
-          },
-          { discard: true }
-        )
+      onOutput: makeOutputReader(background)
     })
     .pipe(
       Scope.provide(scope),
       Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void))
     )
   const startedAt = yield* Clock.currentTimeMillis
-
-  yield* Effect.gen(function* () {
-    const exit = yield* running.exit
-    yield* Scope.close(scope, Exit.void)
-    const endedAt = yield* Clock.currentTimeMillis
-    const now: ProcessEnd = { exit, reason: killed ? "killed" : "exited", endedAt }
-    ended = now
-    yield* Deferred.succeed(done, now)
-    if (notify) {
-      yield* publish({
-        ...about,
-        _tag: "ProcessCompleted",
-        at: endedAt,
-        exitCode: exit.code,
-        reason: now.reason,
-        output: OutputText.renderEnd(output.kept(), eventOutputChars, { redact: true, goesOn: false })
-      })
-    }
-  }).pipe(Effect.forkIn(parent))
-
-  const whileRunning = (effect: Effect.Effect<unknown>): Effect.Effect<void, NotRunning> =>
-    Effect.suspend(() =>
-      ended === undefined
-        ? Effect.asVoid(effect)
-        : Effect.fail(
-            new NotRunning({ message: `${id} has ended with exit code ${ended.exit.code}: it takes no input` })
-          )
-    )
-
+  yield* Effect.tap(running.exit, Scope.close(scope, Exit.void)).pipe(
+    Effect.flatMap((exit) => noteEnd(background, exit)),
+    Effect.forkIn(parent)
+  )
   return {
     id,
     options,
     pid: running.pid,
     startedAt,
     refused: (yield* HostRequests)?.refused ?? [],
-    ended: () => ended,
+    ended: () => background.ended,
     exit: Deferred.await(done),
     kill: Effect.suspend(() => {
-      if (ended !== undefined) return Effect.succeed(ended)
-      killed = true
+      if (background.ended !== undefined) return Effect.succeed(background.ended)
+      background.isKilled = true
       return Effect.andThen(running.kill, Deferred.await(done))
     }),
-    write: (text) => whileRunning(Queue.offer(input, new TextEncoder().encode(text))),
-    closeInput: whileRunning(Queue.end(input)),
-    tail: (chars, redact) => OutputText.renderEnd(output.kept(), chars, { redact, goesOn: ended === undefined }),
-    lines: (redact) => {
-      const { omitted, tail } = output.kept()
-      const bytes = tail.subarray(omitted === 0 ? 0 : tail.indexOf(newline) + 1)
-      const reading = { redact, goesOn: ended === undefined }
-      const lines = OutputText.renderKept({ head: new Uint8Array(0), tail: bytes, omitted: 0 }, reading).split("\n")
-      if (lines.at(-1) === "") lines.pop()
-      return { lines, first: total - countLines(bytes) }
-    }
+    write: (text) => whileRunning(background, Queue.offer(input, new TextEncoder().encode(text))),
+    closeInput: whileRunning(background, Queue.end(input)),
+    tail: (chars, redact) =>
+      OutputText.renderEnd(output.kept(), chars, { redact, goesOn: background.ended === undefined }),
+    lines: (redact) => readLines(background, redact)
   }
 })

@@ -148,19 +148,25 @@ const drainOutput = (reader: Fiber.Fiber<void>, received: () => number): Effect.
     })
   )
 
-/** Creates a shell on this platform's processes. */
-export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.FileSystem> = Effect.gen(function* () {
-  const spawner = yield* ChildProcessSpawner
-  const fs = yield* FileSystem.FileSystem
-  const taking = Context.make(FileSystem.FileSystem, fs).pipe(Context.add(ProcessPlace, yield* ProcessPlace))
-  let known: "/bin/bash" | "/bin/sh" | undefined
-  const shell = Effect.suspend(() =>
-    known !== undefined
-      ? Effect.succeed(known)
-      : fs.exists("/bin/bash").pipe(
+/** The machine of a shell, and the programs found on it. */
+interface ShellHost {
+  readonly spawner: ChildProcessSpawner["Service"]
+  readonly fs: FileSystem.FileSystem
+  /** Services for killing processes. */
+  readonly taking: Context.Context<FileSystem.FileSystem>
+  known: "/bin/bash" | "/bin/sh" | undefined
+  maker: PseudoTerminal.Maker | undefined
+}
+
+/** Finds the program that runs commands. */
+const findShell = (host: ShellHost): Effect.Effect<string> =>
+  Effect.suspend(() =>
+    host.known !== undefined
+      ? Effect.succeed(host.known)
+      : host.fs.exists("/bin/bash").pipe(
           Effect.map((exists) => {
-            known = exists ? "/bin/bash" : "/bin/sh"
-            return known
+            host.known = exists ? "/bin/bash" : "/bin/sh"
+            return host.known
           }),
           // A file that cannot be examined cannot be run either; an unavailable machine may be available for the next
           // command.
@@ -168,95 +174,112 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
         )
   )
 
-  const killTree = Effect.fnUntraced(function* (handle: ChildProcessHandle) {
-    const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
-    if (running) yield* StartedProcess.takeDown(handle, "SIGTERM")
-  }, Effect.provideContext(taking))
+/** Terminates a process and its children, if it still runs. */
+const killTree = ({ taking }: ShellHost, handle: ChildProcessHandle): Effect.Effect<void> =>
+  Effect.orElseSucceed(handle.isRunning, () => false).pipe(
+    Effect.flatMap((isRunning) => (isRunning ? StartedProcess.takeDown(handle, "SIGTERM") : Effect.void)),
+    Effect.provideContext(taking)
+  )
 
-  const spawn = Effect.fnUntraced(function* ({ cwd, mark, stdin }: Command, words: ReadonlyArray<string>) {
-    const settings = yield* TerminalSettings
-    return yield* spawner
-      .spawn(
-        ChildProcess.make("/bin/sh", words, {
-          cwd,
-          env: yield* StartedProcess.inheritEnvironment(settings.environment, mark),
-          stdin,
-          stderr: "ignore",
-          detached: true,
-          killSignal: "SIGTERM",
-          forceKillAfter: StartedProcess.forceKillAfter
-        })
-      )
-      .pipe(
-        // Node throws some system errors (E2BIG, ENOMEM) instead of reporting them.
-        Effect.catchDefect((defect) =>
-          Effect.fail(
-            PlatformError.systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", cause: defect })
-          )
+const spawn = Effect.fnUntraced(function* (
+  { spawner }: ShellHost,
+  { cwd, mark, stdin }: Command,
+  words: ReadonlyArray<string>
+) {
+  const settings = yield* TerminalSettings
+  return yield* spawner
+    .spawn(
+      ChildProcess.make("/bin/sh", words, {
+        cwd,
+        env: yield* StartedProcess.inheritEnvironment(settings.environment, mark),
+        stdin,
+        stderr: "ignore",
+        detached: true,
+        killSignal: "SIGTERM",
+        forceKillAfter: StartedProcess.forceKillAfter
+      })
+    )
+    .pipe(
+      // Node throws some system errors (E2BIG, ENOMEM) instead of reporting them.
+      Effect.catchDefect((defect) =>
+        Effect.fail(
+          PlatformError.systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", cause: defect })
         )
       )
-  })
+    )
+})
 
-  const start: Shell["start"] = Effect.fnUntraced(function* (command) {
-    const program = yield* shell
-    // The outer shell only joins the two outputs; `exec` replaces it with the command's shell, or with the program that
-    // creates the terminal.
-    const words =
-      command.terminal === undefined
-        ? ["-c", 'exec "$0" -c "$1" 2>&1', program, command.command]
-        : PseudoTerminal.buildShellArguments(command.terminal, program, command.command)
-    const bytes = new TextEncoder().encode(words.at(-1)).length
-    if (bytes > maxCommandBytes) {
-      return yield* new NotStarted({
-        message:
-          `the command is too long (${bytes} bytes, ${maxCommandBytes} at most): write it to a file and run the ` +
-          "file"
-      })
-    }
+/** Returns the arguments of the outer shell for a command, unless they are too long. */
+const buildWords = (command: Command, program: string): Effect.Effect<ReadonlyArray<string>, NotStarted> => {
+  // The outer shell only joins the two outputs; `exec` replaces it with the command's shell, or with the program that
+  // creates the terminal.
+  const words =
+    command.terminal === undefined
+      ? ["-c", 'exec "$0" -c "$1" 2>&1', program, command.command]
+      : PseudoTerminal.buildShellArguments(command.terminal, program, command.command)
+  const bytes = new TextEncoder().encode(words.at(-1)).length
+  return bytes <= maxCommandBytes
+    ? Effect.succeed(words)
+    : Effect.fail(
+        new NotStarted({
+          message:
+            `the command is too long (${bytes} bytes, ${maxCommandBytes} at most): write it to a file and run the ` +
+            "file"
+        })
+      )
+}
+
+/** Passes on the output of a process. Returns its exit, after which no output follows. */
+const followOutput = Effect.fnUntraced(function* (handle: ChildProcessHandle, { onOutput }: Command) {
+  let received = 0
+  const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {
+    received += chunks.length
+    return onOutput(chunks)
+  }).pipe(
+    // The pipe broke: the output ends here, but the exit code is still available.
+    Effect.ignore,
+    Effect.forkScoped
+  )
+  return handle.exitCode.pipe(
+    Effect.map((code): Exit => ({ code, signal: undefined })),
+    Effect.catch((error) => Effect.succeed(toSignalExit(error))),
+    Effect.tap(drainOutput(reader, () => received))
+  )
+})
+
+const start = (host: ShellHost): Shell["start"] =>
+  Effect.fnUntraced(function* (command) {
+    const words = yield* buildWords(command, yield* findShell(host))
     // A terminal has a separate session, which signals to the process group do not reach.
     const mark = command.mark ?? (command.terminal === undefined ? undefined : yield* Ids.makeHex(32))
-    const handle = yield* spawn({ ...command, mark }, words).pipe(
+    const handle = yield* spawn(host, { ...command, mark }, words).pipe(
       Effect.retry({ schedule: retries, while: isTransient }),
       Effect.mapError(toNotStarted)
     )
     if (mark !== undefined)
-      yield* Effect.addFinalizer(() => Effect.provideContext(StartedProcess.killMarked(mark), taking))
-    yield* Effect.addFinalizer(() => killTree(handle))
-    let received = 0
-    const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {
-      received += chunks.length
-      return command.onOutput(chunks)
-    }).pipe(
-      // The pipe broke: the output ends here, but the exit code is still available.
-      Effect.ignore,
-      Effect.forkScoped
-    )
-    const exit = handle.exitCode.pipe(
-      Effect.map((code): Exit => ({ code, signal: undefined })),
-      Effect.catch((error) => Effect.succeed(toSignalExit(error)))
-    )
-    return {
-      pid: handle.pid,
-      exit: Effect.tap(
-        exit,
-        drainOutput(reader, () => received)
-      ),
-      kill: killTree(handle)
-    }
+      yield* Effect.addFinalizer(() => Effect.provideContext(StartedProcess.killMarked(mark), host.taking))
+    yield* Effect.addFinalizer(() => killTree(host, handle))
+    return { pid: handle.pid, exit: yield* followOutput(handle, command), kill: killTree(host, handle) }
   })
 
-  let maker: PseudoTerminal.Maker | undefined
-  const terminal: Shell["terminal"] = Effect.fnUntraced(function* (cwd) {
+const terminal = (host: ShellHost): Shell["terminal"] =>
+  Effect.fnUntraced(function* (cwd) {
     const { environment } = yield* TerminalSettings
     // If no program was found, it is searched for again, because a command may have installed one.
-    maker ??= yield* PseudoTerminal.findMaker({
+    host.maker ??= yield* PseudoTerminal.findMaker({
       cwd,
       env: yield* StartedProcess.inheritEnvironment(environment, undefined)
-    }).pipe(Effect.provideService(ChildProcessSpawner, spawner))
-    return maker
+    }).pipe(Effect.provideService(ChildProcessSpawner, host.spawner))
+    return host.maker
   })
 
-  return { start, terminal }
+/** Creates a shell on this platform's processes. */
+export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.FileSystem> = Effect.gen(function* () {
+  const spawner = yield* ChildProcessSpawner
+  const fs = yield* FileSystem.FileSystem
+  const taking = Context.make(FileSystem.FileSystem, fs).pipe(Context.add(ProcessPlace, yield* ProcessPlace))
+  const host: ShellHost = { spawner, fs, taking, known: undefined, maker: undefined }
+  return { start: start(host), terminal: terminal(host) }
 })
 
 /**
