@@ -406,7 +406,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 
       const callBounded = (tenant: string | undefined, call: Parameters<typeof CallTool.callTool>[0]) =>
         CallTool.refuseOnFailure(
-          Tenancy.boundOperation(tenants, tenant, Tenancy.provideServices(services, CallTool.callTool(call)))
+          Tenancy.boundSessionOperation(
+            tenants,
+            { tenant, sessionId: call.sessionId },
+            services,
+            CallTool.callTool(call)
+          )
         )
 
       const callTool: Service["callTool"] = ({ context, tenant, ...call }) =>
@@ -423,7 +428,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           AgentSpans.traceOperation(
             services,
             "compact",
-            Tenancy.boundOperation(tenants, input.tenant, Tenancy.provideServices(services, compact(input))),
+            Tenancy.boundSessionOperation(tenants, input, services, compact(input)),
             { "gen_ai.conversation.id": input.sessionId }
           ),
           context

@@ -145,6 +145,14 @@ export const plan = Effect.fnUntraced(function* (
     named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
   // A tenant with its own keys may not use the key of a configured route: the child uses the tenant's default route.
   const route = wanted === undefined || router.mayCall?.(wanted) !== false ? wanted : undefined
+  if (wanted !== undefined && route === undefined)
+    yield* emit(parent, {
+      _tag: "Notice",
+      level: "warning",
+      message:
+        `the tenant has no key for the configured route ${wanted.provider} (${wanted.model}) of a sub-agent: ` +
+        "it uses the tenant's default route"
+    })
   const agentName = task.agent ?? parent.lineage?.agent
   const { kind, tools } = yield* ChildTools.chooseTools(family, { ...task, agent: agentName }, named, registered)
   const lineage: Lineage = {

@@ -16,6 +16,7 @@ import * as Ids from "../base/domain/Ids.ts"
 import * as ContextCopy from "../store/ContextCopy.ts"
 import * as SessionChain from "../store/SessionChain.ts"
 import { SessionMaintenance } from "../store/SessionMaintenance.ts"
+import { makeExistingSessionError } from "../store/StoreFailure.ts"
 import { CurrentTenant, isForeignSession } from "../store/TenantScope.ts"
 import * as Continuation from "./Continuation.ts"
 import type * as MemoryTurns from "./MemoryTurns.ts"
@@ -58,6 +59,26 @@ const recordEnd = (
       )
 }
 
+/** Maximum number of ids whose tenants are remembered. */
+const maxKnownIds = 10_000
+
+/**
+ * Creates a test of the ids that a tenant may use. Tools keep data of a session by its id, also after the session was
+ * removed or was not stored, so an id that one tenant or the owner has used stays closed to the other tenants.
+ */
+const makeIdTest = () => {
+  const users = new Map<string, string | undefined>()
+  return (id: string, tenant: string | undefined): boolean => {
+    if (tenant !== undefined && users.has(id) && users.get(id) !== tenant) return false
+    const user = tenant ?? users.get(id)
+    users.delete(id)
+    users.set(id, user)
+    const oldest = users.keys().next()
+    if (users.size > maxKnownIds && oldest.done !== true) users.delete(oldest.value)
+    return true
+  }
+}
+
 /** A run that owns its session. */
 interface ActiveRun {
   readonly stopped: Deferred.Deferred<void, SessionBusy>
@@ -67,6 +88,7 @@ interface ActiveRun {
 /** Creates the ownership of sessions whose runs are active. */
 const makeOwnership = ({ store }: AgentServices) => {
   const active = new Map<string, ActiveRun>()
+  const isFreeId = makeIdTest()
   const stop: Service["stop"] = (sessionId) =>
     Effect.flatMap(CurrentTenant, (tenant) => {
       const run = active.get(sessionId)
@@ -82,6 +104,7 @@ const makeOwnership = ({ store }: AgentServices) => {
     const run: ActiveRun = { stopped, tenant: yield* CurrentTenant }
     const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
       const { lost } = yield* store.acquire(id)
+      if (!isFreeId(id, run.tenant)) return yield* makeExistingSessionError(id)
       yield* Scope.addFinalizer(
         yield* Effect.scope,
         Effect.sync(() => active.delete(id))

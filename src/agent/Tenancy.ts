@@ -5,7 +5,9 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { ConfigError, type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
+import { SessionId } from "../base/domain/Ids.ts"
 import { formatTenant } from "../base/domain/Tenant.ts"
 import type { RunResult } from "../base/domain/RunEvent.ts"
 import { useTenantRouter } from "../models/routing/ModelRouter.ts"
@@ -68,6 +70,22 @@ export const provideServices = <A, E, R>(
         )
   })
 
+/**
+ * Returns the tenant of an operation on a session: the given one, or the tenant of the session for the owner of the
+ * application, whose work on it uses the memory, the files and the limits of that tenant.
+ */
+const findSessionTenant = (
+  { store }: Pick<AgentServices, "store">,
+  given: string | undefined,
+  sessionId: string | undefined
+): Effect.Effect<string | undefined, SessionStoreError> =>
+  Effect.withFiber((fiber) => {
+    const hasTenant = given ?? fiber.getRef(TenantScope.CurrentTenant) ?? fiber.getRef(CurrentSpending)
+    return hasTenant !== undefined || sessionId === undefined || sessionId === ""
+      ? Effect.succeed(given)
+      : Effect.map(store.get(SessionId.make(sessionId)), (found) => Option.getOrUndefined(found)?.tenant)
+  })
+
 /** Bounds an effect for a tenant, or for the tenant of the fiber, unless a run of a tenant bounds it already. */
 const boundEffect = <A, E, R>(
   tenants: Service | undefined,
@@ -89,10 +107,30 @@ const boundEffect = <A, E, R>(
 /** Runs an effect with the services of its agent, for the tenant of a run if it has one. */
 export const boundRun = <A, E, R>(
   tenants: Service | undefined,
-  { tenant }: Pick<RunOptions, "tenant">,
+  { sessionId, tenant }: Pick<RunOptions, "sessionId" | "tenant">,
   services: AgentServices,
   effect: Effect.Effect<A, E, R>
-): Bounded<A, E, Exclude<R, Services>> => boundEffect(tenants, "within", tenant, provideServices(services, effect))
+): Bounded<A, E, Exclude<R, Services>> => {
+  const boundForTenant = (tenant: string | undefined) =>
+    boundEffect(tenants, "within", tenant, provideServices(services, effect))
+  return tenants === undefined
+    ? boundForTenant(tenant)
+    : Effect.flatMap(findSessionTenant(services, tenant, sessionId), boundForTenant)
+}
+
+/** Bounds the model calls of an operation of an agent that is not a run, if it or its session has a tenant. */
+export const boundSessionOperation = <A, E, R>(
+  tenants: Service | undefined,
+  { sessionId, tenant }: Pick<RunOptions, "sessionId" | "tenant">,
+  services: AgentServices,
+  effect: Effect.Effect<A, E, R>
+): Bounded<A, E, Exclude<R, Services>> => {
+  const boundForTenant = (tenant: string | undefined) =>
+    boundOperation(tenants, tenant, provideServices(services, effect))
+  return tenants === undefined
+    ? boundForTenant(tenant)
+    : Effect.flatMap(findSessionTenant(services, tenant, sessionId), boundForTenant)
+}
 
 /** Bounds the model calls of an operation that is not a run, if it has a tenant. */
 export const boundOperation = <A, E, R>(

@@ -46,7 +46,7 @@ import { SessionId } from "../base/domain/Ids.ts"
 import * as RemoteForms from "./RemoteForms.ts"
 import * as SessionChain from "./SessionChain.ts"
 import { SessionActivity } from "./SessionActivity.ts"
-import { type Kind, SessionInbox } from "./SessionInbox.ts"
+import { type Kind, type SentMessage, SessionInbox } from "./SessionInbox.ts"
 import { SessionStore } from "./SessionStorePort.ts"
 import * as TextMarks from "./TextMarks.ts"
 
@@ -100,6 +100,37 @@ export const isRunning = Effect.fnUntraced(function* (
 
 const findNewest = (sessionId: string) => SessionStore.use(({ newest }) => newest(SessionId.make(sessionId)))
 
+/** A message whose sender waits for the reply. */
+interface AwaitedMessage extends SentMessage {
+  /** Id of the session as the caller gave it. */
+  readonly asked: string
+  readonly sessionId: SessionId
+  readonly kind: Kind
+}
+
+/** Ends the wait for a reply that is late, or whose process is gone. Returns `undefined` to continue it. */
+const endWait = Effect.fnUntraced(function* (
+  { asked, id, kind, number, sessionId }: AwaitedMessage,
+  isTaken: boolean,
+  isGone: boolean,
+  waited: number
+): Effect.fn.Return<RemoteForms.Reply | undefined, RemoteRefused | SessionStoreError, SessionInbox | SessionStore> {
+  const isLate = waited >= (isTaken ? patience.replied : patience.taken)
+  if (!isGone && !isLate) return undefined
+  const inbox = yield* SessionInbox
+  const withdraw = inbox.withdraw(sessionId, number)
+  if (!isTaken) {
+    // A durable run is woken by the next runner.
+    const isLeft = kind === "resume" || (yield* withdraw)
+    return isLeft ? yield* makeRefusal(asked, isGone ? "ended" : "unreachable") : undefined
+  }
+  if (kind !== "steer") return yield* makeRefusal(asked, kind === "cancel" && isGone ? "ended" : "unknown")
+  // A process that is alive still delivers a text, and replies.
+  if (!(yield* withdraw)) return isLate ? yield* makeRefusal(asked, "unknown") : undefined
+  const isStored = (yield* TextMarks.findStored(sessionId, [id])).size > 0
+  return isStored ? { status: "steering" } : yield* makeRefusal(asked, "ended")
+})
+
 /** Sends a message, and waits for its reply. */
 const exchangeMessage = Effect.fnUntraced(function* (
   sessionId: string,
@@ -117,6 +148,7 @@ const exchangeMessage = Effect.fnUntraced(function* (
   const sent = yield* inbox.send({ sessionId: id, kind, body })
   if (sent === undefined) return yield* makeRefusal(sessionId, "full")
   const { number } = sent
+  const message: AwaitedMessage = { ...sent, asked: sessionId, sessionId: id, kind }
   let absences = 0
   for (let waited = 0, pause = pauses.shortest; ; waited += pause) {
     const delivery = yield* inbox.read(id, number)
@@ -129,20 +161,8 @@ const exchangeMessage = Effect.fnUntraced(function* (
     if (delivery._tag === "removed") return yield* makeRefusal(sessionId, "unknown")
     absences = (yield* isReachable) ? 0 : absences + 1
     // The reply may have been stored after the message was read.
-    const isGone = absences >= 2
-    if (delivery._tag === "pending" && (isGone || waited >= patience.taken)) {
-      // A durable run is woken by the next runner.
-      const isLeft = kind === "resume" || (yield* inbox.withdraw(id, number))
-      if (isLeft) return yield* makeRefusal(sessionId, isGone ? "ended" : "unreachable")
-    } else if (delivery._tag === "taken" && (isGone || waited >= patience.replied)) {
-      if (kind === "steer" && (yield* inbox.withdraw(id, number))) {
-        const isStored = (yield* TextMarks.findStored(id, [sent.id])).size > 0
-        return isStored ? { status: "steering" } : yield* makeRefusal(sessionId, "ended")
-      }
-      // A process that is alive still delivers a text, and replies.
-      if (kind !== "steer" || waited >= patience.replied)
-        return yield* makeRefusal(sessionId, kind === "cancel" && isGone ? "ended" : "unknown")
-    }
+    const ended = yield* endWait(message, delivery._tag === "taken", absences >= 2, waited)
+    if (ended !== undefined) return ended
     yield* Effect.sleep(pause)
     pause = Math.min(pause * pauses.growth, pauses.longest)
   }

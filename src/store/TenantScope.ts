@@ -13,6 +13,27 @@
  * Ids of sessions are unique over all tenants. A session with an id that another tenant uses cannot be created, so an
  * application chooses ids that cannot be guessed, or lets the store choose them. Titles are unique within a tenant.
  *
+ * **Example** (A store of the application that keeps the sessions of tenants apart)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { SessionStore } from "hermes-effect"
+ * import { TenantScope } from "hermes-effect/tenants"
+ *
+ * // The application's own store: it stores `tenant` of new sessions, and selects by `tenant` of `list` and
+ * // `listQuestions`. It needs no other code for tenants.
+ * const scopeOwn = (own: SessionStore.Service) => Layer.succeed(SessionStore.SessionStore, TenantScope.scopeStore(own))
+ *
+ * const program = Effect.gen(function*() {
+ *   const own = yield* SessionStore.SessionStore
+ *   return yield* Effect.provide(SessionStore.SessionStore.use(({ list }) => list()), scopeOwn(own))
+ * }).pipe(Effect.provideService(TenantScope.CurrentTenant, "acme"), Effect.provide(SessionStore.layerMemory))
+ *
+ * console.log(await Effect.runPromise(program))
+ * // => []
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §5.
  */
 import * as Context from "effect/Context"
@@ -215,7 +236,11 @@ const scopeSessions = (store: Store, ownership: Ownership): Pick<Store, "acquire
     )
 })
 
-/** Limits a session store to the sessions of the tenant for which a fiber works. */
+/**
+ * Limits a session store to the sessions of the tenant for which a fiber works. The store itself has to store `tenant`
+ * of `create`, to keep it in continuations, and to select by `tenant` in `list` and `listQuestions`. The `tenants` rules
+ * of `SessionStoreRules` (`hermes-effect/testing`) check the result.
+ */
 export const scopeStore = (store: Store): Store => {
   const ownership = makeOwnership(store)
   const { guardRead, guardWrite } = makeGuards(ownership)

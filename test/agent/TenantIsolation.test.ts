@@ -129,6 +129,11 @@ describe("a run of a tenant", () => {
         const stopAs = (tenant: string) =>
           Effect.provideService(background.stop(sessionId, item?.id ?? ""), CurrentTenant, tenant)
         assert.isUndefined(yield* stopAs("zeta"))
+        const pollAs = (tenant: string | undefined) =>
+          callTool({ name: "process", args: { action: "poll", session_id: item?.id }, tenant, cwd: "/tmp" })
+        assert.include(JSON.stringify((yield* pollAs("zeta")).output), "not_found")
+        assert.include(JSON.stringify((yield* pollAs("acme")).output), "running")
+        assert.include(JSON.stringify((yield* pollAs(undefined)).output), "running")
         assert.deepStrictEqual(yield* Effect.provideService(background.stopAll(sessionId), CurrentTenant, "zeta"), [])
         // It does not wait for the process either.
         yield* Effect.provideService(background.settled(sessionId), CurrentTenant, "zeta")

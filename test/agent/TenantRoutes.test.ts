@@ -13,6 +13,7 @@ import * as Tenants from "../../src/agent/Tenants.ts"
 import type { Route } from "../../src/base/domain/Route.ts"
 import { Auxiliary } from "../../src/models/routing/Auxiliary.ts"
 import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
+import type * as RunEvent from "../../src/base/domain/RunEvent.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as Delegate from "../../src/tools/builtin/Delegate.ts"
 import { answerCall, answerText, keyedServer, type KeyedAnswer } from "../support/keyedServer.ts"
@@ -246,8 +247,17 @@ describe("a tenant's own routes and keys", () => {
           tenants: Tenants.layer({ lookup: fromList(acme) }),
           tools: [Delegate.toolset]
         }).pipe(Layer.provide(NodeServices.layer))
-        yield* Effect.provide(run("acme", { streaming }), layer)
+        const notices: Array<string> = []
+        const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
+          Effect.sync(() => {
+            for (const event of events) if (event._tag === "Notice") notices.push(event.message)
+          })
+        yield* Effect.provide(run("acme", { streaming, onEvent }), layer)
         assert.deepStrictEqual(server.count(), { [`${acmeKey} small`]: 3 })
+        assert.lengthOf(
+          notices.filter((notice) => notice.includes("the tenant has no key for the configured route custom (child)")),
+          1
+        )
       })
   )
 

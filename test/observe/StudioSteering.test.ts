@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as Resumption from "../../src/agent/Resumption.ts"
 import * as StudioServer from "../../src/observe/studio/StudioServer.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { readEvents, until, world } from "../support/servedAgent.ts"
@@ -42,7 +43,15 @@ const makeWorld = Effect.gen(function* () {
   const directory = yield* temporaryDirectory
   const owner = yield* world(plays, {}, undefined, directory)
   const connection = yield* Layer.build(Layer.fresh(SessionStore.layerSqlite({ path: join(owner.cwd, "state.db") })))
-  const options = { port: 0, home: directory, models: [], version: "1", exists: Effect.succeed(true) }
+  const options: StudioServer.Options = {
+    port: 0,
+    home: directory,
+    models: [],
+    version: "1",
+    exists: Effect.succeed(true),
+    storeAnswers: (sessionId, answers) =>
+      SessionStore.SessionStore.use((store) => Effect.asVoid(Resumption.takeAnswers(store, sessionId, { answers })))
+  }
   const { url } = yield* Effect.provide(
     Effect.mapError(StudioServer.serve({ ...options, replay: () => Effect.void }), (reason) => new Error(reason)),
     connection
@@ -108,6 +117,32 @@ describe("the studio on a turn of another process", () => {
         await until(() => countTurns() === 1 && here.last("questions").length === 0)
         assert.strictEqual(here.events.filter(({ event }) => event === "questions").length, 2)
         assert.strictEqual(there.types().filter((type) => type === "question_closed").length, 1)
+        for (const reader of [here, there]) await reader.stop()
+      })
+    )
+  )
+
+  it.live("shows the question of a suspended run, and stores one answer", () =>
+    Effect.flatMap(makeWorld, ({ countTurns, detail, id, owner, page, post, there }) =>
+      Effect.promise(async () => {
+        await owner.fetched(`/v1/sessions/${id}`, { method: "PATCH", json: { questions: { unanswered: "suspend" } } })
+        await owner.fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "remove it" } })
+        await until(() => countTurns() === 1)
+        while ((await detail()) !== 200) await new Promise((done) => setTimeout(done, 20))
+        const here = page()
+        await until(() => here.last("questions") !== undefined)
+        const [question, ...rest] = here.last("questions")
+        assert.deepStrictEqual([question.text, question.typed, rest], ["rm -rf x", "none", []])
+        const plan = await post("answer", { question: question.id, answer: { mode: "auto" } })
+        assert.strictEqual(plan.status, 400)
+        const answer = () => post("answer", { question: question.id, answer: { choice: "deny", reason: "keep it" } })
+        const answers = await Promise.all([answer(), answer()])
+        assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [200, 409])
+        assert.deepStrictEqual(answers.find(({ status }) => status === 200)?.json, { continues: false })
+        await until(() => here.last("questions").length === 0)
+        await owner.fetched(`/v1/sessions/${id}/answers`, { json: { answers: [] } })
+        await until(() => countTurns() === 2)
+        assert.include(JSON.stringify(owner.seen.at(-1)?.messages), "keep it")
         for (const reader of [here, there]) await reader.stop()
       })
     )

@@ -47,7 +47,7 @@ const makePlaces = Effect.fnUntraced(function* (home: string, root: string) {
   const places = yield* SandboxPlaces.makeRules(
     {
       policy: "workspace-write",
-      home: join(root, "user"),
+      home: join(root, "..", "no-user"),
       writable: [],
       hidden: [home],
       shown: [],

@@ -14,7 +14,7 @@
  * session of the user.
  */
 import type { LanguageModelV4Prompt, LanguageModelV4ToolApprovalResponsePart } from "@ai-sdk/provider"
-import type { Answer, Question } from "../../base/domain/Question.ts"
+import type { Answer, ApprovalAnswer, Question } from "../../base/domain/Question.ts"
 import type { HermesView } from "./CreateHermes.ts"
 import { HermesError } from "./HermesError.ts"
 
@@ -22,6 +22,8 @@ import { HermesError } from "./HermesError.ts"
 export interface SessionAnswers {
   readonly sessionId: string
   readonly answers: ReadonlyArray<Answer>
+  /** Ids of the calls that the answers deny. The AI SDK shows them as denied itself. */
+  readonly denied: ReadonlySet<string>
 }
 
 /** Returns the id of the request for an approval. */
@@ -37,7 +39,7 @@ export const readResponses = (
     : []
 }
 
-const toAnswer = ({ approved, reason }: LanguageModelV4ToolApprovalResponsePart): Answer["answer"] =>
+const toAnswer = ({ approved, reason }: LanguageModelV4ToolApprovalResponsePart): typeof ApprovalAnswer.Type =>
   approved ? { choice: "once" } : { choice: "deny", ...(reason === undefined ? {} : { reason }) }
 
 const parseApprovalId = (approvalId: string) => {
@@ -65,8 +67,11 @@ export const findAnswers = async (
   const answers = given
     .filter((one) => one.sessionId === sessionId)
     .map(({ answer, questionId }) => ({ questionId, answer }))
-  const open = new Set((await hermes.questions({ sessionId, limit: Number.MAX_SAFE_INTEGER })).map(({ id }) => id))
+  const questions = await hermes.questions({ sessionId, limit: Number.MAX_SAFE_INTEGER })
+  const open = new Map(questions.map(({ callId, id }) => [id, callId]))
   const isOpen = ({ questionId }: Answer): boolean => open.has(questionId)
+  const denials = given.filter((one) => one.sessionId === sessionId && one.answer.choice === "deny")
+  const denied = new Set(denials.flatMap(({ questionId }) => open.get(questionId) ?? []))
   // If none is open, the run reports the reason.
-  return { sessionId, answers: answers.some(isOpen) ? answers.filter(isOpen) : answers }
+  return { sessionId, answers: answers.some(isOpen) ? answers.filter(isOpen) : answers, denied }
 }

@@ -72,6 +72,8 @@ interface StreamState {
   readonly isValue: boolean
   readonly shown: ReturnType<typeof makeStreamedText>
   readonly calls: Map<string, OpenCall>
+  /** Ids of the calls that the user denied, whose end the AI SDK shows itself. */
+  readonly denied: ReadonlySet<string>
   /** Ids of the questions that were reported. */
   readonly asked: Set<string>
   /** The open block of text or reasoning. */
@@ -145,6 +147,7 @@ const finishCall = (
   state: StreamState,
   { callId, name, output, result, status }: EventWithTag<"ToolFinished">
 ): Parts => {
+  if (state.denied.has(callId) && status === "blocked") return []
   const call = beginCall(state, callId, name)
   // A refused call never started, and its arguments may not be JSON.
   const known = reportCall(state, callId, call, JSON.stringify(call.text))
@@ -251,10 +254,10 @@ const toParts = (state: StreamState, event: RunEvent): Parts => {
 
 /**
  * Returns a function that takes the events of one run in order and returns their stream parts. `isValue` is true for a
- * run with an output schema.
+ * run with an output schema. `denied` has the ids of the calls that the prompt of the run denies.
  */
-export const make = (isValue: boolean): ((event: RunEvent) => Parts) => {
+export const make = (isValue: boolean, denied: ReadonlySet<string> = new Set()): ((event: RunEvent) => Parts) => {
   const shown = makeStreamedText(!isValue)
-  const state: StreamState = { isValue, shown, calls: new Map(), asked: new Set(), open: undefined, blocks: 0 }
+  const state: StreamState = { isValue, shown, denied, calls: new Map(), asked: new Set(), open: undefined, blocks: 0 }
   return (event) => toParts(state, event)
 }

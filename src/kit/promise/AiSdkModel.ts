@@ -193,23 +193,25 @@ const toInput = async (hermes: HermesView, options: LanguageModelV4CallOptions, 
   return { input, warning: placed.warning }
 }
 
+const noCalls: ReadonlySet<string> = new Set()
+
 /** Starts the run of a call: it continues a suspended run if the prompt ends in answers to its approvals. */
 const planRun = async (hermes: HermesView, options: LanguageModelV4CallOptions, state: ModelState) => {
   if (state.watched !== undefined) {
     const { abortSignal: signal } = options
-    return { output: false, run: hermes.watch({ ...state.watched, signal }), warning: undefined }
+    return { output: false, run: hermes.watch({ ...state.watched, signal }), warning: undefined, denied: noCalls }
   }
   const responses = AiSdkApprovals.readResponses(options.prompt)
   if (responses.length > 0) {
     const { source: _, ...settings } = toSettings(options, state.settings)
     const named = readSession(options)
     const sessions = named === undefined ? undefined : [named, ...(state.branches.get(named) ?? [])]
-    const answered = await AiSdkApprovals.findAnswers(hermes, responses, sessions)
+    const { denied, ...answered } = await AiSdkApprovals.findAnswers(hermes, responses, sessions)
     const run = hermes.resumeStream({ ...settings, ...answered })
-    return { output: settings.output !== undefined, run, warning: undefined }
+    return { output: settings.output !== undefined, run, warning: undefined, denied }
   }
   const { input, warning } = await toInput(hermes, options, state)
-  return { output: input.output !== undefined, run: hermes.stream(input), warning }
+  return { output: input.output !== undefined, run: hermes.stream(input), warning, denied: noCalls }
 }
 
 /** Converts the failure of a run for the AI SDK. An aborted call fails with the reason of its signal. */
@@ -239,9 +241,9 @@ async function* streamParts(
   options: LanguageModelV4CallOptions,
   state: ModelState
 ): AsyncGenerator<LanguageModelV4StreamPart> {
-  const { output, run, warning } = await planRun(hermes, options, state)
+  const { denied, output, run, warning } = await planRun(hermes, options, state)
   const events = state.settings.whenLeft === "continue" ? startAtOnce(run) : run
-  const next = AiSdkEvents.make(output)
+  const next = AiSdkEvents.make(output, denied)
   const warnings: Array<SharedV4Warning> = [
     ...listWarnings(options),
     ...(warning === undefined ? [] : [{ type: "other", message: warning } as const])

@@ -1,6 +1,6 @@
 /**
- * Messages from the studio's page to a turn that another process runs, and the questions of that turn. The server and
- * the page share these types.
+ * Messages from the studio's page to a turn that another process runs, and the questions of that turn or of a suspended
+ * run. The server and the page share these types.
  */
 import type { RemoteAnswer } from "../../store/RemoteForms.ts"
 
@@ -21,13 +21,21 @@ export interface Cancelled {
   readonly returned: ReadonlyArray<string>
 }
 
+/**
+ * Result of an answer. `continues` is absent for a question of a running turn. A suspended run continues with its
+ * answers if a durable run waits for them, and otherwise when its session is opened.
+ */
+export interface Answered {
+  readonly continues?: boolean | undefined
+}
+
 /** An answer to an open question, with the id of the question. */
 export interface AnswerRequest {
   readonly question: string
   readonly answer: RemoteAnswer
 }
 
-/** An open question of the turn that runs in another process. */
+/** An open question of the turn that runs in another process, or of a suspended run. */
 export interface OpenQuestion {
   readonly id: string
   readonly title: string

@@ -56,6 +56,8 @@ export interface Options extends Pick<About, "home" | "models" | "version"> {
   readonly exists: Effect.Effect<boolean>
   /** Function that runs sessions again. Absent if writes are not allowed. */
   readonly replay?: StudioWrites.Replay | undefined
+  /** Stores answers to the questions of suspended runs. If absent, these questions are not shown. */
+  readonly storeAnswers?: StudioSteering.StoreAnswers | undefined
 }
 
 /** A running server. */
@@ -261,7 +263,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       const work: Effect.Effect<unknown, StudioRequests.Refusal | SessionStoreError, Needs> = StudioSteering.isAction(
         what
       )
-        ? StudioSteering.runAction(what, session.id, body)
+        ? StudioSteering.runAction(what, session.id, body, options.storeAnswers)
         : what === "replay"
           ? Effect.flatMap(StudioRequests.replay(body), (wanted) => writes.replay(target, wanted))
           : what === "scores"
@@ -333,7 +335,10 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       const before = after === undefined ? undefined : details.get(`${id} ${after}`)
       const events = StudioEvents.streamSession(news, id, before, (now) => readDetail(now, id, true))
       if (writes === undefined) return StudioEvents.respond(events)
-      const questions = Stream.provideContext(StudioSteering.streamQuestions(id), context)
+      const questions = Stream.provideContext(
+        StudioSteering.streamQuestions(id, options.storeAnswers !== undefined),
+        context
+      )
       return StudioEvents.respond(Stream.merge(events, questions))
     })
 

@@ -6,16 +6,25 @@
  *
  * The messages go through the store, to the process of the turn. A refusal by that process is the answer to the
  * request. Turns of a process that reads no messages are not reached.
+ *
+ * Questions of a suspended run are in the store. Their answers are stored there, and wake the durable run that waits
+ * for them.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
+import { SessionId } from "../../base/domain/Ids.ts"
+import * as Json from "../../base/domain/Json.ts"
+import type * as Question from "../../base/domain/Question.ts"
+import * as QuestionAnswer from "../../base/domain/QuestionAnswer.ts"
+import * as Redaction from "../../base/domain/Redaction.ts"
 import * as RemoteForms from "../../store/RemoteForms.ts"
 import * as RemoteSession from "../../store/RemoteSession.ts"
 import { SessionInbox } from "../../store/SessionInbox.ts"
-import type { Cancelled, OpenQuestion, Steered } from "./SteeringApi.ts"
+import { SessionStore } from "../../store/SessionStore.ts"
+import type { Answered, Cancelled, OpenQuestion, Steered } from "./SteeringApi.ts"
 import type { Event } from "./StudioEvents.ts"
 import { makeBodyReader, Refusal } from "./StudioRequests.ts"
 
@@ -40,14 +49,50 @@ export const isAction = (name: string): name is Action => actions.some((one) => 
 const toRefusal = ({ message, reason }: RemoteSession.RemoteRefused): Refusal =>
   new Refusal({ status: reason === "too_long" ? 413 : 409, message })
 
-/** Carries out an action on the running turn of a session. Fails with the reason why it has no effect. */
+/** Stores answers of a suspended session, after a check. The message of a failure is shown to the user. */
+export type StoreAnswers = (
+  sessionId: SessionId,
+  answers: ReadonlyArray<Question.Answer>
+) => Effect.Effect<void, { readonly message: string }, SessionStore>
+
+/** Returns the open questions of the suspended run of a session that a user can answer, the oldest first. */
+const listWaiting = Effect.fnUntraced(function* (
+  sessionId: string
+): Effect.fn.Return<ReadonlyArray<Question.Question>, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const stored = yield* store.listQuestions({ sessionId: yield* store.newest(SessionId.make(sessionId)) })
+  return stored.flatMap(({ question }) => (question.kind === "event" || question.kind === "time" ? [] : [question]))
+})
+
+/** Stores the answer to a question of a suspended run, and wakes the durable run that waits for it. */
+const answerWaiting = Effect.fnUntraced(function* (
+  question: Question.Question,
+  given: RemoteSession.RemoteAnswer,
+  storeAnswers: StoreAnswers
+): Effect.fn.Return<Answered, Refusal | SessionStoreError, RemoteSession.Needs> {
+  if ("mode" in given) return yield* new Refusal({ status: 400, message: "The question is not about a plan." })
+  const { prefix: _, ...approval } = "answers" in given ? { prefix: undefined } : given
+  const answer = "answers" in given ? QuestionAnswer.readTyped(question, given.answers.join(", ")) : approval
+  yield* Effect.mapError(
+    storeAnswers(question.sessionId, [{ questionId: question.id, answer }]),
+    ({ message }) => new Refusal({ status: 409, message })
+  )
+  // The answer is stored. Without a runner, the run continues later.
+  const continues = yield* Effect.catchTag(RemoteSession.resumeRun(question.sessionId), "RemoteRefused", () =>
+    Effect.succeed(false)
+  )
+  return { continues }
+})
+
+/** Carries out an action on the session of a turn. Fails with the reason why it has no effect. */
 export const runAction = (
   action: Action,
   sessionId: string,
-  body: string
-): Effect.Effect<Steered | Cancelled | object, Refusal | SessionStoreError, RemoteSession.Needs> =>
+  body: string,
+  storeAnswers: StoreAnswers | undefined
+): Effect.Effect<Answered | Cancelled | Steered, Refusal | SessionStoreError, RemoteSession.Needs> =>
   Effect.gen(function* (): Effect.gen.Return<
-    Steered | Cancelled | object,
+    Answered | Cancelled | Steered,
     Refusal | RemoteSession.RemoteRefused | SessionStoreError,
     RemoteSession.Needs
   > {
@@ -62,6 +107,9 @@ export const runAction = (
         return (yield* RemoteSession.cancelTurn(sessionId)) satisfies Cancelled
       case "answer": {
         const { answer, question } = yield* readAnswer(body)
+        const waiting = (yield* listWaiting(sessionId)).find(({ id }) => id === question)
+        if (storeAnswers !== undefined && waiting !== undefined)
+          return yield* answerWaiting(waiting, answer, storeAnswers)
         yield* RemoteSession.answerQuestion(sessionId, question, answer)
         return {}
       }
@@ -132,15 +180,49 @@ const toOpenQuestion = ({ _tag, id, question }: RemoteSession.PostedQuestion): O
   }
 }
 
+/** Converts a question of a suspended run to a question on the page. */
+const toWaitingQuestion = (question: Question.Question): OpenQuestion => {
+  const { id, kind, prompt = "", schema, title, tool } = question
+  if (kind === "approval") {
+    const offered = QuestionAnswer.listChoices(question)
+    const choices = (["once", "session", "always", "deny"] as const).filter((choice) => offered.includes(choice))
+    return {
+      id,
+      title: tool === undefined ? title : `${tool}: ${title}`,
+      text: prompt,
+      choices: choices.map((choice) => ({ label: approvalLabels[choice], answer: { choice } })),
+      typed: "none"
+    }
+  }
+  const words = QuestionAnswer.listWords(question)
+  const isJson = kind === "form" && words.length === 0 && schema["type"] !== "string"
+  const form = isJson ? [`The answer is JSON of the schema ${Json.toText(schema)}`] : []
+  return {
+    id,
+    title,
+    text: [...(prompt === "" ? [] : [prompt]), ...form].join("\n\n"),
+    choices: words.map((word) => ({ label: word, answer: { answers: [word] } })),
+    typed: "answer"
+  }
+}
+
 /**
- * Streams the open questions of the running turn of a session, as events `questions`. The first event comes with the
- * first question.
+ * Streams the open questions of a session, of its running turn or of its suspended run, as events `questions`. The
+ * first event comes with the first question.
  */
-export const streamQuestions = (sessionId: string): Stream.Stream<Event, never, RemoteSession.Needs> => {
+export const streamQuestions = (
+  sessionId: string,
+  hasStored: boolean
+): Stream.Stream<Event, never, RemoteSession.Needs> => {
   let known = "[]"
   const look = Effect.gen(function* () {
     const posted = yield* RemoteSession.listQuestions(sessionId)
-    const data = posted.flatMap((one) => toOpenQuestion(one) ?? [])
+    const isSuspended = hasStored && !(yield* RemoteSession.isRunning(sessionId))
+    const waiting = isSuspended ? yield* listWaiting(sessionId) : []
+    const data = [
+      ...posted.flatMap((one) => toOpenQuestion(one) ?? []),
+      ...waiting.map((question) => Redaction.redactValue(toWaitingQuestion(question)))
+    ]
     const text = JSON.stringify(data)
     if (text === known) return []
     known = text

@@ -18,7 +18,9 @@ import { Refusal } from "../../observe/studio/StudioRequests.ts"
 import type { Replay, ReplayRun } from "../../observe/studio/StudioWrites.ts"
 import { RunRecord } from "../../store/RunRecord.ts"
 import { SessionActivity } from "../../store/SessionActivity.ts"
+import { SessionStore } from "../../store/SessionStore.ts"
 import { InteractiveMode, makeUnattended } from "../../tools/approval/InteractiveMode.ts"
+import * as Resumption from "../../agent/Resumption.ts"
 import * as StoredSessions from "../runtime/StoredSessions.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -131,7 +133,16 @@ export const serve = Effect.fn("hermes trace serve")(
       // An unreadable database is reported before a browser is opened.
       if (yield* exists) yield* SessionActivity.use(({ sequence }) => sequence)
       const { url } = yield* Effect.mapError(
-        StudioServer.serve({ home: home.root, models: listModels(settings), version, port, exists, replay }),
+        StudioServer.serve({
+          home: home.root,
+          models: listModels(settings),
+          version,
+          port,
+          exists,
+          replay,
+          storeAnswers: (sessionId, answers) =>
+            SessionStore.use((store) => Effect.asVoid(Resumption.takeAnswers(store, sessionId, { answers })))
+        }),
         (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
       )
       yield* printLine(

@@ -44,7 +44,6 @@ import type { RemoteOwner } from "./RemoteOwner.ts"
 import type { RemoteRun } from "./RemoteRun.ts"
 import type { StateOwner } from "./StateOwner.ts"
 import * as TurnRun from "./TurnRun.ts"
-import type { TurnAdmission, TurnCount, TurnFibers } from "./TurnState.ts"
 
 /** A message from a client that is not queued yet. */
 export interface NewMessage extends MessageQueue.MessageContent {
@@ -149,9 +148,9 @@ interface TurnContext {
   readonly scope: Scope.Scope
   readonly isAttended: boolean
   readonly isSteerable: boolean
-  readonly admission: TurnAdmission
-  readonly count: TurnCount
-  readonly fibers: TurnFibers
+  readonly admission: TurnRun.TurnAdmission
+  readonly count: TurnRun.TurnCount
+  readonly fibers: TurnRun.TurnFibers
 }
 
 const reportStoreError =
@@ -377,7 +376,7 @@ export const make = Effect.fnUntraced(function* (
   const delivery: MessageQueue.SteeringDelivery = { isUnread: false, received: [] }
   const isSteerable = isAttended && MessageQueue.isSteeringPossible(hooks)
   const queue = MessageQueue.make(owner)
-  const admission: TurnAdmission = { held: 0, isPaused: false }
+  const admission: TurnRun.TurnAdmission = { held: 0, isPaused: false }
   if (isSteerable) yield* MessageQueue.registerSteering(hooks, owner, queue, delivery)
   const tenants = Option.getOrUndefined(yield* Effect.serviceOption(Tenancy.Tenants))
   const boundTitle: SessionTitles.TitleContext["bound"] = (effect) =>

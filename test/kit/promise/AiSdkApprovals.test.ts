@@ -117,7 +117,8 @@ describe("an approval of a suspended run", () => {
   it("is denied with a reason, and its call does not run", async () => {
     const { deleted, hermes } = makeWorld([
       Scripted.complete({ toolCalls: [call("a.txt", "c1")] }),
-      Scripted.complete("Then not.")
+      Scripted.complete("Then not."),
+      Scripted.complete("You are welcome.")
     ])
     try {
       const asked = await sendChat(hermes, [user("Remove a.txt")], "chat")
@@ -125,6 +126,11 @@ describe("an approval of a suspended run", () => {
       assert.deepStrictEqual(deleted, [])
       assert.include(textOf(done), "Then not.")
       assert.include(JSON.stringify(await hermes.readSession("chat")), "keep it")
+      assert.deepStrictEqual(states(done), ["output-denied"])
+      const thanks = await sendChat(hermes, [user("Remove a.txt"), done, user("Thanks.")], "chat")
+      assert.include(textOf(thanks), "You are welcome.")
+      const roles = (await hermes.readSession("chat"))?.map(({ role }) => role)
+      assert.deepStrictEqual(roles, ["user", "assistant", "tool", "assistant", "user", "assistant"])
     } finally {
       await hermes.dispose()
     }

@@ -10,7 +10,7 @@ import { SessionBusy, SessionStoreError } from "../../../src/base/domain/AgentEr
 import { SessionId } from "../../../src/base/domain/Ids.ts"
 import { SessionSearch } from "../../../src/store/SessionSearch.ts"
 import * as SessionStore from "../../../src/store/SessionStore.ts"
-import { CurrentTenant } from "../../../src/store/TenantScope.ts"
+import { CurrentTenant, scopeStore } from "../../../src/store/TenantScope.ts"
 import * as Conformance from "../../../src/kit/testing/Conformance.ts"
 import * as SessionSearchRules from "../../../src/kit/testing/SessionSearchRules.ts"
 import * as SessionStoreRules from "../../../src/kit/testing/SessionStoreRules.ts"
@@ -580,6 +580,31 @@ describe("session stores that break a rule", () => {
           []
         )
     )
+  )
+
+  it.live(
+    "a store that knows nothing of the tenant of the fiber keeps the rules of tenants in a scope, only there",
+    () =>
+      Effect.gen(function* () {
+        const blind = (store: Store): Store => {
+          const free = (member: unknown): unknown => {
+            if (Effect.isEffect(member)) return asOwner(member)
+            return typeof member === "function" ? (...given: ReadonlyArray<unknown>) => free(member(...given)) : member
+          }
+          // Each member keeps its arguments and its result.
+          return Object.fromEntries(Object.entries(store).map(([name, member]) => [name, free(member)])) as never
+        }
+        const rules = SessionStoreRules.rules.filter(
+          (rule) => rule.about === "tenants" && !rule.name.startsWith("search")
+        )
+        const countBroken = (change: (store: Store) => Store) =>
+          Effect.map(
+            Conformance.runRules(rules, mutated(change)),
+            (results) => results.filter(({ broken }) => broken !== undefined).length
+          )
+        assert.isAbove(yield* countBroken(blind), 20)
+        assert.strictEqual(yield* countBroken((store) => scopeStore(blind(store))), 0)
+      })
   )
 
   it("every rule has a store that breaks it", () => {

@@ -1,13 +1,16 @@
-/** Panel of a session whose turn runs: its open questions, a text for the model, and the end of the turn. */
+/**
+ * Panel of a session whose turn runs or waits for answers: its open questions, a text for the model, and the end of the
+ * turn.
+ */
 import { el, make } from "../../trace/page/Elements.ts"
-import type { AnswerRequest, OpenQuestion } from "../SteeringApi.ts"
+import type { Answered, AnswerRequest, OpenQuestion } from "../SteeringApi.ts"
 import * as StudioClient from "./StudioClient.ts"
 import { attempt, button, field, notice } from "./Widgets.ts"
 
-/** Panel for the running turn of a session. */
+/** Panel for the turn of a session. */
 export interface SteeringPanel {
   readonly element: HTMLElement
-  /** Shows the panel while the turn runs. */
+  /** Shows the panel while the turn runs, or has open questions. */
   readonly showRun: (isRunning: boolean) => void
   /** Shows the open questions of the turn. */
   readonly showQuestions: (open: ReadonlyArray<OpenQuestion>) => void
@@ -59,7 +62,14 @@ const drawQuestion = (question: OpenQuestion, giveAnswer: GiveAnswer): HTMLEleme
   )
 }
 
-/** Creates the panel for the running turn of a session. */
+const describeAnswer = ({ continues }: Answered): string => {
+  if (continues === undefined) return "The answer was accepted."
+  return continues
+    ? "The answer is stored, and the run continues."
+    : "The answer is stored. The run continues when its session is opened, for example with hermes -r."
+}
+
+/** Creates the panel for the turn of a session. */
 export const makeSteeringPanel = (session: string): SteeringPanel => {
   const outcome = make("div", { role: "status" })
   const showOutcome = (text: string): void => outcome.replaceChildren(notice(text))
@@ -87,24 +97,30 @@ export const makeSteeringPanel = (session: string): SteeringPanel => {
     })
   })
   const element = make("section", { class: "panel steering", "aria-label": "Running turn" }, questions, form, outcome)
-  element.hidden = true
+  const updateVisibility = (isRunning: boolean): void => {
+    form.hidden = !isRunning
+    element.hidden = !isRunning && questions.children.length === 0 && outcome.children.length === 0
+  }
+  updateVisibility(false)
   return {
     element,
     showRun: (isRunning) => {
-      element.hidden = !isRunning
+      // Notes about a turn end with it.
+      if (!isRunning && !form.hidden) outcome.replaceChildren()
+      updateVisibility(isRunning)
     },
     showQuestions: (open) => {
       // A question that stays open keeps the text that was typed into it.
       const drawn = new Map(Array.from(questions.children, (one) => [one.getAttribute("data-question"), one]))
       const giveAnswer = (question: string, answer: AnswerRequest["answer"]): void => {
         void attempt(outcome, async () => {
-          await StudioClient.answerQuestion(session, { question, answer })
-          showOutcome("The answer was accepted.")
+          showOutcome(describeAnswer(await StudioClient.answerQuestion(session, { question, answer })))
         })
       }
       questions.replaceChildren(
         ...open.map((one) => drawn.get(one.id) ?? drawQuestion(one, (answer) => giveAnswer(one.id, answer)))
       )
+      updateVisibility(!form.hidden)
     }
   }
 }

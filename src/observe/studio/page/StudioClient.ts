@@ -14,7 +14,7 @@ import type {
   SessionList,
   SessionsEvent
 } from "../StudioApi.ts"
-import type { AnswerRequest, Cancelled, OpenQuestion, Steered, SteerRequest } from "../SteeringApi.ts"
+import type { Answered, AnswerRequest, Cancelled, OpenQuestion, Steered, SteerRequest } from "../SteeringApi.ts"
 import type { Aggregates } from "../StudioSums.ts"
 import type { WorkflowExecutionView } from "../WorkflowApi.ts"
 
@@ -84,7 +84,7 @@ export const steerTurn = (id: string, request: SteerRequest): Promise<Steered> =
 /** Ends the running turn of a session. */
 export const cancelTurn = (id: string): Promise<Cancelled> => send(`${session(id)}/cancel`, {})
 /** Answers an open question of the running turn of a session. */
-export const answerQuestion = (id: string, request: AnswerRequest): Promise<object> =>
+export const answerQuestion = (id: string, request: AnswerRequest): Promise<Answered> =>
   send(`${session(id)}/answer`, request)
 
 /**
