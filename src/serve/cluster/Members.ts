@@ -207,7 +207,9 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
         `${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`,
         port
       )
-      yield* Layer.build(SqlRunnerStorage.layerMigrations({ prefix: runnerPrefix })).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+      yield* Layer.build(SqlRunnerStorage.layerMigrations({ prefix: runnerPrefix })).pipe(
+        Effect.provideService(SqlClient.SqlClient, sql)
+      )
       yield* joinCluster(address.host, concurrency)
       yield* Effect.addFinalizer(() =>
         Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds"))
