@@ -1,7 +1,6 @@
 // The keys of the calls of tenants, over the wire: of a server, of scheduled jobs, of batches and of the runners of a
 // cluster. A prompt names its tenant, so that each call of the model shows for which tenant it is.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ServerResponse } from "node:http"
@@ -10,6 +9,7 @@ import { type Ended, machine } from "../../support/hermes.ts"
 import { answerCall, answerText, type KeyedCall, keyedServer } from "../../support/keyedServer.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 import { until } from "../../support/runnerWorld.ts"
+import { serve } from "../../support/servedProgram.ts"
 
 const keys = {
   shared: "shared-key-0123456789abcdef",
@@ -71,22 +71,6 @@ const checkCalls = (calls: ReadonlyArray<KeyedCall>, least: number, tenants: Rea
 
 const assertEnded = ({ code, stderr, stdout }: Ended): void => assert.strictEqual(code, 0, `${stdout}${stderr}`)
 
-/** Starts a server in a home directory, and returns its address. */
-const serve = Effect.fnUntraced(function* (hermes: Effect.Success<typeof machine>["hermes"]) {
-  const listening = yield* Deferred.make<string>()
-  const server = hermes(["serve", "--port", "0"], {
-    env,
-    onOutput: (text) => {
-      const url = /Serving the agent at (\S+)\n/u.exec(text)?.[1]
-      if (url !== undefined) Deferred.doneUnsafe(listening, Effect.succeed(url))
-    }
-  })
-  yield* Effect.forkScoped(
-    Effect.flatMap(server, ({ stderr, stdout }) => Deferred.die(listening, new Error(`${stdout}${stderr}`)))
-  )
-  return yield* Deferred.await(listening)
-})
-
 describe("each call of a tenant has its own key", () => {
   it.live(
     "on a server, in all APIs, with the title and the sub-agent of a turn",
@@ -95,16 +79,11 @@ describe("each call of a tenant has its own key", () => {
         const model = yield* startModel
         const { hermes, keep } = yield* machine
         keep("config.yaml", write(model.url))
-        const url = yield* serve(hermes)
+        const server = yield* serve(hermes, env)
         const clients = { acme: env.ALICE, zeta: env.BOB, plain: env.CAROL }
         const post = async (name: (typeof names)[number], path: string, body: object): Promise<void> => {
-          const response = await fetch(`${url}${path}`, {
-            method: "POST",
-            headers: { authorization: `Bearer ${clients[name]}`, "content-type": "application/json" },
-            body: JSON.stringify(body)
-          })
-          const text = await response.text()
-          assert.strictEqual(response.status, 200, text)
+          const { status, text } = await server.post(path, clients[name], body)
+          assert.strictEqual(status, 200, text)
           assert.include(text, `Done-for-${name}`)
         }
         const requests = names.flatMap((name) => {
