@@ -24,7 +24,7 @@ import * as ChildTools from "./ChildTools.ts"
 import * as ChildWatch from "./ChildWatch.ts"
 import * as RunCut from "./RunCut.ts"
 import { emit, type Lineage, type RunState, reportUsage } from "./RunState.ts"
-import type { RunOptions } from "./RunInput.ts"
+import type { RunOptions, SubAgent } from "./RunInput.ts"
 import { Services } from "./Services.ts"
 
 /** Agent functions that run and stop the sessions of children. */
@@ -115,6 +115,25 @@ export interface ChildOrigin {
   readonly asking?: Pick<ChildQuestions.ChildAsking, "known" | "policy"> | undefined
 }
 
+/**
+ * Chooses the route of a child. A tenant with its own keys may not use the key of a configured route: the child uses
+ * the tenant's default route, and a notice says so.
+ */
+const chooseRoute = Effect.fnUntraced(function* (parent: Family["parent"], named: SubAgent | undefined) {
+  const { router, settings } = yield* Services
+  const wanted =
+    named?.route === "parent" ? parent.routeWanted : (named?.route ?? settings.delegation?.route ?? parent.routeWanted)
+  if (wanted === undefined || router.mayCall?.(wanted) !== false) return wanted
+  yield* emit(parent, {
+    _tag: "Notice",
+    level: "warning",
+    message:
+      `the tenant has no key for the configured route ${wanted.provider} (${wanted.model}) of a sub-agent: ` +
+      "it uses the tenant's default route"
+  })
+  return undefined
+})
+
 /** Plans a child without announcing it. */
 export const plan = Effect.fnUntraced(function* (
   family: Family,
@@ -124,7 +143,7 @@ export const plan = Effect.fnUntraced(function* (
   { asking, delegationId, ids, mayHaveRun = false }: ChildOrigin = {}
 ): Effect.fn.Return<Child, never, Services> {
   const { cwd, maxIterations, parent } = family
-  const { router, settings } = yield* Services
+  const { settings } = yield* Services
   const delegation = settings.delegation ?? {}
   const named = delegation.agents?.find(({ name }) => name === task.agent)
   const subagentId = ids?.subagentId ?? `sa-${index}-${yield* Ids.makeHex(8)}`
@@ -141,18 +160,7 @@ export const plan = Effect.fnUntraced(function* (
           events.filter((event) => event._tag === "UsageReported")
         )
   )
-  const wanted =
-    named?.route === "parent" ? parent.routeWanted : (named?.route ?? delegation.route ?? parent.routeWanted)
-  // A tenant with its own keys may not use the key of a configured route: the child uses the tenant's default route.
-  const route = wanted === undefined || router.mayCall?.(wanted) !== false ? wanted : undefined
-  if (wanted !== undefined && route === undefined)
-    yield* emit(parent, {
-      _tag: "Notice",
-      level: "warning",
-      message:
-        `the tenant has no key for the configured route ${wanted.provider} (${wanted.model}) of a sub-agent: ` +
-        "it uses the tenant's default route"
-    })
+  const route = yield* chooseRoute(parent, named)
   const agentName = task.agent ?? parent.lineage?.agent
   const { kind, tools } = yield* ChildTools.chooseTools(family, { ...task, agent: agentName }, named, registered)
   const lineage: Lineage = {

@@ -55,15 +55,28 @@ export const makeAllowanceError = (message: string, freeAt: number | undefined, 
     ...(freeAt === undefined ? {} : { retryAfter: Math.max(1, Math.ceil((freeAt - now) / 1_000)) })
   })
 
-/** Makes the error for a run that the limits of its tenant refuse. */
-const fromTenantRefused = ({ reason }: TenantRefused, message: string): ApiError =>
-  reason === "busy"
-    ? new ApiError({ status: 429, code: "tenant_busy", message, retryAfter: 1 })
-    : make(
-        reason === "allowance" ? 429 : 403,
-        reason === "allowance" ? "allowance_exhausted" : "tenant_refused",
-        message
-      )
+/** Reasons that the operator of the server can remove, in the settings of the tenant. */
+const operatorReasons: ReadonlySet<TenantRefused["reason"]> = new Set(["limits", "price", "route", "workspace"])
+
+/** Makes the error for a run that the limits or the settings of its tenant refuse. */
+const fromTenantRefused = ({ reason }: TenantRefused, message: string): ApiError => {
+  if (reason === "busy") return new ApiError({ status: 429, code: "tenant_busy", message, retryAfter: 1 })
+  if (reason === "allowance") return make(429, "allowance_exhausted", message)
+  return operatorReasons.has(reason)
+    ? make(403, "tenant_refused", "The settings of this tenant do not permit the request. The server's log says why.")
+    : make(403, "tenant_refused", message)
+}
+
+/**
+ * Returns the message of a failed turn that only the operator of the server may see, without secrets: it names settings
+ * and directories.
+ */
+export const findOperatorMessage = (cause: Cause.Cause<AgentError>): string | undefined => {
+  const error = cause.reasons.find(Cause.isFailReason)?.error
+  return error?._tag === "TenantRefused" && operatorReasons.has(error.reason)
+    ? Redaction.redactText(error.message)
+    : undefined
+}
 
 const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
   invalid_request: 400,

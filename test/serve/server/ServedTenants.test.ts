@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tenants from "../../../src/agent/Tenants.ts"
@@ -90,6 +91,23 @@ describe("a tenant of a server's key", () => {
       })
     })
   )
+
+  it.live("whose settings are not valid gets 403, and only the server's log names them", () => {
+    const logged: Array<string> = []
+    const logger = Logger.make(({ message }) => void logged.push(String(message)))
+    return Effect.gen(function* () {
+      const { ask } = yield* served([{ id: "acme", callsPerMinute: -1 }])
+      yield* Effect.promise(async () => {
+        for (const [name, [path, body]] of Object.entries(requests)) {
+          const refused = await ask("acme", path, body)
+          assert.strictEqual(refused.status, 403, name)
+          assert.strictEqual(refused.body.error.code, "tenant_refused", name)
+          assert.notInclude(JSON.stringify(refused.body), "callsPerMinute", name)
+        }
+      })
+      assert.include(logged.join("\n"), "callsPerMinute")
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 
   it.live("counts its usage, and a key without a tenant counts nothing", () =>
     Effect.gen(function* () {

@@ -104,7 +104,9 @@ const toFinishReason = (
   }
   if (Exit.hasInterrupts(exit))
     return Effect.fail(ApiError.make(503, "interrupted", "The turn was stopped, or the server ends."))
-  return Effect.fail(ApiError.fromTurnCause(exit.cause))
+  const hidden = ApiError.findOperatorMessage(exit.cause)
+  const failed = Effect.fail(ApiError.fromTurnCause(exit.cause))
+  return hidden === undefined ? failed : Effect.andThen(Effect.logWarning(hidden), failed)
 }
 
 /** Offers the tools of a request to the next turn. */
