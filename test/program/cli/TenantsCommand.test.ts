@@ -83,6 +83,12 @@ describe("hermes tenants", () => {
         { HOME: join(home, ".."), HERMES_HOME: home }
       )
       assert.strictEqual(job.code, 0, job.stderr)
+      const unknown = yield* Effect.provideService(
+        cli("cron", "create", "every 2h", "Report", "--tenant", "acne"),
+        ProcessVariables,
+        { HOME: join(home, ".."), HERMES_HOME: home }
+      )
+      assert.deepInclude(unknown, { code: 2, stderr: 'Error: no tenant "acne": did you mean "acme"?\n' })
       for (const place of ["cache/results", "changes/contents"]) {
         mkdirSync(join(home, place, "tenants", formatTenantFolder("acme"), "ab"), { recursive: true })
         writeFileSync(join(home, place, "tenants", formatTenantFolder("acme"), "ab", "x"), "The harbour is blue\n")
