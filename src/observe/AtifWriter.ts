@@ -39,6 +39,7 @@ import * as Draft from "./atif/Draft.ts"
 import * as FromRuns from "./atif/FromRuns.ts"
 import type { Pictures } from "./atif/RunContent.ts"
 import { toFields, toNonEmptyText } from "./atif/Value.ts"
+import * as EntrySlices from "./EntrySlices.ts"
 import { writeInDirectory } from "./OutputDirectory.ts"
 import * as RunTree from "./RunTree.ts"
 
@@ -391,7 +392,7 @@ export const make = (
     })
     return {
       write: Effect.fnUntraced(function* (entries) {
-        yield* addAll(entries)
+        yield* EntrySlices.forEachSlice(entries, addAll)
         const now = yield* Clock.currentTimeMillis
         const times: Array<number> = []
         for (const id of new Set([...due, ...grown])) {

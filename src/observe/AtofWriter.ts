@@ -32,6 +32,7 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Atof from "./Atof.ts"
 import * as GrowingBytes from "./GrowingBytes.ts"
+import { sliceChars } from "./EntrySlices.ts"
 import { writeInDirectory } from "./OutputDirectory.ts"
 import { FlushDeadline } from "./TraceSettings.ts"
 
@@ -164,7 +165,12 @@ export const make = (options: Options): Effect.Effect<Writer, never, FileSystem.
       lines.clear()
       const written: Array<Atof.Parts> = []
       let size = 0
+      let sliceEnd = sliceChars
       for (const event of batches.flat()) {
+        if (size > sliceEnd) {
+          yield* Effect.yieldNow
+          sliceEnd = size + sliceChars
+        }
         const line = Atof.encodeParts(event)
         if (Result.isSuccess(line)) {
           written.push(line.success)

@@ -15,6 +15,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import { RunRecord, type Service } from "../store/RunRecord.ts"
+import * as EntrySlices from "./EntrySlices.ts"
 import * as RecordBatches from "./RecordBatches.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as RunTree from "./RunTree.ts"
@@ -215,7 +216,7 @@ const followRecord = Effect.fnUntraced(function* (
           yield* recallSession(entry)
       }
     }
-    live.add(entries)
+    yield* EntrySlices.forEachSlice(entries, (slice) => Effect.sync(() => live.add(slice)))
   })
   const work = Effect.flatMap(Queue.takeAll(queue), (waiting) =>
     Effect.forEach(waiting, (one) => one, { discard: true })

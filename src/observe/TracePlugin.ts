@@ -40,6 +40,7 @@ import { SessionStore } from "../store/SessionStore.ts"
 import type { Pictures } from "./atif/RunContent.ts"
 import type { Event } from "./Atof.ts"
 import type { Stream as AtofStream } from "./atof/FromRuns.ts"
+import * as EntrySlices from "./EntrySlices.ts"
 import * as RecordBatches from "./RecordBatches.ts"
 import * as StoredRuns from "./StoredRuns.ts"
 import * as TraceSettings from "./TraceSettings.ts"
@@ -246,7 +247,10 @@ export const openExporters = (
       )
       const events = makeEventConverter(stream, yield* earlierRuns)
       const writeEvents = (given: ReadonlyArray<Entry>) =>
-        Effect.as(Effect.flatMap(events(given), writer.write), undefined)
+        Effect.as(
+          EntrySlices.forEachSlice(given, (slice) => Effect.flatMap(events(slice), writer.write)),
+          undefined
+        )
       yield* followEntries(
         "ATOF events",
         { handle: writeEvents, finish: Effect.suspend(() => writer.write(stream.close())) },

@@ -76,8 +76,8 @@ export const defaultLimit = 10
 /** Maximum length of the text of a {@link Neighbour}, in characters. */
 export const neighbourLength = 200
 
-/** Sources of sessions that are not conversations of a user. Searches and `latest` ignore them. */
-export const hiddenSources: ReadonlyArray<string> = ["tool", "subagent", "kanban"]
+/** Sources of sessions that are not conversations of a user. Lists, searches and `latest` ignore them. */
+export const hiddenSources: ReadonlyArray<string> = ["tool", "subagent", "kanban", "workflow"]
 
 /** Searches the messages of every session. */
 export interface Service {

@@ -99,7 +99,7 @@ describe("a turn of a tenant", () => {
       const within = yield* measureTurn({ id: "acme", perDay: { tokens: 1e9 }, perMonth: { tokens: 1e10 } })
       assert.deepStrictEqual([within.statements - without.statements, within.requests], [0, 0])
       // Six of the steps find out whose session it is.
-      assert.isAtMost(within.steps - without.steps, 18)
+      assert.isAtMost(within.steps - without.steps, 19)
     }).pipe(Effect.scoped)
   )
 

@@ -93,6 +93,12 @@ describe("arguments", () => {
     }
   )
 
+  it("text with very many open brackets is not repaired", () => {
+    const reason = "it has too many open brackets"
+    assert.deepStrictEqual(ArgumentRepair.repair(`${'{"a":['.repeat(6_000)}}`), { _tag: "Malformed", reason })
+    assert.strictEqual(ArgumentRepair.repair(`{"a":${"[".repeat(200)}1${"]".repeat(200)},}`)._tag, "Repaired")
+  })
+
   prop("garbage never throws", [Schema.String], ([text]) => {
     ArgumentRepair.repair(text)
   })

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { findLineNumber, type Matcher, toSource } from "../../src/tools/builtin/patch/Match.ts"
@@ -22,7 +23,7 @@ const found = (matcher: Matcher, text: string, wanted: string): ReadonlyArray<st
   matcher(toSource(text), wanted).map(({ start, end }) => text.slice(start, end))
 
 const replaced = (text: string, wanted: string, replacement: string, replaceAll = false) =>
-  Replace.replace(text, { wanted, replacement, replaceAll })
+  Effect.runSync(Replace.replace(text, { wanted, replacement, replaceAll }))
 
 const ok = (text: string, wanted: string, replacement: string, replaceAll = false): readonly [string, string] => {
   const result = replaced(text, wanted, replacement, replaceAll)
@@ -221,6 +222,26 @@ describe("properties", () => {
         assert.isTrue(text.endsWith(tail))
         assert.strictEqual(visible(text.slice(kept.length, text.length - tail.length)), visible(wanted))
       })
+  )
+
+  it.effect("lets another fiber run between its steps if the text is long", () =>
+    Effect.gen(function* () {
+      const text = "  a = 1\n".repeat(10_000)
+      let turns = 0
+      const other = yield* Effect.forkChild(
+        Effect.forever(
+          Effect.andThen(
+            Effect.sync(() => void turns++),
+            Effect.yieldNow
+          )
+        )
+      )
+      const result = yield* Replace.replace(text, { wanted: "b = 2\nc = 3", replacement: "x", replaceAll: false })
+      yield* Fiber.interrupt(other)
+      assert.isTrue(Result.isFailure(result))
+      // Each of the nine steps is tried.
+      assert.isAtLeast(turns, 4)
+    })
   )
 
   effectProp(

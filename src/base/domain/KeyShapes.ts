@@ -215,11 +215,20 @@ export const marked: ReadonlyArray<readonly [kind: string, mark: string, whole: 
 export const addresses = [
   String.raw`hooks\.slack\.com\/(?:services|workflows|triggers)\/[A-Za-z0-9+/]{40,60}`,
   String.raw`hooks\.slack\.com%2F(?:services|workflows|triggers)%2F(?:[A-Za-z0-9]|%2F){40,64}`,
-  String.raw`[a-z0-9]{1,63}\.webhook\.office\.com\/webhookb2\/[\w@/-]{40,}`,
   String.raw`discord(?:app)?\.com(?:\/api\/webhooks\/|%2Fapi%2Fwebhooks%2F)\d{17,20}(?:\/|%2F)[\w-]{60,}`,
   String.raw`hooks\.zapier\.com(?:\/hooks\/catch\/|%2Fhooks%2Fcatch%2F)\d{4,12}(?:\/|%2F)[a-z0-9]{6,16}`,
   String.raw`maker\.ifttt\.com(?:\/|%2F)trigger(?:\/|%2F)[\w-]{1,64}(?:\/|%2F)(?:json(?:\/|%2F))?with(?:\/|%2F)key(?:\/|%2F)[\w-]{20,}`
 ].join("|")
+
+/**
+ * An address that is a credential and that begins with a name of any kind: the literal to search for first, and the
+ * pattern of the whole address. The secret is the path, so a name that is too long remains. Other positions in the name
+ * are not tried, so that a long word is read once.
+ */
+export const namedAddress: readonly [mark: string, whole: string] = [
+  ".webhook.office.com",
+  String.raw`(?:(?<![a-z0-9])[a-z0-9]{1,63})?\.webhook\.office\.com\/webhookb2\/[\w@/-]{40,}`
+]
 
 /**
  * Every shape as one pattern source. A short shape (`AC…`) must end at the end of a word, so that a longer word is not

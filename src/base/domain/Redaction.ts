@@ -73,21 +73,35 @@ interface RedactedTexts {
   recent: Map<string, string>
   before: Map<string, string>
   chars: number
+  /** Newest text that is too long for the maps. */
+  readonly longest: { text: string; redacted: string }
 }
 
 const redactedTexts = new WeakMap<Registry, RedactedTexts>()
 
-/** Minimum and maximum length of cached text, and maximum number of characters in a cache generation. */
-const [minKept, maxKept, generationChars] = [64, 65_536, 500_000]
+/**
+ * Minimum and maximum length of cached text, and number of characters after which the next cache generation begins. A
+ * long text is cached too, because each exporter and each form of a message reads it again.
+ */
+const [minKept, maxKept, generationChars] = [64, 4_194_304, 500_000]
+
+const getRedactedTexts = (secrets: Registry): RedactedTexts => {
+  const version = secrets.version()
+  const texts = redactedTexts.get(secrets)
+  if (texts?.version === version) return texts
+  const made = { version, recent: new Map(), before: new Map(), chars: 0, longest: { text: "", redacted: "" } }
+  redactedTexts.set(secrets, made)
+  return made
+}
 
 /** Redacts the secrets in text. Returns the text itself if it contains no secrets. */
 export const redactText = (given: string, secrets = getCurrentRegistry()): string => {
-  if (given.length < minKept || given.length > maxKept) return withoutSecrets(given, secrets)
-  const version = secrets.version()
-  const texts = redactedTexts.get(secrets)
-  if (texts?.version !== version) {
-    redactedTexts.set(secrets, { version, recent: new Map(), before: new Map(), chars: 0 })
-    return redactText(given, secrets)
+  if (given.length < minKept) return withoutSecrets(given, secrets)
+  const texts = getRedactedTexts(secrets)
+  if (given.length > maxKept) {
+    const { longest } = texts
+    if (longest.text !== given) Object.assign(longest, { text: given, redacted: withoutSecrets(given, secrets) })
+    return longest.redacted
   }
   const known = texts.recent.get(given)
   if (known !== undefined) return known

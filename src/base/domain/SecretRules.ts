@@ -108,6 +108,8 @@ const hasLongWord = (text: string): boolean => {
 }
 
 const vendorKey = new RegExp(`${start}(?:${KeyShapes.source})(?![A-Za-z0-9])|${KeyShapes.addresses}`, "g")
+const [addressMark, addressPattern] = KeyShapes.namedAddress
+const namedAddress = new RegExp(addressPattern, "g")
 const markedKeys = KeyShapes.marked.map(([, mark, whole]) => ({
   mark,
   pattern: new RegExp(`${start}${whole}(?![A-Za-z0-9])`, "g")
@@ -116,7 +118,8 @@ const markedKeys = KeyShapes.marked.map(([, mark, whole]) => ({
 /** Masks keys of vendors whose format is listed in `KeyShapes`. */
 export const withoutVendorKeys = (text: string): string => {
   if (!hasLongWord(text)) return text
-  let out = text.replace(vendorKey, (found) => mask(found))
+  const named = text.includes(addressMark) ? text.replace(namedAddress, (found) => mask(found)) : text
+  let out = named.replace(vendorKey, (found) => mask(found))
   for (const { mark, pattern } of markedKeys) if (out.includes(mark)) out = out.replace(pattern, (found) => mask(found))
   return out
 }

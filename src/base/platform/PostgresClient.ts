@@ -132,11 +132,14 @@ const makeIntegerTypes = (types: typeof import("@effect/sql-pg/PgTypes")) => {
  */
 const away = new Map<string, number>()
 
+/** Schema of the tables if the address does not name one. */
+export const defaultSchema = "hermes"
+
 /** Returns the name of the schema that contains the tables. */
 export const readSchemaName = (url: Redacted.Redacted): string => {
   const text = Redacted.value(url)
   const named = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null
-  return named === null || named === "" ? "hermes" : named
+  return named === null || named === "" ? defaultSchema : named
 }
 
 /** Time after which a silent process is replaced, in seconds, if the address does not state one. */

@@ -248,6 +248,7 @@ const referenceRules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearc
       yield* TestClock.adjust(1)
       yield* store.create(makeNewSession("child", { source: "subagent" }))
       yield* store.create(makeNewSession("helper", { source: "tool" }))
+      yield* store.create(makeNewSession("workflow_ticket-7", { source: "workflow" }))
       Check.equals(yield* resolveId("latest"), "first")
     })
   ),

@@ -9,7 +9,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type * as Atif from "../Atif.ts"
 import type { Beginning, Message } from "../RunTree.ts"
 import * as Draft from "./Draft.ts"
-import { readMessageAnswer, toContent, toJson, type Pictures, renderToolResult } from "./RunContent.ts"
+import { readMessageAnswer, toContent, toJson, toSharedJson, type Pictures, renderToolResult } from "./RunContent.ts"
 import { toArguments } from "./Value.ts"
 
 /** Returns facts about the session that another one continues, for `extra` and metadata. */
@@ -83,7 +83,7 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
     const { calls, reasoning, text } = readMessageAnswer(message)
     const step = addStep("agent", text, whole, {
       rest: reasoning === "" ? {} : { reasoning_content: reasoning },
-      calls: calls.map(({ id, name, params }) => ({ id, name, args: toArguments(toJson(params)), extra: {} }))
+      calls: calls.map(({ id, name, params }) => ({ id, name, args: toArguments(toSharedJson(params)), extra: {} }))
     })
     for (const { id } of calls) places.set(id, step)
   }

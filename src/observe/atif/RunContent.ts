@@ -29,6 +29,22 @@ export const toJson = (value: unknown): Schema.Json => {
   }
 }
 
+/** Cached JSON of values, by the value. */
+const sharedForms = new WeakMap<object, Schema.Json>()
+
+/**
+ * Converts arguments or a schema of the record to JSON. The result is cached, because several events and documents
+ * contain the value. Do not change it.
+ */
+export const toSharedJson = (value: unknown): Schema.Json => {
+  if (typeof value !== "object" || value === null) return toJson(value)
+  const known = sharedForms.get(value)
+  if (known !== undefined) return known
+  const made = toJson(value)
+  sharedForms.set(value, made)
+  return made
+}
+
 /** Returns a tool's output as a string: a string unchanged, any other value as JSON. */
 export const toOutputText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)

@@ -27,6 +27,7 @@ import {
   toContent,
   readEffort,
   toJson,
+  toSharedJson,
   type Pictures,
   toMetrics,
   renderToolResult,
@@ -142,7 +143,7 @@ const addTransientMessages = ({ pictures, tree }: RunSource, { draft, seen }: Se
     .tools(attempt)
     .map(({ description, name, parameters }) => ({
       type: "function",
-      function: { name, description, parameters: toJson(parameters) }
+      function: { name, description, parameters: toSharedJson(parameters) }
     }))
 }
 
@@ -243,7 +244,7 @@ const makeAnswerStep = (step: Step, answer: Answer): Draft.Step => {
       return {
         id,
         name,
-        args: toArguments(toJson(params)),
+        args: toArguments(toSharedJson(params)),
         extra: call === undefined ? {} : StepFacts.buildCallExtra(call)
       }
     }),
@@ -267,7 +268,7 @@ const addNestedCalls = (source: RunSource, session: SessionDraft, parent: Call):
         {
           id: call.id,
           name: call.name,
-          args: toArguments(toJson(call.args)),
+          args: toArguments(toSharedJson(call.args)),
           extra: { ...StepFacts.buildCallExtra(call), parent_call_id: parent.id }
         }
       ]

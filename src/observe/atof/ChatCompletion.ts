@@ -27,6 +27,7 @@ import {
   readMessageAnswer,
   toContent,
   toJson,
+  toSharedJson,
   toMetrics,
   readFinishReason,
   renderToolResult
@@ -42,6 +43,19 @@ export interface Facts {
 /** Name and version of the schema, as events declare them. */
 export const schema: Facts = { name: "openai/chat-completions", version: "1" }
 
+/** Cached JSON texts of arguments, by the arguments. */
+const argumentsTexts = new WeakMap<object, string>()
+
+/** Returns the arguments of a call as JSON text. The result is cached. */
+const getArgumentsText = (params: unknown): string => {
+  if (typeof params !== "object" || params === null) return JSON.stringify(toArguments(toJson(params)))
+  const known = argumentsTexts.get(params)
+  if (known !== undefined) return known
+  const made = JSON.stringify(toArguments(toSharedJson(params)))
+  argumentsTexts.set(params, made)
+  return made
+}
+
 const toToolCalls = (calls: Answer["calls"]): Facts =>
   calls.length === 0
     ? {}
@@ -49,7 +63,7 @@ const toToolCalls = (calls: Answer["calls"]): Facts =>
         tool_calls: calls.map(({ id, name, params }) => ({
           id,
           type: "function",
-          function: { name, arguments: JSON.stringify(toArguments(toJson(params))) }
+          function: { name, arguments: getArgumentsText(params) }
         }))
       }
 
@@ -60,6 +74,16 @@ export const toAssistantMessage = ({ calls, reasoning, text }: Answer): Facts =>
   ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
   ...toToolCalls(calls)
 })
+
+/** Tests whether two answers have the same message. */
+export const isSameMessage = (one: Answer, other: Answer): boolean =>
+  one.reasoning === other.reasoning &&
+  one.calls.length === other.calls.length &&
+  one.calls.every(({ id, name, params }, index) => {
+    const call = other.calls[index]
+    return call?.id === id && call.name === name && getArgumentsText(params) === getArgumentsText(call.params)
+  }) &&
+  MessageText.toPlainText(one.text) === MessageText.toPlainText(other.text)
 
 // Converts content to JSON. Its parts are plain objects that contain only strings.
 const toContentJson = (content: Prompt.Message["content"]): Schema.Json => toJson(toContent(content))
@@ -94,7 +118,7 @@ export const messages = memoize(toChatMessages)
 const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
   tools.map(({ description, name, parameters: shape }) => ({
     type: "function",
-    function: { name, description, parameters: toJson(shape) }
+    function: { name, description, parameters: toSharedJson(shape) }
   }))
 )
 
@@ -167,11 +191,7 @@ const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
     ? message
     : {
         ...message,
-        tool_calls: answer.calls.map(({ id, name, params }) => ({
-          id,
-          name,
-          arguments: JSON.stringify(toArguments(toJson(params)))
-        }))
+        tool_calls: answer.calls.map(({ id, name, params }) => ({ id, name, arguments: getArgumentsText(params) }))
       }
 
 /**

@@ -30,15 +30,12 @@ type Stored = Extract<Record.RecordEvent, { readonly _tag: "MessageAppended" }>
 const markStoredAnswer = (stream: StreamState, run: RunTree.Run, at: number, { message, position }: Stored): void => {
   const step = run.steps.at(-1)
   if (message?.role !== "assistant" || step === undefined) return
-  const stored = ChatCompletion.toAssistantMessage(readMessageAnswer(message))
+  const stored = readMessageAnswer(message)
   const last =
     step.attempts.findLast(({ end }) => end?.status === "answered") ??
     step.attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0)
-  const came =
-    last?.end === undefined
-      ? undefined
-      : ChatCompletion.toAssistantMessage(readPartsAnswer(last.end.answer, step.number))
-  if (came !== undefined && JSON.stringify(came) === JSON.stringify(stored)) return
+  const came = last?.end === undefined ? undefined : readPartsAnswer(last.end.answer, step.number)
+  if (came !== undefined && ChatCompletion.isSameMessage(came, stored)) return
   AgentScopes.mark(stream.scopes, getSession(stream, run), {
     name: "hermes.answer.stored",
     key: `answer ${run.turnId}`,
@@ -47,7 +44,7 @@ const markStoredAnswer = (stream: StreamState, run: RunTree.Run, at: number, { m
       ...collectRunFacts(run),
       ...(position === undefined ? {} : { position }),
       api_call_count: step.number,
-      assistant_message: stored
+      assistant_message: ChatCompletion.toAssistantMessage(stored)
     }
   })
 }

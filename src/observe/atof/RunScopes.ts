@@ -6,7 +6,7 @@
 import { observerVersion } from "../../base/domain/Version.ts"
 import * as CopiedSteps from "../atif/CopiedSteps.ts"
 import * as MessageText from "../atif/Message.ts"
-import { describeImages, type Pictures, readCallResult, readPartsAnswer, toJson } from "../atif/RunContent.ts"
+import { describeImages, type Pictures, readCallResult, readPartsAnswer, toSharedJson } from "../atif/RunContent.ts"
 import type { ScopeEvent } from "../Atof.ts"
 import * as RunTree from "../RunTree.ts"
 import * as AgentScopes from "./AgentScopes.ts"
@@ -257,7 +257,7 @@ const openCall = (stream: StreamState, call: RunTree.Call, at: number = call.sta
       parent: (within ?? session.scope).uuid,
       category_profile: call.parent === undefined ? { tool_call_id: call.id } : {},
       attributes: call.start?.parallel === true ? ["parallel"] : [],
-      data: toJson(call.start?.args ?? call.args ?? {})
+      data: toSharedJson(call.start?.args ?? call.args ?? {})
     }
   )
   stream.callScopes.set(call, scope)
@@ -271,8 +271,9 @@ const closeCall = (stream: StreamState, call: RunTree.Call, at: number): void =>
   session.open.delete(call)
   const result = readCallResult(call)
   const output = result === undefined ? undefined : MessageText.toPlainText(result)
-  const reached = toJson(call.start?.args ?? null)
-  const isChanged = call.start !== undefined && JSON.stringify(reached) !== JSON.stringify(open.data)
+  const reached = toSharedJson(call.start?.args ?? null)
+  const isChanged =
+    call.start !== undefined && reached !== open.data && JSON.stringify(reached) !== JSON.stringify(open.data)
   AgentScopes.end(stream.scopes, session, open, at, {
     data: output ?? null,
     category_profile: open.category_profile ?? null,

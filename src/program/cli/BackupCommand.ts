@@ -31,9 +31,9 @@ import * as SafeText from "./render/SafeText.ts"
 
 /** Describes the contents of a backup. */
 export const describeCounts = ({ files, ledger, rows }: BackupFile.Counts): string =>
-  `${formatQuantity(rows.sessions, "session")} with ${formatQuantity(rows.messages, "message")}, ` +
-  (ledger === 0 ? "" : `${formatQuantity(ledger, "row")} of the tenants' ledger, `) +
-  formatQuantity(files, "file")
+  `${formatQuantity(rows.sessions, "session")} with ${formatQuantity(rows.messages, "message")}` +
+  (ledger === 0 ? "" : `, ${formatQuantity(ledger, "row")} of the tenants' ledger`) +
+  ` and ${formatQuantity(files, "file")}`
 
 /** Writes the parts of a backup, and counts them. */
 type Writer = (bytes: Uint8Array) => Effect.Effect<void, PlatformError>

@@ -21,7 +21,7 @@ import * as JobDraft from "../../tools/cron/JobDraft.ts"
 import type { Draft } from "../../tools/cron/JobDraft.ts"
 import { scheduledJobs } from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { type Failure, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
+import { type Failure, makeUnknownNameFailure, makeUsageFailure, makeWorkFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { getWorkingDirectory } from "../../base/platform/CurrentProcess.ts"
@@ -100,7 +100,18 @@ const listJobs = Effect.fn("hermes cron list")(function* ({ all, json }: Flags.P
 
 const list = Command.make("list", listFlags, listJobs).pipe(Command.withDescription("List jobs and their next runs"))
 
+/** Fails if the settings do not have the tenant of a job, which would be refused at each of its times. */
+const checkTenant = Effect.fnUntraced(function* (tenant: string | undefined) {
+  const { tenants } = yield* Settings
+  if (tenant !== undefined && !Object.hasOwn(tenants, tenant))
+    return yield* makeUnknownNameFailure("tenant", SafeText.toLine(tenant), {
+      known: Object.keys(tenants),
+      list: "hermes tenants list"
+    })
+})
+
 const readDraft = Effect.fnUntraced(function* (given: Flags.Parsed<typeof draft>) {
+  yield* checkTenant(given.tenant)
   const paths = yield* Path.Path
   const { toolsets } = yield* hermes
   return {

@@ -43,7 +43,7 @@ import { forReading, withStoredSession, readFolder, withStore } from "./SessionC
 const session = Argument.String("session").pipe(
   Argument.withDescription("Session id, id prefix, title, or latest (of this folder)")
 )
-const source = Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …")
+const source = Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, workflow, …")
 const json = Flags.makeSwitch("json", "Print JSON")
 const makeLimitFlag = (otherwise: string) =>
   Flags.takeLast(Flag.Int("limit").pipe(Flag.withMetavar("N")), `Maximum number of sessions; default: ${otherwise}`)
@@ -70,8 +70,8 @@ const checkFilter = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> 
     : Effect.succeed({ limit, source })
 
 /**
- * Returns the newest sessions. Sessions without a user (sub-agents, tools) are included only if their source is
- * requested.
+ * Returns the newest sessions. Sessions without a user (sub-agents, workflows, tools) are included only if their source
+ * is requested.
  */
 const findSessions = Effect.fnUntraced(function* (filter: Filter, otherwise: number) {
   const { limit = otherwise, source } = filter
@@ -122,7 +122,12 @@ const listNewest = Effect.fn("hermes sessions list")(function* ({
     Effect.succeed([]),
     forReading
   )
-  if (sessions.length === 0) return yield* printLine("There are no sessions yet")
+  if (sessions.length === 0)
+    return yield* printLine(
+      filter.source === undefined
+        ? "There are no sessions yet"
+        : `No session has the label ${SafeText.toLine(filter.source)}`
+    )
   yield* printLine(renderTable(sessions.map(toRow)))
 }, Effect.provide(Home.layer))
 

@@ -115,10 +115,63 @@ const renderCsv = (rows: ReadonlyArray<UsageRow>): string =>
     })
   ].join("\n")
 
+/** Fails unless the value of a flag is a day of the calendar. */
 const checkDay = (flag: string, day: string | undefined) =>
-  day === undefined || /^\d{4}-\d{2}-\d{2}$/u.test(day)
+  day === undefined || (/^\d{4}-\d{2}-\d{2}$/u.test(day) && new Date(day).toJSON()?.startsWith(day) === true)
     ? Effect.void
     : Effect.fail(makeUsageFailure(`--${flag} is a day such as 2026-11-29, not "${SafeText.toLine(day)}"`))
+
+const formats = ["json", "jsonl", "csv"] as const
+
+type Format = (typeof formats)[number]
+
+/** Returns the format that the flags select, or `undefined` for a table. */
+const chooseFormat = (flags: Readonly<Record<Format, boolean>>) => {
+  const chosen = formats.filter((format) => flags[format])
+  return chosen.length > 1
+    ? Effect.fail(makeUsageFailure(`Pass one of ${chosen.map((format) => `--${format}`).join(" and ")}`))
+    : Effect.succeed(chosen[0])
+}
+
+/** Renders rows of usage without a final line break. */
+const renderUsage = (rows: ReadonlyArray<UsageRow>, format: Format | undefined): string => {
+  if (format === "json") return SafeText.toJson(rows.map(toFields), 2)
+  if (format === "jsonl") return rows.map((row) => SafeText.toJson(toFields(row))).join("\n")
+  if (format === "csv") return renderCsv(rows)
+  if (rows.length === 0) return "No usage."
+  return renderTable(
+    rows.map(({ calls, day, inputTokens, model, nanos, outputTokens, tenant }) => [
+      day,
+      SafeText.toLine(tenant),
+      SafeText.toLine(model),
+      formatQuantity(calls, "call"),
+      formatSpent(inputTokens + outputTokens, nanos)
+    ])
+  )
+}
+
+/** Returns the names of the tenants of the settings, and of other tenants with usage. */
+const listNames = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRow>) {
+  const tenants = TenantSettings.readTenants(yield* Settings)
+  return Array.from(new Set([...tenants.map(({ id }) => id), ...rows.map(({ tenant }) => tenant)]))
+})
+
+const makeUnknownTenantFailure = (tenant: string, known: ReadonlyArray<string>) =>
+  makeUnknownNameFailure("tenant", SafeText.toLine(tenant), { known, list: "hermes tenants list" })
+
+/** Reads usage. A name that neither the settings nor the ledger have is a usage error. */
+const readUsage = Effect.fnUntraced(function* (filter: {
+  readonly tenant: string | undefined
+  readonly from: string | undefined
+  readonly to: string | undefined
+}) {
+  const { usage } = yield* TenantLedger
+  const rows = yield* Effect.mapError(usage(filter), toFailure)
+  const { tenant } = filter
+  if (tenant === undefined || rows.length > 0) return rows
+  const names = yield* listNames(yield* Effect.mapError(usage({}), toFailure))
+  return names.includes(tenant) ? rows : yield* makeUnknownTenantFailure(tenant, names)
+})
 
 const usage = Command.make(
   "usage",
@@ -127,30 +180,19 @@ const usage = Command.make(
     from: Flags.makeText("from", "DAY", "First day (UTC), such as 2026-11-01"),
     to: Flags.makeText("to", "DAY", "Last day (UTC), inclusive"),
     json,
+    jsonl: Flags.makeSwitch("jsonl", "Print JSON Lines, for bills"),
     csv: Flags.makeSwitch("csv", "Print CSV, for bills")
   },
   Effect.fn("hermes tenants usage")(
-    function* ({ csv, from, json, tenant, to }) {
+    function* ({ from, tenant, to, ...flags }) {
       yield* checkDay("from", from)
       yield* checkDay("to", to)
-      const rows = yield* Effect.mapError(
-        TenantLedger.use((one) => one.usage({ tenant, from, to })),
-        toFailure
-      )
-      if (json) return yield* printLine(SafeText.toJson(rows.map(toFields), 2))
-      if (csv) return yield* printLine(renderCsv(rows))
-      if (rows.length === 0) return yield* printLine("No usage.")
-      yield* printLine(
-        renderTable(
-          rows.map(({ calls, day, inputTokens, model, nanos, outputTokens, tenant }) => [
-            day,
-            SafeText.toLine(tenant),
-            SafeText.toLine(model),
-            formatQuantity(calls, "call"),
-            formatSpent(inputTokens + outputTokens, nanos)
-          ])
-        )
-      )
+      if (from !== undefined && to !== undefined && from > to)
+        return yield* makeUsageFailure(`--from ${from} is after --to ${to}`)
+      const format = yield* chooseFormat(flags)
+      const rows = yield* readUsage({ tenant, from, to })
+      // Without rows, a file of lines is empty.
+      if (format !== "jsonl" || rows.length > 0) yield* printLine(renderUsage(rows, format))
     },
     Effect.provide(ledger),
     CommandSettings.provide
@@ -171,6 +213,7 @@ const itemNames: Readonly<Record<string, string>> = {
   exports: "export",
   "events of streams": "event of a stream",
   "memory files": "memory file",
+  "files of the workspace": "file of the workspace",
   "long results": "long result",
   "contents of changed files": "content of a changed file",
   "rows of usage": "row of usage"
@@ -257,15 +300,8 @@ const remove = Command.make(
     function* ({ tenant, yes }) {
       const settings = yield* Settings
       const one = yield* TenantLedger
-      const known = new Set([
-        ...TenantSettings.readTenants(settings).map(({ id }) => id),
-        ...(yield* Effect.mapError(one.usage({ tenant }), toFailure)).map((row) => row.tenant)
-      ])
-      if (!known.has(tenant))
-        return yield* makeUnknownNameFailure("tenant", SafeText.toLine(tenant), {
-          known: Array.from(known),
-          list: "hermes tenants list"
-        })
+      const names = yield* listNames(yield* Effect.mapError(one.usage({ tenant }), toFailure))
+      if (!names.includes(tenant)) return yield* makeUnknownTenantFailure(tenant, names)
       const name = SafeText.toLine(tenant)
       if (
         !yes &&

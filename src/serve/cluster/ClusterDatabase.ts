@@ -15,6 +15,7 @@ import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as Digest from "../../base/platform/Digest.ts"
 import * as PostgresClient from "../../base/platform/PostgresClient.ts"
 import * as PostgresFailure from "../../base/platform/PostgresFailure.ts"
 import * as PostgresLeases from "../../base/platform/PostgresLeases.ts"
@@ -121,7 +122,7 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [
  * with the same protocol version work together, whatever their program versions are. The protocol version increases
  * when an older program would misread the data of a newer program.
  */
-export const protocol = 4
+export const protocol = 5
 
 const migrating = 0x48654568
 
@@ -172,6 +173,11 @@ export interface Service {
   /** Address of the database without the login, and the schema of the tables. */
   readonly place: string
   readonly schema: string
+  /**
+   * Prefix of the engine's tables of runners. The engine's locks of shards have its name. Locks hold for all schemas of
+   * a database, so that each schema has its own.
+   */
+  readonly runnerPrefix: string
   /** Notifications between the processes. */
   readonly news: ClusterNews.News
   /**
@@ -185,6 +191,9 @@ export interface Service {
 export class ClusterDatabase extends Context.Service<ClusterDatabase, Service>()(
   "hermes-effect/cluster/ClusterDatabase"
 ) {}
+
+const toRunnerPrefix = (schema: string): string =>
+  schema === PostgresClient.defaultSchema ? "cluster" : `cluster_${Digest.toHex(schema, 16)}`
 
 /** Opens the database at `url` and creates missing tables. Also provides its client to `effect/cluster`. */
 export const layer = (
@@ -208,6 +217,7 @@ export const layer = (
         lock,
         place,
         schema,
+        runnerPrefix: toRunnerPrefix(schema),
         news: yield* ClusterNews.makeNews(sql, schema),
         run: <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
           Effect.mapError(sql.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>

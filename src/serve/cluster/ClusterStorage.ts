@@ -119,10 +119,10 @@ const limitSigns = (sql: SqlClient.SqlClient, millis: number): SqlClient.SqlClie
 export const layerRunners = Layer.effect(
   RunnerStorage.RunnerStorage,
   Effect.gen(function* () {
-    const { sql } = yield* ClusterDatabase
+    const { runnerPrefix, sql } = yield* ClusterDatabase
     const { check, runners } = yield* Membership
     const storage = Context.get(
-      yield* Layer.build(SqlRunnerStorage.layerStorage({})).pipe(
+      yield* Layer.build(SqlRunnerStorage.layerStorage({ prefix: runnerPrefix })).pipe(
         Effect.provideService(SqlClient.SqlClient, limitSigns(sql, (sql.takeoverSeconds * 1000) / 8))
       ),
       RunnerStorage.RunnerStorage

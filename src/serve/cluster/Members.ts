@@ -172,7 +172,8 @@ const decodeRunner = Option.liftThrowable(Runner.decodeSync)
  * the others, in one statement. A runner counts as seen while it holds its lock. If a runner was seen after the start
  * of the server but no longer holds its lock, it is dead.
  */
-const checkMembers = ({ sql }: ClusterDatabase["Service"], address: string, running: number) => {
+const checkMembers = ({ runnerPrefix, sql }: ClusterDatabase["Service"], address: string, running: number) => {
+  const runners = sql(`${runnerPrefix}_runners`)
   // The locks are read once. With a query for each member, the server would compile the statement each time.
   const isHeld = sql`members.process IN (SELECT number FROM held)`
   const isAlive = PostgresLeases.isProcessAlive(sql, sql`members.process`, sql`members.seen_at`, isHeld)
@@ -189,10 +190,10 @@ const checkMembers = ({ sql }: ClusterDatabase["Service"], address: string, runn
         SELECT address FROM members WHERE address <> ${address} AND NOT ${isAlive} FOR UPDATE SKIP LOCKED)
       RETURNING address
     ), removed AS (
-      DELETE FROM cluster_runners WHERE NOT ${isOwner}
+      DELETE FROM ${runners} WHERE NOT ${isOwner}
     )
     SELECT (SELECT is_draining FROM own) AS is_draining, (SELECT json_agg(address) FROM dead) AS dead,
-      (SELECT json_agg(json_build_array(runner, healthy)) FROM cluster_runners WHERE ${isOwner}) AS runners`
+      (SELECT json_agg(json_build_array(runner, healthy)) FROM ${runners} WHERE ${isOwner}) AS runners`
 }
 
 /** Joins the cluster, and leaves it when the scope closes. Dead runners are removed from the cluster. */
@@ -201,12 +202,14 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
     Membership,
     Effect.gen(function* () {
       const database = yield* ClusterDatabase
-      const { lock, run, sql } = database
+      const { lock, run, runnerPrefix, sql } = database
       const address = RunnerAddress.make(
         `${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`,
         port
       )
-      yield* Layer.build(SqlRunnerStorage.layerMigrations({})).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+      yield* Layer.build(SqlRunnerStorage.layerMigrations({ prefix: runnerPrefix })).pipe(
+        Effect.provideService(SqlClient.SqlClient, sql)
+      )
       yield* joinCluster(address.host, concurrency)
       yield* Effect.addFinalizer(() =>
         Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds"))

@@ -367,6 +367,13 @@ const makeTimedOperations = (sql: Sql, clock: Options["clock"]) => {
       (at) => sql<{ readonly day: string }>`
         SELECT * FROM tenant_settle(${tenant}, CAST(${JSON.stringify(settled)} AS JSONB), ${at})`
     )
+  /** Settles calls of a tenant that has sums. The late ends of a removed tenant add nothing. */
+  const settleEnds = (tenant: string, settled: ReadonlyArray<Settlement>) =>
+    withTime(
+      (at) => sql`
+        SELECT CASE WHEN EXISTS (SELECT 1 FROM tenant_sums WHERE tenant = ${tenant})
+          THEN (tenant_settle(${tenant}, CAST(${JSON.stringify(settled)} AS JSONB), ${at})).day END`
+    )
   const reserveCall = (request: ReserveRequest) =>
     withTime((at) =>
       Effect.map(
@@ -394,7 +401,7 @@ const makeTimedOperations = (sql: Sql, clock: Options["clock"]) => {
         ([row]) => row?.entered === true
       )
     )
-  return { settleCalls, reserveCall, renewAll, takePlace }
+  return { settleCalls, settleEnds, reserveCall, renewAll, takePlace }
 }
 
 /** Opens the ledger in a database, and creates its tables if they are missing. It is closed with the scope. */
@@ -417,10 +424,10 @@ export const open = Effect.fnUntraced(function* ({
     )
   const sql = yield* run("open", PostgresClient.open(options))
   yield* run("open", createTables(sql, options.url))
-  const { renewAll, reserveCall, settleCalls, takePlace } = makeTimedOperations(sql, clock)
+  const { renewAll, reserveCall, settleCalls, settleEnds, takePlace } = makeTimedOperations(sql, clock)
   return {
     reserve: (request) => run("reserve", sql.waiting(reserveCall(request))),
-    settle: (tenant, settled) => run("settle", Effect.asVoid(sql.waiting(settleCalls(tenant, settled)))),
+    settle: (tenant, settled) => run("settle", Effect.asVoid(sql.waiting(settleEnds(tenant, settled)))),
     renew: (ids, expiresIn) => run("renew", Effect.asVoid(renewAll(ids, expiresIn))),
     balance: (tenant) => run("balance", Effect.andThen(settleCalls(tenant, []), readBalance(sql, tenant))),
     usage: (filter = {}) => run("usage", readUsage(sql, filter)),

@@ -234,9 +234,12 @@ const makeSpending = (database: Database.Database): Pick<Service, "reserve" | "s
     ),
   settle: (tenant, settled) =>
     Effect.flatMap(Clock.currentTimeMillis, (at) =>
-      database.writeDirectly("settle", (all) =>
-        writeSums(all, tenant, settleAll(all, tenant, readAccount(all, tenant, at), settled).sums)
-      )
+      database.writeDirectly("settle", (all) => {
+        const account = readAccount(all, tenant, at)
+        const next = settleAll(all, tenant, account, settled)
+        // The reservations of a removed tenant are gone, and its late ends add nothing.
+        if (next !== account) writeSums(all, tenant, next.sums)
+      })
     ),
   balance: (tenant) =>
     Effect.flatMap(Clock.currentTimeMillis, (at) =>

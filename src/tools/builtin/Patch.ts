@@ -113,7 +113,7 @@ const planReplaceEdit = Effect.fnUntraced(function* ({ path, old_string, new_str
     return yield* Problem.fail(`no such file: ${path}`, { hint: "Use write_file to create it." })
   }
   const file = yield* Plan.decodeText(path, found.bytes)
-  const replaced = Replace.replace(file.text, {
+  const replaced = yield* Replace.replace(file.text, {
     wanted: Text.adoptLineEnds(file, old_string),
     replacement: Text.adoptLineEnds(file, new_string),
     replaceAll: replace_all

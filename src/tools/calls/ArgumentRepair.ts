@@ -211,40 +211,90 @@ const escapeControl = (character: string): string => {
   }
 }
 
-/** Scans the text once and recognizes strings and their escapes. */
-const scanText = (text: string): Scan => {
-  const open: Array<string> = []
-  let surplus: number | undefined
-  let inString = false
-  let escaped = false
-  const cleaned: Array<string> = []
-  /** Position of a comma followed only by whitespace, or -1. */
-  let comma = -1
-  for (const character of text) {
-    if (inString) {
-      if (escaped) escaped = false
-      else if (character === "\\") escaped = true
-      else if (character === '"') inString = false
-      cleaned.push(character < " " ? escapeControl(character) : character)
-      continue
-    }
-    if (character === '"') inString = true
-    const closer = closers[character]
-    if (closer !== undefined) open.push(closer)
-    if (character === "}" || character === "]") {
-      if (comma >= 0) cleaned.length = comma
-      if (open.at(-1) === character) open.pop()
-      else surplus ??= cleaned.length
-    }
-    if (character === ",") comma = cleaned.length
-    else if (character.trim() !== "") comma = -1
-    cleaned.push(character)
+/** Returns the next match at or after an offset. The pattern must be global. */
+const findNext = (pattern: RegExp, text: string, from: number): number => {
+  pattern.lastIndex = from
+  return pattern.exec(text)?.index ?? text.length
+}
+
+const stringSpecials = /["\\]|\p{Cc}/gu
+const structuralCharacters = /["[\]{},]/g
+
+/** Maximum number of open brackets of a text that is repaired. */
+const deepestRepair = 10_000
+
+/** State of a scan, and the pieces of the cleaned text. */
+interface Scanner {
+  readonly text: string
+  readonly open: Array<string>
+  readonly pieces: Array<string>
+  /** Number of pieces before the first closer that has no opener. */
+  surplus: number | undefined
+  /** Index of the piece of a comma followed only by whitespace, or -1. */
+  comma: number
+}
+
+/**
+ * Reads a string from the character after its opening quote on. Returns the offset after its closing quote, or
+ * `undefined` if the text ends in it.
+ */
+const readString = ({ pieces, text }: Scanner, from: number): number | undefined => {
+  for (let at = from; ;) {
+    const end = findNext(stringSpecials, text, at)
+    if (end > at) pieces.push(text.slice(at, end))
+    if (end >= text.length) return undefined
+    const character = text.charAt(end)
+    const escaped = character === "\\" ? text.charAt(end + 1) : ""
+    pieces.push(character < " " ? escapeControl(character) : character)
+    if (escaped !== "") pieces.push(escaped < " " ? escapeControl(escaped) : escaped)
+    at = end + 1 + escaped.length
+    if (character === '"') return at
   }
+}
+
+const readStructure = (scanner: Scanner, character: string): void => {
+  const { open, pieces } = scanner
+  const closer = closers[character]
+  if (closer !== undefined) open.push(closer)
+  if (character === "}" || character === "]") {
+    if (scanner.comma >= 0) pieces.length = scanner.comma
+    if (open.at(-1) === character) open.pop()
+    else scanner.surplus ??= pieces.length
+  }
+  scanner.comma = character === "," ? pieces.length : -1
+  pieces.push(character)
+}
+
+/**
+ * Scans the text once and recognizes strings and their escapes. Returns `undefined` if the text has too many open
+ * brackets.
+ */
+const scanText = (text: string): Scan | undefined => {
+  const scanner: Scanner = { text, open: [], pieces: [], surplus: undefined, comma: -1 }
+  const { open, pieces } = scanner
+  let inString = false
+  for (let at = 0; at < text.length;) {
+    const end = findNext(structuralCharacters, text, at)
+    if (end > at) {
+      const between = text.slice(at, end)
+      if (between.trim() !== "") scanner.comma = -1
+      pieces.push(between)
+    }
+    if (end >= text.length) break
+    readStructure(scanner, text.charAt(end))
+    if (open.length > deepestRepair) return undefined
+    at = end + 1
+    if (text.charAt(end) !== '"') continue
+    const after = readString(scanner, at)
+    inString = after === undefined
+    at = after ?? text.length
+  }
+  const { surplus } = scanner
   return {
     missing: open.toReversed().join(""),
-    surplus: surplus === undefined ? undefined : cleaned.slice(0, surplus).join(""),
+    surplus: surplus === undefined ? undefined : pieces.slice(0, surplus).join(""),
     inString,
-    cleaned: cleaned.join("")
+    cleaned: pieces.join("")
   }
 }
 
@@ -278,7 +328,9 @@ export const repair = (text: string): RepairResult => {
     const inner = typeof parsed.value === "string" ? repair(parsed.value) : undefined
     return inner?._tag === "Repaired" ? inner : { _tag: "Malformed", reason: "it is another kind of value" }
   }
-  const { cleaned, inString, missing, surplus } = scanText(trimmed)
+  const scan = scanText(trimmed)
+  if (scan === undefined) return { _tag: "Malformed", reason: "it has too many open brackets" }
+  const { cleaned, inString, missing, surplus } = scan
   if (!canBeginObject(trimmed)) return { _tag: "Malformed", reason: readSyntaxError(trimmed) }
   if (inString || !/[}\]]$/.test(trimmed)) return { _tag: "Truncated" }
   const candidates: ReadonlyArray<readonly [text: string, how: string]> = [

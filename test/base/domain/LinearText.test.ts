@@ -6,6 +6,7 @@ import * as Markdown from "../../../src/program/cli/render/Markdown.ts"
 import * as Paint from "../../../src/program/cli/render/Paint.ts"
 import * as LogLine from "../../../src/program/cli/LogLine.ts"
 import * as Redaction from "../../../src/base/domain/Redaction.ts"
+import * as Secrets from "../../../src/base/domain/Secrets.ts"
 import * as TextHygiene from "../../../src/base/domain/TextHygiene.ts"
 import * as SkillFile from "../../../src/tools/prompt/SkillFile.ts"
 import * as Pattern from "../../../src/tools/builtin/search/ContentSearch.ts"
@@ -90,7 +91,8 @@ const markdownUnits = [
 ]
 
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
-  "Redaction.redactText": Redaction.redactText,
+  // Each text has a registry of its own, so that no result is cached.
+  "Redaction.redactText": (text) => Redaction.redactText(text, Secrets.make()),
   "Redaction.redactKeys": Redaction.redactKeys,
   "TextHygiene.stripFences": TextHygiene.stripFences,
   "Injection.scan": (text) => Injection.scan(text, "web"),

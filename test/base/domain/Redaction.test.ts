@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import * as KeyShapes from "../../../src/base/domain/KeyShapes.ts"
 import { isSensitiveKey, marker, mask, redactText, redactValue } from "../../../src/base/domain/Redaction.ts"
 import * as Secrets from "../../../src/base/domain/Secrets.ts"
 import { prop } from "../../support/property.ts"
@@ -115,6 +116,40 @@ describe("Redaction.redactText", () => {
     assert.strictEqual(redactText(`key sk-${"a1".repeat(18)}z9 end`), "key sk-a…z9 end")
     assert.strictEqual(mask("abcdefgh1234"), "***")
     assert.strictEqual(redactText("PASSWORD=abc123"), "PASSWORD=***")
+  })
+
+  it("reads a long text once, though several exporters ask for it", () => {
+    for (const length of [1_000, 100_000, 2_000_000, 5_000_000]) {
+      const registry = Secrets.make()
+      let reads = 0
+      const counting = {
+        ...registry,
+        mask: (text: string) => {
+          reads++
+          return registry.mask(text)
+        }
+      }
+      const text = `PASSWORD=abc123 ${"word ".repeat(length / 5)}`
+      const once = redactText(text, counting)
+      assert.isTrue(once.startsWith("PASSWORD=*** word"))
+      assert.strictEqual(redactText(`${text.slice(0, 5)}${text.slice(5)}`, counting), once)
+      assert.strictEqual(reads, 1, `${length} characters`)
+    }
+  })
+
+  it("hides the address of an Office webhook, with a name that is too long too", () => {
+    const path = `webhookb2/${"a1b2c3d4-".repeat(6)}@${"f0e1d2c3".repeat(4)}/IncomingWebhook/${"0123456789abcdef".repeat(2)}`
+    for (const name of ["contoso", "Xcontoso", "a".repeat(100)]) {
+      const shown = redactText(`see https://${name}.webhook.office.com/${path} now`)
+      assert.notInclude(shown, "b2c3d4")
+      assert.isTrue(shown.endsWith(" now"))
+    }
+  })
+
+  it("searches for addresses by literals, so that a long word is read once", () => {
+    const addresses = KeyShapes.addresses.split(/\|(?=[^()]*(?:\(|$))/u)
+    assert.isAtLeast(addresses.length, 5)
+    for (const address of addresses) assert.match(address, /^[a-z]{5}/u)
   })
 
   it("hides a PEM private key, whole or cut off, raw or inside JSON", () => {

@@ -43,7 +43,7 @@ describe("hermes backup and restore", () => {
       const { at, id, run } = yield* makeFilled
       const file = at("all.backup.gz")
       const told = yield* run("backup", file)
-      assert.match(told, /^1 session with 4 messages, 3 files are in .*\.env, auth\.json/)
+      assert.match(told, /^1 session with 4 messages and 3 files are in .*\.env, auth\.json/)
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
       assert.notInclude(linesOf(file), "not-in-it")
       assert.notInclude(linesOf(file), '"file":"plugins')
@@ -53,7 +53,7 @@ describe("hermes backup and restore", () => {
 
       const fresh = yield* machine
       const restored = yield* fresh.hermes(["restore", file])
-      assert.deepInclude(restored, { code: 0, stdout: "Restored 1 session with 4 messages, 3 files\n" })
+      assert.deepInclude(restored, { code: 0, stdout: "Restored 1 session with 4 messages and 3 files\n" })
       assert.strictEqual(readFileSync(join(fresh.home, "memories/MEMORY.md"), "utf8"), "The zebra sleeps.\n")
       assert.include(readFileSync(join(fresh.home, "config.yaml"), "utf8"), "max_turns: 7")
       assert.isTrue(existsSync(join(fresh.home, "skills/stripes/SKILL.md")))

@@ -157,6 +157,24 @@ describe("hermes sessions delete", () => {
   )
 })
 
+describe("hermes sessions list", () => {
+  it.live("leaves out the sessions of workflows, which their label selects", () =>
+    Effect.gen(function* () {
+      const { database, hermes, id } = yield* talked
+      yield* SessionStore.SessionStore.use((store) =>
+        store.create(makeNewSession("workflow_ticket-7", { source: "workflow" }))
+      ).pipe(Effect.provide(SessionStore.layerSqlite({ path: database })))
+      const listed = yield* hermes(["sessions", "list"])
+      assert.include(listed.stdout, id)
+      assert.notInclude(listed.stdout, "ticket-7")
+      const labelled = yield* hermes(["sessions", "list", "--source", "workflow"])
+      assert.match(labelled.stdout, /^workflow_ticket-7 .*\n$/)
+      const none = yield* hermes(["sessions", "list", "--source", "batch"])
+      assert.deepInclude(none, { code: 0, stdout: "No session has the label batch\n" })
+    })
+  )
+})
+
 describe("a session that is not there", () => {
   it.live("is told with the nearest id or title", () =>
     Effect.gen(function* () {

@@ -83,6 +83,12 @@ describe("hermes tenants", () => {
         { HOME: join(home, ".."), HERMES_HOME: home }
       )
       assert.strictEqual(job.code, 0, job.stderr)
+      const unknown = yield* Effect.provideService(
+        cli("cron", "create", "every 2h", "Report", "--tenant", "acne"),
+        ProcessVariables,
+        { HOME: join(home, ".."), HERMES_HOME: home }
+      )
+      assert.deepInclude(unknown, { code: 2, stderr: 'Error: no tenant "acne": did you mean "acme"?\n' })
       for (const place of ["cache/results", "changes/contents"]) {
         mkdirSync(join(home, place, "tenants", formatTenantFolder("acme"), "ab"), { recursive: true })
         writeFileSync(join(home, place, "tenants", formatTenantFolder("acme"), "ab", "x"), "The harbour is blue\n")
@@ -95,6 +101,19 @@ describe("hermes tenants", () => {
         code: 2,
         stderr: 'Error: --from is a day such as 2026-11-29, not "yesterday"\n'
       })
+      const lines = (yield* tenants("usage", "--jsonl")).stdout.trimEnd().split("\n")
+      assert.deepStrictEqual(
+        lines.map((line) => JSON.parse(line).tenant),
+        ["acme", "zeta"]
+      )
+      assert.deepInclude(yield* tenants("usage", "--jsonl", "--to", "2000-01-01"), { code: 0, stdout: "" })
+      for (const [problem, ...flags] of [
+        ['--to is a day such as 2026-11-29, not "2026-02-30"', "--to", "2026-02-30"],
+        ["--from 2026-11-02 is after --to 2026-11-01", "--from", "2026-11-02", "--to", "2026-11-01"],
+        ["Pass one of --json and --csv", "--json", "--csv"]
+      ])
+        assert.deepInclude(yield* tenants("usage", ...flags), { code: 2, stdout: "", stderr: `Error: ${problem}\n` })
+      assert.include((yield* tenants("usage", "--tenant", "acne")).stderr, 'did you mean "acme"?')
       assert.include((yield* tenants("remove", "acme")).stderr, "Pass --yes to delete the data of acme")
       assert.include((yield* tenants("remove", "acne", "--yes")).stderr, 'did you mean "acme"?')
       assert.include(

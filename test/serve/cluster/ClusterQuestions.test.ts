@@ -177,7 +177,8 @@ describe.skipIf(missing !== undefined)("a run of a cluster that asks", () => {
           assert.include(readText((yield* Cluster.waitForOutcomes(["one"])).get("one")), "Paid.")
         }).pipe(Effect.provide(client, { local: true }))
         const kinds = (yield* Fiber.join(watch)).map(({ entry }) => entry.event._tag)
-        assert.deepStrictEqual(kinds.filter((kind) => kind === "RunEnded").length, 2)
+        // If the first runner leaves before it has noted the suspension, the second one suspends the run once more.
+        assert.isAtLeast(kinds.filter((kind) => kind === "RunEnded").length, 2)
         assert.deepStrictEqual(effects, ["invoice", "pay 9"])
       }),
     90_000

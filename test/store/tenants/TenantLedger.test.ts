@@ -358,6 +358,11 @@ describe("ledgers of tenants", () => {
         yield* onAll(ledgers, (ledger) => ledger.enter(tenant, `run-${tenant}`, 1, 60_000))
       }
       yield* onAll(ledgers, (ledger) => ledger.remove("acme"))
+      // A process writes the end of a call late.
+      yield* onAll(ledgers, (ledger) => ledger.settle("acme", [settlement("acme-2")]))
+      const rows = yield* onAll(ledgers, (ledger) => ledger.readRows)
+      for (const table of [rows.sums, rows.reservations, rows.usage])
+        assert.deepStrictEqual(Array.from(new Set(table.map(({ tenant }) => tenant))), ["globex"])
       const left = yield* onAll(ledgers, (ledger) =>
         Effect.all({
           acme: ledger.balance("acme"),

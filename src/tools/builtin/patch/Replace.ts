@@ -10,6 +10,7 @@
  *
  * Source: `hermes-product.md` §2.3 (`patch`, the nine-step chain).
  */
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { similarity } from "../../../base/domain/Similarity.ts"
 import * as Indent from "./Match.ts"
@@ -405,15 +406,19 @@ const applyMatches = (text: string, matches: ReadonlyArray<Match>, replacement: 
   return pieces.join("") + text.slice(end)
 }
 
-/** Replaces a text that a model quoted from memory. */
-export const replace = (
+/** Number of characters from which other fibers run between two steps. */
+const longText = 65_536
+
+/** Replaces a text that a model quoted from memory. Lets other fibers run between its steps if the text is long. */
+export const replace = Effect.fnUntraced(function* (
   text: string,
   { wanted, replacement, replaceAll }: Request
-): Result.Result<Replacement, ReplacementRefusal> => {
+): Effect.fn.Return<Result.Result<Replacement, ReplacementRefusal>> {
   if (wanted === "") return Result.fail({ _tag: "Empty" })
   if (wanted === replacement) return Result.fail({ _tag: "Unchanged" })
   const source = toSource(text)
   for (const { name, find, several } of steps) {
+    if (text.length >= longText) yield* Effect.yieldNow
     const found = find(source, wanted)
     if (found.length === 0) continue
     if (found.length > 1 && !(replaceAll && several)) {
@@ -431,4 +436,4 @@ export const replace = (
     closest: findClosestLine(source, wanted),
     applied: replacement.trim().length >= minTelling && text.includes(replacement)
   })
-}
+})
