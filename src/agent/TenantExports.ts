@@ -124,42 +124,53 @@ const listDirectory = Effect.fnUntraced(function* (folder: string) {
   return yield* Effect.orElseSucceed(fs.readDirectory(folder, { recursive: true }), (): Array<string> => [])
 })
 
+/** Removes the exported files of sessions in a folder, with their images. Returns the number of files. */
+const removeExports = Effect.fnUntraced(function* (folder: string, ids: ReadonlySet<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const found = yield* listDirectory(folder)
+  if (found.length === 0) return 0
+  const stored = yield* SessionStore.use((store) => store.list({ limit: Number.MAX_SAFE_INTEGER }))
+  const all = Array.from(new Set<string>([...ids, ...stored.map(({ id }) => id)]))
+  const own = found.filter((file) => {
+    const base = paths.basename(file)
+    // An id may be a part of another tenant's id.
+    const named = all.filter((id) => isNamedAfter(base, Ids.toFileName(id))).toSorted((a, b) => b.length - a.length)
+    return named[0] !== undefined && ids.has(named[0])
+  })
+  const ownPaths = new Set(own.map((file) => paths.join(folder, file)))
+  const images = new Set<string>()
+  for (const path of ownPaths)
+    yield* Stream.runForEach(readLines(path), ({ text }) =>
+      Effect.sync(() => {
+        for (const image of listImages(text)) images.add(image)
+      })
+    )
+  yield* removeImages(folder, images, (path) => ownPaths.has(path))
+  for (const path of ownPaths) yield* fs.remove(path, { force: true, recursive: true })
+  return own.length
+})
+
 /**
  * Makes the part of the exported files in a folder and its folders: files whose name has the id of a session, such as
- * `hermes-atif-ID.json` or `hermes-atif-ID-2.json`, and their images. It comes before the sessions. Streams with many
+ * `hermes-atif-ID.json` or `hermes-atif-ID-2.json`, and their images. It comes before the sessions. The same part may
+ * come once more after them: it removes what a process has written about these sessions meanwhile. Streams with many
  * sessions are left to {@link makeStreamPart}.
  */
-export const makeExportPart = (name: string, folder: string, isAlso?: IsAlso): ExportPart => ({
-  name,
-  remove: (tenant) =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const paths = yield* Path.Path
-      const found = yield* listDirectory(folder)
-      if (found.length === 0) return 0
-      const ids = new Set<string>((yield* TenantData.listSessions(tenant, isAlso)).map(({ id }) => id))
-      const all = yield* SessionStore.use((store) => store.list({ limit: Number.MAX_SAFE_INTEGER }))
-      const own = found.filter((file) => {
-        const base = paths.basename(file)
-        // An id may be a part of another tenant's id.
-        const named = all
-          .filter(({ id }) => isNamedAfter(base, Ids.toFileName(id)))
-          .toSorted((a, b) => b.id.length - a.id.length)
-        return named[0] !== undefined && ids.has(named[0].id)
+export const makeExportPart = (name: string, folder: string, isAlso?: IsAlso): ExportPart => {
+  /** Ids of the sessions that were found before, by tenant. */
+  const known = new Map<string, ReadonlySet<string>>()
+  return {
+    name,
+    remove: (tenant) =>
+      Effect.gen(function* () {
+        const listed = (yield* TenantData.listSessions(tenant, isAlso)).map(({ id }) => id)
+        const ids = new Set<string>([...(known.get(tenant) ?? []), ...listed])
+        known.set(tenant, ids)
+        return yield* removeExports(folder, ids)
       })
-      const ownPaths = new Set(own.map((file) => paths.join(folder, file)))
-      const images = new Set<string>()
-      for (const path of ownPaths)
-        yield* Stream.runForEach(readLines(path), ({ text }) =>
-          Effect.sync(() => {
-            for (const image of listImages(text)) images.add(image)
-          })
-        )
-      yield* removeImages(folder, images, (path) => ownPaths.has(path))
-      for (const path of ownPaths) yield* fs.remove(path, { force: true, recursive: true })
-      return own.length
-    })
-})
+  }
+}
 
 /** Reads the id of the session of an event, its own id and its parent's id. */
 const readEvent = (text: string) => {

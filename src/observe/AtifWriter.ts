@@ -194,10 +194,14 @@ interface Writer {
   readonly close: Effect.Effect<void>
 }
 
-/** Creates a writer. `earlier` reads the entries of a session that were recorded before the given turn. */
+/**
+ * Creates a writer. `earlier` reads the entries of a session that were recorded before the given turn. `isStored` tests
+ * whether a session was not removed: the document of a removed session is not written again.
+ */
 export const make = (
   options: Options,
-  earlier: (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
+  earlier: (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>,
+  isStored: (sessionId: string) => Effect.Effect<boolean> = () => Effect.succeed(true)
 ): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -312,6 +316,10 @@ export const make = (
       const began = yield* Clock.currentTimeMillis
       const own = session?.trajectory.trajectory()
       if (session === undefined || own === undefined) return
+      if (!(yield* isStored(id))) {
+        session.isChanged = false
+        return
+      }
       const next = continued.get(id)
       const trajectory = next === undefined ? own : { ...own, continued_trajectory_ref: next }
       const text = session.toText(trajectory)

@@ -33,6 +33,7 @@ import * as Path from "effect/Path"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Environment } from "../base/config/Environment.ts"
+import { SessionId } from "../base/domain/Ids.ts"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 import * as Plugin from "../agent/plugin/Plugin.ts"
 import { RunRecord, type Service } from "../store/RunRecord.ts"
@@ -151,6 +152,15 @@ export const earlierRuns: Effect.Effect<EarlierReader, never, RunRecord> = Effec
         )
 })
 
+/** Tests whether a session was not removed. Without a store, or if it does not answer, the result is true. */
+const findStored: Effect.Effect<(sessionId: string) => Effect.Effect<boolean>> = Effect.map(
+  Effect.serviceOption(SessionStore),
+  (store) => (sessionId) =>
+    Option.isNone(store)
+      ? Effect.succeed(true)
+      : Effect.orElseSucceed(Effect.map(store.value.get(SessionId.make(sessionId)), Option.isSome), () => true)
+)
+
 /** Converts entries to events. A session that was recorded before this stream is recalled first. */
 export const makeEventConverter = (stream: AtofStream, earlier: EarlierReader) => {
   return Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
@@ -259,7 +269,7 @@ export const openExporters = (
     }
     if (atif !== undefined) {
       const AtifWriter = yield* loadAtifWriter
-      const writer = yield* AtifWriter.make(atif, yield* earlierRuns)
+      const writer = yield* AtifWriter.make(atif, yield* earlierRuns, yield* findStored)
       yield* followEntries(
         "ATIF files",
         { handle: writer.write, finish: writer.close },

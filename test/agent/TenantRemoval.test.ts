@@ -212,6 +212,29 @@ for (const kind of ["memory", "sqlite", "postgres"] as const) {
       )
     )
 
+    it.live("is removed from a document that another process writes before the sessions are gone", () =>
+      withWorld((directory) =>
+        Effect.gen(function* () {
+          yield* prepare(directory)
+          const folder = join(directory, "exports")
+          const late = `hermes-atif-${sessionOf.acme}-3.json`
+          const exported = TenantRemoval.makeExportPart("exports", folder)
+          const write = {
+            name: "late",
+            remove: () =>
+              Effect.as(
+                Effect.sync(() => writeFileSync(join(folder, late), "acme")),
+                1
+              )
+          }
+          const parts = [exported, write, TenantRemoval.sessions, exported] as const
+          assert.deepInclude(yield* TenantRemoval.removeTenant("acme", parts), { exports: 3, sessions: 1 })
+          assert.isFalse(existsSync(join(folder, late)))
+          assert.isTrue(existsSync(join(folder, `hermes-atif-${sessionOf.zeta}.json`)))
+        })
+      )
+    )
+
     it.live("with a session in use is left from there on, and removed by a repetition", () =>
       withWorld((directory) =>
         Effect.gen(function* () {

@@ -42,7 +42,8 @@ describe("calls of tools, in the sources", () => {
   })
 
   it("a bound tool is run by the execution of a call, and by what wraps one tool", () => {
-    const others = /agent|^hermes$|command|lifecycle|scope|transaction|^(?:owner|stack|storage|shell|database|place|kind|this)$/
+    const others =
+      /agent|^hermes$|command|lifecycle|scope|transaction|^(?:owner|stack|storage|shell|database|place|kind|this)$/
     assert.deepStrictEqual(
       Array.from(new Set(callsOf("run").filter((call) => !others.test(call.split(": ")[1] ?? "")))).toSorted(),
       [

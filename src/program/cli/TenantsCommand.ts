@@ -260,13 +260,18 @@ const removeData = Effect.fnUntraced(function* (settings: Values, tenant: string
   const isOfKeys = ({ source }: { readonly source: string }): boolean => sources.includes(source)
   const { atif, atof } = TraceSettings.fromVariables(environment.get)
   const removeOutputs = (id: string) => fs.remove(paths.join(home.cron, "output", id), { force: true, recursive: true })
-  const stored = [
-    TenantRemoval.makeRunPart(isOfKeys),
+  const exported = [
     ...(atif === undefined ? [] : [TenantRemoval.makeExportPart("exports", atif.directory, isOfKeys)]),
     ...(atof === undefined
       ? []
-      : [TenantRemoval.makeStreamPart("events of streams", atof.directory, atof.filename, isOfKeys)]),
-    TenantRemoval.makeSessionPart(isOfKeys)
+      : [TenantRemoval.makeStreamPart("events of streams", atof.directory, atof.filename, isOfKeys)])
+  ]
+  const stored = [
+    TenantRemoval.makeRunPart(isOfKeys),
+    ...exported,
+    TenantRemoval.makeSessionPart(isOfKeys),
+    // The process of an ended run may have written its file meanwhile.
+    ...exported.slice(0, atif === undefined ? 0 : 1)
   ]
   const removeStored = (part: TenantRemoval.Part<FileSystem.FileSystem | Path.Path | RemoteSession.Needs>) => ({
     name: part.name,
