@@ -62,6 +62,37 @@ describe("Urls", () => {
     })
   )
 
+  it("classifies the first and the last address of each special range, and not their neighbours", () => {
+    const ranges: ReadonlyArray<readonly [before: string, first: string, last: string, after: string, kind: string]> = [
+      ["", "0.0.0.0", "0.255.255.255", "1.0.0.0", "private"],
+      ["9.255.255.255", "10.0.0.0", "10.255.255.255", "11.0.0.0", "private"],
+      ["100.63.255.255", "100.64.0.0", "100.127.255.255", "100.128.0.0", "private"],
+      ["126.255.255.255", "127.0.0.0", "127.255.255.255", "128.0.0.0", "private"],
+      ["168.63.129.15", "168.63.129.16", "168.63.129.16", "168.63.129.17", "metadata"],
+      ["169.253.255.255", "169.254.0.0", "169.254.255.255", "169.255.0.0", "metadata"],
+      ["172.15.255.255", "172.16.0.0", "172.31.255.255", "172.32.0.0", "private"],
+      ["191.255.255.255", "192.0.0.0", "192.0.0.255", "192.0.1.0", "private"],
+      ["192.0.1.255", "192.0.2.0", "192.0.2.255", "192.0.3.0", "private"],
+      ["192.88.98.255", "192.88.99.0", "192.88.99.255", "192.88.100.0", "private"],
+      ["192.167.255.255", "192.168.0.0", "192.168.255.255", "192.169.0.0", "private"],
+      ["198.17.255.255", "198.18.0.0", "198.19.255.255", "198.20.0.0", "benchmark"],
+      ["198.51.99.255", "198.51.100.0", "198.51.100.255", "198.51.101.0", "private"],
+      ["203.0.112.255", "203.0.113.0", "203.0.113.255", "203.0.114.0", "private"],
+      ["223.255.255.255", "224.0.0.0", "255.255.255.255", "", "private"]
+    ]
+    for (const [before, first, last, after, kind] of ranges) {
+      for (const prefix of ["", "::ffff:"]) {
+        for (const inside of [first, last]) assert.strictEqual(Urls.classifyAddress(prefix + inside), kind, inside)
+        for (const near of [before, after].filter((one) => one !== ""))
+          assert.strictEqual(Urls.classifyAddress(prefix + near), "public", near)
+      }
+    }
+    for (const metadata of ["100.100.100.200", "192.0.0.192"])
+      assert.strictEqual(Urls.classifyAddress(metadata), "metadata", metadata)
+    for (const near of ["100.100.100.199", "100.100.100.201", "192.0.0.191", "192.0.0.193"])
+      assert.strictEqual(Urls.classifyAddress(near), "private", near)
+  })
+
   it.effect("lets one trusted host over https into the range for benchmarks", () =>
     Effect.gen(function* () {
       const trusting = { ...Urls.strict, benchmarkHosts: ["media.example"] }
