@@ -6,8 +6,9 @@
  *
  * If a provider's answers report the remaining limits, these are used; otherwise the rate is learned from refusals and
  * answers (`RequestPacing`). Calls wait in order of arrival; a refused call returns to its previous position. Calls of
- * several tenants take turns, so that many calls of one do not delay a few calls of another. If no calls are waiting
- * for a key, the queue adds no delay.
+ * several tenants take turns, so that many calls of one do not delay a few calls of another. Only the next call of the
+ * queue waits for the limits, and it is deducted from them as it begins. If no calls are waiting for a key, the queue
+ * adds no delay.
  *
  * Source: `hermes-llm.md` §17 (17.2 and 17.5), `ARCHITECTURE.md` §7 (rate limits under parallel load).
  */
@@ -22,7 +23,7 @@ import * as CallTokens from "./CallTokens.ts"
 import * as RequestPacing from "./RequestPacing.ts"
 import { SharedMarks } from "./SharedMarks.ts"
 import { longestRetryAfter } from "./RetryPolicy.ts"
-import { readClock, type RouteCallState, takeNextLease, waitAndNotify, reportWait } from "./RouteCallState.ts"
+import { readClock, reportWait, type RouteCallState, takeNextLease } from "./RouteCallState.ts"
 
 /** An admitted call. */
 export interface Slot {
@@ -52,16 +53,11 @@ export interface RateLimits {
    */
   readonly place: () => number
   /** Returns the expected wait, in milliseconds, of a call that arrives now; 0 if unknown. */
-  readonly expected: (key: string, now: number, tenant?: string) => number
-  /** Takes a slot if no other call has precedence, otherwise returns `undefined`. */
-  readonly take: (key: string, now: number) => Slot | undefined
+  readonly expected: (key: string, call: QueuedCall, now: number) => number
+  /** Takes a slot if no other call has precedence and the key has room for the call, otherwise returns `undefined`. */
+  readonly take: (key: string, call: QueuedCall, now: number) => Slot | undefined
   /** Waits until the key may be used. `taken` is called with the slot at the moment it is taken. */
   readonly enter: (key: string, position: QueuePosition, taken: (slot: Slot) => void) => Effect.Effect<void>
-  /**
-   * Deducts a call with this number of tokens from the remaining limits that the provider reported, and returns the
-   * milliseconds that the call has to wait.
-   */
-  readonly pace: (key: string, tokens: () => number, now: number) => number
   /** Records that the provider refused the call. No call is admitted to the key for the duration `closedFor`. */
   readonly refused: (slot: Slot, closedFor: Duration.Duration, now: number) => void
   /** Records that the provider accepted the call; `get` reads the headers of its answer. */
@@ -76,20 +72,28 @@ export interface RateLimits {
   readonly answeredAt: (key: string) => number | undefined
 }
 
-/** Position of a call in a queue. */
-export interface QueuePosition {
-  readonly place: number
+/** A call that is to be admitted. */
+export interface QueuedCall {
   /** Tenant of the call; calls without a tenant share one line. */
   readonly tenant: string | undefined
+  /** Returns the estimated number of its tokens. It is called only if the provider limits tokens. */
+  readonly tokens: () => number
+}
+
+/** A call with its position in a queue. */
+export interface QueuePosition extends QueuedCall {
+  readonly place: number
 }
 
 interface Waiter extends QueuePosition {
   signal: Deferred.Deferred<void>
+  readonly joinedAt: number
 }
 
 /** Queue of a key, with one line for each tenant. Calls are sorted by position. */
 interface Queue {
   readonly rate: RequestPacing.LearntRate
+  readonly pace: RequestPacing.Pace
   readonly waiting: Array<Waiter>
   /** Number of the last admission of each tenant, while calls are waiting. */
   readonly admitted: Map<string | undefined, number>
@@ -126,8 +130,8 @@ const wakeNext = (queue: Queue): void => {
   if (next !== undefined) Deferred.doneUnsafe(next.signal, Exit.void)
 }
 
-const joinQueue = ({ waiting }: Queue, position: QueuePosition): Waiter => {
-  const waiter: Waiter = { ...position, signal: Deferred.makeUnsafe() }
+const joinQueue = ({ waiting }: Queue, position: QueuePosition, joinedAt: number): Waiter => {
+  const waiter: Waiter = { ...position, signal: Deferred.makeUnsafe(), joinedAt }
   const behind = waiting.findIndex((other) => other.place > position.place)
   waiting.splice(behind === -1 ? waiting.length : behind, 0, waiter)
   return waiter
@@ -141,20 +145,26 @@ const leaveQueue = (queue: Queue, waiter: Waiter): void => {
   else wakeNext(queue)
 }
 
-/** The keys that were used: their queues, and the paces that their providers stated. */
+/** The keys that were used, with their queues. */
 interface LimitState {
   readonly queues: Map<string, Queue>
-  readonly paces: Map<string, RequestPacing.Pace>
 }
 
 const findOrMakeQueue = ({ queues }: LimitState, key: string): Queue => {
   const found = queues.get(key)
   if (found !== undefined) return found
   const rate = RequestPacing.makeLearntRate()
-  const queue: Queue = { rate, waiting: [], admitted: new Map(), admissions: 0 }
+  const queue: Queue = { rate, pace: RequestPacing.makePace(), waiting: [], admitted: new Map(), admissions: 0 }
   queues.set(key, queue)
   return queue
 }
+
+/** Maximum milliseconds that a call waits because of the limits that a provider reported. */
+const longestPacing = Duration.toMillis(longestRetryAfter)
+
+/** Returns the milliseconds until the first call of a queue may begin. */
+const computeDelay = ({ pace, rate }: Queue, { joinedAt, tokens }: Waiter, now: number): number =>
+  Math.max(rate.delay(now), Math.min(pace.expected(0, tokens, now), joinedAt + longestPacing - now))
 
 const waitInLine = Effect.fnUntraced(function* (queue: Queue, waiter: Waiter, take: (now: number) => void) {
   for (;;) {
@@ -164,7 +174,7 @@ const waitInLine = Effect.fnUntraced(function* (queue: Queue, waiter: Waiter, ta
       continue
     }
     const now = yield* Clock.currentTimeMillis
-    const delay = queue.rate.delay(now)
+    const delay = computeDelay(queue, waiter, now)
     if (delay <= 0) {
       queue.admitted.set(waiter.tenant, ++queue.admissions)
       return take(now)
@@ -182,20 +192,19 @@ const releaseSlot = (keys: LimitState, slot: Slot): void => {
 }
 
 /** Records the limits that the headers of an answer state. */
-const readLimitHeaders = (
-  { paces }: LimitState,
-  key: string,
-  get: Parameters<RateLimits["told"]>[1],
-  now: number
-): void => {
+const readLimitHeaders = (keys: LimitState, key: string, get: Parameters<RateLimits["told"]>[1], now: number): void => {
   const buckets = RequestPacing.readBuckets(get, now)
   if (buckets.length === 0) return
-  const pace = paces.get(key) ?? RequestPacing.makePace()
-  paces.set(key, pace)
-  pace.told(buckets, now)
+  const queue = findOrMakeQueue(keys, key)
+  queue.pace.told(buckets, now)
+  wakeNext(queue)
 }
 
-const makeSlot = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
+/** Begins a call, and deducts it from the limits that the provider reported. */
+const makeSlot = (key: string, { pace, rate }: Queue, { tokens }: QueuedCall, now: number): Slot => {
+  pace.take(tokens, now)
+  return { key, begun: rate.begin(now), decided: false }
+}
 
 /**
  * Creates queues of keys that have not been used. A refusal reported by another process through a service in the
@@ -204,8 +213,8 @@ const makeSlot = (key: string, { rate }: Queue, now: number): Slot => ({ key, be
 export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.gen(function* () {
   const marks = yield* SharedMarks
   const clock = yield* Clock.Clock
-  const keys: LimitState = { queues: new Map(), paces: new Map() }
-  const { paces, queues } = keys
+  const keys: LimitState = { queues: new Map() }
+  const { queues } = keys
   let places = 0
   const tell = yield* (
     marks?.refusals.join((key, closedFor) => {
@@ -219,24 +228,26 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
 
   const limits: RateLimits = {
     place: () => ++places,
-    expected: (key, now, tenant) => {
+    expected: (key, { tenant, tokens }, now) => {
       const queue = findOrMakeQueue(keys, key)
-      return queue.rate.expected(countAhead(queue, tenant), now)
+      const ahead = countAhead(queue, tenant)
+      return Math.max(queue.rate.expected(ahead, now), Math.min(queue.pace.expected(ahead, tokens, now), longestPacing))
     },
-    take: (key, now) => {
+    take: (key, call, now) => {
       const queue = findOrMakeQueue(keys, key)
-      return queue.waiting.length === 0 && queue.rate.delay(now) <= 0 ? makeSlot(key, queue, now) : undefined
+      const { pace, rate, waiting } = queue
+      const isFree = waiting.length === 0 && rate.delay(now) <= 0 && pace.expected(0, call.tokens, now) <= 0
+      return isFree ? makeSlot(key, queue, call, now) : undefined
     },
     enter: (key, position, taken) =>
       Effect.suspend(() => {
         const queue = findOrMakeQueue(keys, key)
-        const waiter = joinQueue(queue, position)
+        const waiter = joinQueue(queue, position, clock.currentTimeMillisUnsafe())
         return Effect.ensuring(
-          waitInLine(queue, waiter, (now) => taken(makeSlot(key, queue, now))),
+          waitInLine(queue, waiter, (now) => taken(makeSlot(key, queue, waiter, now))),
           Effect.sync(() => leaveQueue(queue, waiter))
         )
       }),
-    pace: (key, tokens, now) => paces.get(key)?.take(tokens, now) ?? 0,
     refused: (slot, closedFor, now) => {
       // The refusal is recorded even if the headers had indicated acceptance, because a stream may report a refusal
       // later.
@@ -251,7 +262,7 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
     },
     release: (slot) => releaseSlot(keys, slot),
     told: (key, get, now) => readLimitHeaders(keys, key, get, now),
-    left: (key, now) => paces.get(key)?.left(now) ?? [],
+    left: (key, now) => queues.get(key)?.pace.left(now) ?? [],
     answeredAt: (key) => queues.get(key)?.rate.acceptedAt()
   }
   return limits
@@ -303,47 +314,29 @@ const describeLimit = ({ admission: { refused }, route: { info } }: RouteCallSta
 /** Waits in the queue of the key, unless the expected wait is too long. */
 const waitInQueue = Effect.fnUntraced(function* (
   state: RouteCallState,
-  key: string
+  key: string,
+  call: QueuedCall
 ): Effect.fn.Return<AiError.AiError | undefined> {
-  const {
-    question: { spending },
-    shared: { limits }
-  } = state
-  const tenant = spending?.tenant
-  const expected = Duration.millis(limits.expected(key, readClock(state), tenant))
+  const { limits } = state.shared
+  const expected = Duration.millis(limits.expected(key, call, readClock(state)))
   if (isTooLong(state, expected)) return makeQueueError(state, expected)
   if (!Duration.isZero(expected))
     yield* reportWait(state, { reason: describeLimit(state), duration: expected, attempt: state.retries.failures + 1 })
   state.admission.refused = false
   state.admission.place ??= limits.place()
-  yield* limits.enter(key, { place: state.admission.place, tenant }, (slot) => {
+  yield* limits.enter(key, { ...call, place: state.admission.place }, (slot) => {
     state.admission.slot = slot
   })
   return undefined
 })
 
-/**
- * Waits until the remaining limits reported by the provider are sufficient for the call, unless the wait is too long.
- */
-const waitForQuota = (state: RouteCallState, key: string): Effect.Effect<AiError.AiError | undefined> => {
-  const {
-    question,
-    shared: { limits }
-  } = state
-  const millis = limits.pace(key, () => CallTokens.estimateTokens(question.call), readClock(state))
-  if (millis <= 0) return open
-  const delay = Duration.min(Duration.millis(millis), longestRetryAfter)
-  if (isTooLong(state, delay)) {
-    releaseAdmission(state)
-    return Effect.succeed(makeQueueError(state, delay))
-  }
-  return Effect.as(
-    waitAndNotify(state, { reason: describeLimit(state), duration: delay, attempt: state.retries.failures + 1 }),
-    undefined
-  )
-}
-
 const open = Effect.succeed(undefined)
+
+/** Describes the call of a route for its queue. Its tokens are estimated once. */
+const describeCall = ({ question: { call, spending } }: RouteCallState): QueuedCall => {
+  let estimated: number | undefined
+  return { tenant: spending?.tenant, tokens: () => (estimated ??= CallTokens.estimateTokens(call)) }
+}
 
 const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> => {
   const {
@@ -351,16 +344,13 @@ const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | und
     shared: { limits }
   } = state
   const key = route.limitKey(state.key.lease)
-  const slot = limits.take(key, readClock(state))
-  if (slot === undefined) {
-    return Effect.flatMap(waitInQueue(state, key), (failure) =>
-      failure === undefined ? waitForQuota(state, key) : Effect.succeed(failure)
-    )
-  }
+  const call = describeCall(state)
+  const slot = limits.take(key, call, readClock(state))
+  if (slot === undefined) return waitInQueue(state, key, call)
   state.admission.refused = false
   state.admission.place ??= limits.place()
   state.admission.slot = slot
-  return waitForQuota(state, key)
+  return open
 }
 
 /**

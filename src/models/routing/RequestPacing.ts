@@ -5,8 +5,7 @@
  * **Details**
  *
  * Each call deducts its share from the limits that the provider last reported. If too little remains of a limit, the
- * call waits until it has refilled sufficiently. Concurrent calls wait one after the other. The headers of answers
- * correct the recorded limits.
+ * next call waits until it has refilled sufficiently. The headers of answers correct the recorded limits.
  *
  * | provider | headers |
  * | --- | --- |
@@ -129,10 +128,12 @@ export interface Pace {
   /** Records the limits that the provider reported at `now`. */
   readonly told: (buckets: ReadonlyArray<Bucket>, now: number) => void
   /**
-   * Deducts a call from the remaining limits and returns the milliseconds that it has to wait. `tokens` is called only
-   * if tokens are limited.
+   * Returns the whole milliseconds until the limits have room for a call with `ahead` calls of its size before it; 0 if
+   * they have. `tokens` is called only if tokens are limited.
    */
-  readonly take: (tokens: () => number, now: number) => number
+  readonly expected: (ahead: number, tokens: () => number, now: number) => number
+  /** Deducts a call that begins now from the remaining limits. */
+  readonly take: (tokens: () => number, now: number) => void
   /** Returns the limits that the provider last reported and that have not reset yet, without deducting later calls. */
   readonly left: (now: number) => ReadonlyArray<Bucket>
 }
@@ -163,12 +164,18 @@ const refillLevel = (level: Level, now: number): void => {
   level.at = now
 }
 
-const takeFrom = (level: Level, need: number, now: number): number => {
+/** Returns what a call takes of a limit. A call larger than the whole limit takes all of it. */
+const computeNeed = ({ said: { kind, limit } }: Level, tokens: () => number): number =>
+  kind === "requests" ? 1 : Math.min(tokens(), limit ?? Number.POSITIVE_INFINITY)
+
+/** Largest rounding error of a refilled limit. */
+const rounding = 1e-6
+
+const computeWait = (level: Level, calls: number, need: number, now: number): number => {
   refillLevel(level, now)
-  // A request larger than the whole limit waits until the limit is completely refilled.
-  level.remaining -= Math.min(need, level.said.limit ?? need)
-  if (level.remaining >= 0) return 0
-  return level.rate > 0 ? -level.remaining / level.rate : level.wholeAt - now
+  const missing = calls * need - level.remaining
+  if (missing <= rounding) return 0
+  return Math.ceil(level.rate > 0 ? missing / level.rate : level.wholeAt - now)
 }
 
 /** Creates a pace without known limits. */
@@ -185,11 +192,17 @@ export const makePace = (): Pace => {
     told: (buckets, now) => {
       if (buckets.length > 0) levels = buckets.map((bucket) => makeLevel(bucket, now))
     },
-    take: (tokens, now) => {
+    expected: (ahead, tokens, now) => {
       let wait = 0
       for (const level of listOpenLevels(now))
-        wait = Math.max(wait, takeFrom(level, level.said.kind === "requests" ? 1 : tokens(), now))
+        wait = Math.max(wait, computeWait(level, ahead + 1, computeNeed(level, tokens), now))
       return wait
+    },
+    take: (tokens, now) => {
+      for (const level of listOpenLevels(now)) {
+        refillLevel(level, now)
+        level.remaining -= computeNeed(level, tokens)
+      }
     },
     left: (now) => listOpenLevels(now).map(({ said, wholeAt }) => ({ ...said, resetMillis: wholeAt - now }))
   }

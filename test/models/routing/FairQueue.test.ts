@@ -7,18 +7,21 @@ import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import * as RateLimitGate from "../../../src/models/routing/RateLimitGate.ts"
 
+/** A call whose tokens are not limited. */
+const unlimited = (tenant: string | undefined): RateLimitGate.QueuedCall => ({ tenant, tokens: () => 0 })
+
 /** A gate whose key accepts few calls: one was refused, so that others wait. */
 const makeGate = Effect.gen(function* () {
   const limits = yield* RateLimitGate.makeLimits
   const now = yield* Clock.currentTimeMillis
-  const slot = limits.take("key", now)
+  const slot = limits.take("key", unlimited(undefined), now)
   if (slot === undefined) return assert.fail("the first call is admitted at once")
   limits.refused(slot, Duration.seconds(1), now)
   const admitted: Array<string> = []
   const call = (tenant: string | undefined, name: string) =>
     Effect.gen(function* () {
       let taken: RateLimitGate.Slot | undefined
-      yield* limits.enter("key", { place: limits.place(), tenant }, (slot) => {
+      yield* limits.enter("key", { ...unlimited(tenant), place: limits.place() }, (slot) => {
         taken = slot
       })
       admitted.push(name)
@@ -37,8 +40,8 @@ describe("the queue of a key", () => {
       const { admitted, limits, start } = yield* makeGate
       const now = yield* Clock.currentTimeMillis
       const fibers = yield* Effect.forEach(storm, (name) => start("noisy", name))
-      const behind = limits.expected("key", now, "noisy")
-      const fair = limits.expected("key", now, "quiet")
+      const behind = limits.expected("key", unlimited("noisy"), now)
+      const fair = limits.expected("key", unlimited("quiet"), now)
       assert.isBelow(fair, behind / 10)
       const single = yield* start("quiet", "single")
       yield* TestClock.adjust("10 minutes")
@@ -50,6 +53,41 @@ describe("the queue of a key", () => {
         admitted.filter((name) => name !== "single"),
         storm
       )
+    })
+  )
+
+  it.effect("admits a tenant's single call among the first if the provider states its limits", () =>
+    Effect.gen(function* () {
+      const limits = yield* RateLimitGate.makeLimits
+      const now = yield* Clock.currentTimeMillis
+      const headers: Readonly<Record<string, string>> = {
+        "x-ratelimit-limit-requests": "60",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "60s"
+      }
+      limits.told("key", (name) => headers[name], now)
+      const admitted: Array<readonly [name: string, at: number]> = []
+      const start = (tenant: string, name: string) =>
+        Effect.forkChild(
+          limits
+            .enter("key", { ...unlimited(tenant), place: limits.place() }, () => undefined)
+            .pipe(
+              Effect.andThen(Clock.currentTimeMillis),
+              Effect.tap((at) => Effect.sync(() => admitted.push([name, at - now])))
+            ),
+          { startImmediately: true }
+        )
+      const fibers = yield* Effect.forEach(storm, (name) => start("noisy", name))
+      const single = yield* start("quiet", "single")
+      assert.strictEqual(limits.take("key", unlimited("late"), now), undefined)
+      yield* TestClock.adjust("10 minutes")
+      yield* Effect.forEach([single, ...fibers], Fiber.await)
+      assert.deepStrictEqual(admitted.slice(0, 3), [
+        ["storm 0", 1_000],
+        ["single", 2_000],
+        ["storm 1", 3_000]
+      ])
+      assert.deepStrictEqual(admitted.length, storm.length + 1)
     })
   )
 

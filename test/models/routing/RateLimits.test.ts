@@ -106,14 +106,21 @@ describe("pace", () => {
   const none = () => 0
   it("takes calls out of what is left, then one after the other as it fills up", () => {
     const pace = RequestPacing.makePace()
-    assert.strictEqual(pace.take(none, 0), 0)
+    assert.strictEqual(pace.expected(0, none, 0), 0)
     // One request in a second.
     pace.told([{ kind: "requests", limit: 60, remaining: 2, resetMillis: 58_000, refills: true }], 0)
+    const expected = [0, 0, 1_000, 2_000]
     assert.deepStrictEqual(
-      [1, 2, 3, 4].map(() => Math.round(pace.take(none, 0))),
-      [0, 0, 1_000, 2_000]
+      expected.map((_, ahead) => pace.expected(ahead, none, 0)),
+      expected
     )
-    assert.strictEqual(Math.round(pace.take(none, 10_000)), 0)
+    pace.take(none, 0)
+    pace.take(none, 0)
+    assert.strictEqual(pace.expected(0, none, 0), 1_000)
+    assert.strictEqual(pace.expected(0, none, 400), 600)
+    assert.strictEqual(pace.expected(0, none, 1_000), 0)
+    pace.take(none, 1_000)
+    assert.strictEqual(pace.expected(0, none, 1_000), 1_000)
   })
   it("waits for tokens by the size of the call, and never for more than there can be", () => {
     const tokens = (): RequestPacing.Pace => {
@@ -122,22 +129,25 @@ describe("pace", () => {
       return pace
     }
     assert.strictEqual(
-      tokens().take(() => 500, 0),
+      tokens().expected(0, () => 500, 0),
       0
     )
     assert.strictEqual(
-      tokens().take(() => 600, 0),
+      tokens().expected(0, () => 600, 0),
       10_000
     )
     assert.strictEqual(
-      tokens().take(() => 1_000_000, 0),
+      tokens().expected(0, () => 1_000_000, 0),
       50_000
     )
   })
   it("what fills up at once is waited for whole, and forgotten then", () => {
     const pace = RequestPacing.makePace()
     pace.told([{ kind: "requests", limit: undefined, remaining: 0, resetMillis: 9_000, refills: false }], 0)
-    assert.deepStrictEqual([pace.take(none, 0), pace.take(none, 4_000), pace.take(none, 9_000)], [9_000, 5_000, 0])
+    assert.deepStrictEqual(
+      [0, 4_000, 9_000].map((now) => pace.expected(0, none, now)),
+      [9_000, 5_000, 0]
+    )
     assert.deepStrictEqual(pace.left(9_000), [])
   })
 })

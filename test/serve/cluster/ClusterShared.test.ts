@@ -432,25 +432,26 @@ describe.skipIf(missing !== undefined)(
                 Context.get(context, SharedMarks)
               )
               const [first, second] = [yield* marks, yield* marks]
+              const unlimited = { tenant: undefined, tokens: () => 0 }
               const limits = (shared: typeof first) => Effect.provideService(makeLimits, SharedMarks, shared)
               const [mine, beside, other] = [yield* limits(first), yield* limits(first), yield* limits(second)]
               yield* Effect.sleep("300 millis")
               const now = Date.now()
-              const slot = mine.take("key", now) ?? assert.fail("no slot")
-              assert.isDefined(other.take("key", now))
-              assert.isDefined(beside.take("key", now))
+              const slot = mine.take("key", unlimited, now) ?? assert.fail("no slot")
+              assert.isDefined(other.take("key", unlimited, now))
+              assert.isDefined(beside.take("key", unlimited, now))
               mine.refused(slot, Duration.seconds(30), now)
               // Another runtime of the same process knows at once.
-              assert.isUndefined(beside.take("key", now))
+              assert.isUndefined(beside.take("key", unlimited, now))
               yield* Effect.repeat(
                 Effect.andThen(
                   Effect.sleep("20 millis"),
-                  Effect.sync(() => other.take("key", Date.now()))
+                  Effect.sync(() => other.take("key", unlimited, Date.now()))
                 ),
                 { until: (taken) => taken === undefined, times: 200 }
               )
-              assert.isUndefined(other.take("key", Date.now()))
-              assert.isAbove(other.expected("key", Date.now()), 20_000)
+              assert.isUndefined(other.take("key", unlimited, Date.now()))
+              assert.isAbove(other.expected("key", unlimited, Date.now()), 20_000)
               yield* first?.guard.close("account", 60_000) ?? Effect.void
               assert.isAbove((yield* second?.guard.closedFor("account") ?? Effect.succeed(0)) ?? 0, 50_000)
               const pools = [first, second].map((marks) => marks?.pools ?? assert.fail("no marks"))
