@@ -78,7 +78,7 @@ const polls: ReadonlyArray<readonly [name: string, pattern: RegExp]> = [
   ["check of the members", /^WITH held AS MATERIALIZED/],
   ["poll of the messages", /^WITH messages AS \( UPDATE "cluster_messages"/],
   // Every five seconds, and when a process sends one.
-  ["messages of other processes", /^SELECT DISTINCT session_id AS id FROM session_inbox WHERE taken_at IS NULL$/],
+  ["messages of other processes", /^SELECT DISTINCT session_id AS id FROM session_inbox WHERE \(taken_at IS NULL OR /],
   ["runs that stand still", /^SELECT id FROM runs WHERE state <> 'done' AND NOT EXISTS/],
   ["sign of life of the process", /^SELECT 1$/],
   ["sign of life of the runner", /SET last_heartbeat = NOW\(\)/],
