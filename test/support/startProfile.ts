@@ -4,7 +4,7 @@ import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type ServerResponse } from "node:http"
 import { tmpdir } from "node:os"
-import { join, relative } from "node:path"
+import { join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { FunctionRange } from "./eagerFunctions.ts"
 
@@ -96,7 +96,9 @@ const readCoverage = (folder: string, directory: string): ReadonlyMap<string, Re
 }
 
 /** Returns the functions that the commands call, by file of the program's directory. */
-export const profileStarts = async (directory: string): Promise<ReadonlyMap<string, ReadonlyArray<FunctionRange>>> => {
+export const profileStarts = async (program: string): Promise<ReadonlyMap<string, ReadonlyArray<FunctionRange>>> => {
+  // The commands run in another directory.
+  const directory = resolve(program)
   const folder = mkdtempSync(join(tmpdir(), "hermes-profile-"))
   const server = createServer((request, response) => {
     let body = ""

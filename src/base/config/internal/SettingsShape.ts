@@ -37,5 +37,7 @@ export const findNearestPath = (path: ReadonlyArray<string>): ReadonlyArray<stri
 }
 
 /** Replaces the references in a tree of settings. Returns the new tree and the references that have no value. */
-export const expand = (tree: unknown, lookup: (name: string) => string | undefined) =>
-  Tree.expandWith(getRootShape(), tree, lookup)
+export const expand = (
+  tree: unknown,
+  lookup: (name: string) => string | undefined
+): ReturnType<typeof Tree.expandWith> => Tree.expandWith(getRootShape(), tree, lookup)
