@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Json from "../base/domain/Json.ts"
 import type { Entry } from "../base/domain/RecordEvent.ts"
 
-/** Number of characters after which a slice ends. A longer entry is a slice of its own. */
+/** Number of characters after which a slice ends. A longer entry is one slice. */
 export const sliceChars = 65_536
 
 /** Divides entries, in order, into slices. A batch of usual size is a single slice. */

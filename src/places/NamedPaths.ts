@@ -5,6 +5,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Glob from "../base/domain/Glob.ts"
 import type { NamedPlace, Reading } from "./NamedFiles.ts"
 
+/** Returns true if a path is a directory or lies below it. */
 export const isWithin = (path: string, root: string): boolean =>
   path === root || path.startsWith(root === "/" ? root : `${root}/`)
 

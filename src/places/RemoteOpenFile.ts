@@ -44,6 +44,7 @@ const blockBytes = 256 * 1024
 /** Exit code of a script that requires a separate process. */
 const elsewhere = 77
 
+/** Reads a file of the machine as a whole. */
 export const readFile = Effect.fnUntraced(function* (machine: Machine, path: string) {
   const { code, errors, output } = yield* machine.ask(
     `[ -f ${quotePath(path)} ] || exit ${elsewhere}\ns=$(stat -L -c %s ${quotePath(path)}) && [ "$s" -le ` +
@@ -73,9 +74,11 @@ export const buildCreateScript = (path: string, flag: FileSystem.OpenFlag, mode:
   )
 }
 
+/** Appends bytes to a file of the machine. */
 export const appendBytes = (machine: Machine, method: string, path: string, data: Uint8Array) =>
   Effect.asVoid(runProcess(machine, method, path, 'exec cat >> "$1"', Stream.succeed(data)))
 
+/** Opens a file of the machine. Its position is kept in this process. */
 export const openFile = (machine: Machine, path: string, { flag = "r", mode }: OpenOptions = {}) =>
   flag === "r"
     ? openForReading(machine, path)

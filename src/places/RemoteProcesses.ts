@@ -316,7 +316,7 @@ const startClient = Effect.fnUntraced(function* (
   return { handle, starting }
 })
 
-/** Opens the other descriptors of a command, each through a client of its own pipe. */
+/** Opens the other descriptors of a command, each through the client of its pipe. */
 const openPipes = Effect.fnUntraced(function* (
   { machine: { client }, outer }: Options,
   command: ChildProcess.StandardCommand,

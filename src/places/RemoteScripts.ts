@@ -12,6 +12,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { type Answer, joinBytes, quoteWord } from "./RemoteShell.ts"
 
+/** Decodes the output of scripts as UTF-8. */
 export const decoder = new TextDecoder()
 
 const tags: ReadonlyArray<readonly [RegExp, SystemErrorTag]> = [
@@ -35,6 +36,7 @@ export const makeSystemError = (method: string, path: string, errors: string): P
 /** Quotes a path as a word that tools cannot mistake for an option. */
 export const quotePath = (path: string): string => quoteWord(path.startsWith("/") ? path : `./${path}`)
 
+/** Format of `stat`: the fields of a file's information, separated by `|`. */
 export const statFormat = "%f|%s|%Y|%y|%X|%x|%i|%d|%h|%u|%g|%b"
 
 const fileTypes: Readonly<Record<number, FileSystem.File.Type>> = {
@@ -55,6 +57,7 @@ const toDate = (seconds: string | undefined, text: string | undefined): Option.O
   )
 }
 
+/** Reads a line that `stat` prints in the format {@link statFormat}. */
 export const parseInfo = (line: string): FileSystem.File.Info => {
   const [
     mode = "0",
@@ -98,6 +101,7 @@ export interface Machine {
   readonly spawner: ChildProcessSpawner["Service"]
 }
 
+/** Runs a script on the machine, and returns its output. A failure is an error of `method` at `path`. */
 export const readBytes = (
   machine: Machine,
   method: string,
@@ -108,9 +112,11 @@ export const readBytes = (
     code === 0 ? Effect.succeed(output) : Effect.fail(makeSystemError(method, path, errors))
   )
 
+/** Runs a script on the machine, and returns its output as text. */
 export const readText = (machine: Machine, method: string, path: string, script: string) =>
   Effect.map(readBytes(machine, method, path, script), (output) => decoder.decode(output))
 
+/** Runs a script whose output is not used. */
 export const runAction = (
   machine: Machine,
   method: string,
@@ -139,6 +145,7 @@ export const runProcess = Effect.fnUntraced(function* (
   return code === 0 ? joinBytes(output) : yield* makeSystemError(method, path, errors.trim())
 }, Effect.scoped)
 
+/** Returns the information of a file. With `follow`, links are followed. */
 export const statPath = (machine: Machine, method: string, path: string, follow: boolean) =>
   Effect.map(
     readText(machine, method, path, `stat ${follow ? "-L " : ""}-c '${statFormat}' ${quotePath(path)}`),

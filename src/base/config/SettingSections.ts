@@ -510,7 +510,7 @@ export const tenant = F.section({
   maxMode: F.optional(F.choice(PermissionMode.all)),
   /**
    * Directory to which the tools are limited: an existing absolute one, or `shared` for the directory of the server. If
-   * absent, the tenant gets a directory of its own.
+   * absent, the tenant has a private directory in the home of hermes.
    */
   workspace: F.optional(F.text),
   /** True if other tenants that set it, too, may have the same `workspace`. */

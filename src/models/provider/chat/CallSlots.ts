@@ -27,6 +27,7 @@ export interface CallSlots {
 
 const isComplete = ({ text }: Slot): boolean => Json.isFields(Option.getOrUndefined(Json.parse(text)))
 
+/** Creates the slots of the tool calls of one answer. */
 export const makeCallSlots = (context: SdkError.Context): CallSlots => {
   const slots: Array<Slot> = []
   const byIndex = new Map<number, Slot>()
