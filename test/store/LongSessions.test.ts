@@ -2,8 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
-import { SessionId } from "../../src/base/domain/Ids.ts"
+import { DatabaseSync } from "node:sqlite"
+import { SessionId, TurnId } from "../../src/base/domain/Ids.ts"
 import * as Json from "../../src/base/domain/Json.ts"
+import * as Aggregation from "../../src/observe/studio/Aggregation.ts"
+import * as SessionIndex from "../../src/observe/studio/SessionIndex.ts"
+import * as SessionQueries from "../../src/observe/studio/SessionQueries.ts"
+import { RunRecord } from "../../src/store/RunRecord.ts"
+import { SessionActivity } from "../../src/store/SessionActivity.ts"
 import * as SessionExport from "../../src/store/SessionExport.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { countTurns } from "../support/otherFiber.ts"
@@ -52,6 +58,63 @@ describe("a list of many sessions", () => {
         )
       })
     )
+  )
+})
+
+describe("the studio of many sessions", () => {
+  it.live("summarizes and adds up all of them, and lets other fibers run meanwhile", () =>
+    withDatabase(
+      Effect.gen(function* () {
+        const { names } = yield* makeSessions(1_500)
+        const { refresh } = yield* SessionIndex.make(Effect.succeed(true))
+        const [world, turns] = yield* countTurns(refresh)
+        assert.deepStrictEqual(Array.from(world.summaries.keys()), names.toReversed())
+        // They are read, cleaned and summarized in pieces.
+        assert.isAtLeast(turns, 20)
+        const found = SessionQueries.find(world, { sort: "title" }, new Set())
+        assert.deepStrictEqual(
+          found.map(({ id }) => id),
+          names
+        )
+        const [sums, parts] = yield* countTurns(Aggregation.aggregate(world, found, {}))
+        assert.strictEqual(sums.sessions, 1_500)
+        assert.isAtLeast(parts, 15)
+      })
+    )
+  )
+
+  it.live("counts the messages of a session whose entries are far apart", () =>
+    Effect.flatMap(temporaryDirectory, (directory) => {
+      const path = `${directory}/state.db`
+      const count = Effect.gen(function* () {
+        const { spoken } = yield* SessionActivity
+        return (yield* spoken({ since: 0, until: Number.MAX_SAFE_INTEGER })).get(id)
+      })
+      const fill = Effect.gen(function* () {
+        yield* makeSession([makeUserMessage("one"), makeUserMessage("two")])
+        const { append } = yield* RunRecord
+        const entry = { sessionId: id, turnId: TurnId.make("t"), at: 1 }
+        yield* append(
+          [0, 1].map((position) => ({
+            ...entry,
+            event: { _tag: "MessageAppended", origin: "user", position, message: makeUserMessage("text") } as const
+          }))
+        )
+        return yield* count
+      })
+      const withStore = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+        Effect.provide(body, SessionStore.layerSqlite({ path }), { local: true })
+      return Effect.gen(function* () {
+        const expected = { messages: 2, userMessages: 2, skills: [] }
+        assert.deepStrictEqual(yield* withStore(fill), expected)
+        const database = new DatabaseSync(path)
+        database.exec("UPDATE run_record SET id = id + 40000 WHERE position = 1")
+        database.close()
+        const [counted, turns] = yield* countTurns(withStore(count))
+        assert.deepStrictEqual(counted, expected)
+        assert.isAtLeast(turns, 3)
+      })
+    })
   )
 })
 
