@@ -36,7 +36,7 @@ import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import { CurrentTenant } from "../../store/TenantScope.ts"
-import { turnKind } from "./Cluster.ts"
+import { type ClusterError, turnKind } from "./Cluster.ts"
 import { Inbox, type ReceivedMessage } from "./Inbox.ts"
 import { type Outcome, Outcome as OutcomeSchema, Request, Suspended } from "./RunForms.ts"
 import { cancelledOutcome, makeBrokenOutcome, makeFailedOutcome } from "./RunOutcomes.ts"
@@ -142,6 +142,26 @@ interface AttemptSignals extends Pick<Work, "steering"> {
   readonly handleMessages: Effect.Effect<void, { readonly message: string }>
 }
 
+/** Stores the end of the attempt of a run that began with the given start. */
+const storeEnd = Effect.fnUntraced(function* (
+  runs: Runs["Service"],
+  id: string,
+  starts: number,
+  outcome: Outcome | Suspended
+): Effect.fn.Return<AttemptEnd, ClusterError> {
+  const isStored =
+    outcome.status === "finished"
+      ? yield* runs.finishAttempt(id, starts, outcome)
+      : yield* runs.pause(id, starts, outcome.status === "suspended" ? "suspended" : "waiting")
+  if (!isStored) {
+    const run = yield* runs.find(id)
+    // A frozen runner may continue after another one began the run again. Its end is not the end of the run.
+    if (run !== undefined && run.state !== "done" && run.starts !== starts) return yield* Effect.never
+  }
+  if (outcome.status === "finished") return { status: "stored" }
+  return outcome.status === "suspended" ? { ...outcome, starts } : outcome
+})
+
 /** Makes one attempt of a run: asks for admission, records the start in the database, and runs the handler. */
 const runAttempt = Effect.fnUntraced(function* (
   { admit, claim, handlers, messages, remote, runner }: WorkerOptions,
@@ -179,17 +199,7 @@ const runAttempt = Effect.fnUntraced(function* (
   // The workflow breaks off at an outcome without a stored form.
   if (outcome.status === "finished" && !isOutcome(outcome)) return outcome
   yield* takeTexts
-  const isStored =
-    outcome.status === "finished"
-      ? yield* runs.finishAttempt(id, started.starts, outcome)
-      : yield* runs.pause(id, started.starts, outcome.status === "suspended" ? "suspended" : "waiting")
-  if (!isStored) {
-    const run = yield* runs.find(id)
-    // A frozen runner may continue after another one began the run again. Its end is not the end of the run.
-    if (run !== undefined && run.state !== "done" && run.starts !== started.starts) return yield* Effect.never
-  }
-  if (outcome.status === "finished") return { status: "stored" }
-  return outcome.status === "suspended" ? { ...outcome, starts: started.starts } : outcome
+  return yield* storeEnd(runs, id, started.starts, outcome)
 })
 
 /** Waits until this runner no longer owns any shards. The next owner of the shard then continues the run. */

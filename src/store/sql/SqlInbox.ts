@@ -151,7 +151,7 @@ const makeSender = (
   remove: (sessionId, number) =>
     write(
       "remove",
-      // The change locks the row, so that of two processes that end a text at once the second one removes it.
+      // The change locks the row, so that the second of two processes that end a text at once removes it.
       Effect.andThen(
         sql`UPDATE session_inbox SET reply = '' WHERE seq = ${number} AND session_id = ${sessionId}`,
         Effect.asVoid(sql`DELETE FROM session_inbox
