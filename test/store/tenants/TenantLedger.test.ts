@@ -235,6 +235,22 @@ describe("ledgers of tenants", () => {
     })
   )
 
+  it.effect("have no row of a tenant whose balance was read only", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 30, 23))
+      const ledgers = yield* openAll
+      const none = { tokens: 0, nanos: 0 }
+      assert.deepStrictEqual(yield* onAll(ledgers, (ledger) => ledger.balance("unknown")), {
+        day: "2026-11-30",
+        spentToday: none,
+        spentThisMonth: none,
+        reserved: none
+      })
+      const rows = yield* onAll(ledgers, (ledger) => ledger.readRows)
+      assert.deepStrictEqual(rows, { sums: [], reservations: [], usage: [] })
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("begin a new day and month, and never go back", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 10, 30, 23, 59))
