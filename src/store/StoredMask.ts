@@ -146,8 +146,8 @@ const maskMessage =
 /** Passes messages in their stored form, without secrets, to a function that stores them. */
 export const useMaskedMessages = <A, E>(
   messages: ReadonlyArray<Prompt.Message>,
-  use: (masked: ReadonlyArray<Prompt.Message>) => Effect.Effect<A, E>
-): Effect.Effect<A, E> => Effect.withFiber((fiber) => use(messages.map(maskMessage(findMasks(fiber)))))
+  use: (masked: ReadonlyArray<Prompt.Message>, fiber: Fiber.Fiber<unknown, unknown>) => Effect.Effect<A, E>
+): Effect.Effect<A, E> => Effect.withFiber((fiber) => use(messages.map(maskMessage(findMasks(fiber))), fiber))
 
 /** Returns messages in their stored form, without secrets. */
 export const maskMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>

@@ -165,7 +165,7 @@ describe("a turn of one tool call", () => {
       const [short, long] = [yield* run(10), yield* run(30)]
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
-      assert.isAtMost(perTurn.steps, 249)
+      assert.isAtMost(perTurn.steps, 222)
     }).pipe(Effect.scoped)
   )
 

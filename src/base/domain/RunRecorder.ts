@@ -278,7 +278,7 @@ export const make = ({
     return isHeard() ? Effect.uninterruptible(sink(entries)) : sink(entries)
   }
 
-  const storing: Recorder["storing"] = (write, told) => {
+  const storing: Recorder["storing"] = <A, E, R>(write: Effect.Effect<A, E, R>, told?: (value: A) => void) => {
     if (together === undefined) {
       if (told === undefined) return write
       return Effect.map(write, (value) => {
@@ -297,22 +297,21 @@ export const make = ({
     }
     /** Events that resulted from the deferred writes, each with its position among the entries. */
     let found: Array<{ readonly after: number; readonly entries: ReadonlyArray<Entry> }> = []
-    const waited = Effect.suspend(() =>
-      Effect.forEach(
-        late,
-        ({ after, told: follows, write }) =>
-          follows === undefined
-            ? write
-            : Effect.map(write, (value) => {
-                const others = buffer
-                buffer = []
-                follows(value)
-                found.push({ after, entries: buffer })
-                buffer = others
-              }),
-        { discard: true }
-      )
-    )
+    /** Runs the deferred writes from an index on, and then the write. */
+    const writeFrom = (index: number): Effect.Effect<A, E | SessionStoreError, R> => {
+      const pending = late[index]
+      if (pending === undefined) return write
+      return Effect.flatMap(pending.write, (value) => {
+        if (pending.told !== undefined) {
+          const others = buffer
+          buffer = []
+          pending.told(value)
+          found.push({ after: pending.after, entries: buffer })
+          buffer = others
+        }
+        return writeFrom(index + 1)
+      })
+    }
     const restoreOrder = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
       if (found.length === 0) return entries
       const all: Array<Entry> = []
@@ -328,7 +327,7 @@ export const make = ({
       late = waiting
       waiting = []
       found = []
-      return Effect.flatMap(late.length === 0 ? write : Effect.andThen(waited, write), (value) => {
+      return Effect.flatMap(writeFrom(0), (value) => {
         taken = buffer
         buffer = []
         told?.(value)
@@ -338,7 +337,10 @@ export const make = ({
       })
     }).pipe(
       together,
-      Effect.onError(() => Effect.sync(takeBack)),
+      Effect.catchCause((cause) => {
+        takeBack()
+        return Effect.failCause(cause)
+      }),
       // An interruption after the commit would return the stored entries to the buffer and store them again.
       Effect.uninterruptible
     )

@@ -25,6 +25,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
 import { openOnce } from "./OpenOnce.ts"
 import { getCurrentProcess, isDead } from "./ProcessIdentity.ts"
+import type * as SqliteClient from "./SqliteClient.ts"
 
 /** Time for which a lease is valid without renewal, in milliseconds. */
 export const goodForMillis = 60_000
@@ -137,21 +138,32 @@ const renewals = Schedule.spaced(renewEvery)
 /** Schedule for waiting for a lease that is taken: up to 12 seconds. */
 const waits = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 240 }))
 
+const selectLease = "SELECT machine, pid, start_time, expires_at FROM leases WHERE name = ?"
+const insertLease =
+  "INSERT OR REPLACE INTO leases (name, owner, machine, pid, start_time, expires_at) VALUES (?, ?, ?, ?, ?, ?)"
+const deleteLease = "DELETE FROM leases WHERE name = ? AND owner = ?"
+
+const toRow = (row: SqliteClient.Row): Row => ({
+  machine: String(row["machine"]),
+  pid: Number(row["pid"]),
+  start_time: String(row["start_time"]),
+  expires_at: Number(row["expires_at"])
+})
+
 /** Creates the leases of an open database. `write` runs statements in one transaction and maps their failures. */
 export const make = <E>(
-  sql: SqlClient,
+  sql: SqliteClient.Client,
   write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
 ): Service<E> => {
   /** Takes a lease. If another owner holds it, returns the row of that owner. */
   const acquireLease = (name: string, owner: string, now: number) =>
     write(
-      Effect.gen(function* () {
-        const [row] = yield* sql<Row>`SELECT machine, pid, start_time, expires_at FROM leases WHERE name = ${name}`
+      sql.statements((all): Row | undefined => {
+        const [found] = all(selectLease, [name])
+        const row = found === undefined ? undefined : toRow(found)
         if (row !== undefined && !isOver(row, now)) return row
         const { machine, pid, startTime } = getCurrentProcess()
-        yield* sql`
-        INSERT OR REPLACE INTO leases (name, owner, machine, pid, start_time, expires_at)
-        VALUES (${name}, ${owner}, ${machine}, ${pid}, ${startTime}, ${now + goodForMillis})`
+        all(insertLease, [name, owner, machine, pid, startTime, now + goodForMillis])
         return undefined
       })
     )
@@ -163,7 +175,7 @@ export const make = <E>(
     let expiresAt = now + goodForMillis
     let isOurs = true
 
-    const release = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner}`)
+    const release = write(sql.statements((all) => void all(deleteLease, [name, owner])))
     const renew = Effect.gen(function* () {
       const until = (yield* Clock.currentTimeMillis) + goodForMillis
       const rows = yield* write(

@@ -28,12 +28,11 @@ import * as Schedule from "effect/Schedule"
 import type * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import * as Stream from "effect/Stream"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { Connection } from "effect/sql/SqlConnection"
-import { classifySqliteError, isSqlError, SqlError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
+import { isLocked, makeConnection, toSqlError } from "./SqliteConnection.ts"
 import * as SqliteFile from "./SqliteFile.ts"
 import * as SqliteGroup from "./SqliteGroup.ts"
 
@@ -76,7 +75,10 @@ export interface Client extends SqlClient.SqlClient {
   readonly statementsUnsafe: <A>(body: Statements<A>) => Result.Result<A, SqlError>
   /** Number of transactions and savepoints that were rolled back. Facts from before a rollback may be wrong. */
   readonly rollbacks: () => number
-  /** Runs an Effect after the {@link Client.transaction} of the fiber, or at once outside a transaction. */
+  /**
+   * Runs an Effect after the {@link Client.transaction} of the fiber, or at once outside a transaction. Such Effects run
+   * in the order of the transactions. Unless commits are shared, they must not use the client.
+   */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
   /** Commits all writes made so far; absent if each write is committed separately. */
   readonly committed: Effect.Effect<void, SqlError> | undefined
@@ -92,66 +94,27 @@ export interface Sharing {
 
 const beginTransaction = "BEGIN IMMEDIATE"
 
-const toSqlError =
-  (operation: string) =>
-  (thrown: unknown): SqlError => {
-    if (isSqlError(thrown)) return thrown
-    const message = thrown instanceof Error ? thrown.message : String(thrown)
-    // Node stores SQLite's result code in `errcode`, but the classifier reads `errno`.
-    const cause =
-      thrown instanceof Error && "errcode" in thrown ? Object.assign(thrown, { errno: thrown.errcode }) : thrown
-    return new SqlError({ reason: classifySqliteError(cause, { message, operation }) })
-  }
-
-/** Creates a connection. `before` runs before each statement. */
-const makeConnection = (database: Database, before: () => void): Connection => {
-  const tryRows = (rows: () => ReadonlyArray<Row>) =>
-    Effect.try({
-      try: () => {
-        before()
-        return rows()
-      },
-      catch: toSqlError("execute")
-    })
-  const execute: Connection["execute"] = (sql, parameters, transformRows) =>
-    tryRows(() => {
-      const rows = database.all(sql, parameters)
-      return transformRows === undefined ? rows : transformRows(rows)
-    })
-  return {
-    execute,
-    executeRaw: (sql, parameters) => tryRows(() => database.all(sql, parameters)),
-    executeStream: (sql, parameters, transformRows) =>
-      Stream.fromIterableEffect(execute(sql, parameters, transformRows)),
-    executeValues: (sql, parameters) =>
-      Effect.map(
-        tryRows(() => database.all(sql, parameters)),
-        (rows) => rows.map(Object.values)
-      ),
-    executeValuesUnprepared: (sql, parameters) =>
-      Effect.map(
-        tryRows(() => database.once(sql, parameters)),
-        (rows) => rows.map(Object.values)
-      ),
-    executeUnprepared: (sql, parameters, transformRows) =>
-      tryRows(() => {
-        const rows = database.once(sql, parameters)
-        return transformRows === undefined ? rows : transformRows(rows)
-      })
-  }
-}
-
 /** The steps of a transaction. */
 interface Bounds {
   readonly enter: (all: Database["all"]) => void
   readonly leave: (all: Database["all"]) => void
-  readonly onLeaveFailure: (connection: Connection, error: SqlError) => Effect.Effect<void, SqlError>
+  readonly onLeaveFailure: (error: SqlError) => Effect.Effect<void, SqlError>
   readonly takeBack: (cause: Cause.Cause<unknown>) => Effect.Effect<void, SqlError>
 }
 
+/** Returns the result of a transaction, from its value and the Effects that follow it. */
+type Finish<A, B> = (value: A, then: SqliteGroup.Ran<A>["then"]) => Effect.Effect<B, SqlError>
+
+/** Runs the Effects that follow a transaction. */
+const follow: <A>(...ran: Parameters<Finish<A, A>>) => Effect.Effect<A, SqlError> = (value, then) =>
+  then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
+
+const toRan: <A>(...ran: Parameters<Finish<A, A>>) => Effect.Effect<SqliteGroup.Ran<A>> = (value, then) =>
+  Effect.succeed({ value, then })
+
 /**
  * Number of runs from which transactions of the same moment share a commit. A group costs each of its transactions a
- * savepoint and a wait, which few runs do not gain back.
+ * wait, which few runs do not gain back.
  */
 const groupFrom = 8
 
@@ -177,13 +140,20 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     current = makeTransaction()
   }
 
+  const connection = makeConnection(database, runLateWrites)
+  const semaphore = yield* Semaphore.make(1)
   const acquirers = SqlClient.makeSqliteAcquirers({
-    connection: Effect.succeed(makeConnection(database, runLateWrites)),
-    semaphore: yield* Semaphore.make(1),
+    connection: Effect.succeed(connection),
+    semaphore,
     isTransaction: () => database.isTransaction()
   })
+  /** True after a failed commit whose transaction could not be rolled back. */
+  let isUnclean = false
+  const onCommitFailure: typeof acquirers.onCommitFailure = (failing) =>
+    Effect.tapCause(acquirers.onCommitFailure(failing), () => Effect.sync(() => void (isUnclean = true)))
   const client = yield* SqlClient.make({
     ...acquirers,
+    onCommitFailure,
     compiler: Statement.makeCompilerSqlite(),
     driver: "node:sqlite",
     spanAttributes: [["db.system.name", "sqlite"]],
@@ -202,6 +172,8 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
   /** Effects that run after the active transaction. */
   let afterwards: Array<Effect.Effect<void, SqlError>> = []
   const startTransaction = (all: Database["all"]): void => {
+    if (isUnclean && database.isTransaction()) all("ROLLBACK", [])
+    isUnclean = false
     all(beginTransaction, [])
     afterwards = []
   }
@@ -214,60 +186,54 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     })
   )
 
-  const runWithin =
-    <A, E, R>({ enter, leave, onLeaveFailure, takeBack }: Bounds, effect: Effect.Effect<A, E, R>) =>
-    (connection: Connection) =>
-      Effect.suspend((): Effect.Effect<SqliteGroup.Ran<A>, E | SqlError, R> => {
-        try {
-          enter(database.all)
-        } catch (thrown) {
-          return Effect.fail(failed(thrown))
-        }
+  const runWithin = <A, B, E, R>(
+    { enter, leave, onLeaveFailure, takeBack }: Bounds,
+    effect: Effect.Effect<A, E, R>,
+    finish: Finish<A, B>
+  ): Effect.Effect<B, E | SqlError, R> =>
+    Effect.suspend(() => {
+      try {
+        enter(database.all)
+      } catch (thrown) {
+        return Effect.fail(failed(thrown))
+      }
+      renewTransaction()
+      const giveUp = <F>(cause: Cause.Cause<F>): Effect.Effect<never, F | SqlError> => {
         renewTransaction()
-        const giveUp = <E>(cause: Cause.Cause<E>) => {
-          renewTransaction()
-          return Effect.andThen(takeBack(cause), Effect.failCause(cause))
-        }
-        return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
-          onFailure: giveUp,
-          onSuccess: (value) => {
-            try {
-              runLateWrites()
-            } catch (thrown) {
-              return giveUp(Cause.fail(failed(thrown)))
-            }
-            try {
-              leave(database.all)
-            } catch (thrown) {
-              const error = failed(thrown)
-              return Effect.andThen(onLeaveFailure(connection, error), Effect.fail(error))
-            }
-            return Effect.succeed({ value, then: afterwards })
+        return Effect.andThen(takeBack(cause), Effect.failCause(cause))
+      }
+      return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
+        onFailure: giveUp<E>,
+        onSuccess: (value): Effect.Effect<B, SqlError> => {
+          try {
+            runLateWrites()
+          } catch (thrown) {
+            return giveUp(Cause.fail(failed(thrown)))
           }
-        })
+          try {
+            leave(database.all)
+          } catch (thrown) {
+            const error = failed(thrown)
+            return Effect.andThen(onLeaveFailure(error), Effect.fail(error))
+          }
+          return finish(value, afterwards)
+        }
       })
-  /** Runs what follows a transaction. The transaction cannot be interrupted. */
-  const finishGroup = <A, E, R>(ran: Effect.Effect<SqliteGroup.Ran<A>, E, R>): Effect.Effect<A, E | SqlError, R> =>
-    Effect.uninterruptible(
-      Effect.flatMap(ran, ({ then, value }) =>
-        then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
-      )
-    )
-  const transactionIn =
-    (bounds: Bounds): Client["transaction"] =>
-    (effect) =>
-      finishGroup(acquirers.borrower(runWithin(bounds, effect)))
+    })
 
-  const undoCommit = (connection: Connection) => {
+  const undoCommit = Effect.suspend(() => {
     rollbacks++
-    return Effect.orDie(acquirers.onCommitFailure(connection))
-  }
-  const alone = transactionIn({
+    return Effect.orDie(onCommitFailure(connection))
+  })
+  const single: Bounds = {
     enter: startTransaction,
     leave: commitTransaction,
-    onLeaveFailure: undoCommit,
+    onLeaveFailure: () => undoCommit,
     takeBack: () => rollback
-  })
+  }
+  /** Runs a transaction and what follows it. No other transaction begins before the end. */
+  const alone: Client["transaction"] = (effect) =>
+    Effect.uninterruptible(semaphore.withPermit(runWithin(single, effect, follow)))
 
   const leaveSavepoint = (all: Database["all"]): void => void all(`RELEASE ${savepoint}`, [])
   const undoSavepoint = Effect.orDie(
@@ -278,30 +244,35 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     })
   )
 
+  /** A transaction of a group, which rolls back the group if the transaction fails. */
+  const flat: Bounds = {
+    enter: () => void (afterwards = []),
+    leave: () => {},
+    onLeaveFailure: () => Effect.void,
+    takeBack: () => Effect.void
+  }
+  const makeSavepoint = (onLost: (error: SqlError) => void): Bounds => ({
+    enter: (all) => {
+      all(`SAVEPOINT ${savepoint}`, [])
+      afterwards = []
+    },
+    leave: leaveSavepoint,
+    onLeaveFailure: (error) => Effect.sync(() => onLost(error)),
+    takeBack: (cause) =>
+      // SQLite ends the whole transaction after some failures, as on a full disk.
+      database.isTransaction() ? undoSavepoint : Effect.sync(() => onLost(failed(Cause.squash(cause))))
+  })
   let writers = 0
   const runInGroup = SqliteGroup.makeGroupTransaction({
-    borrower: acquirers.borrower,
+    hold: semaphore.withPermit,
     begin: statements(startTransaction),
-    commit: (connection) => Effect.tapError(statements(commitTransaction), () => undoCommit(connection)),
+    commit: Effect.tapError(statements(commitTransaction), () => undoCommit),
     rollback,
-    runMember: (effect, onLost) =>
-      runWithin(
-        {
-          enter: (all) => {
-            all(`SAVEPOINT ${savepoint}`, [])
-            afterwards = []
-          },
-          leave: leaveSavepoint,
-          onLeaveFailure: (_, error) => Effect.sync(() => onLost(error)),
-          takeBack: (cause) =>
-            // SQLite ends the whole transaction after some failures, as on a full disk.
-            database.isTransaction() ? undoSavepoint : Effect.sync(() => onLost(failed(Cause.squash(cause))))
-        },
-        effect
-      )
+    runFlat: (effect) => runWithin(flat, effect, toRan),
+    runSavepoint: (effect, onLost) => runWithin(makeSavepoint(onLost), effect, toRan)
   })
   const runSeparately: Client["transaction"] = (effect) =>
-    Effect.suspend(() => (writers >= groupFrom ? finishGroup(runInGroup(effect)) : alone(effect)))
+    Effect.suspend(() => (writers >= groupFrom ? Effect.uninterruptible(runInGroup(effect)) : alone(effect)))
 
   const shareCommits = ({ scope, within }: Sharing) => {
     let isOpen = false
@@ -342,7 +313,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
       // The failure is ignored here, because the next write reports it.
       Effect.andThen(Effect.ignore(committed))
     )
-    const one = transactionIn({
+    const one: Bounds = {
       enter: (all) => {
         if (lost !== undefined) throw lost
         if (!isOpen) startTransaction(all)
@@ -351,19 +322,24 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
         afterwards = []
       },
       leave: leaveSavepoint,
-      onLeaveFailure: (_, error) => loseTransaction(error),
+      onLeaveFailure: loseTransaction,
       takeBack: (cause) => {
         // SQLite ends the whole transaction after some failures, as on a full disk.
         if (!database.isTransaction()) return loseTransaction(failed(Cause.squash(cause)))
         return undoSavepoint
       }
-    })
+    }
+    /** Runs what follows without the connection, because a commit takes it. */
+    const runOne: Client["transaction"] = (effect) =>
+      Effect.uninterruptible(
+        Effect.flatMap(semaphore.withPermit(runWithin(one, effect, toRan)), ({ then, value }) => follow(value, then))
+      )
     const due = Effect.suspend(() => {
       if (isDue || !isOpen) return Effect.void
       isDue = true
       return Effect.asVoid(Effect.forkIn(later, scope))
     })
-    const transaction: Client["transaction"] = (effect) => Effect.ensuring(one(effect), due)
+    const transaction: Client["transaction"] = (effect) => Effect.ensuring(runOne(effect), due)
     return { committed, transaction }
   }
 
@@ -418,17 +394,20 @@ export const open = (path: string, within?: Duration.Input) => openClient(() => 
 /** Opens an existing file for reading only; neither the file nor its directory need be writable. */
 export const openForReading = (path: string) => openClient(() => SqliteFile.openFileForReading(path))
 
-/** Tests whether an error means that another connection has locked the file. */
-const isLocked = (error: unknown): boolean => isSqlError(error) && error.reason._tag === "LockTimeoutError"
-
 const contention = Schedule.forever.pipe(
   Schedule.addDelay(() => Random.nextIntBetween(20, 150)),
   Schedule.upTo({ duration: "15 seconds" })
 )
 
-/** Repeats statements while another process has locked the file, for at most 15 seconds. */
-export const retryWhileLocked = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.catchIf(effect, isLocked, (error) => {
+/**
+ * Repeats statements while another process has locked the file, for at most 15 seconds. `failed` is the failure of a
+ * first attempt, if there was one.
+ */
+export const retryWhileLocked = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  failed?: Cause.Cause<E>
+): Effect.Effect<A, E, R> =>
+  Effect.catchIf(failed === undefined ? effect : Effect.failCause(failed), isLocked, (error) => {
     let first: Effect.Effect<A, E, R> | undefined = Effect.fail(error)
     const again = Effect.suspend(() => {
       const next = first ?? effect

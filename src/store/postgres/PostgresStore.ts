@@ -325,6 +325,11 @@ const make = (
               : Effect.succeed(found !== undefined)
         )
       ),
+    end: (id, at, reason) =>
+      Effect.map(
+        write("end", sql`UPDATE sessions SET ended_at = ${at}, end_reason = ${reason} WHERE id = ${id} RETURNING id`),
+        (rows) => rows.length > 0
+      ),
     addUsage: (id, { model, provider }, counted) =>
       unlessCollected(
         writes.addUsage(id, { model, provider, counted }),

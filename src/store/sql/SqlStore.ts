@@ -69,6 +69,8 @@ export interface SqlPlace {
   /** Records that calls of a session are about to start. Returns false if the session does not exist. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<boolean, SessionStoreError>
   readonly begunCalls: BegunCalls
+  /** Ends a session. Returns false if the session does not exist. */
+  readonly end: (id: SessionId, at: number, reason: string) => Effect.Effect<boolean, SessionStoreError>
   /** Adds counters to the totals of a session and of its model. Returns false if the session does not exist. */
   readonly addUsage: (
     id: SessionId,
@@ -114,6 +116,7 @@ export const make = ({
   begunCalls,
   collected,
   committed,
+  end,
   exact,
   leases,
   made,
@@ -169,16 +172,14 @@ export const make = ({
     id: SessionId,
     messages: ReadonlyArray<Prompt.Message>
   ): Effect.Effect<number, SessionStoreError> =>
-    Effect.flatMap(StoredMask.maskMessages(messages), (masked) => {
+    StoredMask.useMaskedMessages(messages, (masked, fiber) => {
       const rows = Result.all(masked.map(encodeMessage))
       if (Result.isFailure(rows)) return Effect.fail(rows.failure)
       const answered = messages.flatMap(Conversation.listResultIds)
       const calls = messages.reduce((count, message) => count + Conversation.listToolCalls(message).length, 0)
-      return Effect.clockWith((clock) =>
-        Effect.flatMap(
-          append(id, { rows: rows.success, calls, answered, now: clock.currentTimeMillisUnsafe() }),
-          (first) => (first === undefined ? StoreFailure.makeUnknownSessionError("append", id) : Effect.succeed(first))
-        )
+      const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
+      return Effect.flatMap(append(id, { rows: rows.success, calls, answered, now }), (first) =>
+        first === undefined ? StoreFailure.makeUnknownSessionError("append", id) : Effect.succeed(first)
       )
     })
 
@@ -268,13 +269,7 @@ export const make = ({
     end: Effect.fnUntraced(function* (id, reason) {
       const now = yield* Clock.currentTimeMillis
       if (collected !== undefined && (yield* collected.end(id, now, reason))) return
-      yield* write(
-        "end",
-        Effect.flatMap(
-          sql`UPDATE sessions SET ended_at = ${now}, end_reason = ${reason} WHERE id = ${id} RETURNING id`,
-          (rows) => requireRow("end", id, rows)
-        )
-      )
+      if (!(yield* end(id, now, reason))) return yield* StoreFailure.makeUnknownSessionError("end", id)
     }),
 
     continueIn: Effect.fnUntraced(function* (id, { endReason, messages, ...session }) {

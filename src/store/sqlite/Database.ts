@@ -82,11 +82,17 @@ export const make = (path: string, sql: SqliteClient.Client, onWrite: () => void
       Effect.catchTag("SqlError", (error) => Effect.fail(toStoreError(path, operation)(error)))
     )
 
-  const runTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
-    Effect.map(SqliteClient.retryWhileLocked(sql.transaction(effect)), (value) => {
-      onWrite()
-      return value
+  /** Runs a transaction, again while another process has locked the file. */
+  const runTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> => {
+    const transaction = sql.transaction(effect)
+    return Effect.matchCauseEffect(transaction, {
+      onSuccess: (value) => {
+        onWrite()
+        return Effect.succeed(value)
+      },
+      onFailure: (cause) => Effect.tap(SqliteClient.retryWhileLocked(transaction, cause), () => Effect.sync(onWrite))
     })
+  }
 
   const write: Run = (operation, effect) =>
     Effect.withFiber((fiber) =>

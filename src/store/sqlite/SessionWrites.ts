@@ -52,6 +52,7 @@ const buildUpdate = (set: string): string => `UPDATE sessions SET ${set} WHERE i
 const updateCounts = buildUpdate(appendCounts)
 const updateUsage = buildUpdate(addUsage)
 const updateBoth = buildUpdate(`${appendCounts}, ${addUsage}`)
+const endSession = "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ?"
 const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, model, ${counterNames.join(", ")})
   VALUES (?, ?, ?, ${counterNames.map(() => "?").join(", ")})
   ON CONFLICT (session_id, provider, model) DO UPDATE SET ${buildCounterUpdates((name) => `excluded.${name}`)}`
@@ -129,6 +130,8 @@ interface SessionChange extends SessionFacts {
   readonly messages: Array<PendingMessage>
   readonly usage: Array<PendingUsage>
   appended: readonly [messages: number, calls: number, now: number] | undefined
+  /** The end of the session, after the messages. */
+  ended: readonly [at: number, reason: string] | undefined
 }
 
 const writeMessages = (run: Run, id: string, messages: ReadonlyArray<PendingMessage>): void => {
@@ -145,8 +148,8 @@ const sumUsage = (usage: ReadonlyArray<PendingUsage>): ReadonlyArray<string | nu
   return first === undefined ? [] : Object.values(others.reduce(SqlRows.sum, first))
 }
 
-/** Writes the changes of a session. Returns false if another process has changed its number of messages. */
-const writeChange = (run: Run, id: string, { appended, before, messages, usage }: SessionChange): boolean => {
+/** Writes the messages and the usage of a session. Returns false if another process has changed it. */
+const writeStep = (run: Run, id: string, { appended, before, messages, usage }: SessionChange): boolean => {
   if (appended === undefined && usage.length === 0) return true
   const update = appended === undefined ? updateUsage : usage.length === 0 ? updateCounts : updateBoth
   if (run(update, [...(appended ?? []), ...sumUsage(usage), id, before]).changes === 0) return false
@@ -155,6 +158,10 @@ const writeChange = (run: Run, id: string, { appended, before, messages, usage }
   return true
 }
 
+/** Writes the changes of a session. Returns false if another process has changed its number of messages or removed it. */
+const writeChange = (run: Run, id: string, change: SessionChange): boolean =>
+  writeStep(run, id, change) && (change.ended === undefined || run(endSession, [...change.ended, id]).changes !== 0)
+
 const makeStaleError = (id: string) => {
   const message = `session ${id} was changed by another process`
   return new SqlError({ reason: new LockTimeoutError({ cause: new Error(message), message, operation: "execute" }) })
@@ -162,7 +169,7 @@ const makeStaleError = (id: string) => {
 
 /** The writes in each step of a run. */
 export interface SessionWrites
-  extends Pick<SqlPlace, "addUsage" | "append" | "begin">, Pick<SqlRecord.RecordPlace, "keep"> {
+  extends Pick<SqlPlace, "addUsage" | "append" | "begin" | "end">, Pick<SqlRecord.RecordPlace, "keep"> {
   /** Remembers the session of a lease until the scope closes. */
   readonly holdSession: (leaseName: string) => Effect.Effect<void, never, Scope.Scope>
 }
@@ -210,7 +217,14 @@ const makeChanges = ({ sql }: Pick<Database, "sql">) => {
       if (before !== undefined) return before
       const facts = readFacts(all, id)
       if (facts === undefined) return undefined
-      const change: SessionChange = { ...facts, before: facts.count, messages: [], usage: [], appended: undefined }
+      const change: SessionChange = {
+        ...facts,
+        before: facts.count,
+        messages: [],
+        usage: [],
+        appended: undefined,
+        ended: undefined
+      }
       known.set(id, change)
       transaction.putOff(() => {
         // Later operations start with new changes.
@@ -280,6 +294,7 @@ export const makeWrites = ({ sql, write, writeDirectly }: Database): SessionWrit
         if (change.hasBegun) answered.forEach((callId) => all(forgetBegun, [id, callId]))
         const [messagesBefore, callsBefore] = change.appended ?? [0, 0]
         change.appended = [messagesBefore + rows.length, callsBefore + calls, now]
+        change.ended = undefined
         change.count = first + rows.length
         return first
       }),
@@ -294,6 +309,13 @@ export const makeWrites = ({ sql, write, writeDirectly }: Database): SessionWrit
         ? writeDirectly("begin", noteCalls)
         : write("begin", Effect.andThen(sql.afterTransaction(sql.committed), sql.statements(noteCalls)))
     },
+    end: (id, at, reason) =>
+      writeDirectly("end", (all, transaction) => {
+        const change = findChange(all, transaction, id)
+        if (change === undefined) return false
+        change.ended = [at, reason]
+        return true
+      }),
     addUsage: (id, { model, provider }, counted) =>
       writeDirectly("recordUsage", (all, transaction) => {
         const change = findChange(all, transaction, id)

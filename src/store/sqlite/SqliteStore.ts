@@ -68,6 +68,7 @@ export const make = (
     exact,
     append: writes.append,
     begin: writes.begin,
+    end: writes.end,
     begunCalls: BegunCalls.makeBegunCalls(sql),
     committed,
     addUsage: writes.addUsage

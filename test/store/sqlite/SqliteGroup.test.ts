@@ -43,7 +43,7 @@ const appendToAll = ({ countInFile, store }: Effect.Success<typeof opened>) =>
   })
 
 /** A client whose statements fail as told. A statement `bad` fails; `end` ends the transaction, as a full disk does. */
-const scripted = (refused: string) =>
+const scripted = (refused: string, writers = 8) =>
   Effect.gen(function* () {
     let isOpen = false
     const statements: Array<string> = []
@@ -63,7 +63,7 @@ const scripted = (refused: string) =>
       isTransaction: () => isOpen,
       close: () => {}
     })
-    for (let run = 0; run < 8; run++) yield* client.writer
+    for (let run = 0; run < writers; run++) yield* client.writer
     const told: Array<string> = []
     const runAll = (...texts: ReadonlyArray<string>) =>
       Effect.forEach(
@@ -110,14 +110,11 @@ describe("transactions of several runs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("are each a savepoint; what waits for one runs after the commit", () =>
+  it.effect("are one transaction; what waits for one runs after the commit", () =>
     Effect.gen(function* () {
       const { runAll, statements, told } = yield* scripted("")
       assert.isTrue((yield* runAll("one", "two")).every(Exit.isSuccess))
-      assert.deepStrictEqual(
-        statements.join(", "),
-        "BEGIN IMMEDIATE, SAVEPOINT one_write, one, RELEASE one_write, SAVEPOINT one_write, two, RELEASE one_write, COMMIT"
-      )
+      assert.deepStrictEqual(statements.join(", "), "BEGIN IMMEDIATE, one, two, COMMIT")
       assert.deepStrictEqual(told.toSorted(), ["one", "two"])
     }).pipe(Effect.scoped)
   )
@@ -148,6 +145,25 @@ describe("transactions of several runs", () => {
       )
       assert.deepStrictEqual(told, came)
       assert.isAtMost(statements.filter((text) => text === "COMMIT").length, 20)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("are followed in their order, also where some are alone and the first of two still waits", () =>
+    Effect.gen(function* () {
+      const { client, told } = yield* scripted("", 7)
+      const write = (text: string) =>
+        client.transaction(
+          client.afterTransaction(
+            Effect.andThen(
+              Effect.repeat(Effect.yieldNow, { times: text === "one" ? 20 : 0 }),
+              Effect.sync(() => void told.push(text))
+            )
+          )
+        )
+      yield* Effect.all([write("one"), Effect.scoped(Effect.andThen(client.writer, write("two"))), write("three")], {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(told, ["one", "two", "three"])
     }).pipe(Effect.scoped)
   )
 
@@ -185,9 +201,14 @@ describe("transactions of several runs", () => {
           texts.map((text) => text !== "bad")
         )
         assert.deepStrictEqual(told.toSorted(), ["one", "two"])
-        assert.include(statements.join(", "), "bad, ROLLBACK TO one_write, RELEASE one_write")
-        assert.strictEqual(statements.at(-1), "COMMIT")
-        assert.strictEqual(statements.filter((text) => text === "COMMIT").length, 1)
+        // The others run again, each as a savepoint, unless none has joined the failed one.
+        assert.deepStrictEqual(
+          statements.join(", "),
+          texts[0] === "bad"
+            ? "BEGIN IMMEDIATE, bad, ROLLBACK, BEGIN IMMEDIATE, one, two, COMMIT"
+            : "BEGIN IMMEDIATE, one, bad, ROLLBACK, BEGIN IMMEDIATE, SAVEPOINT one_write, one, RELEASE one_write, " +
+                "SAVEPOINT one_write, bad, ROLLBACK TO one_write, RELEASE one_write, COMMIT, BEGIN IMMEDIATE, two, COMMIT"
+        )
       }
     }).pipe(Effect.scoped)
   )
@@ -209,13 +230,37 @@ describe("transactions of several runs", () => {
       const ends = yield* runAll("one", "end", "three")
       assert.deepStrictEqual(ends.map(Exit.isSuccess), [false, false, true])
       assert.deepStrictEqual(told, ["three"])
-      assert.deepStrictEqual(statements.slice(-5), [
-        "BEGIN IMMEDIATE",
-        "SAVEPOINT one_write",
-        "three",
-        "RELEASE one_write",
-        "COMMIT"
-      ])
+      assert.deepStrictEqual(statements.slice(-3), ["BEGIN IMMEDIATE", "three", "COMMIT"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("return to the line when SQLite ends the repeated transaction before they ran", () =>
+    Effect.gen(function* () {
+      const { client, statements } = yield* scripted("")
+      let isFirst = true
+      const write = (text: string, again: string) =>
+        client.transaction(
+          Effect.flatMap(
+            Effect.sync(() => (isFirst ? text : again)),
+            (chosen) => client.statements((all) => all(chosen, []))
+          )
+        )
+      const failing = Effect.suspend(() => {
+        const text = isFirst ? "bad" : "three"
+        isFirst = false
+        return client.statements((all) => all(text, []))
+      })
+      const ends = yield* Effect.forEach(
+        [write("one", "one again"), write("two", "end"), client.transaction(failing)],
+        Effect.exit,
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(ends.map(Exit.isSuccess), [false, false, true])
+      assert.deepStrictEqual(
+        statements.join(", "),
+        "BEGIN IMMEDIATE, one, two, bad, ROLLBACK, BEGIN IMMEDIATE, SAVEPOINT one_write, one again, RELEASE one_write, " +
+          "SAVEPOINT one_write, end, BEGIN IMMEDIATE, three, COMMIT"
+      )
     }).pipe(Effect.scoped)
   )
 })
