@@ -67,8 +67,6 @@ const toolModules = ["files", "terminal", "web", "code", "mcp", "planning", "vis
  */
 const parts = [
   { name: "tools", modules: toolModules },
-  { name: "telemetry", modules: ["observe/RunTelemetry"] },
-  { name: "root", modules: ["index"] },
   { name: "host", modules: ["kit/entry/host"] },
   { name: "observability", modules: ["kit/entry/observability"] },
   {
@@ -105,7 +103,9 @@ export const outputOptions = async (): Promise<OutputOptions> => {
   const ofRoot = closure(["index"])
   const ofEntries = entries().map(({ name }) => closure([name]))
   const isShared = (id: string): boolean => ofEntries.filter((own) => own.has(id)).length > 1
-  const ofRouting = closure(["models/routing/RoutedModelRouter"])
+  const ofRun = closure(["agent/AgentService"])
+  const ofRuntime = closure(["program/runtime/RuntimeLayers"])
+  const ofRouting = closure(["models/routing/RouterAssembly"])
   const lateOfAgent = closureOf([join(src, "kit/entry/agent.ts")], withLate)
   const ofClient = closure(["kit/entry/providers/openai"])
   const ofPromise = closure(["kit/entry/promise"])
@@ -123,8 +123,13 @@ export const outputOptions = async (): Promise<OutputOptions> => {
     { name: "plain", test: (id: string) => ofPromise.has(id) && ofRootFiles.has(id) },
     { name: "promise", test: (id: string) => ofPromise.has(id) },
     { name: "providers", test: isProtocol },
-    { name: "common", minShareCount: 8 },
-    { name: "routing", test: (id: string) => ofRouting.has(id) && ofRoot.has(id) },
+    { name: "common", minShareCount: 8, test: (id: string) => ofRoot.has(id) },
+    { name: "root", test: (id: string) => ofRoot.has(id) },
+    // Loaded with the first agent, the first runtime and the first router.
+    { name: "run", test: (id: string) => ofRun.has(id) },
+    { name: "runtime", test: (id: string) => ofRuntime.has(id) },
+    { name: "routing", test: (id: string) => ofRouting.has(id) },
+    { name: "shared", minShareCount: 8 },
     { name: "late", test: (id: string) => lateOfAgent.has(id) && isShared(id) },
     ...parts.map(({ modules, name, sharedOnly = false }) => {
       const own = closure(modules)
