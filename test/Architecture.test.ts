@@ -342,7 +342,7 @@ describe("Architecture", () => {
         "through.command": "the client: ssh or the engine"
       },
       "places/RemoteShell.ts": { "started.command": "the client: ssh or the engine" },
-      "places/Sandbox.ts": {
+      "places/SandboxBuild.ts": {
         "start.program": "the program of the wall, found in directories of the system",
         nodePath: "this Node"
       },

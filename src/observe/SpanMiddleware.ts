@@ -1,4 +1,4 @@
-/** Middleware that runs model calls and tool calls in the spans of their run, and what a tracing plugin contributes. */
+/** Middleware that runs model calls and tool calls in the spans of their run, and the parts of a tracing plugin. */
 import * as Context from "effect/Context"
 import * as Logger from "effect/Logger"
 import * as Tracer from "effect/Tracer"

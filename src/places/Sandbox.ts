@@ -58,7 +58,7 @@ import { CommandEnvironment } from "./CommandEnvironment.ts"
 import { bubblewrap } from "./Bubblewrap.ts"
 import type * as SandboxNetwork from "./SandboxNetwork.ts"
 import type * as SandboxPlaces from "./SandboxPlaces.ts"
-import { renderDescription } from "./SandboxRules.ts"
+import { describeTemporary, renderDescription } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
 import { makeSeatbelt } from "./Seatbelt.ts"
 
@@ -86,9 +86,6 @@ export const makeRefusal = (reason: string, wall: WallKind, setting = "terminal.
     path: setting,
     message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${describeRemedy(wall)}`
   })
-
-/** Returns the name of the temporary directory, for people and models. */
-export const describeTemporary = ({ paths }: WallKind): string => (paths === "mounted" ? "/tmp" : "$TMPDIR")
 
 /** Describes a sandbox for a model that works in it. */
 export const describeSandbox = ({ network, policy }: Pick<Options, "network" | "policy">): Effect.Effect<string> =>

@@ -27,7 +27,8 @@ import * as SandboxProgram from "./SandboxProgram.ts"
 import { NotBuilt, type WallKind } from "./SandboxWall.ts"
 import * as SharedCaches from "./SharedCaches.ts"
 
-import { describeSandbox, describeTemporary, makeRefusal, type Options, Wall } from "./Sandbox.ts"
+import { describeSandbox, makeRefusal, type Options, Wall } from "./Sandbox.ts"
+import { describeTemporary } from "./SandboxRules.ts"
 
 /** Variables that refer to sockets and directories outside of the sandbox. */
 const unset = Object.fromEntries(

@@ -1,4 +1,4 @@
-/** What a plugin is made with: the version of its contract, and the settings that the user gave it. */
+/** Version of the plugin contract, and the settings that the user set for a plugin. */
 import * as Context from "effect/Context"
 import type { Values } from "./PluginConfig.ts"
 

@@ -1,5 +1,5 @@
 /**
- * Definitions of the file tools: what a model sees of them. The handlers, with all that they need, are loaded when the
+ * Definitions of the file tools, as models see them. Their handlers are in other modules, which are loaded when the
  * tools are bound.
  */
 import * as Schema from "effect/Schema"

@@ -1,4 +1,4 @@
-/** Definition of the tool `process`: what a model sees of it. */
+/** Definition of the tool `process`, as models see it. */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
@@ -43,7 +43,7 @@ export const Parameters = Schema.Struct({
 export const Status = Schema.Literals(["running", "exited", "killed"])
 
 /** One process, as shown by `list`. */
-export const Summary = Schema.Struct({
+const Summary = Schema.Struct({
   session_id: Schema.String,
   command: Schema.String,
   cwd: Schema.String,

@@ -1,4 +1,4 @@
-/** Definition of the tool `terminal`: what a model sees of it. */
+/** Definition of the tool `terminal`, as models see it. */
 import * as Tool from "effect/ai/Tool"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"

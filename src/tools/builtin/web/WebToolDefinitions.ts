@@ -1,4 +1,4 @@
-/** Definitions of the tools `web_search` and `web_extract`: what a model sees of them, and their limits. */
+/** Definitions of the tools `web_search` and `web_extract`, as models see them, and their limits. */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
