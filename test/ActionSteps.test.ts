@@ -106,49 +106,43 @@ const issue = { number: 7, title: hostile("by-title"), body: hostile("by-body"),
 const eventOf = (body: string) => ({ issue, comment: { body, author_association: "MEMBER" }, sender: { type: "User" } })
 
 describe("the steps of the action", () => {
-  it.live(
-    "answer with what the program says, and take what people wrote as data",
-    () =>
-      Effect.gen(function* () {
-        const answer = `It is in \`src\`.\n\n${hostile("by-answer")}`
-        const { code, place, requests, said, seen } = yield* play(
-          eventOf(`@hermes where? ${hostile("by-comment")}`),
-          answer
-        )
-        assert.strictEqual(code, 0, said)
-        const [request] = requests
-        assert.lengthOf(requests, 1)
-        assert.deepInclude(request, { method: "POST", url: "/repos/a/b/issues/7/comments" })
-        assert.strictEqual(request?.headers.authorization, "Bearer token-of-the-job")
-        assert.deepStrictEqual(JSON.parse(request?.body ?? ""), { body: answer })
-        const asked = JSON.stringify(seen)
-        assert.include(asked, "touch by-title")
-        assert.notInclude(asked, "token-of-the-job")
-        assert.notInclude(asked, "key-of-the-model")
-        // Nobody ends the place of their text, or opens that of the last one.
-        const prompt = String(seen[0]?.messages.findLast(({ role }) => role === "user")?.content)
-        for (const name of ["title", "description", "comment"]) {
-          assert.lengthOf(prompt.match(new RegExp(`<${name}>`, "gu")) ?? [], 1)
-          assert.lengthOf(prompt.match(new RegExp(`</${name}>`, "gu")) ?? [], 1)
-        }
-        for (const name of ["by-title", "by-body", "by-comment", "by-answer"])
-          assert.isFalse(existsSync(join(place, "work", name)), name)
-      }),
-    { timeout: 120_000 }
+  it.live("answer with what the program says, and take what people wrote as data", () =>
+    Effect.gen(function* () {
+      const answer = `It is in \`src\`.\n\n${hostile("by-answer")}`
+      const { code, place, requests, said, seen } = yield* play(
+        eventOf(`@hermes where? ${hostile("by-comment")}`),
+        answer
+      )
+      assert.strictEqual(code, 0, said)
+      const [request] = requests
+      assert.lengthOf(requests, 1)
+      assert.deepInclude(request, { method: "POST", url: "/repos/a/b/issues/7/comments" })
+      assert.strictEqual(request?.headers.authorization, "Bearer token-of-the-job")
+      assert.deepStrictEqual(JSON.parse(request?.body ?? ""), { body: answer })
+      const asked = JSON.stringify(seen)
+      assert.include(asked, "touch by-title")
+      assert.notInclude(asked, "token-of-the-job")
+      assert.notInclude(asked, "key-of-the-model")
+      // Nobody ends the place of their text, or opens that of the last one.
+      const prompt = String(seen[0]?.messages.findLast(({ role }) => role === "user")?.content)
+      for (const name of ["title", "description", "comment"]) {
+        assert.lengthOf(prompt.match(new RegExp(`<${name}>`, "gu")) ?? [], 1)
+        assert.lengthOf(prompt.match(new RegExp(`</${name}>`, "gu")) ?? [], 1)
+      }
+      for (const name of ["by-title", "by-body", "by-comment", "by-answer"])
+        assert.isFalse(existsSync(join(place, "work", name)), name)
+    })
   )
 
-  it.live(
-    "write nothing where nobody is answered, and fail where GitHub refuses",
-    () =>
-      Effect.gen(function* () {
-        const skipped = yield* play(eventOf("no mention"), "never")
-        assert.deepInclude(skipped, { code: 0, requests: [], seen: [] })
-        assert.match(skipped.said, /No answer: nobody is mentioned/)
-        const refused = yield* play(eventOf("@hermes hello"), "Hello.", 401)
-        assert.strictEqual(refused.code, 1)
-        assert.match(refused.said, /GitHub did not take the comment: 401/)
-        assert.notInclude(refused.said, "token-of-the-job")
-      }),
-    { timeout: 120_000 }
+  it.live("write nothing where nobody is answered, and fail where GitHub refuses", () =>
+    Effect.gen(function* () {
+      const skipped = yield* play(eventOf("no mention"), "never")
+      assert.deepInclude(skipped, { code: 0, requests: [], seen: [] })
+      assert.match(skipped.said, /No answer: nobody is mentioned/)
+      const refused = yield* play(eventOf("@hermes hello"), "Hello.", 401)
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.said, /GitHub did not take the comment: 401/)
+      assert.notInclude(refused.said, "token-of-the-job")
+    })
   )
 })

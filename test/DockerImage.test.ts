@@ -229,7 +229,6 @@ describe("the image of the Dockerfile", () => {
         assert.strictEqual(wrote.code, 0, wrote.err)
         assert.match(wrote.out, /10001/u)
         assert.match(wrote.out, /Read-only file system/u)
-      }),
-    { timeout: 300_000 }
+      })
   )
 })

@@ -21,6 +21,24 @@ for (const specifier of process.argv.slice(1)) await import(specifier)
 console.log(files.size)
 process.exit()`
 
+/** Prints the files of the package that a run loads after the import of the package. */
+const listFilesOfRun = `
+import { registerHooks } from "node:module"
+import { Agent, Runtime, Scripted, Toolset } from "hermes-effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+const kit = Toolkit.make(Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }))
+const tools = [Toolset.make("echo", kit, kit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]
+const call = { toolCalls: [{ name: "echo", params: { text: "hello" } }] }
+const provider = Scripted.layer([Scripted.complete(call), Scripted.complete("done")])
+const files = []
+registerHooks({ load: (url, context, next) => (url.includes("/dist/") && files.push(url.split("/").at(-1)), next(url, context)) })
+const { text } = await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Go." }), Runtime.layer({ provider, tools })))
+console.log(JSON.stringify([text, files]))
+process.exit()`
+
 let bundling: Promise<ReadonlyMap<string, OutputChunk>> | undefined
 /** The files of the package by name, which are made once. */
 const makeBundle = (): Promise<ReadonlyMap<string, OutputChunk>> =>
@@ -87,7 +105,7 @@ describe("hermes-effect/agent", () => {
     )
     assert.strictEqual(
       inside("tools/approval"),
-      "ApprovalJudge ApprovalPolicy ApprovalReasons ApprovalRequest Approver StoredApproval"
+      "ApprovalJudge ApprovalPolicy ApprovalReasons ApprovalRequest Approver CurrentPermissions StoredApproval"
     )
     assert.strictEqual(inside("tools/builtin"), "Todo file/FileState file/Problem")
     assert.strictEqual(inside("tools/calls"), "ArgumentRepair InvalidArguments LoopGuard NameRepair Normalise")
@@ -166,6 +184,26 @@ describe("the package", () => {
       )
     })
   )
+
+  it("a run whose tools need no approval loads no judge of calls", { timeout: 120_000 }, () =>
+    withWrittenPackage((folder) => {
+      const args = ["--input-type=module", "-e", listFilesOfRun]
+      const output = execFileSync(process.execPath, args, { cwd: folder, encoding: "utf8" })
+      const [text, files]: readonly [string, ReadonlyArray<string>] = JSON.parse(output)
+      assert.strictEqual(text, "done")
+      assert.deepStrictEqual(files.map((file) => file.replace(/(?:-[\w-]{8})?\.js$/, "")).toSorted(), [])
+    })
+  )
+
+  it("the judge of calls carries no Schema of settings", async () => {
+    const chunks = await makeBundle()
+    const judge = Array.from(chunks.values()).find(({ facadeModuleId }) =>
+      facadeModuleId?.endsWith("approval/ApprovalOrder.ts")
+    )
+    const modules = filesWith(judge?.fileName ?? "", chunks).flatMap(({ moduleIds }) => moduleIds)
+    assert.include(modules, join(src, "tools/approval/ApprovalOrder.ts"))
+    assert.notInclude(modules, join(src, "base/config/SettingsSchema.ts"))
+  })
 
   it("has files in ASCII, which V8 stores and compiles in half of the space", async () => {
     for (const { code, fileName } of (await makeBundle()).values())

@@ -353,55 +353,52 @@ describe("a secret goes only where its source gave it", () => {
   const environments = [[], ["OPENAI_BASE_URL"], ["an address"]] as const
   for (const { act, section } of sections) {
     for (const level of ["file", "environment"] as const) {
-      it.live(
-        `${section} of ${level === "file" ? "the file" : "the environment"} beside the main model`,
-        () =>
-          Effect.gen(function* () {
-            const all = mains.flatMap((main) =>
-              kinds.filter(fits("file")).flatMap((own) => environments.map((above) => ({ main, own, above })))
-            )
-            let asked = 0
-            const found = yield* findings(all, ({ above, main, own }) =>
-              Effect.scoped(
-                Effect.gen(function* () {
-                  const higher = kinds
-                    .filter(({ name }) => above.some((one) => one === name))
-                    .map((kind): Saying => ({ level: "environment", kind }))
-                  const sayings: ReadonlyArray<Saying> = [{ level: "file", kind: main }, ...higher]
-                  const world = yield* servers(
-                    names,
-                    new Set(section === "fallback" ? ["file", "environment", "lab"] : [])
-                  )
-                  const base = situationOf(world, sayings, { act })
-                  const said = { model: "m2", ...own.model(addressOf(world, "second"), keyOf("second")) }
-                  yield* play({
-                    ...base,
-                    sources: { ...base.sources, [level]: { ...base.sources[level], [section]: said } }
-                  })
-                  // The key of the section is for its own server; alone, a child's is for the route of its parent.
-                  const child: Saying = { level: "flags", kind: own }
-                  const parents =
-                    section === "delegation" ? routeBelow([...counting(sayings), child], counting(sayings).length) : []
-                  const grants = new Map([
-                    ...grantsOf(sayings),
-                    [keyOf("second"), own.address ? (["second"] as const) : parents]
-                  ])
-                  if (level === "environment" && own.address && own.provider === "anthropic")
-                    grants.set(vendorKey("environment", "ANTHROPIC_API_KEY"), ["second"])
-                  if (world.second.requests.length > 0) asked++
-                  const problems = [...leaks(world, grants)]
-                  // Without a key for its address the main model does not run, and nothing beside it.
-                  const isLame = main.provider === "anthropic" && above.some((one) => one === "an address")
-                  if (own.name.startsWith("whole") && !isLame && !sent(world.second).includes(keyOf("second")))
-                    problems.push("its own server did not receive its key")
-                  return problems.map((problem) => `${describeSayings(sayings)}, ${section}: ${own.name}: ${problem}`)
+      it.live(`${section} of ${level === "file" ? "the file" : "the environment"} beside the main model`, () =>
+        Effect.gen(function* () {
+          const all = mains.flatMap((main) =>
+            kinds.filter(fits("file")).flatMap((own) => environments.map((above) => ({ main, own, above })))
+          )
+          let asked = 0
+          const found = yield* findings(all, ({ above, main, own }) =>
+            Effect.scoped(
+              Effect.gen(function* () {
+                const higher = kinds
+                  .filter(({ name }) => above.some((one) => one === name))
+                  .map((kind): Saying => ({ level: "environment", kind }))
+                const sayings: ReadonlyArray<Saying> = [{ level: "file", kind: main }, ...higher]
+                const world = yield* servers(
+                  names,
+                  new Set(section === "fallback" ? ["file", "environment", "lab"] : [])
+                )
+                const base = situationOf(world, sayings, { act })
+                const said = { model: "m2", ...own.model(addressOf(world, "second"), keyOf("second")) }
+                yield* play({
+                  ...base,
+                  sources: { ...base.sources, [level]: { ...base.sources[level], [section]: said } }
                 })
-              )
+                // The key of the section is for its own server; alone, a child's is for the route of its parent.
+                const child: Saying = { level: "flags", kind: own }
+                const parents =
+                  section === "delegation" ? routeBelow([...counting(sayings), child], counting(sayings).length) : []
+                const grants = new Map([
+                  ...grantsOf(sayings),
+                  [keyOf("second"), own.address ? (["second"] as const) : parents]
+                ])
+                if (level === "environment" && own.address && own.provider === "anthropic")
+                  grants.set(vendorKey("environment", "ANTHROPIC_API_KEY"), ["second"])
+                if (world.second.requests.length > 0) asked++
+                const problems = [...leaks(world, grants)]
+                // Without a key for its address the main model does not run, and nothing beside it.
+                const isLame = main.provider === "anthropic" && above.some((one) => one === "an address")
+                if (own.name.startsWith("whole") && !isLame && !sent(world.second).includes(keyOf("second")))
+                  problems.push("its own server did not receive its key")
+                return problems.map((problem) => `${describeSayings(sayings)}, ${section}: ${own.name}: ${problem}`)
+              })
             )
-            assert.deepStrictEqual(found, [])
-            assert.isAbove(asked, (mains.length * environments.length) / stride)
-          }),
-        300_000
+          )
+          assert.deepStrictEqual(found, [])
+          assert.isAbove(asked, (mains.length * environments.length) / stride)
+        })
       )
     }
   }

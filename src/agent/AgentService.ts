@@ -167,22 +167,27 @@ export const makeService = <Needs>({
             ).pipe(
               Effect.onExit(RunEnd.announceEnd(run)),
               Effect.onExit(RunEnd.closeRecord(run)),
-              Effect.ensuring(Effect.sync(() => noteEnd(run))),
               Effect.provideService(RunRecorder, run.recorder),
               Effect.exit,
-              Effect.flatMap((exit) =>
-                Effect.flatMap(
+              Effect.flatMap((exit) => {
+                noteEnd(run)
+                return Effect.flatMapEager(
                   sessions.continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)),
                   (next) =>
-                    Effect.map(exit, (end) =>
+                    Effect.mapEager(exit, (end) =>
                       addRunDetails(run, next === undefined ? end : Continuation.moveResult(end, next))
                     )
                 )
-              ),
-              Effect.tap((finished) => restore(emit(run, finished))),
-              Effect.tap((finished) => memories.tell(run, input, finished)),
+              }),
               Effect.tap((finished) =>
-                memories.listening(run, input, startDueReviews(prepared.opened, input, finished))
+                Effect.andThen(
+                  Effect.flatMapEager(run.emit === undefined ? Effect.void : restore(emit(run, finished)), () =>
+                    memories.tell(run, input, finished)
+                  ),
+                  reviews === undefined
+                    ? Effect.void
+                    : memories.listening(run, input, startDueReviews(prepared.opened, input, finished))
+                )
               )
             )
           )

@@ -176,10 +176,12 @@ export const compactOnDemand = Effect.fnUntraced(function* (
 })
 
 /** Compacts the conversation before the first model call if it is too large. */
-export const compactBeforeCalls = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
-  const { compaction } = yield* Services
-  if (compaction.trigger === undefined || run.conversation.messages.length - 1 <= (compaction.leastMessages ?? 0))
-    return
+export const compactBeforeCalls = (run: RunState): Effect.Effect<void, never, Services> =>
+  Services.use(({ compaction: { leastMessages = 0, trigger } }) =>
+    trigger === undefined || run.conversation.messages.length - 1 <= leastMessages ? Effect.void : compactUntilFits(run)
+  )
+
+const compactUntilFits = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
   const bounds = yield* findBounds(run)
   if (bounds === undefined) return
   for (let pass = 0; pass < maxPasses; pass++) {
@@ -202,12 +204,20 @@ const computeReserve = ({ tokens: { outputBase, outputLimit } }: RunState, windo
  * Compacts the conversation after the tools of a step if the newest prompt reaches the trigger, or if the next one
  * would not fit into the window.
  */
-export const compactAfterTools = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
-  const { compaction } = yield* Services
-  if (compaction.trigger === undefined) return
-  const next = estimateNextPrompt(run)
-  const tokens = run.tokens.prompt ?? next
-  if (Math.max(tokens, next) < compaction.trigger(smallestWindow)) return
+export const compactAfterTools = (run: RunState): Effect.Effect<void, never, Services> =>
+  Services.use(({ compaction: { trigger } }) => {
+    if (trigger === undefined) return Effect.void
+    const next = estimateNextPrompt(run)
+    const tokens = run.tokens.prompt ?? next
+    return Math.max(tokens, next) < trigger(smallestWindow) ? Effect.void : compactIfLarge(run, tokens, next)
+  })
+
+/** Compacts the conversation with the size of its newest prompt and the estimated size of the `next` one. */
+const compactIfLarge = Effect.fnUntraced(function* (
+  run: RunState,
+  tokens: number,
+  next: number
+): Effect.fn.Return<void, never, Services> {
   const bounds = yield* findBounds(run)
   if (bounds === undefined) return
   if (tokens >= bounds.trigger) yield* compact(run, { reason: "threshold", window: bounds.window, tokens })

@@ -103,13 +103,16 @@ const buildRecordEntries = (
   )
 }
 
+/** Tests whether another session continues the session of a run: the run compacted its conversation. */
+export const isContinued = ({ conversation, lineage }: RunState): boolean =>
+  conversation.isCompacted && lineage === undefined
+
 /**
- * Creates the session that continues a run's session. Returns its id, or `undefined` if the run's own session continues
- * to be used. `reason` is the reason for the end of the run.
+ * Creates the session that continues a run's session (see {@link isContinued}). Returns its id, or `undefined` if the
+ * run's own session continues to be used. `reason` is the reason for the end of the run.
  */
 export const make = Effect.fnUntraced(function* (opened: RunStart.OpenedRun, input: Input, reason: string) {
   const { run } = opened
-  if (!run.conversation.isCompacted || run.lineage !== undefined) return undefined
   const { files, record, store } = yield* Services
   return yield* Effect.gen(function* () {
     const session = Option.getOrUndefined(yield* store.get(run.sessionId))

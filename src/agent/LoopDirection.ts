@@ -26,15 +26,15 @@ const runRequestedCalls = Effect.fnUntraced(function* (
   parts: ReadonlyArray<ContentPart>,
   tools: Snapshot
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
-  const { files } = yield* Services
+  const services = yield* Services
   const normalised = Normalise.normalise(parts, tools, { delegations: parts.length })
   const content = normalised.parts.map(toPromptPart(run.steps.count))
   const calls = content.filter(isCall)
   return yield* StepCalls.runAnswerCalls(
     run,
-    { calls, content, files, normalised, text: "", writer: "runtime" },
+    { calls, content, normalised, text: "", writer: "runtime" },
     skipReview(parts),
-    tools
+    { services, tools }
   )
 })
 

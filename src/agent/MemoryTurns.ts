@@ -18,7 +18,7 @@ import * as IsolatedCall from "../base/domain/IsolatedCall.ts"
 import * as MemoryProvider from "../base/domain/MemoryProvider.ts"
 import type { RunOptions } from "./RunInput.ts"
 import type { RunState } from "./RunState.ts"
-import { Services } from "./Services.ts"
+import { type AgentServices, Services } from "./Services.ts"
 
 /** Time limit of one call to a provider. */
 const deadline = Duration.seconds(30)
@@ -44,12 +44,10 @@ const callProvider = <A>(
   )
 
 /** Returns the memory provider of a run. */
-const findProvider = Effect.fnUntraced(function* (
+const findProvider = (
+  { memory }: Pick<AgentServices, "memory">,
   run: Pick<RunState, "lineage">
-): Effect.fn.Return<MemoryProvider.Service | undefined, never, Services> {
-  const { memory } = yield* Services
-  return run.lineage === undefined ? memory : undefined
-})
+): MemoryProvider.Service | undefined => (run.lineage === undefined ? memory : undefined)
 
 const readUserText = ({ userMessage }: Pick<RunState, "userMessage">): string | undefined =>
   typeof userMessage === "string" ? userMessage : undefined
@@ -62,18 +60,20 @@ const isApart = ({ source }: { readonly source?: string | undefined }): boolean 
  * Returns the recalled block that precedes the user's text. `undefined` if nothing is recalled or the message is not
  * plain text.
  */
-export const recall = Effect.fnUntraced(function* (
+export const recall = (
   run: RunState,
   options: Pick<RunOptions, "source">
-): Effect.fn.Return<string | undefined, never, Services> {
-  const provider = yield* findProvider(run)
-  const text = readUserText(run)
-  if (provider === undefined || text === undefined || isApart(options)) return undefined
-  const { sessionId, turnId } = run
-  return MemoryProvider.renderBlock(
-    yield* callProvider(provider.name, "prefetch", () => provider.prefetch({ sessionId, turnId, text }))
-  )
-})
+): Effect.Effect<string | undefined, never, Services> =>
+  Services.use((services): Effect.Effect<string | undefined> => {
+    const provider = findProvider(services, run)
+    const text = readUserText(run)
+    if (provider === undefined || text === undefined || isApart(options)) return Effect.undefined
+    const { sessionId, turnId } = run
+    return Effect.map(
+      callProvider(provider.name, "prefetch", () => provider.prefetch({ sessionId, turnId, text })),
+      MemoryProvider.renderBlock
+    )
+  })
 
 /** Builds the provider's part of a new session's system prompt. */
 export const buildPromptBlock = Effect.fnUntraced(function* (
@@ -90,7 +90,7 @@ export const buildPromptBlock = Effect.fnUntraced(function* (
 
 /** Notifies the provider of the messages that a compaction may leave out. */
 export const notifyCompaction = Effect.fnUntraced(function* (run: RunState): Effect.fn.Return<void, never, Services> {
-  const provider = yield* findProvider(run)
+  const provider = findProvider(yield* Services, run)
   const tell = provider?.compacting
   if (provider === undefined || tell === undefined) return
   const {
@@ -138,7 +138,8 @@ export const makeNotifier: Effect.Effect<MemoryNotifier, never, Scope.Scope> = E
   })
   return {
     listening: (run, options, effect) =>
-      Effect.flatMap(findProvider(run), (provider) => {
+      Services.use((services) => {
+        const provider = findProvider(services, run)
         const written = provider?.written
         return provider === undefined || written === undefined || isApart(options)
           ? effect
@@ -158,15 +159,16 @@ export const makeNotifier: Effect.Effect<MemoryNotifier, never, Scope.Scope> = E
         )
       )
     }),
-    tell: Effect.fnUntraced(function* (run, options, result) {
-      const provider = yield* findProvider(run)
-      const sync = provider?.sync
-      const text = readUserText(run)
-      if (provider === undefined || sync === undefined || text === undefined || isApart(options)) return
-      if (!isCompleted(result) || result.text.trim() === "") return
-      const { turnId } = run
-      const turn = { sessionId: result.sessionId, turnId, text, answer: result.text }
-      yield* runInBackground(callProvider(provider.name, "sync", () => sync(turn)))
-    })
+    tell: (run, options, result) =>
+      Services.use((services) => {
+        const provider = findProvider(services, run)
+        const sync = provider?.sync
+        const text = readUserText(run)
+        if (provider === undefined || sync === undefined || text === undefined || isApart(options)) return Effect.void
+        if (!isCompleted(result) || result.text.trim() === "") return Effect.void
+        const { turnId } = run
+        const turn = { sessionId: result.sessionId, turnId, text, answer: result.text }
+        return runInBackground(callProvider(provider.name, "sync", () => sync(turn)))
+      })
   }
 })

@@ -7,6 +7,7 @@
  * when another session replaces it, when it was idle longest of too many, and when the agent ends.
  */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -85,6 +86,13 @@ interface ActiveRun {
   readonly tenant: string | undefined
 }
 
+/** A session whose owner is a run, and the signal that stops the run. */
+interface OwnedSession extends Pick<ActiveRun, "stopped"> {
+  readonly id: Ids.SessionId
+}
+
+type AcquireError = InvalidInput | SessionBusy | SessionStoreError
+
 /** Creates the ownership of sessions whose runs are active. */
 const makeOwnership = ({ store }: AgentServices) => {
   const active = new Map<string, ActiveRun>()
@@ -97,32 +105,50 @@ const makeOwnership = ({ store }: AgentServices) => {
         : Effect.as(Deferred.succeed(run.stopped, undefined), true)
     })
 
-  /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
-  const acquireSession = Effect.fnUntraced(function* (asked: string | undefined) {
-    if (asked === "") return yield* new InvalidInput({ message: "the session id is empty: leave it out, or name one" })
-    const stopped = Deferred.makeUnsafe<void, SessionBusy>()
-    const run: ActiveRun = { stopped, tenant: yield* CurrentTenant }
-    const acquireOwnership = Effect.fnUntraced(function* (id: Ids.SessionId) {
-      const { lost } = yield* store.acquire(id)
-      if (!isFreeId(id, run.tenant)) return yield* makeExistingSessionError(id)
-      yield* Scope.addFinalizer(
-        yield* Effect.scope,
-        Effect.sync(() => active.delete(id))
+  /** Makes a run the owner of a session, until the scope closes. */
+  const acquireOwnership = (
+    run: ActiveRun,
+    id: Ids.SessionId
+  ): Effect.Effect<OwnedSession, AcquireError, Scope.Scope> =>
+    Effect.flatMap(store.acquire(id), ({ lost }): Effect.Effect<OwnedSession, AcquireError, Scope.Scope> => {
+      if (!isFreeId(id, run.tenant)) return Effect.fail(makeExistingSessionError(id))
+      const { stopped } = run
+      const own = Effect.map(
+        Effect.addFinalizer(() => Effect.sync(() => active.delete(id))),
+        (): OwnedSession => {
+          active.set(id, run)
+          return { id, stopped }
+        }
       )
-      active.set(id, run)
-      if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
+      const watchLoss = (busy: SessionBusy): Effect.Effect<boolean> => Deferred.fail(stopped, busy)
+      return lost === undefined ? own : Effect.tap(own, () => Effect.forkScoped(Effect.catch(lost, watchLoss)))
     })
-    let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
-    yield* acquireOwnership(id)
+
+  /** Makes a run the owner of the newest session of a conversation, which it continues. */
+  const acquireNewest = Effect.fnUntraced(function* (run: ActiveRun, asked: Ids.SessionId) {
+    let owned = yield* acquireOwnership(run, asked)
     // Only the owner knows the newest session: a run that ends may create a continuation.
-    let next = asked === undefined ? id : yield* store.newest(id)
-    while (next !== id) {
-      id = next
-      yield* acquireOwnership(id)
-      next = yield* store.newest(id)
+    let next = yield* store.newest(owned.id)
+    while (next !== owned.id) {
+      owned = yield* acquireOwnership(run, next)
+      next = yield* store.newest(next)
     }
-    return { id, stopped }
+    return owned
   })
+
+  /** Makes the caller the owner of the session in which a run continues, until the scope closes. */
+  const acquireSession = (asked: string | undefined): Effect.Effect<OwnedSession, AcquireError, Scope.Scope> =>
+    Effect.contextWith(
+      (context: Context.Context<Scope.Scope>): Effect.Effect<OwnedSession, AcquireError, Scope.Scope> => {
+        if (asked === "")
+          return Effect.fail(new InvalidInput({ message: "the session id is empty: leave it out, or name one" }))
+        const stopped = Deferred.makeUnsafe<void, SessionBusy>()
+        const run: ActiveRun = { stopped, tenant: Context.get(context, CurrentTenant) }
+        return asked === undefined
+          ? Effect.flatMap(Ids.makeSessionId, (id) => acquireOwnership(run, id))
+          : acquireNewest(run, Ids.SessionId.make(asked))
+      }
+    )
 
   /**
    * Fails for a session that the tenant of the fiber does not have. To acquire it would reveal that another tenant has
@@ -204,7 +230,8 @@ export const makeSessions = Effect.fnUntraced(function* (
     return undefined
   }
   const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
-    Effect.flatMap(CurrentTenant, (tenant) => {
+    Effect.withFiber((fiber) => {
+      const tenant = fiber.getRef(CurrentTenant)
       open.delete(sessionId)
       open.set(sessionId, { turnId, tenant, isStored: true })
       const idle = open.size > maxOpenSessions ? findLongestIdle() : undefined
@@ -217,21 +244,23 @@ export const makeSessions = Effect.fnUntraced(function* (
     input: SessionOpening.PromptInput & Pick<RunOptions, "systemPrompt">,
     reason: string
   ) =>
-    Effect.tap(Continuation.make(opened, input, reason), (next) => {
-      const { platform, sessionId: old } = opened.run
-      if (next === undefined) return Effect.void
-      return Effect.gen(function* () {
-        yield* closeSession(old, { reason: "compression", next })
-        yield* hooks.emit("on_session_reset", () => ({
-          session_id: next,
-          platform,
-          reason: "compression",
-          old_session_id: old,
-          new_session_id: next
-        }))
-        yield* keepOpen(next, ContextCopy.makeCompressionTurnId(next))
-      })
-    })
+    !Continuation.isContinued(opened.run)
+      ? Effect.undefined
+      : Effect.tap(Continuation.make(opened, input, reason), (next) => {
+          const { platform, sessionId: old } = opened.run
+          if (next === undefined) return Effect.void
+          return Effect.gen(function* () {
+            yield* closeSession(old, { reason: "compression", next })
+            yield* hooks.emit("on_session_reset", () => ({
+              session_id: next,
+              platform,
+              reason: "compression",
+              old_session_id: old,
+              new_session_id: next
+            }))
+            yield* keepOpen(next, ContextCopy.makeCompressionTurnId(next))
+          })
+        })
 
   const maintenance = Option.getOrUndefined(yield* Effect.serviceOption(SessionMaintenance))
   const deleteSession: Service["deleteSession"] = (sessionId) =>

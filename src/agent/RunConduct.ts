@@ -33,7 +33,7 @@ const chargeSideTasks = <A, Error, R>(
   run: RunState,
   effect: Effect.Effect<A, Error, R>
 ): Effect.Effect<A, Error, R | Services> =>
-  Effect.flatMap(Services, (services) => {
+  Services.use((services) => {
     const chargeEntry: Charge = (entry) =>
       recordPayment(run, entry).pipe(
         Effect.catch((error) => Effect.logError(error.message)),

@@ -179,7 +179,7 @@ export const announceEnd =
   (run: RunState) =>
   <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> => {
     const interrupted = Exit.isSuccess(exit) ? exit.value.exit === "interrupted_by_user" : Exit.hasInterrupts(exit)
-    return Effect.flatMap(Services, ({ interceptors: { hooks } }) => {
+    return Services.use(({ interceptors: { hooks } }) => {
       const announced = hooks.emit("on_session_end", () => ({
         session_id: run.sessionId,
         task_id: run.taskId,
@@ -191,7 +191,7 @@ export const announceEnd =
         platform: run.platform
       }))
       // An interrupted run ends at once; its events are handled later.
-      return interrupted ? announced : Effect.flatMap(announced, () => hooks.findPending() ?? Effect.void)
+      return interrupted ? announced : Effect.flatMapEager(announced, () => hooks.findPending() ?? Effect.void)
     })
   }
 

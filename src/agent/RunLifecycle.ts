@@ -37,9 +37,6 @@ import { recordRewrite, replaceMessages, storeMessages } from "./RunConversation
 import { emit, replaceText, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
-/** Most runs have no lifecycle middleware. */
-const findLifecycle = Services.useSync(({ interceptors }) => interceptors.stack.lifecycle)
-
 /** A result that controls the loop, with the name of its middleware. */
 export type Direction = NonNullable<LifecycleStack.Changes["control"]>
 
@@ -68,12 +65,16 @@ interface RunOpening {
 }
 
 /** Creates the methods of a run and calls `before_agent` with the conversation that the run starts with. */
-export const begin = Effect.fnUntraced(function* (
+export const begin = (run: RunState, cwd: string): Effect.Effect<RunOpening, LifecycleStack.PhaseFailure, Services> =>
+  Services.use(({ interceptors: { stack } }): Effect.Effect<RunOpening, LifecycleStack.PhaseFailure> =>
+    stack.lifecycle === undefined ? Effect.succeed(run.conversation) : openLifecycle(stack.lifecycle, run, cwd)
+  )
+
+const openLifecycle = Effect.fnUntraced(function* (
+  lifecycle: LifecycleStack.LifecycleStack,
   run: RunState,
   cwd: string
-): Effect.fn.Return<RunOpening, LifecycleStack.PhaseFailure, Services> {
-  const lifecycle = yield* findLifecycle
-  if (lifecycle === undefined) return run.conversation
+): Effect.fn.Return<RunOpening, LifecycleStack.PhaseFailure> {
   yield* lifecycle.open({
     sessionId: run.sessionId,
     taskId: run.taskId,
@@ -130,7 +131,9 @@ export const end = <E>(
   run: RunState,
   exit: Exit.Exit<RunResult, E>
 ): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure, Services> =>
-  Effect.flatMap(findLifecycle, (lifecycle): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> => {
+  Services.use(({ interceptors }): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> => {
+    const { lifecycle } = interceptors.stack
+    // Most runs have no lifecycle middleware.
     if (lifecycle === undefined) return exit
     const { agentResponse: text, stopReason } = describeEnd(exit)
     return lifecycle

@@ -9,6 +9,7 @@
  * `keepTurnContext` later turns send them again (`base/domain/TurnContext`).
  */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../base/domain/Conversation.ts"
@@ -149,25 +150,22 @@ const makeRecorder = (
   record: RunRecord | undefined,
   store: StoreService,
   { session: { history, id }, restored }: Pick<RunParts, "restored" | "session">,
-  turnId: Ids.TurnId,
-  isChild: boolean
-): Effect.Effect<RunRecorder.Recorder | undefined> =>
+  { clock, isChild, turnId }: { readonly clock: Clock.Clock; readonly isChild: boolean; readonly turnId: Ids.TurnId }
+): RunRecorder.Recorder | undefined =>
   record === undefined
-    ? Effect.succeed(undefined)
-    : Effect.map(Clock.Clock, (clock) =>
-        RunRecorder.make({
-          sessionId: id,
-          turnId,
-          isChild,
-          history,
-          recorded: restored.recordedIn(id),
-          now: RecordTimes.makeStartTimes(clock),
-          hash: hashText,
-          sink: record.append,
-          isHeard: record.isHeard,
-          together: record.together === store.together ? record.together : undefined
-        })
-      )
+    ? undefined
+    : RunRecorder.make({
+        sessionId: id,
+        turnId,
+        isChild,
+        history,
+        recorded: restored.recordedIn(id),
+        now: RecordTimes.makeStartTimes(clock),
+        hash: hashText,
+        sink: record.append,
+        isHeard: record.isHeard,
+        together: record.together === store.together ? record.together : undefined
+      })
 
 /**
  * Checks the model of a run and returns the warning for the user, once for each model. A model whose window is too
@@ -341,8 +339,11 @@ const storeAddedMessages = (
  * uninterruptibly. After it has started, the end of the run is recorded.
  */
 export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: StartOptions, lineage?: Lineage) {
-  const { record, router, settings, store } = yield* Services
-  const startedAt = yield* Clock.currentTimeMillis
+  const context = yield* Effect.context<Services>()
+  const services = Context.get(context, Services)
+  const { record, router, settings, store } = services
+  const clock = Context.get(context, Clock.Clock)
+  const startedAt = clock.currentTimeMillisUnsafe()
   const prompt = cleanPrompt(input.prompt)
   const user = yield* makeUserMessage(prompt)
   const wanted = input.output ?? settings.output
@@ -357,7 +358,7 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const route = input.route === undefined ? yield* router.primary : routeInfo(input.route)
   const cwd = yield* resolveDirectory(input.cwd, settings.cwd)
   const place = { cwd, provider: route.provider, model: route.model, parentId: lineage?.parentSessionId }
-  const session = yield* openSession(id, input, place, lineage?.asking)
+  const session = yield* openSession(services, id, { input, place, asking: lineage?.asking })
   if (input.goesOn === true) yield* checkEnd(session)
   const added = input.goesOn === true ? [] : [user]
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
@@ -365,12 +366,13 @@ export const prepare = Effect.fnUntraced(function* (id: Ids.SessionId, input: St
   const reports =
     session.history.length === 0 ? [] : yield* Background.collectMissedReports(session.id, session.history, user)
   const restored = restoreContext(settings, makeFirstMessages(session, input.ephemeralSystemPrompt))
-  const recorder = yield* makeRecorder(record, store, { session, restored }, turnId, lineage !== undefined)
-  const trace = yield* TraceContext.current
+  const isChild = lineage !== undefined
+  const recorder = makeRecorder(record, store, { session, restored }, { clock, isChild, turnId })
+  const trace = TraceContext.readCarrier(context)
   const ids = { taskId, turnId }
   const facts = { session, restored, route, cwd, startedAt, ids }
   const parts: RunParts = { ...facts, recorder, lineage, output, prompt, reports, added }
-  const tenant = yield* CurrentTenant
+  const tenant = Context.get(context, CurrentTenant)
   const started = makeStartRecord(settings, input, { ...trace, ...(tenant === undefined ? {} : { tenant }) }, parts)
   const run = makeRunState({ settings, store }, input, parts)
   if (lineage !== undefined) yield* RunCut.cutWithParent(run)

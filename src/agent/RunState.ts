@@ -24,7 +24,7 @@ import type { RunBook } from "./RunSuspension.ts"
 import type { RunOptions } from "./RunInput.ts"
 import type { RunConversation } from "./RunConversation.ts"
 import type { RunQuestions, RunSteps, RunTokens } from "./RunUsage.ts"
-import { Services } from "./Services.ts"
+import { type AgentServices, Services } from "./Services.ts"
 
 /** Parent session, turn and budget of a child run. */
 export interface Lineage {
@@ -154,10 +154,15 @@ export const toRouterTurn = ({ sessionId, turnId }: RunState) => ({ session: ses
 export const getCurrentRoute = (
   run: RunState,
   named: Route | undefined
-): Effect.Effect<RouteIdentity, never, Services> =>
-  named !== undefined
-    ? Effect.succeed(named)
-    : Effect.flatMap(Services, ({ router }) => router.current?.(toRouterTurn(run)) ?? router.primary)
+): Effect.Effect<RouteIdentity, never, Services> => Services.use(({ router }) => getCurrentRouteIn(router, run, named))
+
+/** Like {@link getCurrentRoute}, but uses the router of the run's agent. */
+export const getCurrentRouteIn = (
+  router: AgentServices["router"],
+  run: RunState,
+  named: Route | undefined
+): Effect.Effect<RouteIdentity> =>
+  named === undefined ? (router.current?.(toRouterTurn(run)) ?? router.primary) : Effect.succeed(named)
 
 /** Sends events to the listener, if any. Waits, route changes and notices are also recorded. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {

@@ -28,7 +28,7 @@ import type { AgentSettings, RunOptions } from "./RunInput.ts"
 import * as RunConditions from "./RunConditions.ts"
 import { resolveDirectory } from "./RunDirectory.ts"
 import * as RunSuspension from "./RunSuspension.ts"
-import { Services } from "./Services.ts"
+import { type AgentServices, Services } from "./Services.ts"
 
 interface SessionPlace {
   /** Id of the new session, absent if no session is created. */
@@ -214,14 +214,19 @@ const checkHistory = (history: unknown): Effect.Effect<void, InvalidInput> => {
     : Effect.void
 }
 
+/** Input of a run that opens a session. */
+interface OpeningInput {
+  readonly input: RunOptions
+  readonly place: SessionPlace
+  readonly asking: ChildQuestions.ChildAsking | undefined
+}
+
 /** Opens the session `id`, which the caller owns. A new session is stored later, by its `creation`. */
 export const openSession = Effect.fnUntraced(function* (
+  { folderBranch, interceptors, settings, store }: AgentServices,
   id: Ids.SessionId,
-  input: RunOptions,
-  place: SessionPlace,
-  asking?: ChildQuestions.ChildAsking
+  { asking, input, place }: OpeningInput
 ): Effect.fn.Return<OpenedSession, InvalidInput | SessionBusy | SessionStoreError, Services> {
-  const { folderBranch, interceptors, settings, store } = yield* Services
   yield* checkHistory(input.history)
   const { history = [] } = input
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)

@@ -22,7 +22,7 @@ import * as RunLifecycle from "./RunLifecycle.ts"
 import { appendMessages } from "./RunConversation.ts"
 import { getApiRequestId, emit, type RunState } from "./RunState.ts"
 import { forgetForcedSteps, takeForcedStep } from "./RunUsage.ts"
-import { type MiddlewareFailure, Services } from "./Services.ts"
+import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 import * as StepCalls from "./StepCalls.ts"
 
 /** Default number of `delegate_task` calls accepted in one message (`ARCHITECTURE.md` §7). */
@@ -62,14 +62,20 @@ const continueAfterAnswer = Effect.fnUntraced(function* (
 const joinText = (parts: ReadonlyArray<ContentPart>): string =>
   parts.map((part) => (part.type === "text" ? part.text : "")).join("")
 
+/** Parts of an agent that handle the answers of a step: its services, and the tools of the step. */
+interface StepParts {
+  readonly services: AgentServices
+  readonly tools: Snapshot
+}
+
 const handleAnswer = Effect.fnUntraced(function* (
   run: RunState,
   reviewed: RunLifecycle.ReviewedAnswer,
   reason: ModelResponse["finishReason"],
-  tools: Snapshot
+  { services, tools }: StepParts
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
   const { parts } = reviewed
-  const { files, settings } = yield* Services
+  const { settings } = services
   const hasCalls = parts.some(AnswerOutcome.isCall)
   const written = hasCalls ? "" : joinText(parts)
   const leaked = LeakedCalls.findLeakedCall(written, tools.names)
@@ -99,7 +105,7 @@ const handleAnswer = Effect.fnUntraced(function* (
     return yield* AnswerOutcome.handleTruncatedAnswer(run, content, text, calls.length > 0 || normalised.truncated)
   }
   if (calls.length === 0) return yield* AnswerOutcome.handleFinalAnswer(run, content, text, reason)
-  return yield* StepCalls.runAnswerCalls(run, { calls, content, files, normalised, text }, reviewed, tools)
+  return yield* StepCalls.runAnswerCalls(run, { calls, content, normalised, text }, reviewed, { services, tools })
 })
 
 /** Handles an answer after which `after_model` ends the run or calls the model again. None of its calls run. */
@@ -107,10 +113,10 @@ const handleDirectedAnswer = Effect.fnUntraced(function* (
   run: RunState,
   reviewed: RunLifecycle.ReviewedAnswer,
   direction: RunLifecycle.Direction,
-  tools: Snapshot
+  parts: StepParts
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
   const from = run.conversation.messages.length
-  yield* handleAnswer(run, reviewed, "stop", tools)
+  yield* handleAnswer(run, reviewed, "stop", parts)
   if (reviewed.added.length > 0) yield* appendMessages(run, ...reviewed.added)
   return yield* LoopDirection.leaveAnswer(run, direction, from)
 })
@@ -131,9 +137,10 @@ export const runStep = Effect.fnUntraced(function* (
   AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure,
   Services | ToolContext
 > {
-  const { registry } = yield* Services
+  const services = yield* Services
   yield* emit(run, { _tag: "StepStarted", step: run.steps.count })
-  const tools = yield* registry.snapshot(run.tools)
+  const tools = yield* services.registry.snapshot(run.tools)
+  const parts: StepParts = { services, tools }
   const { direction, promptMessages } = yield* RunLifecycle.runBeforeModel(run)
   if (direction !== undefined) return yield* LoopDirection.replaceModelCall(run, direction, tools, toContentPart)
   const { brokenOff, overflow, response } = yield* ModelRequest.requestAnswer(run, {
@@ -152,8 +159,8 @@ export const runStep = Effect.fnUntraced(function* (
             ),
             (reviewed) => {
               if (reviewed.direction !== undefined)
-                return handleDirectedAnswer(run, reviewed, reviewed.direction, tools)
-              return Effect.flatMap(handleAnswer(run, reviewed, response.finishReason, tools), (outcome) => {
+                return handleDirectedAnswer(run, reviewed, reviewed.direction, parts)
+              return Effect.flatMap(handleAnswer(run, reviewed, response.finishReason, parts), (outcome) => {
                 if (!isEnd(outcome)) forgetForcedSteps(run)
                 return reviewed.added.length > 0 || reviewed.forceContinue
                   ? continueAfterAnswer(run, outcome, reviewed)

@@ -34,7 +34,7 @@ import {
 import * as RunEnding from "./RunEnding.ts"
 import * as RunSuspension from "./RunSuspension.ts"
 import type { ReviewedAnswer } from "./RunLifecycle.ts"
-import { emit, getCurrentRoute, type RunState, toCallIds } from "./RunState.ts"
+import { emit, getCurrentRouteIn, type RunState, toCallIds } from "./RunState.ts"
 import { type AgentServices, Services } from "./Services.ts"
 import * as StopTools from "./StopTools.ts"
 
@@ -44,16 +44,16 @@ import * as StopTools from "./StopTools.ts"
  *
  * Source: `hermes-llm.md` §19.9.
  */
-const getResultLimits = (run: RunState): Effect.Effect<ResultText.Limits, never, Services> =>
-  Services.use(({ router: { catalogue }, settings }) => {
-    if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
-    if (catalogue === undefined) return Effect.succeed(ResultText.defaultLimits)
-    const known = Effect.flatMap(getCurrentRoute(run, run.routeWanted), (route) => catalogue.known(route))
-    // A window of unknown size does not lower the limits.
-    return Effect.map(known, ({ window: { source, tokens } }) =>
-      ResultText.computeLimits(source === "default" ? undefined : tokens)
-    )
-  })
+const getResultLimits = ({ router, settings }: AgentServices, run: RunState): Effect.Effect<ResultText.Limits> => {
+  const { catalogue } = router
+  if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
+  if (catalogue === undefined) return Effect.succeed(ResultText.defaultLimits)
+  const known = Effect.flatMapEager(getCurrentRouteIn(router, run, run.routeWanted), catalogue.known)
+  // A window of unknown size does not lower the limits.
+  return Effect.map(known, ({ window: { source, tokens } }) =>
+    ResultText.computeLimits(source === "default" ? undefined : tokens)
+  )
+}
 
 /** Notes for the model, by the call to whose result each note is added. */
 type Notes = ReadonlyMap<Prompt.ToolCallPart, string>
@@ -145,13 +145,19 @@ const endWaiting = Effect.fnUntraced(function* (
   return { ...outcome, waiting: [], messages: calls.flatMap(({ id }) => results.get(id) ?? []) }
 }, Effect.uninterruptible)
 
+/** Parts of an agent that run calls: its services, and the tools of the step. */
+interface CallParts {
+  readonly services: AgentServices
+  readonly tools: Snapshot
+}
+
 const runTools = Effect.fnUntraced(function* (
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   notes: Notes,
-  tools: Snapshot
+  { services, tools }: CallParts
 ): Effect.fn.Return<CallsOutcome, SessionStoreError, Services | ToolContext> {
-  const { approvals, interceptors, store } = yield* Services
+  const { approvals, interceptors, store } = services
   const { recorder } = run
   const batch = watchBatch(run)
   const { choose, endRun, succeeded } = makeEndings(run)
@@ -175,7 +181,7 @@ const runTools = Effect.fnUntraced(function* (
     interceptors,
     guard: run.guard,
     approvals,
-    limits: yield* getResultLimits(run),
+    limits: yield* getResultLimits(services, run),
     messages: run.conversation.messages,
     ids: toCallIds(run),
     emit: run.emit,
@@ -270,7 +276,6 @@ interface AnswerCalls {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   readonly content: ReadonlyArray<Prompt.AssistantMessagePart>
   readonly normalised: Normalise.NormalisedCalls
-  readonly files: AgentServices["files"]
   /** Text of the answer that the user sees. */
   readonly text: string
   /** Writer of the answer if it is not the model. */
@@ -290,9 +295,9 @@ const hasOtherTool = (calls: ReadonlyArray<Prompt.ToolCallPart>): boolean =>
  */
 export function* runAnswerCalls(
   run: RunState,
-  { calls, content, files, normalised, text, writer }: AnswerCalls,
+  { calls, content, normalised, text, writer }: AnswerCalls,
   reviewed: ReviewedAnswer,
-  tools: Snapshot
+  parts: CallParts
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
   const { by, removed } = reviewed
   yield* storeToolCalls(run, { calls, content, writer })
@@ -306,7 +311,7 @@ export function* runAnswerCalls(
   const { ending, invalid, halted, messages, waiting }: CallsOutcome =
     wanted.length === 0
       ? { invalid: false, halted: undefined, messages: [], waiting: [] }
-      : yield* runTools(run, wanted, notes, tools)
+      : yield* runTools(run, wanted, notes, parts)
   // The run is about to be interrupted.
   if (run.phase.isStopping) return yield* Effect.never
   const { results } = run.conversation.batch
@@ -315,6 +320,7 @@ export function* runAnswerCalls(
   closeBatch(run)
   if (wanted.length === 0)
     return isBlank(text) ? { _tag: "Finished", text: describeRemoval(by) } : { _tag: "Finished", text }
+  const { files } = parts.services
   if (files !== undefined && hasOtherTool(wanted)) yield* files.otherToolRan(run.sessionId)
   if (ending !== undefined) return yield* RunEnding.endRun(run, ending, text)
   if (halted !== undefined) return { _tag: "Halted", message: halted }
@@ -337,12 +343,19 @@ const endAfterStopTool = (
  * Runs the calls that the last answer of the stored session left open. If a guardrail, a stop tool or middleware ends
  * the run, the outcome is returned.
  */
-export const finishCalls = Effect.fnUntraced(function* (
+export const finishCalls = (
+  run: RunState
+): Effect.Effect<Outcome | undefined, SessionStoreError, Services | ToolContext> => {
+  if (run.unfinished.length > 0) return runUnfinishedCalls(run)
+  return run.stopTools === undefined ? Effect.undefined : endAfterStopTool(run, undefined)
+}
+
+const runUnfinishedCalls = Effect.fnUntraced(function* (
   run: RunState
 ): Effect.fn.Return<Outcome | undefined, SessionStoreError, Services | ToolContext> {
   const { unfinished } = run
-  if (unfinished.length === 0) return run.stopTools === undefined ? undefined : yield* endAfterStopTool(run, undefined)
-  const { files, registry } = yield* Services
+  const services = yield* Services
+  const { files, registry } = services
   const tools = yield* registry.snapshot(run.tools)
   const now = yield* Clock.currentTimeMillis
   // A call that still waits stays open if the run is interrupted.
@@ -350,7 +363,7 @@ export const finishCalls = Effect.fnUntraced(function* (
     run,
     unfinished.filter(({ id }) => !run.book.isWaiting(id, now))
   )
-  const { ending, halted, messages, waiting } = yield* runTools(run, unfinished, noNotes, tools)
+  const { ending, halted, messages, waiting } = yield* runTools(run, unfinished, noNotes, { services, tools })
   if (run.phase.isStopping) return yield* Effect.never
   const answer = run.conversation.messages.findLastIndex(({ role }) => role === "assistant")
   const tail = removeFrom(run, answer)

@@ -121,16 +121,24 @@ export const boundRun = <A, E, R>(
 /** Bounds the model calls of an operation of an agent that is not a run, if it or its session has a tenant. */
 export const boundSessionOperation = <A, E, R>(
   tenants: Service | undefined,
-  { sessionId, tenant }: Pick<RunOptions, "sessionId" | "tenant">,
+  options: Pick<RunOptions, "sessionId" | "tenant">,
   services: AgentServices,
   effect: Effect.Effect<A, E, R>
-): Bounded<A, E, Exclude<R, Services>> => {
-  const boundForTenant = (tenant: string | undefined) =>
-    boundOperation(tenants, tenant, provideServices(services, effect))
-  return tenants === undefined
-    ? boundForTenant(tenant)
-    : Effect.flatMap(findSessionTenant(services, tenant, sessionId), boundForTenant)
-}
+): Bounded<A, E, Exclude<R, Services>> =>
+  boundSessionWork(tenants, options, services, provideServices(services, effect))
+
+/** Bounds the model calls of other work for a session, such as its title, if it or the session has a tenant. */
+export const boundSessionWork = <A, E, R>(
+  tenants: Service | undefined,
+  { sessionId, tenant }: Pick<RunOptions, "sessionId" | "tenant">,
+  services: Pick<AgentServices, "store">,
+  effect: Effect.Effect<A, E, R>
+): Bounded<A, E, R> =>
+  tenants === undefined
+    ? boundOperation(tenants, tenant, effect)
+    : Effect.flatMap(findSessionTenant(services, tenant, sessionId), (tenant) =>
+        boundOperation(tenants, tenant, effect)
+      )
 
 /** Bounds the model calls of an operation that is not a run, if it has a tenant. */
 export const boundOperation = <A, E, R>(

@@ -12,6 +12,7 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import { memoize } from "effect/Function"
 import * as Semaphore from "effect/Semaphore"
 import { type SessionStoreError, TenantRefused } from "../base/domain/AgentError.ts"
 import * as Ids from "../base/domain/Ids.ts"
@@ -76,21 +77,35 @@ interface CallPrice {
   readonly outputNanos: number
 }
 
+/** Prices of a model in nanodollars: of a million tokens of each kind, and of a request. `undefined` if unknown. */
+interface ModelPrices {
+  readonly input: number | undefined
+  readonly output: number | undefined
+  readonly cached: ReadonlyArray<number>
+  readonly request: number
+}
+
+/** Finds the prices by which a function computes costs, once for each function. */
+const findPrices = memoize((computeNanos: Spending.PlannedCall["computeNanos"]): ModelPrices => {
+  const computePrice = (usage: Partial<Usage.Usage>): number | undefined => computeNanos({ ...Usage.zero, ...usage })
+  return {
+    input: computePrice({ inputTokens: million }),
+    output: computePrice({ outputTokens: million }),
+    cached: [computePrice({ cacheWriteTokens: million }), computePrice({ cacheReadTokens: million })].filter(
+      (price) => price !== undefined
+    ),
+    request: computePrice({ requestCount: 1 }) ?? 0
+  }
+})
+
 /** Prices a planned call by its dearest kind of prompt tokens; `undefined` if the tenant refuses unknown prices. */
 const priceCall = (tenant: Tenant, { computeNanos, prompt }: Spending.PlannedCall): CallPrice | undefined => {
   const tokens = tenant.reserve === "estimate" ? prompt.estimate : prompt.bound
-  const computePrice = (usage: Partial<Usage.Usage>): number | undefined => {
-    const whole = { ...Usage.zero, ...usage }
-    return priceUsage(tenant, computeNanos(whole), whole)
-  }
-  const input = computePrice({ inputTokens: tokens, requestCount: 1 })
-  const output = computePrice({ outputTokens: million })
+  const { cached, request, ...known } = findPrices(computeNanos)
+  const input = priceUsage(tenant, known.input, { ...Usage.zero, inputTokens: million })
+  const output = priceUsage(tenant, known.output, { ...Usage.zero, outputTokens: million })
   if (input === undefined || output === undefined) return undefined
-  const cached = [
-    computePrice({ cacheWriteTokens: tokens, requestCount: 1 }),
-    computePrice({ cacheReadTokens: tokens, requestCount: 1 })
-  ]
-  const nanos = Math.max(input, ...cached.map((cost) => cost ?? 0))
+  const nanos = Math.ceil((Math.max(input, ...cached) * tokens) / million) + request
   return { prompt: { tokens, nanos }, outputNanos: output / million }
 }
 

@@ -123,15 +123,18 @@ export interface Carrier {
   readonly tracestate?: string
 }
 
-/** Returns the trace context of this fiber, or `undefined` without tracing. */
-export const current: Effect.Effect<Carrier | undefined> = Effect.contextWith((context: Context.Context<never>) => {
+/** Returns the trace context of a fiber's services, or `undefined` without tracing. */
+export const readCarrier = (context: Context.Context<never>): Carrier | undefined => {
   const span = findNearestSpan(context)
   const traceparent = span === undefined ? undefined : format(span)
   const tracestate = findTraceState(span)
-  return Effect.succeed(
-    traceparent === undefined ? undefined : { traceparent, ...(tracestate === undefined ? {} : { tracestate }) }
-  )
-})
+  return traceparent === undefined ? undefined : { traceparent, ...(tracestate === undefined ? {} : { tracestate }) }
+}
+
+/** Returns the trace context of this fiber, or `undefined` without tracing. */
+export const current: Effect.Effect<Carrier | undefined> = Effect.contextWith((context: Context.Context<never>) =>
+  Effect.succeed(readCarrier(context))
+)
 
 /**
  * Returns the variables that pass the trace to a child process: `TRACEPARENT` and `TRACESTATE`. Empty without tracing.

@@ -60,6 +60,7 @@ import {
   type Policy,
   type Service
 } from "./approval/ApprovalPolicy.ts"
+import { Permissions } from "./approval/CurrentPermissions.ts"
 import { collectRunTexts } from "./approval/ApprovalReasons.ts"
 import { ApprovalPrompt, makeCallbackApprover, type PendingQueue, makeTerminalApprover } from "./approval/Approver.ts"
 import type { Question } from "./approval/ApprovalRequest.ts"
@@ -90,13 +91,13 @@ const order = Effect.promise(() => import("./approval/ApprovalOrder.ts"))
 export const make = (options: Options): Effect.Effect<Service> => Effect.map(order, ({ make }) => make(options))
 
 /**
- * Creates the default approvals of an agent: they ask no user and deny calls that need an approval. A call that runs no
- * command and has no reason to ask does not need a judge, so an agent without such tools never loads one.
+ * Creates approvals without policy and rules, which load their judge for the first call that needs one. A call that
+ * runs no command and has no reason to ask needs none, so an agent without such tools never loads a judge.
  */
-export const makeUnattended = (hooks: Options["hooks"]): Service => {
+const makeDeferred = (judge: Effect.Effect<Service>): Service => {
   let made: Service | undefined
   const judging = Effect.suspend(() =>
-    made === undefined ? Effect.map(order, ({ make }) => (made ??= make({ hooks }))) : Effect.succeed(made)
+    made === undefined ? Effect.map(judge, (service) => (made ??= service)) : Effect.succeed(made)
   )
   const canSkipJudge = ({ args, concerns = [], contained, runs, tool }: Call): boolean => {
     const { inputs, lines } = collectRunTexts(tool, args, runs)
@@ -123,6 +124,10 @@ export const makeUnattended = (hooks: Options["hooks"]): Service => {
   )
 }
 
+/** Creates the default approvals of an agent: they ask no user and deny calls that need an approval. */
+export const makeUnattended = (hooks: Options["hooks"]): Service =>
+  makeDeferred(Effect.map(order, ({ make }) => make({ hooks })))
+
 const layerFromOptions = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never, Hooks> =>
   Layer.effect(
     Approvals,
@@ -131,7 +136,17 @@ const layerFromOptions = (options: Omit<Options, "hooks">): Layer.Layer<Approval
 
 /** Denies every call that needs an approval, without asking. */
 export const layerDeny = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> =>
-  layerFromOptions({ policy })
+  Layer.effect(
+    Approvals,
+    Effect.contextWith((context: Context.Context<Hooks>) => {
+      const judge = Effect.provideContext(
+        Effect.flatMap(order, ({ makeService }) => makeService({ policy })),
+        context
+      )
+      const isPlain = Object.keys(policy).length === 0 && Context.get(context, Permissions) === undefined
+      return isPlain ? Effect.succeed(makeDeferred(judge)) : judge
+    })
+  )
 
 /** Allows listed calls and calls that need no approval, without asking. */
 export const layerAllowList = (allow: ReadonlyArray<string>): Layer.Layer<Approvals, never, Hooks> =>

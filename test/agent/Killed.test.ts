@@ -274,7 +274,7 @@ describe("a conversation that is compacted", () => {
         assert.isAbove(Math.min(...compactions), 0)
       })
     },
-    60_000 + kills * 20_000
+    300_000 + kills * 20_000
   )
 })
 
@@ -304,7 +304,7 @@ describe("a run", () => {
             { concurrency: 2 }
           )
         },
-        60_000 + perProtocol * 20_000
+        300_000 + perProtocol * 20_000
       )
     }
   }

@@ -160,16 +160,13 @@ describe(`runs that wait and are killed (seed ${seed})`, () => {
     it.live(`in memory ${index}`, () => Effect.flatMap(inMemory, (place) => trial(place, seed + index)))
   }
   for (let index = 0; index < trials; index++) {
-    it.live(
-      `in SQLite ${index}`,
-      () =>
-        Effect.gen(function* () {
-          const directory = yield* temporaryDirectory
-          const path = `${directory}/state.db`
-          const store = SessionStore.layerSqlite({ path })
-          yield* trial(inProcesses("sqlite", path, `${directory}/traces`, store), seed + 100 + index)
-        }),
-      240_000
+    it.live(`in SQLite ${index}`, () =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const path = `${directory}/state.db`
+        const store = SessionStore.layerSqlite({ path })
+        yield* trial(inProcesses("sqlite", path, `${directory}/traces`, store), seed + 100 + index)
+      })
     )
   }
   describe.skipIf(missing !== undefined)("over a server", () => {
@@ -179,16 +176,13 @@ describe(`runs that wait and are killed (seed ${seed})`, () => {
     })
     afterAll(() => server.remove())
     for (let index = 0; index < trials; index++) {
-      it.live(
-        `in Postgres ${index}`,
-        () =>
-          Effect.gen(function* () {
-            const directory = yield* temporaryDirectory
-            const url = server.url(`k${index}`)
-            const store = SessionStore.layerPostgres({ url: Redacted.make(url), connections: 3 })
-            yield* trial(inProcesses("postgres", url, `${directory}/traces`, store), seed + 200 + index)
-          }),
-        240_000
+      it.live(`in Postgres ${index}`, () =>
+        Effect.gen(function* () {
+          const directory = yield* temporaryDirectory
+          const url = server.url(`k${index}`)
+          const store = SessionStore.layerPostgres({ url: Redacted.make(url), connections: 3 })
+          yield* trial(inProcesses("postgres", url, `${directory}/traces`, store), seed + 200 + index)
+        })
       )
     }
   })

@@ -8,9 +8,15 @@ import * as Schema from "effect/Schema"
 import * as Tracer from "effect/Tracer"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import crypto from "node:crypto"
+import { syncBuiltinESMExports } from "node:module"
+import { makeLedgerWriter } from "../../src/agent/TenantLedgerWriter.ts"
+import { makeSpending } from "../../src/agent/TenantSpending.ts"
 import * as Tenants from "../../src/agent/Tenants.ts"
 import type { Tenant } from "../../src/base/domain/Tenant.ts"
+import * as Usage from "../../src/base/domain/Usage.ts"
 import * as H from "../../src/index.ts"
+import { makeCacheKey } from "../../src/models/provider/CacheMarks.ts"
 import * as TenantLedger from "../../src/store/tenants/TenantLedger.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { watchStatements } from "../support/watchStatements.ts"
@@ -109,5 +115,55 @@ describe("a turn of a tenant", () => {
       const within = yield* measureTurn({ id: "acme", perDay: { tokens: 1e9 }, callsPerMinute: 1e9 })
       assert.deepStrictEqual([within.statements - without.statements, within.requests], [7, 1])
     }).pipe(Effect.scoped)
+  )
+
+  it("takes one digest for the cache key of a conversation", () => {
+    const { hash } = crypto
+    const digested: Array<unknown> = []
+    crypto.hash = ((...args: Parameters<typeof hash>) => {
+      digested.push(args[1])
+      return hash(...args)
+    }) as typeof hash // The overloads of `hash` differ in their last argument only.
+    syncBuiltinESMExports()
+    try {
+      const makeKeys = (cacheTenant: string, conversationId: string): ReadonlySet<string | undefined> =>
+        new Set(Array.from({ length: 50 }, () => makeCacheKey({ cacheTenant, conversationId })))
+      const keys = [makeKeys("acme", "first"), makeKeys("acme", "second"), makeKeys("zeta", "first")]
+      assert.strictEqual(new Set(keys.flatMap((some) => Array.from(some))).size, 3)
+      assert.strictEqual(digested.length, 3)
+    } finally {
+      crypto.hash = hash
+      syncBuiltinESMExports()
+    }
+  })
+
+  it.effect("computes the prices of a model once, and not for each call", () =>
+    Effect.gen(function* () {
+      const ledger = yield* TenantLedger.TenantLedger
+      const spending = makeSpending({ id: "acme", perDay: { dollars: 100 } }, ledger, yield* makeLedgerWriter(ledger))
+      let computed = 0
+      const computeNanos = ({ inputTokens, outputTokens, requestCount }: Usage.Usage): number => {
+        computed++
+        return inputTokens * 3 + outputTokens * 15 + requestCount * 1_000
+      }
+      const useCall = Effect.flatMap(
+        spending.reserve({
+          provider: "openai",
+          model: "model",
+          prompt: { bound: 1_001, estimate: 500 },
+          wantedOutput: 100,
+          computeNanos,
+          reportWait: () => Effect.void
+        }),
+        ({ settle }) =>
+          settle({ usage: { ...Usage.zero, inputTokens: 10, outputTokens: 1 }, nanos: 1_045, mostOutput: undefined })
+      )
+      yield* useCall
+      const { reserved, spentToday } = yield* ledger.balance("acme")
+      assert.deepStrictEqual([reserved.nanos, spentToday.nanos], [1_001 * 3 + 1_000 + 100 * 15, 0])
+      const first = computed
+      yield* Effect.repeat(useCall, { times: 48 })
+      assert.deepStrictEqual([first, computed], [5, 5])
+    }).pipe(Effect.scoped, Effect.provide(TenantLedger.layerMemory))
   )
 })

@@ -294,8 +294,7 @@ describe("calls of several processes with failures and kills", () => {
             calls += yield* generateWorld(seed, ledger)
           }
           assert.isAbove(calls, seeds * 50)
-        }).pipe(Effect.scoped, Effect.provide(silent as Layer.Layer<never>)),
-      120_000
+        }).pipe(Effect.scoped, Effect.provide(silent as Layer.Layer<never>))
     )
   }
 })

@@ -6,6 +6,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
@@ -23,6 +24,7 @@ import { Provider } from "../../src/models/provider/Provider.ts"
 import * as RetryPolicy from "../../src/models/routing/RetryPolicy.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
 import * as LiveSession from "../../src/serve/host/LiveSession.ts"
+import { SessionStore } from "../../src/store/SessionStore.ts"
 import * as MemoryTool from "../../src/tools/builtin/MemoryTool.ts"
 import * as MemoryStore from "../../src/tools/prompt/MemoryStore.ts"
 import * as Toolset from "../../src/tools/Toolset.ts"
@@ -169,6 +171,26 @@ describe("the ledger of a tenant counts", () => {
       while ((yield* readSpent) < 2 * perCall);
       assert.strictEqual(yield* readSpent, 2 * perCall)
     }).pipe(Effect.provideService(TenantScope.CurrentTenant, "acme"), Effect.scoped, Effect.provide(runtimeWith(fake)))
+  })
+})
+
+describe("a session of a tenant", () => {
+  it.effect("charges its title to the tenant if the owner of the application continues it", () => {
+    const fake = Fake.make(Fake.text("Hello"))
+    return Effect.gen(function* () {
+      const store = yield* SessionStore
+      yield* store.create({ id: s1, source: "cli", provider: "p", model: "m", systemPrompt: "", tenant: "acme" })
+      const live = yield* LiveSession.make({ session: { id: s1 } })
+      const reader = yield* live.subscribe()
+      yield* live.send({ prompt: "go" })
+      for (let isTitled = false; !isTitled;) {
+        const event = yield* reader.take
+        isTitled = event._tag === "SessionChanged" && event.change === "titled"
+      }
+      assert.strictEqual(fake.executed.length, 2)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* readSpent, 2 * perCall)
+    }).pipe(Effect.scoped, Effect.provide(runtimeWith(fake)))
   })
 })
 

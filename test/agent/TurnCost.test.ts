@@ -101,6 +101,16 @@ const written = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return count
   })
 
+describe("a run without tool calls", () => {
+  it.effect("takes three fibers and few steps: it looks up its model once, and asks no memory and no middleware", () =>
+    Effect.gen(function* () {
+      const { fibers, steps } = yield* counted(0)
+      assert.strictEqual(fibers, 3)
+      assert.isAtMost(steps, 332)
+    })
+  )
+})
+
 describe("a turn of one tool call", () => {
   it.effect("takes a fiber for the model call, which is watched, one for the handler, and few steps", () =>
     Effect.gen(function* () {
@@ -108,7 +118,7 @@ describe("a turn of one tool call", () => {
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
       // One step for each operation of a store finds the tenant of the fiber.
-      assert.isAtMost(perTurn.steps, 163)
+      assert.isAtMost(perTurn.steps, 150)
     })
   )
 
@@ -120,8 +130,9 @@ describe("a turn of one tool call", () => {
       })
       const [without, within] = [yield* perTurn(false), yield* perTurn(true)]
       assert.strictEqual(within.fibers, without.fibers)
-      // The handler annotates the span of a tracer, and does nothing without one.
-      assert.isAtMost(within.steps - without.steps, 19)
+      // The handler annotates the span of a tracer, and does nothing without one. A step more in some turns begins a
+      // new stack of continuations.
+      assert.isAtMost(within.steps - without.steps, 20)
     })
   )
 
@@ -154,7 +165,7 @@ describe("a turn of one tool call", () => {
       const [short, long] = [yield* run(10), yield* run(30)]
       const perTurn = { fibers: (long.fibers - short.fibers) / 20, steps: (long.steps - short.steps) / 20 }
       assert.strictEqual(perTurn.fibers, 2)
-      assert.isAtMost(perTurn.steps, 265)
+      assert.isAtMost(perTurn.steps, 249)
     }).pipe(Effect.scoped)
   )
 
@@ -284,8 +295,8 @@ describe("a call of a message with many calls", () => {
   it.effect("takes a fiber for its handler, a second one if it runs at the same time as others, and few steps", () =>
     Effect.gen(function* () {
       for (const [given, fibers, steps] of [
-        [changing, 1, 34],
-        [tools, 2, 29]
+        [changing, 1, 31],
+        [tools, 2, 26]
       ] as const) {
         const [few, many] = [yield* countedCalls(8, { tools: given }), yield* countedCalls(40, { tools: given })]
         assert.strictEqual((many.fibers - few.fibers) / 32, fibers)

@@ -748,6 +748,6 @@ describe("the record of generated runs", () => {
           []
         )
       ),
-    60_000 + count * 2_000
+    300_000 + count * 2_000
   )
 })

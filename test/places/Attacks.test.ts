@@ -229,102 +229,99 @@ const machine = Effect.acquireRelease(
 )
 
 describe("a run that nobody watches, in the sandbox", () => {
-  it.live.skipIf(!stands)(
-    "38 attacks: none takes effect outside of the working tree",
-    () =>
-      Effect.gen(function* () {
-        assert.lengthOf(attacks, 38)
-        const { home, tree } = yield* machine
-        const requests: Array<string> = []
-        const server = yield* Effect.acquireRelease(
-          Effect.promise(
-            () =>
-              new Promise<Server>((resolve) => {
-                const server = createServer((request, response) => {
-                  requests.push(request.url ?? "")
-                  response.end()
-                })
-                server.listen(0, "127.0.0.1", () => resolve(server))
+  it.live.skipIf(!stands)("38 attacks: none takes effect outside of the working tree", () =>
+    Effect.gen(function* () {
+      assert.lengthOf(attacks, 38)
+      const { home, tree } = yield* machine
+      const requests: Array<string> = []
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(
+          () =>
+            new Promise<Server>((resolve) => {
+              const server = createServer((request, response) => {
+                requests.push(request.url ?? "")
+                response.end()
               })
-          ),
-          (server) => Effect.sync(() => server.close())
-        )
-        const address = server.address()
-        const port = typeof address === "object" && address !== null ? address.port : 0
-        const built = yield* Layer.build(
-          Sandbox.layer({
-            policy: "workspace-write",
-            network: {
-              setting: "terminal.sandbox.hosts",
-              isListed: () => false,
-              addresses: () => Effect.succeed(["127.0.0.1"])
-            },
-            home,
-            writable: [],
-            hidden: [".ssh", ".npmrc", ".hermes"].map((name) => join(home, name)),
-            shown: [],
-            hidesEnvFiles: true
-          })
-        ).pipe(Effect.provide(NodeServices.layer))
-        const environment = Layer.succeedContext(built)
-        const effects: Array<string> = []
-        for (const [index, [name, calls, seen]] of attacks.entries()) {
-          const aims = { mark: join(home, `mark${index + 1}`), victim: join(home, `victim${index}`), home, port }
-          const results: Array<string> = []
-          const script = Scripted.layer([
-            ...calls(aims).map((call) =>
-              Scripted.complete({
-                toolCalls: [
-                  typeof call === "string"
-                    ? { name: "terminal", params: { command: call, timeout: 20 } }
-                    : { name: call[0], params: call[1] }
-                ]
-              })
-            ),
-            Scripted.complete("done")
-          ])
-          const runtime = Runtime.layer({
-            provider: script,
-            environment,
-            cwd: tree,
-            approvals: Approvals.layerDeny(),
-            tools: [FileTools.toolset, TerminalTools.toolset, ExecuteCode.toolset]
-          })
-          const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
-            Effect.sync(() => {
-              for (const event of events) if (event._tag === "ToolFinished") results.push(event.output)
+              server.listen(0, "127.0.0.1", () => resolve(server))
             })
-          yield* Agent.run({ prompt: "go", onEvent }).pipe(
-            Effect.provide(runtime),
-            Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("single query"))
-          )
-          if (name === "survivor") yield* Effect.sleep("900 millis")
-          const happened =
-            typeof seen === "object"
-              ? existsSync(join(tree, seen.tree)) !== (seen.gone === true)
-              : seen === "mark"
-                ? existsSync(aims.mark)
-                : seen === "victim"
-                  ? !existsSync(aims.victim)
-                  : seen === "request"
-                    ? requests.length > 0
-                    : results.some((text) => text.includes("PRIVATE"))
-          if (happened) effects.push(name)
-          requests.length = 0
-        }
-        assert.deepStrictEqual(effects, [
-          "rm by another name",
-          "script on the input",
-          "script file",
-          "test of a package",
-          "input of a shell in two pieces"
+        ),
+        (server) => Effect.sync(() => server.close())
+      )
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      const built = yield* Layer.build(
+        Sandbox.layer({
+          policy: "workspace-write",
+          network: {
+            setting: "terminal.sandbox.hosts",
+            isListed: () => false,
+            addresses: () => Effect.succeed(["127.0.0.1"])
+          },
+          home,
+          writable: [],
+          hidden: [".ssh", ".npmrc", ".hermes"].map((name) => join(home, name)),
+          shown: [],
+          hidesEnvFiles: true
+        })
+      ).pipe(Effect.provide(NodeServices.layer))
+      const environment = Layer.succeedContext(built)
+      const effects: Array<string> = []
+      for (const [index, [name, calls, seen]] of attacks.entries()) {
+        const aims = { mark: join(home, `mark${index + 1}`), victim: join(home, `victim${index}`), home, port }
+        const results: Array<string> = []
+        const script = Scripted.layer([
+          ...calls(aims).map((call) =>
+            Scripted.complete({
+              toolCalls: [
+                typeof call === "string"
+                  ? { name: "terminal", params: { command: call, timeout: 20 } }
+                  : { name: call[0], params: call[1] }
+              ]
+            })
+          ),
+          Scripted.complete("done")
         ])
-        assert.strictEqual(readFileSync(join(home, ".bashrc"), "utf8"), "# theirs")
-        assert.deepStrictEqual(
-          readdirSync(home).filter((name) => name.startsWith("mark")),
-          []
+        const runtime = Runtime.layer({
+          provider: script,
+          environment,
+          cwd: tree,
+          approvals: Approvals.layerDeny(),
+          tools: [FileTools.toolset, TerminalTools.toolset, ExecuteCode.toolset]
+        })
+        const onEvent = (events: ReadonlyArray<RunEvent.RunEvent>) =>
+          Effect.sync(() => {
+            for (const event of events) if (event._tag === "ToolFinished") results.push(event.output)
+          })
+        yield* Agent.run({ prompt: "go", onEvent }).pipe(
+          Effect.provide(runtime),
+          Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("single query"))
         )
-      }),
-    120_000
+        if (name === "survivor") yield* Effect.sleep("900 millis")
+        const happened =
+          typeof seen === "object"
+            ? existsSync(join(tree, seen.tree)) !== (seen.gone === true)
+            : seen === "mark"
+              ? existsSync(aims.mark)
+              : seen === "victim"
+                ? !existsSync(aims.victim)
+                : seen === "request"
+                  ? requests.length > 0
+                  : results.some((text) => text.includes("PRIVATE"))
+        if (happened) effects.push(name)
+        requests.length = 0
+      }
+      assert.deepStrictEqual(effects, [
+        "rm by another name",
+        "script on the input",
+        "script file",
+        "test of a package",
+        "input of a shell in two pieces"
+      ])
+      assert.strictEqual(readFileSync(join(home, ".bashrc"), "utf8"), "# theirs")
+      assert.deepStrictEqual(
+        readdirSync(home).filter((name) => name.startsWith("mark")),
+        []
+      )
+    })
   )
 })

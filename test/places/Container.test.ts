@@ -30,8 +30,7 @@ const provided = <E>(effect: Effect.Effect<void, E, Needs>) =>
 const live = (name: string, effect: Effect.Effect<void, unknown, Needs>) =>
   it.live.skipIf(docker.engine === undefined)(
     docker.engine === undefined ? `${name} (not tested: ${docker.reason})` : name,
-    () => provided(effect),
-    { timeout: 60_000 }
+    () => provided(effect)
   )
 
 const run = (...args: ReadonlyArray<string>) => spawnSync(program, args, { encoding: "utf8" }).stdout.trim()

@@ -232,71 +232,65 @@ const asking: ReadonlyArray<readonly [command: string, reason: RegExp]> = [
 ]
 
 describe("a deletion inside of the working tree, in the sandbox", () => {
-  it.live.skipIf(!stands)(
-    "is not asked about where an undo brings every byte back",
-    () =>
-      Effect.gen(function* () {
-        const { put, run, tree, undo } = yield* world
-        const before = pictureOf(tree)
-        for (const list of covered) {
-          const { asked, notices, results, sessionId } = yield* run(list.map(([command]) => command))
-          assert.deepStrictEqual(asked, [])
-          const left = pictureOf(tree)
-          assert.deepStrictEqual(
-            list.filter(([, gone]) => gone in left).map(([command]) => command),
-            [],
-            results.join("\n")
-          )
-          assert.match(notices.join("\n"), /^\d+ files? deleted; undo with \/undo/m)
-          assert.deepStrictEqual((yield* undo(sessionId)).left, [])
-          assert.deepStrictEqual(pictureOf(tree), before)
-        }
-        // git gives files that it writes the permissions that it knows.
-        chmodSync(join(tree, "src/own.txt"), 0o644)
-        const commands = ["git reset --hard", "git checkout -- .", "git restore ."]
-        put("kept.txt", "changed, though it is ignored")
-        put("src/a.ts", "changed\n")
-        const changed = pictureOf(tree)
-        for (const command of commands) {
-          const { asked, sessionId } = yield* run([command])
-          assert.deepStrictEqual(asked, [], command)
-          assert.strictEqual(readFileSync(join(tree, "kept.txt"), "utf8"), "tracked, though it is ignored", command)
-          yield* undo(sessionId)
-          assert.deepStrictEqual(pictureOf(tree), changed, command)
-        }
-      }),
-    120_000
+  it.live.skipIf(!stands)("is not asked about where an undo brings every byte back", () =>
+    Effect.gen(function* () {
+      const { put, run, tree, undo } = yield* world
+      const before = pictureOf(tree)
+      for (const list of covered) {
+        const { asked, notices, results, sessionId } = yield* run(list.map(([command]) => command))
+        assert.deepStrictEqual(asked, [])
+        const left = pictureOf(tree)
+        assert.deepStrictEqual(
+          list.filter(([, gone]) => gone in left).map(([command]) => command),
+          [],
+          results.join("\n")
+        )
+        assert.match(notices.join("\n"), /^\d+ files? deleted; undo with \/undo/m)
+        assert.deepStrictEqual((yield* undo(sessionId)).left, [])
+        assert.deepStrictEqual(pictureOf(tree), before)
+      }
+      // git gives files that it writes the permissions that it knows.
+      chmodSync(join(tree, "src/own.txt"), 0o644)
+      const commands = ["git reset --hard", "git checkout -- .", "git restore ."]
+      put("kept.txt", "changed, though it is ignored")
+      put("src/a.ts", "changed\n")
+      const changed = pictureOf(tree)
+      for (const command of commands) {
+        const { asked, sessionId } = yield* run([command])
+        assert.deepStrictEqual(asked, [], command)
+        assert.strictEqual(readFileSync(join(tree, "kept.txt"), "utf8"), "tracked, though it is ignored", command)
+        yield* undo(sessionId)
+        assert.deepStrictEqual(pictureOf(tree), changed, command)
+      }
+    })
   )
 
-  it.live.skipIf(!stands)(
-    "is asked about, with the reason, where no undo covers it",
-    () =>
-      Effect.gen(function* () {
-        const { put, run, tree } = yield* world
-        put("large/film.mp4", "")
-        truncateSync(join(tree, "large/film.mp4"), 31 * megabyte)
-        for (let at = 0; at <= 2_000; at++) put(`many/${at}`, "")
-        put("clone/.git/HEAD", "ref: refs/heads/main\n")
-        put("keys/id_rsa", "key")
-        for (const name of ["neighbour", "work"]) mkdirSync(join(tree, "..", name))
-        const before = pictureOf(tree)
-        const all = yield* run(asking.map(([command]) => command))
-        assert.lengthOf(all.asked, asking.length, all.asked.join("\n"))
-        for (const [index, [command, reason]] of asking.entries()) assert.match(all.asked[index] ?? "", reason, command)
-        const { asked } = yield* run(["rm -rf src"], { background: true })
-        assert.match(asked.join("\n"), /not covered by undo: it runs in the background$/)
-        const { results } = yield* Effect.provideService(
-          run(["rm -rf large"]),
-          InteractiveMode.InteractiveMode,
-          InteractiveMode.makeUnattended("single query")
-        )
-        assert.match(
-          results.join(),
-          /needs an approval \(recursive delete, not covered by undo: large\/film\.mp4 \(33 MB\)\), and no user can be asked here/
-        )
-        assert.deepStrictEqual(pictureOf(tree), before)
-      }),
-    120_000
+  it.live.skipIf(!stands)("is asked about, with the reason, where no undo covers it", () =>
+    Effect.gen(function* () {
+      const { put, run, tree } = yield* world
+      put("large/film.mp4", "")
+      truncateSync(join(tree, "large/film.mp4"), 31 * megabyte)
+      for (let at = 0; at <= 2_000; at++) put(`many/${at}`, "")
+      put("clone/.git/HEAD", "ref: refs/heads/main\n")
+      put("keys/id_rsa", "key")
+      for (const name of ["neighbour", "work"]) mkdirSync(join(tree, "..", name))
+      const before = pictureOf(tree)
+      const all = yield* run(asking.map(([command]) => command))
+      assert.lengthOf(all.asked, asking.length, all.asked.join("\n"))
+      for (const [index, [command, reason]] of asking.entries()) assert.match(all.asked[index] ?? "", reason, command)
+      const { asked } = yield* run(["rm -rf src"], { background: true })
+      assert.match(asked.join("\n"), /not covered by undo: it runs in the background$/)
+      const { results } = yield* Effect.provideService(
+        run(["rm -rf large"]),
+        InteractiveMode.InteractiveMode,
+        InteractiveMode.makeUnattended("single query")
+      )
+      assert.match(
+        results.join(),
+        /needs an approval \(recursive delete, not covered by undo: large\/film\.mp4 \(33 MB\)\), and no user can be asked here/
+      )
+      assert.deepStrictEqual(pictureOf(tree), before)
+    })
   )
 
   it.live.skipIf(!stands)(
@@ -344,8 +338,7 @@ describe("a deletion inside of the working tree, in the sandbox", () => {
         ])
         assert.deepStrictEqual(asked, [], results.join("\n"))
         assert.deepStrictEqual(pictureOf(tree), before)
-      }),
-    120_000
+      })
   )
 
   it.live.skipIf(!stands)("leaves out what a tool makes again where it does not fit, and says so", () =>

@@ -146,27 +146,21 @@ const holds = (
   make: (given: Machine) => Effect.Effect<Service, unknown, Needs>,
   expected: ReadonlyArray<string> = []
 ) =>
-  it.live.skipIf(reason !== undefined)(
-    reason === undefined ? name : `${name} (not tested: ${reason})`,
-    () =>
-      Effect.gen(function* () {
-        const given = yield* machine
-        const environment = yield* make(given)
-        const out = yield* Effect.provideService(escapes(given, environment), CallDirectory, given.tree)
-        assert.deepStrictEqual(out.trimEnd().split("\n"), [
-          ...expected.map((way) => `CAME THROUGH ${way}`),
-          "all tried"
-        ])
-        assert.isTrue(given.isAlive())
-        assert.strictEqual(readFileSync(join(given.home, "outside"), "utf8"), "theirs")
-        assert.deepStrictEqual(
-          ["new", "/etc/hermes-escape"].filter(
-            (file) => existsSync(join(given.home, file)) || (file.startsWith("/") && existsSync(file))
-          ),
-          []
-        )
-      }).pipe(Effect.scoped, Effect.provide(ChildProcesses.layer)),
-    { timeout: 120_000 }
+  it.live.skipIf(reason !== undefined)(reason === undefined ? name : `${name} (not tested: ${reason})`, () =>
+    Effect.gen(function* () {
+      const given = yield* machine
+      const environment = yield* make(given)
+      const out = yield* Effect.provideService(escapes(given, environment), CallDirectory, given.tree)
+      assert.deepStrictEqual(out.trimEnd().split("\n"), [...expected.map((way) => `CAME THROUGH ${way}`), "all tried"])
+      assert.isTrue(given.isAlive())
+      assert.strictEqual(readFileSync(join(given.home, "outside"), "utf8"), "theirs")
+      assert.deepStrictEqual(
+        ["new", "/etc/hermes-escape"].filter(
+          (file) => existsSync(join(given.home, file)) || (file.startsWith("/") && existsSync(file))
+        ),
+        []
+      )
+    }).pipe(Effect.scoped, Effect.provide(ChildProcesses.layer))
   )
 
 const bwrap =

@@ -61,22 +61,19 @@ describe("descriptors that the program inherited", () => {
   const script = 'for fd in /proc/self/fd/*; do echo "$fd"; done > fds; echo LEAK > /proc/self/fd/200; true'
 
   for (const backend of ["sandbox", "local"]) {
-    it.live.skipIf(!stands || !bash)(
-      `are not passed on to commands (${backend})`,
-      () =>
-        Effect.gen(function* () {
-          const { cwd, root, run } = yield* user
-          const outside = join(root, "outside")
-          const ended = run(`exec 200>>"${outside}";`, script, {
-            HERMES_TERMINAL__BACKEND: backend,
-            HERMES_APPROVALS__MODE: "off"
-          })
-          assert.strictEqual(ended.stdout, "done\n", ended.stderr)
-          assert.isTrue(existsSync(join(cwd, "fds")), ended.stderr)
-          assert.notInclude(readFileSync(join(cwd, "fds"), "utf8"), "/200")
-          assert.strictEqual(readFileSync(outside, "utf8"), "")
-        }).pipe(Effect.scoped),
-      { timeout: 60_000 }
+    it.live.skipIf(!stands || !bash)(`are not passed on to commands (${backend})`, () =>
+      Effect.gen(function* () {
+        const { cwd, root, run } = yield* user
+        const outside = join(root, "outside")
+        const ended = run(`exec 200>>"${outside}";`, script, {
+          HERMES_TERMINAL__BACKEND: backend,
+          HERMES_APPROVALS__MODE: "off"
+        })
+        assert.strictEqual(ended.stdout, "done\n", ended.stderr)
+        assert.isTrue(existsSync(join(cwd, "fds")), ended.stderr)
+        assert.notInclude(readFileSync(join(cwd, "fds"), "utf8"), "/200")
+        assert.strictEqual(readFileSync(outside, "utf8"), "")
+      }).pipe(Effect.scoped)
     )
   }
 
@@ -102,16 +99,13 @@ describe("descriptors that the program inherited", () => {
 })
 
 describe("a program without free descriptors", () => {
-  it.live.skipIf(!stands || !bash)(
-    "runs nothing outside of the sandbox",
-    () =>
-      Effect.gen(function* () {
-        const { root, run } = yield* user
-        const ended = run("ulimit -n 32;", `touch ${join(root, "outside")}`, { HERMES_APPROVALS__MODE: "off" })
-        assert.isFalse(existsSync(join(root, "outside")), ended.stderr)
-        assert.include(ended.stderr, "terminal.backend: the sandbox could not be tried")
-        assert.notInclude(ended.stderr, "commands run without a sandbox")
-      }).pipe(Effect.scoped),
-    { timeout: 120_000 }
+  it.live.skipIf(!stands || !bash)("runs nothing outside of the sandbox", () =>
+    Effect.gen(function* () {
+      const { root, run } = yield* user
+      const ended = run("ulimit -n 32;", `touch ${join(root, "outside")}`, { HERMES_APPROVALS__MODE: "off" })
+      assert.isFalse(existsSync(join(root, "outside")), ended.stderr)
+      assert.include(ended.stderr, "terminal.backend: the sandbox could not be tried")
+      assert.notInclude(ended.stderr, "commands run without a sandbox")
+    }).pipe(Effect.scoped)
   )
 })

@@ -224,110 +224,99 @@ const users: ReadonlyArray<readonly [name: string, uid: number | undefined, isSk
 
 describe("nothing that a command plants runs later", () => {
   for (const [name, uid, isSkipped] of users) {
-    it.skipIf(isSkipped)(
-      `${name}, from an installed package`,
-      () => {
-        const at = makeMachine(uid)
-        try {
-          const outcomes = run(
-            at,
-            attacks.map(([, command]) => command),
-            { module: join(at.tree, "node_modules/hermes-effect/dist/bin.js"), uid }
-          )
-          const ran = readdirSync(at.home).filter((file) => file.startsWith("ran."))
-          assert.deepStrictEqual(ran, [], outcomes.map(({ moved, out }) => `${out} ${moved.join(" ")}`).join("\n---\n"))
-          assert.lengthOf(outcomes, attacks.length)
-          const read = (file: string) => readFileSync(join(at.tree, file), "utf8")
-          assert.deepStrictEqual(
-            [
-              ".vscode/settings.json",
-              "packages/a/.npmrc",
-              "packages/a/.env",
-              "node_modules/hermes-effect/dist/bin.js",
-              "node_modules/effect/index.js"
-            ].map(read),
-            ["#theirs\n", "#theirs\n", "PRIVATE=1\n", "exit 0\n", "exit 0\n"]
-          )
-          assert.strictEqual(readlinkSync(join(at.tree, "node_modules/.bin/hermes")), "../hermes-effect/dist/bin.js")
-          assert.isTrue(lstatSync(join(at.tree, "linked/.vscode")).isSymbolicLink())
-          const moved = outcomes.flatMap((outcome) => outcome.moved)
-          assert.includeMembers(moved, [
-            ".envrc",
-            ".cursor",
-            "packages/a/.vscode",
-            "made/deep/.npmrc",
-            "node_modules/.bin/hermes"
-          ])
-          assert.isTrue(existsSync(join(at.tree, ".envrc.set-aside")), "nothing is lost")
-        } finally {
-          rmSync(at.home, { recursive: true, force: true })
-        }
-      },
-      240_000
-    )
+    it.skipIf(isSkipped)(`${name}, from an installed package`, () => {
+      const at = makeMachine(uid)
+      try {
+        const outcomes = run(
+          at,
+          attacks.map(([, command]) => command),
+          { module: join(at.tree, "node_modules/hermes-effect/dist/bin.js"), uid }
+        )
+        const ran = readdirSync(at.home).filter((file) => file.startsWith("ran."))
+        assert.deepStrictEqual(ran, [], outcomes.map(({ moved, out }) => `${out} ${moved.join(" ")}`).join("\n---\n"))
+        assert.lengthOf(outcomes, attacks.length)
+        const read = (file: string) => readFileSync(join(at.tree, file), "utf8")
+        assert.deepStrictEqual(
+          [
+            ".vscode/settings.json",
+            "packages/a/.npmrc",
+            "packages/a/.env",
+            "node_modules/hermes-effect/dist/bin.js",
+            "node_modules/effect/index.js"
+          ].map(read),
+          ["#theirs\n", "#theirs\n", "PRIVATE=1\n", "exit 0\n", "exit 0\n"]
+        )
+        assert.strictEqual(readlinkSync(join(at.tree, "node_modules/.bin/hermes")), "../hermes-effect/dist/bin.js")
+        assert.isTrue(lstatSync(join(at.tree, "linked/.vscode")).isSymbolicLink())
+        const moved = outcomes.flatMap((outcome) => outcome.moved)
+        assert.includeMembers(moved, [
+          ".envrc",
+          ".cursor",
+          "packages/a/.vscode",
+          "made/deep/.npmrc",
+          "node_modules/.bin/hermes"
+        ])
+        assert.isTrue(existsSync(join(at.tree, ".envrc.set-aside")), "nothing is lost")
+      } finally {
+        rmSync(at.home, { recursive: true, force: true })
+      }
+    })
 
-    it.skipIf(isSkipped)(
-      `${name}, from a checkout`,
-      () => {
-        const at = makeMachine(uid)
-        try {
-          put(join(at.tree, "package.json"), JSON.stringify({ name: "hermes-effect" }))
-          for (const file of ["dist/bin.js", "src/bin.js"]) put(join(at.tree, file), "exit 0\n")
-          if (uid !== undefined) spawnSync("chown", ["-R", `${uid}:${uid}`, at.home])
-          const outcomes = run(at, checkoutAttacks, { module: join(at.tree, "dist/bin.js"), uid })
-          assert.lengthOf(outcomes, checkoutAttacks.length)
-          assert.deepStrictEqual(
-            readdirSync(at.home).filter((file) => file.startsWith("ran.")),
-            [],
-            outcomes.map(({ out }) => out).join("\n")
-          )
-          assert.deepStrictEqual(
-            ["dist/bin.js", "src/bin.js", "node_modules/effect/index.js"].map((file) =>
-              readFileSync(join(at.tree, file), "utf8")
-            ),
-            ["exit 0\n", "exit 0\n", "exit 0\n"]
-          )
-        } finally {
-          rmSync(at.home, { recursive: true, force: true })
-        }
-      },
-      240_000
-    )
+    it.skipIf(isSkipped)(`${name}, from a checkout`, () => {
+      const at = makeMachine(uid)
+      try {
+        put(join(at.tree, "package.json"), JSON.stringify({ name: "hermes-effect" }))
+        for (const file of ["dist/bin.js", "src/bin.js"]) put(join(at.tree, file), "exit 0\n")
+        if (uid !== undefined) spawnSync("chown", ["-R", `${uid}:${uid}`, at.home])
+        const outcomes = run(at, checkoutAttacks, { module: join(at.tree, "dist/bin.js"), uid })
+        assert.lengthOf(outcomes, checkoutAttacks.length)
+        assert.deepStrictEqual(
+          readdirSync(at.home).filter((file) => file.startsWith("ran.")),
+          [],
+          outcomes.map(({ out }) => out).join("\n")
+        )
+        assert.deepStrictEqual(
+          ["dist/bin.js", "src/bin.js", "node_modules/effect/index.js"].map((file) =>
+            readFileSync(join(at.tree, file), "utf8")
+          ),
+          ["exit 0\n", "exit 0\n", "exit 0\n"]
+        )
+      } finally {
+        rmSync(at.home, { recursive: true, force: true })
+      }
+    })
   }
 
-  it.live(
-    "without a wall, where nobody can be asked",
-    () =>
-      Effect.gen(function* () {
-        const at = yield* Effect.acquireRelease(
-          Effect.sync(() => makeMachine(undefined)),
-          ({ home }) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
-        )
-        const calls = files.flatMap((file) => [
-          { name: "terminal", params: { command: `echo x > ${file}` } },
-          { name: "write_file", params: { path: `packages/b/${file}`, content: "x" } }
-        ])
-        const script = Scripted.layer([
-          ...calls.map((call) => Scripted.complete({ toolCalls: [call] })),
-          Scripted.complete("done")
-        ])
-        const runtime = Runtime.layer({
-          provider: script,
-          cwd: at.tree,
-          approvals: Approvals.layerDeny(),
-          tools: [FileTools.toolset, TerminalTools.toolset]
-        })
-        yield* Agent.run({ prompt: "go" }).pipe(
-          Effect.provide(runtime),
-          Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("single query"))
-        )
-        const made = files
-          .flatMap((file) => [file, `packages/b/${file}`])
-          .filter((file) => existsSync(join(at.tree, file)))
-        // It was there before.
-        assert.deepStrictEqual(made, [".vscode/settings.json"])
-        assert.strictEqual(readFileSync(join(at.tree, ".vscode/settings.json"), "utf8"), "#theirs\n")
-      }),
-    120_000
+  it.live("without a wall, where nobody can be asked", () =>
+    Effect.gen(function* () {
+      const at = yield* Effect.acquireRelease(
+        Effect.sync(() => makeMachine(undefined)),
+        ({ home }) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
+      )
+      const calls = files.flatMap((file) => [
+        { name: "terminal", params: { command: `echo x > ${file}` } },
+        { name: "write_file", params: { path: `packages/b/${file}`, content: "x" } }
+      ])
+      const script = Scripted.layer([
+        ...calls.map((call) => Scripted.complete({ toolCalls: [call] })),
+        Scripted.complete("done")
+      ])
+      const runtime = Runtime.layer({
+        provider: script,
+        cwd: at.tree,
+        approvals: Approvals.layerDeny(),
+        tools: [FileTools.toolset, TerminalTools.toolset]
+      })
+      yield* Agent.run({ prompt: "go" }).pipe(
+        Effect.provide(runtime),
+        Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("single query"))
+      )
+      const made = files
+        .flatMap((file) => [file, `packages/b/${file}`])
+        .filter((file) => existsSync(join(at.tree, file)))
+      // It was there before.
+      assert.deepStrictEqual(made, [".vscode/settings.json"])
+      assert.strictEqual(readFileSync(join(at.tree, ".vscode/settings.json"), "utf8"), "#theirs\n")
+    })
   )
 })

@@ -193,37 +193,32 @@ const places: Readonly<
 
 describe("what this process starts for itself is not a program of the working tree, with PATH that begins with", () => {
   for (const [name, { directory, entry }] of Object.entries(places)) {
-    it.live(
-      name,
-      () =>
-        Effect.gen(function* () {
-          const { home, ran, searchPath, tree } = yield* world(entry, directory)
-          const before = { cwd: process.cwd(), path: process.env["PATH"] }
-          yield* Effect.addFinalizer(() =>
-            Effect.sync(() => {
-              process.chdir(before.cwd)
-              process.env["PATH"] = before.path
-            })
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const { home, ran, searchPath, tree } = yield* world(entry, directory)
+        const before = { cwd: process.cwd(), path: process.env["PATH"] }
+        yield* Effect.addFinalizer(() =>
+          Effect.sync(() => {
+            process.chdir(before.cwd)
+            process.env["PATH"] = before.path
+          })
+        )
+        process.chdir(tree)
+        process.env["PATH"] = searchPath
+        const failures: Array<string> = []
+        const environment = make({ ...desktop, VISUAL: "planted-hook 2>/dev/null" })
+        for (const [module, start] of Object.entries(starts(home, tree))) {
+          yield* Effect.scoped(Effect.exit(start)).pipe(
+            Effect.provideService(Environment, environment),
+            Effect.provideService(StartDirectory, () => tree),
+            Effect.provideService(ProcessEnvironment, () => ({ PATH: searchPath, HOME: home })),
+            Effect.provide(Layer.provideMerge(layerLocal, Layer.provideMerge(ChildProcesses.layer, NodeServices.layer)))
           )
-          process.chdir(tree)
-          process.env["PATH"] = searchPath
-          const failures: Array<string> = []
-          const environment = make({ ...desktop, VISUAL: "planted-hook 2>/dev/null" })
-          for (const [module, start] of Object.entries(starts(home, tree))) {
-            yield* Effect.scoped(Effect.exit(start)).pipe(
-              Effect.provideService(Environment, environment),
-              Effect.provideService(StartDirectory, () => tree),
-              Effect.provideService(ProcessEnvironment, () => ({ PATH: searchPath, HOME: home })),
-              Effect.provide(
-                Layer.provideMerge(layerLocal, Layer.provideMerge(ChildProcesses.layer, NodeServices.layer))
-              )
-            )
-            failures.push(...ran().map((program) => `${module}: ${program}`))
-            for (const program of ran()) rmSync(join(home, "ran", program))
-          }
-          assert.deepStrictEqual(failures, [])
-        }).pipe(Effect.scoped),
-      { timeout: 60_000 }
+          failures.push(...ran().map((program) => `${module}: ${program}`))
+          for (const program of ran()) rmSync(join(home, "ran", program))
+        }
+        assert.deepStrictEqual(failures, [])
+      }).pipe(Effect.scoped)
     )
   }
 })
@@ -269,8 +264,8 @@ describe("a command of the program hermes plants programs, and none of them runs
     ["PATH=.", () => ".", "."]
   ]
   for (const [name, entry, directory] of places) {
-    it.live.skipIf(!stands)(`in a sandbox, ${name}`, () => attack("sandbox", entry, directory), { timeout: 60_000 })
+    it.live.skipIf(!stands)(`in a sandbox, ${name}`, () => attack("sandbox", entry, directory))
     // Without a sandbox commands have the user's PATH, and these start no program by its name.
-    it.live(`without a sandbox, ${name}`, () => attack("local", entry, directory), { timeout: 60_000 })
+    it.live(`without a sandbox, ${name}`, () => attack("local", entry, directory))
   }
 })

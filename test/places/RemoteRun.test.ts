@@ -132,10 +132,8 @@ const live = (
   reason: string | undefined,
   effect: Effect.Effect<void, unknown, Scope.Scope | NodeServices.NodeServices>
 ) =>
-  it.live.skipIf(reason !== undefined)(
-    reason === undefined ? name : `${name} (not tested: ${reason})`,
-    () => Effect.provide(Effect.scoped(effect), ChildProcesses.layer),
-    { timeout: 60_000 }
+  it.live.skipIf(reason !== undefined)(reason === undefined ? name : `${name} (not tested: ${reason})`, () =>
+    Effect.provide(Effect.scoped(effect), ChildProcesses.layer)
   )
 
 describe("a run in a container", () => {

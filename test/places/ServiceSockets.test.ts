@@ -54,113 +54,104 @@ const client =
   "const c = require('net').connect(process.argv[1]); c.on('error', (e) => console.log(e.code)); c.on('data', (d) => console.log(String(d)))"
 
 describe("unix sockets", () => {
-  it.live.skipIf(!stands)(
-    "that are gone when the sandbox starts do not prevent its start",
-    () =>
-      Effect.gen(function* () {
-        const home = yield* lastingDirectory
-        const other = join(home, "service")
-        mkdirSync(other)
-        const socket = join(other, "a.sock")
-        yield* listening(socket)
-        const inner = yield* ChildProcessSpawner
-        let starts = 0
-        const removing = makeSpawner((command) =>
-          Effect.suspend(() => {
-            if (command._tag === "StandardCommand" && command.args.includes(socket)) {
-              starts++
-              rmSync(other, { recursive: true, force: true })
-            }
-            return inner.spawn(command)
-          })
-        )
-        const layer = Sandbox.layer({
-          policy: "workspace-write",
-          network: "none",
-          home,
-          writable: [],
-          hidden: [],
-          shown: [],
-          hidesEnvFiles: true
+  it.live.skipIf(!stands)("that are gone when the sandbox starts do not prevent its start", () =>
+    Effect.gen(function* () {
+      const home = yield* lastingDirectory
+      const other = join(home, "service")
+      mkdirSync(other)
+      const socket = join(other, "a.sock")
+      yield* listening(socket)
+      const inner = yield* ChildProcessSpawner
+      let starts = 0
+      const removing = makeSpawner((command) =>
+        Effect.suspend(() => {
+          if (command._tag === "StandardCommand" && command.args.includes(socket)) {
+            starts++
+            rmSync(other, { recursive: true, force: true })
+          }
+          return inner.spawn(command)
         })
-        yield* Layer.build(layer).pipe(Effect.provideService(ChildProcessSpawner, removing))
-        assert.strictEqual(starts, 1)
-      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
-    { timeout: 60_000 }
+      )
+      const layer = Sandbox.layer({
+        policy: "workspace-write",
+        network: "none",
+        home,
+        writable: [],
+        hidden: [],
+        shown: [],
+        hidesEnvFiles: true
+      })
+      yield* Layer.build(layer).pipe(Effect.provideService(ChildProcessSpawner, removing))
+      assert.strictEqual(starts, 1)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 
-  it.live.skipIf(!stands)(
-    "that go away between two commands do not prevent the second",
-    () =>
-      Effect.gen(function* () {
-        const home = yield* lastingDirectory
-        const tree = join(home, "tree")
-        const other = join(home, "service")
-        mkdirSync(tree)
-        mkdirSync(other)
-        yield* listening(join(other, "a.sock"))
-        const layer = Sandbox.layer({
-          policy: "read-only",
-          network: "none",
-          home,
-          writable: [],
-          hidden: [],
-          shown: [],
-          hidesEnvFiles: true
-        })
-        const { spawner } = yield* Effect.provideContext(CommandEnvironment, yield* Layer.build(layer))
-        const command = ChildProcess.make("/bin/sh", ["-c", "echo ran; exec 2>&1"], { cwd: tree, env: {} })
-        const runCommand = spawner.spawn(command).pipe(
-          Effect.flatMap(({ all }) => Stream.mkString(Stream.decodeText(all))),
+  it.live.skipIf(!stands)("that go away between two commands do not prevent the second", () =>
+    Effect.gen(function* () {
+      const home = yield* lastingDirectory
+      const tree = join(home, "tree")
+      const other = join(home, "service")
+      mkdirSync(tree)
+      mkdirSync(other)
+      yield* listening(join(other, "a.sock"))
+      const layer = Sandbox.layer({
+        policy: "read-only",
+        network: "none",
+        home,
+        writable: [],
+        hidden: [],
+        shown: [],
+        hidesEnvFiles: true
+      })
+      const { spawner } = yield* Effect.provideContext(CommandEnvironment, yield* Layer.build(layer))
+      const command = ChildProcess.make("/bin/sh", ["-c", "echo ran; exec 2>&1"], { cwd: tree, env: {} })
+      const runCommand = spawner.spawn(command).pipe(
+        Effect.flatMap(({ all }) => Stream.mkString(Stream.decodeText(all))),
+        Effect.provideService(CallDirectory, tree),
+        Effect.scoped
+      )
+      assert.strictEqual(yield* runCommand, "ran\n")
+      rmSync(other, { recursive: true, force: true })
+      assert.strictEqual(yield* runCommand, "ran\n")
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
+  it.live.skipIf(!stands)("of the machine are not reached, those of the working tree and of commands are", () =>
+    Effect.gen(function* () {
+      const home = yield* lastingDirectory
+      const tree = join(home, "tree")
+      const other = join(home, "service")
+      mkdirSync(tree)
+      mkdirSync(other)
+      const places = [join(other, "a.sock"), join(tree, "b.sock"), join(other, "named.sock")]
+      yield* Effect.forEach(places, listening)
+      const layer = Sandbox.layer({
+        policy: "workspace-write",
+        network: "none",
+        home,
+        writable: [join(other, "named.sock")],
+        hidden: [],
+        shown: [],
+        hidesEnvFiles: true
+      })
+      const { spawner } = yield* Effect.provideContext(CommandEnvironment, yield* Layer.build(layer))
+      const connect = (path: string) =>
+        spawner.spawn(ChildProcess.make(process.execPath, ["-e", client, path], { cwd: tree, env: {} })).pipe(
+          Effect.flatMap(({ stdout }) => Stream.mkString(Stream.decodeText(stdout))),
           Effect.provideService(CallDirectory, tree),
           Effect.scoped
         )
-        assert.strictEqual(yield* runCommand, "ran\n")
-        rmSync(other, { recursive: true, force: true })
-        assert.strictEqual(yield* runCommand, "ran\n")
-      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
-    { timeout: 60_000 }
-  )
-
-  it.live.skipIf(!stands)(
-    "of the machine are not reached, those of the working tree and of commands are",
-    () =>
-      Effect.gen(function* () {
-        const home = yield* lastingDirectory
-        const tree = join(home, "tree")
-        const other = join(home, "service")
-        mkdirSync(tree)
-        mkdirSync(other)
-        const places = [join(other, "a.sock"), join(tree, "b.sock"), join(other, "named.sock")]
-        yield* Effect.forEach(places, listening)
-        const layer = Sandbox.layer({
-          policy: "workspace-write",
-          network: "none",
-          home,
-          writable: [join(other, "named.sock")],
-          hidden: [],
-          shown: [],
-          hidesEnvFiles: true
-        })
-        const { spawner } = yield* Effect.provideContext(CommandEnvironment, yield* Layer.build(layer))
-        const connect = (path: string) =>
-          spawner.spawn(ChildProcess.make(process.execPath, ["-e", client, path], { cwd: tree, env: {} })).pipe(
-            Effect.flatMap(({ stdout }) => Stream.mkString(Stream.decodeText(stdout))),
-            Effect.provideService(CallDirectory, tree),
-            Effect.scoped
-          )
-        const said = yield* Effect.forEach(places, connect)
-        assert.notInclude(said[0], "PRIVATE")
-        assert.deepStrictEqual(said.slice(1), ["PRIVATE\n", "PRIVATE\n"])
-        const own =
-          "const n = require('net'); const s = n.createServer((c) => c.end('OWN')); s.listen('/tmp/own.sock', () => " +
-          "n.connect('/tmp/own.sock').on('data', (d) => { console.log(String(d)); s.close() }))"
-        const handle = yield* spawner
-          .spawn(ChildProcess.make(process.execPath, ["-e", own], { cwd: tree, env: {} }))
-          .pipe(Effect.provideService(CallDirectory, tree))
-        assert.strictEqual(yield* Stream.mkString(Stream.decodeText(handle.stdout)), "OWN\n")
-      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
-    { timeout: 60_000 }
+      const said = yield* Effect.forEach(places, connect)
+      assert.notInclude(said[0], "PRIVATE")
+      assert.deepStrictEqual(said.slice(1), ["PRIVATE\n", "PRIVATE\n"])
+      const own =
+        "const n = require('net'); const s = n.createServer((c) => c.end('OWN')); s.listen('/tmp/own.sock', () => " +
+        "n.connect('/tmp/own.sock').on('data', (d) => { console.log(String(d)); s.close() }))"
+      const handle = yield* spawner
+        .spawn(ChildProcess.make(process.execPath, ["-e", own], { cwd: tree, env: {} }))
+        .pipe(Effect.provideService(CallDirectory, tree))
+      assert.strictEqual(yield* Stream.mkString(Stream.decodeText(handle.stdout)), "OWN\n")
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 
   it("are read from the list of the kernel", () => {

@@ -72,13 +72,10 @@ const live = <E>(
   name: string,
   effect: Effect.Effect<void, E, import("effect/Scope").Scope | CommandEnvironment | import("effect/Path").Path>
 ) =>
-  it.live(
-    name,
-    () =>
-      Effect.scoped(effect).pipe(
-        Effect.provide(Layer.mergeAll(layerLocal, NodePath.layer).pipe(Layer.provide(ChildProcesses.layer)))
-      ),
-    { timeout: 60_000 }
+  it.live(name, () =>
+    Effect.scoped(effect).pipe(
+      Effect.provide(Layer.mergeAll(layerLocal, NodePath.layer).pipe(Layer.provide(ChildProcesses.layer)))
+    )
   )
 
 describe("a snapshot of a working tree", () => {

@@ -132,86 +132,73 @@ describe.each(commands)("limits and seeds: hermes $name", ({ args, goesOn, ids, 
           ids.map((id) => RowSeed.computeSeed("7", id))
         )
         assert.isTrue(seeds.every(Number.isInteger))
-      }),
-    60_000
+      })
   )
 
-  it.live(
-    "a protocol without a seed: one line for the run, and no field in a request",
-    () =>
-      Effect.gen(function* () {
-        const { hermes, seeds } = yield* world({ apiMode: "anthropic_messages" })
-        const { code, stderr } = yield* hermes([...args, "--seed=7"])
-        assert.strictEqual(code, 0, stderr)
-        assert.deepStrictEqual(seeds, [undefined, undefined, undefined])
-        const told = stderr.split("\n").filter((line) => line.includes("seed"))
-        assert.deepStrictEqual(told, [
-          `Note: The seed is not told to custom/m, whose protocol (anthropic_messages) has none: ${name === "batch" ? "only the draws of toolsets follow it" : "it changes nothing"}.`
-        ])
-      }),
-    60_000
+  it.live("a protocol without a seed: one line for the run, and no field in a request", () =>
+    Effect.gen(function* () {
+      const { hermes, seeds } = yield* world({ apiMode: "anthropic_messages" })
+      const { code, stderr } = yield* hermes([...args, "--seed=7"])
+      assert.strictEqual(code, 0, stderr)
+      assert.deepStrictEqual(seeds, [undefined, undefined, undefined])
+      const told = stderr.split("\n").filter((line) => line.includes("seed"))
+      assert.deepStrictEqual(told, [
+        `Note: The seed is not told to custom/m, whose protocol (anthropic_messages) has none: ${name === "batch" ? "only the draws of toolsets follow it" : "it changes nothing"}.`
+      ])
+    })
   )
 
-  it.live(
-    "a row that used its tokens makes no further model call, and is written",
-    () =>
-      Effect.gen(function* () {
-        const { hermes, rows } = yield* world({ answer: call })
-        const { code, stderr } = yield* hermes([...args, "--row-tokens=200", "--toolsets=terminal", "--yolo"])
-        assert.strictEqual(code, 0, stderr)
-        const exits = rows().map((row) => [row.row_id, row.exit ?? row.run.exit])
-        assert.deepStrictEqual(
-          exits,
-          ids.slice(0, name === "batch" ? 1 : 3).map((id) => [id, "budget_exhausted"])
-        )
-      }),
-    60_000
+  it.live("a row that used its tokens makes no further model call, and is written", () =>
+    Effect.gen(function* () {
+      const { hermes, rows } = yield* world({ answer: call })
+      const { code, stderr } = yield* hermes([...args, "--row-tokens=200", "--toolsets=terminal", "--yolo"])
+      assert.strictEqual(code, 0, stderr)
+      const exits = rows().map((row) => [row.row_id, row.exit ?? row.run.exit])
+      assert.deepStrictEqual(
+        exits,
+        ids.slice(0, name === "batch" ? 1 : 3).map((id) => [id, "budget_exhausted"])
+      )
+    })
   )
 
-  it.live(
-    "a row that takes too long fails, and a limit of money without a price is told once",
-    () =>
-      Effect.gen(function* () {
-        const { hermes } = yield* world({ answer: (number) => (number === 1 ? undefined : said) })
-        const { code, stderr, stdout } = yield* hermes([
-          ...args,
-          "--row-timeout=5",
-          "--max-cost=1",
-          ...(name === "batch" ? ["--retries=0"] : [])
-        ])
-        assert.strictEqual(code, 1, stderr)
-        assert.match(stderr + stdout, /: the row took longer than its limit of 5 s/)
-        assert.strictEqual(
-          (
-            stderr.match(
-              /Warning: the price of the model is unknown, so --max-cost has no effect: pass --max-total-tokens/g
-            ) ?? []
-          ).length,
-          1,
-          stderr
-        )
-      }),
-    60_000
+  it.live("a row that takes too long fails, and a limit of money without a price is told once", () =>
+    Effect.gen(function* () {
+      const { hermes } = yield* world({ answer: (number) => (number === 1 ? undefined : said) })
+      const { code, stderr, stdout } = yield* hermes([
+        ...args,
+        "--row-timeout=5",
+        "--max-cost=1",
+        ...(name === "batch" ? ["--retries=0"] : [])
+      ])
+      assert.strictEqual(code, 1, stderr)
+      assert.match(stderr + stdout, /: the row took longer than its limit of 5 s/)
+      assert.strictEqual(
+        (
+          stderr.match(
+            /Warning: the price of the model is unknown, so --max-cost has no effect: pass --max-total-tokens/g
+          ) ?? []
+        ).length,
+        1,
+        stderr
+      )
+    })
   )
 
-  it.live(
-    "a limit that is none is one line and exit code 2, before a model is asked",
-    () =>
-      Effect.gen(function* () {
-        const { hermes, seeds } = yield* world()
-        for (const [flag, remedy] of [
-          ["--row-timeout", "more than 0"],
-          ["--row-tokens", "1 or more"],
-          ["--row-cost", "more than 0"],
-          ["--max-cost", "more than 0"],
-          ["--max-total-tokens", "1 or more"],
-          ["--max-time", "more than 0"]
-        ] as const) {
-          const { code, stderr } = yield* hermes([...args, `${flag}=0`])
-          assert.deepStrictEqual([code, stderr], [2, `Error: ${flag} 0 is too small: pass ${remedy}\n`])
-        }
-        assert.deepStrictEqual(seeds, [])
-      }),
-    60_000
+  it.live("a limit that is none is one line and exit code 2, before a model is asked", () =>
+    Effect.gen(function* () {
+      const { hermes, seeds } = yield* world()
+      for (const [flag, remedy] of [
+        ["--row-timeout", "more than 0"],
+        ["--row-tokens", "1 or more"],
+        ["--row-cost", "more than 0"],
+        ["--max-cost", "more than 0"],
+        ["--max-total-tokens", "1 or more"],
+        ["--max-time", "more than 0"]
+      ] as const) {
+        const { code, stderr } = yield* hermes([...args, `${flag}=0`])
+        assert.deepStrictEqual([code, stderr], [2, `Error: ${flag} 0 is too small: pass ${remedy}\n`])
+      }
+      assert.deepStrictEqual(seeds, [])
+    })
   )
 })

@@ -63,94 +63,88 @@ const commands = [
 ] as const
 
 describe.each(commands)("Ctrl+C: hermes $name", ({ args, goesOn, results, rows, said }) => {
-  it.live(
-    "ends it with exit code 130 and a line; what was done stays, and the same command does the rest",
-    () =>
-      Effect.gen(function* () {
-        let stop: (() => void) | undefined
-        const asked: Array<string> = []
-        const server = yield* HttpServer.make(({ body, url }, response) => {
-          if (!url.endsWith("/chat/completions"))
-            return HttpServer.json(response, 404, { error: { message: "not here" } })
-          asked.push(/Row (r\d)/.exec(body)?.[1] ?? "?")
-          // Those in flight never get an answer.
-          if (stop !== undefined && asked.length > 3) return asked.length === 5 ? stop() : undefined
-          HttpServer.json(response, 200, {
-            id: "x",
-            model: "m",
-            choices: [
-              { index: 0, message: { role: "assistant", content: "4", reasoning_content: "t" }, finish_reason: "stop" }
-            ],
-            usage
-          })
+  it.live("ends it with exit code 130 and a line; what was done stays, and the same command does the rest", () =>
+    Effect.gen(function* () {
+      let stop: (() => void) | undefined
+      const asked: Array<string> = []
+      const server = yield* HttpServer.make(({ body, url }, response) => {
+        if (!url.endsWith("/chat/completions"))
+          return HttpServer.json(response, 404, { error: { message: "not here" } })
+        asked.push(/Row (r\d)/.exec(body)?.[1] ?? "?")
+        // Those in flight never get an answer.
+        if (stop !== undefined && asked.length > 3) return asked.length === 5 ? stop() : undefined
+        HttpServer.json(response, 200, {
+          id: "x",
+          model: "m",
+          choices: [
+            { index: 0, message: { role: "assistant", content: "4", reasoning_content: "t" }, finish_reason: "stop" }
+          ],
+          usage
         })
-        const { at, hermes, keep, put } = yield* machine
-        put(
-          "rows.jsonl",
-          ids.map((id) => `${JSON.stringify({ id, prompt: `Row ${id}: what is 2+2?`, answer: "4" })}\n`).join("")
-        )
-        keep(
-          "config.yaml",
-          `model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: k\n  context_length: 100000\n`
-        )
-        const first = yield* hermes(args, { onStart: (child) => (stop = () => void child.kill("SIGINT")) })
-        stop = undefined
-        assert.deepStrictEqual([first.code, first.signal], [130, null], first.stderr)
-        assert.match(first.stderr, said)
-        const done = linesOf(at(results))
-        assert.strictEqual(done.length, 3)
-        const second = yield* hermes([...args, ...goesOn])
-        assert.strictEqual(second.code, 0, second.stderr)
-        assert.deepStrictEqual(linesOf(at(results)).toSorted(), [...rows])
-        // Three answers and two that were never given, then the five that were missing.
-        assert.strictEqual(asked.length, 10)
-        for (const id of done) assert.strictEqual(asked.filter((asked) => id.startsWith(asked)).length, 1, id)
-      }),
-    60_000
+      })
+      const { at, hermes, keep, put } = yield* machine
+      put(
+        "rows.jsonl",
+        ids.map((id) => `${JSON.stringify({ id, prompt: `Row ${id}: what is 2+2?`, answer: "4" })}\n`).join("")
+      )
+      keep(
+        "config.yaml",
+        `model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: k\n  context_length: 100000\n`
+      )
+      const first = yield* hermes(args, { onStart: (child) => (stop = () => void child.kill("SIGINT")) })
+      stop = undefined
+      assert.deepStrictEqual([first.code, first.signal], [130, null], first.stderr)
+      assert.match(first.stderr, said)
+      const done = linesOf(at(results))
+      assert.strictEqual(done.length, 3)
+      const second = yield* hermes([...args, ...goesOn])
+      assert.strictEqual(second.code, 0, second.stderr)
+      assert.deepStrictEqual(linesOf(at(results)).toSorted(), [...rows])
+      // Three answers and two that were never given, then the five that were missing.
+      assert.strictEqual(asked.length, 10)
+      for (const id of done) assert.strictEqual(asked.filter((asked) => id.startsWith(asked)).length, 1, id)
+    })
   )
 })
 
 describe("hermes batch", () => {
-  it.live(
-    "view serves the studio on the sessions of a run, until Ctrl+C",
-    () =>
-      Effect.gen(function* () {
-        const { hermes, put } = yield* machine
-        put("rows.jsonl", `${JSON.stringify({ id: "a", prompt: "Reply exactly hello" })}\n`)
-        assert.strictEqual(
-          (yield* hermes([
-            "batch",
-            "run",
-            "--dataset_file=rows.jsonl",
-            "--batch_size=1",
-            "--run_name=run",
-            "--keep-without-reasoning"
-          ])).code,
-          0
-        )
-        const answers: Array<string> = []
-        const { code, stdout } = yield* hermes(["batch", "view", "run"], {
-          onOutput: (stdout, child) => {
-            const url = /http:\/\/127\.0\.0\.1:\d+\/\?token=\S+/.exec(stdout)?.[0]
-            if (url === undefined) return
-            void (async () => {
-              const { headers, status } = await fetch(url, { redirect: "manual" })
-              const cookie = headers.get("set-cookie")?.split(";", 1)[0] ?? ""
-              const page = await fetch(new URL("/", url), { headers: { cookie } })
-              const sessions = await fetch(new URL("/api/sessions", url), { headers: { cookie } })
-              answers.push(`${status} ${page.status}`, await sessions.text())
-            })()
-              .catch((error: unknown) => answers.push(String(error)))
-              .finally(() => child.kill("SIGINT"))
-          }
-        })
-        assert.strictEqual(code, 0)
-        assert.match(stdout, /^Studio on run run: http:\S+ {2}\(read-only; press Ctrl\+C to stop\)\n$/)
-        assert.strictEqual(answers[0], "303 200")
-        assert.include(answers[1], "batch-a-1")
-        assert.strictEqual((yield* hermes(["batch", "view", "run", "--port", "70000"])).code, 2)
-      }),
-    60_000
+  it.live("view serves the studio on the sessions of a run, until Ctrl+C", () =>
+    Effect.gen(function* () {
+      const { hermes, put } = yield* machine
+      put("rows.jsonl", `${JSON.stringify({ id: "a", prompt: "Reply exactly hello" })}\n`)
+      assert.strictEqual(
+        (yield* hermes([
+          "batch",
+          "run",
+          "--dataset_file=rows.jsonl",
+          "--batch_size=1",
+          "--run_name=run",
+          "--keep-without-reasoning"
+        ])).code,
+        0
+      )
+      const answers: Array<string> = []
+      const { code, stdout } = yield* hermes(["batch", "view", "run"], {
+        onOutput: (stdout, child) => {
+          const url = /http:\/\/127\.0\.0\.1:\d+\/\?token=\S+/.exec(stdout)?.[0]
+          if (url === undefined) return
+          void (async () => {
+            const { headers, status } = await fetch(url, { redirect: "manual" })
+            const cookie = headers.get("set-cookie")?.split(";", 1)[0] ?? ""
+            const page = await fetch(new URL("/", url), { headers: { cookie } })
+            const sessions = await fetch(new URL("/api/sessions", url), { headers: { cookie } })
+            answers.push(`${status} ${page.status}`, await sessions.text())
+          })()
+            .catch((error: unknown) => answers.push(String(error)))
+            .finally(() => child.kill("SIGINT"))
+        }
+      })
+      assert.strictEqual(code, 0)
+      assert.match(stdout, /^Studio on run run: http:\S+ {2}\(read-only; press Ctrl\+C to stop\)\n$/)
+      assert.strictEqual(answers[0], "303 200")
+      assert.include(answers[1], "batch-a-1")
+      assert.strictEqual((yield* hermes(["batch", "view", "run", "--port", "70000"])).code, 2)
+    })
   )
 
   it.live.skipIf(docker.engine === undefined)(
@@ -183,7 +177,6 @@ describe("hermes batch", () => {
         assert.strictEqual(code, 0, stderr + stdout)
         const written = readFileSync(at("data/run/trajectories.jsonl"), "utf8")
         for (const id of ["a", "b"]) assert.include(written, `${id} in /.dockerenv`)
-      }),
-    60_000
+      })
   )
 })

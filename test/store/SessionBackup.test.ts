@@ -146,118 +146,112 @@ describe("SessionBackup", () => {
   const make = (kind: string) => makers[kind] ?? Effect.die(kind)
 
   for (const [from, to] of kinds.flatMap((from) => kinds.map((to) => [from, to] as const))) {
-    it.live(
-      `all rows of ${from} are in ${to} after a restoration, and are found there`,
-      () =>
-        Effect.gen(function* () {
-          const [source, target] = [yield* make(from), yield* make(to)]
-          const { bytes, rows } = yield* Effect.provide(
-            Effect.gen(function* () {
-              yield* fill(130)
-              return { rows: yield* dump(), bytes: yield* write() }
-            }),
-            source,
-            { local: true }
-          )
-          assert.strictEqual(rows.size, 7)
-          yield* Effect.provide(
-            Effect.gen(function* () {
-              yield* restore(bytes)
-              const again = yield* dump()
-              // Postgres cannot store NUL in text for search.
-              const comparable = (all: typeof rows) =>
-                Array.from(all, ([table, found]) => [
-                  table,
-                  found.map(({ row }) =>
-                    Object.entries(row).map(([name, value]) => [
-                      name,
-                      typeof value === "string" ? value.replaceAll("\0", " ") : value
-                    ])
-                  )
-                ])
-              assert.deepStrictEqual(comparable(again), comparable(rows))
-              const search = yield* SessionSearch
-              assert.isAbove((yield* search.search("zebra")).length, 0)
-              const store = yield* SessionStore.SessionStore
-              const id = Ids.SessionId.make("s3")
-              assert.deepStrictEqual((yield* store.messages(id))[0], makeUserMessage("where is the zebra 3 \0 ünï"))
-              assert.deepStrictEqual(Array.from(yield* store.begun(id)).toSorted(), ["a\0b", "open"])
-              assert.lengthOf(yield* store.listQuestions({ sessionId: id }), 1)
-              assert.lengthOf(yield* store.listSteps(id), 1)
-              // A restored session goes on.
-              yield* store.append(id, [makeAssistantMessage("here")])
-              assert.lengthOf(yield* store.messages(id), 4)
+    it.live(`all rows of ${from} are in ${to} after a restoration, and are found there`, () =>
+      Effect.gen(function* () {
+        const [source, target] = [yield* make(from), yield* make(to)]
+        const { bytes, rows } = yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* fill(130)
+            return { rows: yield* dump(), bytes: yield* write() }
+          }),
+          source,
+          { local: true }
+        )
+        assert.strictEqual(rows.size, 7)
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* restore(bytes)
+            const again = yield* dump()
+            // Postgres cannot store NUL in text for search.
+            const comparable = (all: typeof rows) =>
+              Array.from(all, ([table, found]) => [
+                table,
+                found.map(({ row }) =>
+                  Object.entries(row).map(([name, value]) => [
+                    name,
+                    typeof value === "string" ? value.replaceAll("\0", " ") : value
+                  ])
+                )
+              ])
+            assert.deepStrictEqual(comparable(again), comparable(rows))
+            const search = yield* SessionSearch
+            assert.isAbove((yield* search.search("zebra")).length, 0)
+            const store = yield* SessionStore.SessionStore
+            const id = Ids.SessionId.make("s3")
+            assert.deepStrictEqual((yield* store.messages(id))[0], makeUserMessage("where is the zebra 3 \0 ünï"))
+            assert.deepStrictEqual(Array.from(yield* store.begun(id)).toSorted(), ["a\0b", "open"])
+            assert.lengthOf(yield* store.listQuestions({ sessionId: id }), 1)
+            assert.lengthOf(yield* store.listSteps(id), 1)
+            // A restored session goes on.
+            yield* store.append(id, [makeAssistantMessage("here")])
+            assert.lengthOf(yield* store.messages(id), 4)
 
-              // Sessions are replaced only on request, and only if no process uses one.
-              const refused = yield* Effect.exit(restore(bytes))
-              assert.isTrue(Exit.isFailure(refused))
-              assert.lengthOf(yield* store.messages(id), 4)
-              yield* restore(bytes, true)
-              assert.lengthOf(yield* store.messages(id), 3)
-              const held = yield* Effect.scoped(Effect.andThen(store.acquire(id), Effect.exit(restore(bytes, true))))
-              assert.include(JSON.stringify(held), "SessionBusy")
+            // Sessions are replaced only on request, and only if no process uses one.
+            const refused = yield* Effect.exit(restore(bytes))
+            assert.isTrue(Exit.isFailure(refused))
+            assert.lengthOf(yield* store.messages(id), 4)
+            yield* restore(bytes, true)
+            assert.lengthOf(yield* store.messages(id), 3)
+            const held = yield* Effect.scoped(Effect.andThen(store.acquire(id), Effect.exit(restore(bytes, true))))
+            assert.include(JSON.stringify(held), "SessionBusy")
 
-              // A backup that is cut changes nothing.
-              const whole = joined(bytes)
-              for (const cut of [
-                whole.subarray(0, whole.length - 30),
-                joined(bytes.slice(0, -1)),
-                joined(bytes.slice(0, 3))
-              ]) {
-                const exit = yield* Effect.exit(restore([cut], true))
-                assert.include(JSON.stringify(exit), "BackupDamaged")
-              }
-              assert.deepStrictEqual(comparable(yield* dump()), comparable(rows))
-            }),
-            target,
-            { local: true }
-          )
-        }).pipe(Effect.scoped),
-      120_000
+            // A backup that is cut changes nothing.
+            const whole = joined(bytes)
+            for (const cut of [
+              whole.subarray(0, whole.length - 30),
+              joined(bytes.slice(0, -1)),
+              joined(bytes.slice(0, 3))
+            ]) {
+              const exit = yield* Effect.exit(restore([cut], true))
+              assert.include(JSON.stringify(exit), "BackupDamaged")
+            }
+            assert.deepStrictEqual(comparable(yield* dump()), comparable(rows))
+          }),
+          target,
+          { local: true }
+        )
+      }).pipe(Effect.scoped)
     )
   }
 
-  it.live.each(kinds)(
-    "a backup of %s has one state of a store that another process writes to",
-    (kind) =>
-      Effect.gen(function* () {
-        const place = yield* make(kind)
-        const writer = yield* Layer.build(Layer.fresh(place))
-        yield* Effect.provide(fill(10), writer)
-        const rows = yield* Effect.provide(
-          Effect.gen(function* () {
-            const parts: Array<TableRows> = []
-            const append = Effect.provide(
-              SessionStore.SessionStore.use((store) =>
-                Effect.forEach(
-                  Array.from({ length: 10 }, (_, index) => Ids.SessionId.make(`s${index}`)),
-                  (id) => store.append(id, [makeAssistantMessage("late")])
-                )
-              ),
-              writer
-            )
-            yield* SessionBackup.use((backup) =>
-              backup.read((part) =>
-                Effect.gen(function* () {
-                  parts.push(part)
-                  // Another fiber, which is not in the transaction of the reader.
-                  yield* Fiber.join(yield* Effect.sync(() => Effect.runFork(append)))
-                })
+  it.live.each(kinds)("a backup of %s has one state of a store that another process writes to", (kind) =>
+    Effect.gen(function* () {
+      const place = yield* make(kind)
+      const writer = yield* Layer.build(Layer.fresh(place))
+      yield* Effect.provide(fill(10), writer)
+      const rows = yield* Effect.provide(
+        Effect.gen(function* () {
+          const parts: Array<TableRows> = []
+          const append = Effect.provide(
+            SessionStore.SessionStore.use((store) =>
+              Effect.forEach(
+                Array.from({ length: 10 }, (_, index) => Ids.SessionId.make(`s${index}`)),
+                (id) => store.append(id, [makeAssistantMessage("late")])
               )
+            ),
+            writer
+          )
+          yield* SessionBackup.use((backup) =>
+            backup.read((part) =>
+              Effect.gen(function* () {
+                parts.push(part)
+                // Another fiber, which is not in the transaction of the reader.
+                yield* Fiber.join(yield* Effect.sync(() => Effect.runFork(append)))
+              })
             )
-            return parts
-          }),
-          Layer.fresh(place),
-          { local: true }
-        )
-        const count = (table: string) => rows.filter((part) => part.table === table).flatMap(({ rows }) => rows)
-        assert.strictEqual(count("messages").length, 30)
-        assert.deepStrictEqual(
-          count("sessions").map((row) => row["message_count"]),
-          Array.from({ length: 10 }, () => 3)
-        )
-      }).pipe(Effect.scoped),
-    60_000
+          )
+          return parts
+        }),
+        Layer.fresh(place),
+        { local: true }
+      )
+      const count = (table: string) => rows.filter((part) => part.table === table).flatMap(({ rows }) => rows)
+      assert.strictEqual(count("messages").length, 30)
+      assert.deepStrictEqual(
+        count("sessions").map((row) => row["message_count"]),
+        Array.from({ length: 10 }, () => 3)
+      )
+    }).pipe(Effect.scoped)
   )
 
   it.live("the columns of a backup are the columns of the tables", () =>

@@ -33,8 +33,7 @@ export const conformance = (
       const isException = rule === exception?.rule
       it.effect.skipIf(reason !== undefined || isException)(
         `${about} ${rule}${isException ? ` (exception: ${exception.why})` : ""}`,
-        () => check,
-        { timeout: 60_000 }
+        () => check
       )
     }
   })

@@ -17,7 +17,6 @@
  * // => true
  * ```
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
@@ -64,8 +63,8 @@ const padTwoDigits = (n: number): string => String(n).padStart(2, "0")
 /** The newest stamp, with its time in seconds since 1970. */
 const newest = { second: Number.NaN, text: "" }
 
-/** The current time as `YYYYMMDD_HHMMSS` in the machine's time zone, from the fiber's `Clock`. */
-const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => {
+/** Returns a time as `YYYYMMDD_HHMMSS` in the machine's time zone. */
+const formatStamp = (millis: number): string => {
   const second = Math.floor(millis / 1000)
   if (second === newest.second) return newest.text
   // The getters of a date read the zone of the machine; formatting in a zone takes a hundred times as long.
@@ -74,7 +73,7 @@ const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis
   newest.text = `${day}_${padTwoDigits(at.getHours())}${padTwoDigits(at.getMinutes())}${padTwoDigits(at.getSeconds())}`
   newest.second = second
   return newest.text
-})
+}
 
 /**
  * The ids created in the current second. They are remembered because six random digits often collide if hundreds of
@@ -82,17 +81,23 @@ const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis
  */
 const given = { at: "", ids: new Set<string>() }
 
+/** Draws an id of a second until it is new. */
+const drawSessionId = (at: string): Effect.Effect<SessionId> =>
+  Effect.flatMap(makeHex(6), (tail) => {
+    const id = `${at}_${tail}`
+    if (given.ids.has(id)) return drawSessionId(at)
+    given.ids.add(id)
+    return Effect.succeed(SessionId.make(id))
+  })
+
 /** Creates a new {@link SessionId} that is unique within this process. */
-export const makeSessionId: Effect.Effect<SessionId> = Effect.gen(function* () {
-  const at = yield* stamp
+export const makeSessionId: Effect.Effect<SessionId> = Effect.clockWith((clock) => {
+  const at = formatStamp(clock.currentTimeMillisUnsafe())
   if (given.at !== at) {
     given.at = at
     given.ids.clear()
   }
-  let id = `${at}_${yield* makeHex(6)}`
-  while (given.ids.has(id)) id = `${at}_${yield* makeHex(6)}`
-  given.ids.add(id)
-  return SessionId.make(id)
+  return drawSessionId(at)
 })
 
 /** Creates a new {@link TurnId}: `<session>:<task>:<8 hex>` (`hermes-contract.md` §2.7). */

@@ -185,6 +185,17 @@ const note = GrowingList.fold<Prompt.Message, { count: number }>({
  */
 const nearby = 8
 
+/** Hashes of lists of tools, which are the same in many runs, by the function that hashes. */
+const toolHashes = new WeakMap<Options["hash"], WeakMap<ReadonlyArray<ToolDefinition>, string>>()
+
+const hashTools = (tools: ReadonlyArray<ToolDefinition>, hash: Options["hash"]): string => {
+  const known = toolHashes.get(hash) ?? new WeakMap<ReadonlyArray<ToolDefinition>, string>()
+  toolHashes.set(hash, known)
+  const id = known.get(tools) ?? hash(JSON.stringify(tools))
+  known.set(tools, id)
+  return id
+}
+
 /** Creates the recorder of a run. */
 export const make = ({
   hash,
@@ -202,7 +213,6 @@ export const make = ({
   for (const message of recorded) names.set(message, hash(JSON.stringify(message)))
   const stored = [...history]
   note(stored)
-  const toolSets = new WeakMap<ReadonlyArray<ToolDefinition>, string>()
   const written = new Set<string>()
   /** Messages of the newest model call; `named` has their references. */
   const asked: Array<Prompt.Message> = []
@@ -404,10 +414,7 @@ export const make = ({
     },
     offered: (tools) => {
       if (tools.length === 0) return undefined
-      const known = toolSets.get(tools)
-      if (known !== undefined) return known
-      const id = hash(JSON.stringify(tools))
-      toolSets.set(tools, id)
+      const id = hashTools(tools, hash)
       if (!written.has(id)) {
         written.add(id)
         write({

@@ -88,6 +88,24 @@ export const makeRetentionFields = (
 /** Maximum length of a prompt cache key at OpenAI, in characters. */
 const maxKey = 64
 
+/** Maximum number of conversations of tenants whose keys are remembered. */
+const mostTenantKeys = 256
+
+/** Prompt cache keys of the conversations of tenants, by tenant and conversation. */
+const tenantKeys = new Map<string, string>()
+
+/** Returns the prompt cache key of a tenant's conversation, which is digested once. */
+const findTenantKey = (tenant: string, id: string): string => {
+  const name = JSON.stringify([tenant, id])
+  const known = tenantKeys.get(name)
+  if (known !== undefined) return known
+  const [oldest] = tenantKeys.keys()
+  if (oldest !== undefined && tenantKeys.size >= mostTenantKeys) tenantKeys.delete(oldest)
+  const key = Digest.toHex(name, maxKey)
+  tenantKeys.set(name, key)
+  return key
+}
+
 /** Returns the prompt cache key of a call, for providers that use a key instead of marks. */
 export const makeCacheKey = ({
   cacheTenant,
@@ -95,7 +113,7 @@ export const makeCacheKey = ({
   sharedCacheId: id = conversationId
 }: Pick<ModelCall, "cacheTenant" | "conversationId" | "sharedCacheId">): string | undefined => {
   if (id === undefined) return undefined
-  if (cacheTenant !== undefined) return Digest.toHex(JSON.stringify([cacheTenant, id]), maxKey)
+  if (cacheTenant !== undefined) return findTenantKey(cacheTenant, id)
   return id.length <= maxKey ? id : Digest.toHex(id, maxKey)
 }
 

@@ -20,6 +20,7 @@ import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { memoize } from "effect/Function"
 import type { SessionStoreError, TenantRefused } from "../../base/domain/AgentError.ts"
 import type * as Cost from "../../base/domain/Cost.ts"
 import type { ModelResponse } from "../../base/domain/ModelCall.ts"
@@ -60,6 +61,13 @@ const estimatePrompt = ({ question: { call }, route: { profile } }: RouteCallSta
 const toUnits = ({ amount }: Pick<Cost.Cost, "amount">): number | undefined =>
   amount === undefined ? undefined : toNanos(BigDecimal.toNumberUnsafe(amount))
 
+/** Returns the function that computes the cost of usage in nanodollars, one for each function of the catalogue. */
+const findNanosFunction = memoize(
+  (computeCost: RouteCallState["known"]["cost"]): PlannedCall["computeNanos"] =>
+    (usage) =>
+      toUnits(computeCost(usage))
+)
+
 /** Tests whether the requests of a route have no output limit: the endpoint refuses it, or has no parameter for it. */
 const isWithoutLimit = ({ route: { info, profile } }: RouteCallState): boolean =>
   info.provider === "openai-codex" ||
@@ -95,7 +103,7 @@ const planCall = (state: RouteCallState): PlannedCall => {
       estimate: Math.ceil(estimatePrompt(state) * margin) + addend + Math.ceil(continued / bytesPerToken)
     },
     ...planOutput(state),
-    computeNanos: (usage) => toUnits(known.cost(usage)),
+    computeNanos: findNanosFunction(known.cost),
     reportWait: (millis) =>
       reportWait(state, { reason: "the tenant's limits", duration: Duration.millis(millis), attempt: 1 })
   }

@@ -18,7 +18,10 @@ export interface PlannedCall {
   readonly wantedOutput: number
   /** Output tokens without which the request cannot be sent, because it has no lower limit. */
   readonly requiredOutput?: number | undefined
-  /** Computes the cost of usage in nanodollars; `undefined` if the price is unknown. */
+  /**
+   * Computes the cost of usage in nanodollars; `undefined` if the price is unknown. Calls with the same prices have the
+   * same function, and the cost of tokens is their number times their price.
+   */
   readonly computeNanos: (usage: Usage.Usage) => number | undefined
   /** Reports that the call waits for the limits of the tenant. */
   readonly reportWait: (millis: number) => Effect.Effect<void>

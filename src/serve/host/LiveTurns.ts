@@ -379,8 +379,6 @@ export const make = Effect.fnUntraced(function* (
   const admission: TurnRun.TurnAdmission = { held: 0, isPaused: false }
   if (isSteerable) yield* MessageQueue.registerSteering(hooks, owner, queue, delivery)
   const tenants = Option.getOrUndefined(yield* Effect.serviceOption(Tenancy.Tenants))
-  const boundTitle: SessionTitles.TitleContext["bound"] = (effect) =>
-    Tenancy.boundOperation(tenants, options.input?.tenant, effect)
   const run = yield* TurnRun.make(owner, questions, options, { delivery, remote: remote.run })
   const readMessages = Effect.suspend(() => remote.owner?.readMessages({ owner, questions, turns }) ?? Effect.void)
   const closeTexts = remote.owner?.closeTexts ?? (() => Effect.void)
@@ -397,7 +395,7 @@ export const make = Effect.fnUntraced(function* (
       auxiliary === undefined
         ? Effect.void
         : SessionTitles.titleInBackground(
-            { auxiliary, bound: boundTitle, store, owner, scope },
+            { auxiliary, store, owner, scope, tenants, tenant: options.input?.tenant },
             turn.message.prompt,
             result
           ),

@@ -8,7 +8,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
-import type { AgentError, ConfigError, SessionStoreError, TenantRefused } from "../../base/domain/AgentError.ts"
+import * as Tenancy from "../../agent/Tenancy.ts"
+import type { AgentError } from "../../base/domain/AgentError.ts"
 import { TaskId } from "../../base/domain/Ids.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import type { RunResult } from "../../base/domain/RunEvent.ts"
@@ -79,10 +80,9 @@ export interface TitleContext {
   readonly store: SessionStore
   readonly owner: StateOwner
   readonly scope: Scope.Scope
-  /** Bounds the call by the limits of the session's tenant. */
-  readonly bound: <A, E>(
-    effect: Effect.Effect<A, E>
-  ) => Effect.Effect<A, E | TenantRefused | SessionStoreError | ConfigError>
+  /** Limits of tenants. The call is made for the given tenant, or for the tenant of the session. */
+  readonly tenants: Tenancy.Service | undefined
+  readonly tenant: string | undefined
 }
 
 /**
@@ -90,7 +90,7 @@ export interface TitleContext {
  * `SessionChanged`.
  */
 export const titleInBackground = Effect.fnUntraced(function* (
-  { auxiliary, bound, owner, scope, store }: TitleContext,
+  { auxiliary, owner, scope, store, tenant, tenants }: TitleContext,
   prompt: RunInput["prompt"],
   result: RunResult
 ): Effect.fn.Return<void> {
@@ -100,9 +100,15 @@ export const titleInBackground = Effect.fnUntraced(function* (
     if (session.id === result.sessionId)
       owner.change({}, { _tag: "SessionChanged", change: "titled", from: session.id, session })
   })
-  const titled = Effect.map(bound(generateTitle(auxiliary, store, prompt, result)), (isTitled) => {
-    if (isTitled) owner.post(publishTitle)
-  })
+  // The owner of the application may continue a session of a tenant, whose limits bound its title.
+  const { sessionId } = result
+  const generated = generateTitle(auxiliary, store, prompt, result)
+  const titled = Effect.map(
+    Tenancy.boundSessionWork(tenants, { sessionId, tenant }, { store }, generated),
+    (isTitled) => {
+      if (isTitled) owner.post(publishTitle)
+    }
+  )
   yield* Effect.forkIn(
     Effect.catch(titled, (error) => Effect.logDebug(`cannot title the session: ${error.message}`)),
     scope

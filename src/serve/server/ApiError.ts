@@ -5,10 +5,12 @@
  * Source: `hermes-product.md` §5.5.
  */
 import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import type { AgentError, TenantRefused } from "../../base/domain/AgentError.ts"
+import { type AgentError, TenantRefused } from "../../base/domain/AgentError.ts"
 import type { QuestionError } from "../../base/domain/Question.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { type refusals, RolloutRefused } from "../../base/domain/RolloutPort.ts"
@@ -58,12 +60,15 @@ export const makeAllowanceError = (message: string, freeAt: number | undefined, 
 /** Reasons that the operator of the server can remove, in the settings of the tenant. */
 const operatorReasons: ReadonlySet<TenantRefused["reason"]> = new Set(["limits", "price", "route", "workspace"])
 
+/** Message for a client in place of one that names settings of the operator. */
+const operatorMessage = "The settings of this tenant do not permit the request. The server's log says why."
+
 /** Makes the error for a run that the limits or the settings of its tenant refuse. */
 const fromTenantRefused = ({ reason }: TenantRefused, message: string): ApiError => {
   if (reason === "busy") return new ApiError({ status: 429, code: "tenant_busy", message, retryAfter: 1 })
   if (reason === "allowance") return make(429, "allowance_exhausted", message)
   return operatorReasons.has(reason)
-    ? make(403, "tenant_refused", "The settings of this tenant do not permit the request. The server's log says why.")
+    ? make(403, "tenant_refused", operatorMessage)
     : make(403, "tenant_refused", message)
 }
 
@@ -71,11 +76,24 @@ const fromTenantRefused = ({ reason }: TenantRefused, message: string): ApiError
  * Returns the message of a failed turn that only the operator of the server may see, without secrets: it names settings
  * and directories.
  */
-export const findOperatorMessage = (cause: Cause.Cause<AgentError>): string | undefined => {
+const findOperatorMessage = (cause: Cause.Cause<AgentError>): string | undefined => {
   const error = cause.reasons.find(Cause.isFailReason)?.error
   return error?._tag === "TenantRefused" && operatorReasons.has(error.reason)
     ? Redaction.redactText(error.message)
     : undefined
+}
+
+/** Logs the message of a failed turn that only the operator of the server may see, if it has one. */
+export const logOperatorMessage = (exit: Exit.Exit<unknown, AgentError>): Effect.Effect<void> => {
+  const message = Exit.isFailure(exit) ? findOperatorMessage(exit.cause) : undefined
+  return message === undefined ? Effect.void : Effect.logWarning(message)
+}
+
+/** Returns the message of a failed turn for the events of its session. */
+export const describeTurnFailure = (cause: Cause.Cause<{ readonly message: string }>): string => {
+  const error = cause.reasons.find(Cause.isFailReason)?.error
+  if (error === undefined) return "an error of the program"
+  return error instanceof TenantRefused && operatorReasons.has(error.reason) ? operatorMessage : error.message
 }
 
 const statuses: Readonly<Record<(typeof refusals)[number], number>> = {

@@ -22,7 +22,6 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
-import * as Edit from "../../base/config/Edit.ts"
 import { Home } from "../../base/config/Environment.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
 import type { ConfigError } from "../../base/domain/AgentError.ts"
@@ -188,10 +187,16 @@ export const allowListFile: Layer.Layer<never, never, FileSystem.FileSystem | Ho
   AllowList,
   Effect.map(Effect.context<FileSystem.FileSystem | Home | Path.Path>(), (context) => ({
     add: (entries: ReadonlyArray<string>) =>
-      Edit.modify(["command_allowlist"], (value) => {
-        const known: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
-        return [...known, ...entries.filter((entry) => !known.includes(entry))]
-      }).pipe(Effect.asVoid, Effect.provideContext(context))
+      Effect.promise(() => import("../../base/config/Edit.ts")).pipe(
+        Effect.flatMap(({ modify }) =>
+          modify(["command_allowlist"], (value) => {
+            const known: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
+            return [...known, ...entries.filter((entry) => !known.includes(entry))]
+          })
+        ),
+        Effect.asVoid,
+        Effect.provideContext(context)
+      )
   }))
 )
 

@@ -42,46 +42,22 @@
  *
  * Source: `ARCHITECTURE.md` §7 (approvals, walls).
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Result from "effect/Result"
-import * as Edit from "../../base/config/Edit.ts"
 import { Environment, Home, readText } from "../../base/config/Environment.ts"
 import * as FolderTrust from "../../base/config/FolderTrust.ts"
 import { Settings } from "../../base/config/Settings.ts"
 import { empty, makeFolderReader, mergeRuleSets, readSection } from "./PermissionFiles.ts"
-import type { CallPaths, PlacedRule, RuleSet } from "./PermissionJudgement.ts"
+import { type KeptRules, Permissions, type Service } from "./CurrentPermissions.ts"
+import type { PlacedRule, RuleSet } from "./PermissionJudgement.ts"
 import * as PermissionRule from "./PermissionRule.ts"
 
+export { type KeptRules, Permissions, type Service } from "./CurrentPermissions.ts"
 export type { Judgement, PermissionCall, PlacedRule, RuleSet } from "./PermissionJudgement.ts"
-
-/** Rules of a program. */
-export interface Service extends CallPaths {
-  /** Returns the rules for calls that work in a folder. */
-  readonly of: (cwd: string | undefined) => Effect.Effect<RuleSet>
-  /** Stores permanent approvals as rules; `undefined` if nothing can be stored. */
-  readonly kept?: KeptRules | undefined
-}
-
-/** Rules that permanent approvals add to `permissions.allow`. */
-export interface KeptRules {
-  /** File to which the rules are written. */
-  readonly file: string
-  /**
-   * Adds rules to the current process and to the file. If the file cannot be changed, the rules hold for this process
-   * only.
-   */
-  readonly add: (rules: ReadonlyArray<string>) => Effect.Effect<void>
-}
-
-/** Current {@link Service}. The default is `undefined`. */
-export const Permissions = Context.Reference<Service | undefined>("hermes-effect/tool/approval/Permissions", {
-  defaultValue: () => undefined
-})
 
 /** Returns the rules of settings that do not come from a file. */
 export const fromSettings = (permissions: Settings["Service"]["permissions"]): Effect.Effect<Service> =>
@@ -143,7 +119,8 @@ export const make: Effect.Effect<
     })
     own = mergeRuleSets([own, { rules, problems: [] }])
     for (const [folder, set] of known) known.set(folder, mergeRuleSets([{ rules, problems: [] }, set]))
-    yield* Edit.modify(["permissions", "allow"], (value) => {
+    const { modify } = yield* Effect.promise(() => import("../../base/config/Edit.ts"))
+    yield* modify(["permissions", "allow"], (value) => {
       const before: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
       return [...before, ...texts.filter((text) => !before.includes(text))]
     }).pipe(

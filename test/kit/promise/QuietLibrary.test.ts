@@ -60,24 +60,18 @@ describe("a library", () => {
     ["createHermes with a plain tool", facade("{}")],
     ["Runtime.layer with a tool without annotations", layers]
   ] as const)
-    it.live(
-      `${name}: nothing on stdout and stderr`,
-      () =>
-        Effect.gen(function* () {
-          assert.deepStrictEqual(yield* runScript(script), { code: 0, stdout: "", stderr: "" })
-        }),
-      30_000
+    it.live(`${name}: nothing on stdout and stderr`, () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* runScript(script), { code: 0, stdout: "", stderr: "" })
+      })
     )
 
-  it.live(
-    "a fault is on stderr, and stdout belongs to the application",
-    () =>
-      Effect.gen(function* () {
-        const failing = '{ on_session_start: () => { throw new Error("no listener") } }'
-        const { code, stderr, stdout } = yield* runScript(facade(failing))
-        assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "" })
-        assert.include(stderr, "no listener")
-      }),
-    30_000
+  it.live("a fault is on stderr, and stdout belongs to the application", () =>
+    Effect.gen(function* () {
+      const failing = '{ on_session_start: () => { throw new Error("no listener") } }'
+      const { code, stderr, stdout } = yield* runScript(facade(failing))
+      assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "" })
+      assert.include(stderr, "no listener")
+    })
   )
 })

@@ -233,24 +233,21 @@ const mutated = (change: Change) =>
 
 describe("environments that break a rule", () => {
   for (const [does, change, rule] of mutants) {
-    it.live(
-      `one that ${does} is told: ${rule}`,
-      () =>
-        Effect.gen(function* () {
-          const rules = EnvironmentRules.rules.filter((one) => nameOf(one) === rule)
-          const limit = hanging.has(does) ? "3 seconds" : "30 seconds"
-          const [result] = yield* Effect.provide(
-            Conformance.runRules(rules, mutated(change), { limit }),
-            Logger.layer([])
-          )
-          assert.isDefined(result?.broken)
-          assert.strictEqual(
-            result?.broken?.message.includes("did not end within") === true,
-            hanging.has(does),
-            result?.broken?.message
-          )
-        }),
-      { timeout: 60_000 }
+    it.live(`one that ${does} is told: ${rule}`, () =>
+      Effect.gen(function* () {
+        const rules = EnvironmentRules.rules.filter((one) => nameOf(one) === rule)
+        const limit = hanging.has(does) ? "3 seconds" : "30 seconds"
+        const [result] = yield* Effect.provide(
+          Conformance.runRules(rules, mutated(change), { limit }),
+          Logger.layer([])
+        )
+        assert.isDefined(result?.broken)
+        assert.strictEqual(
+          result?.broken?.message.includes("did not end within") === true,
+          hanging.has(does),
+          result?.broken?.message
+        )
+      })
     )
   }
 

@@ -258,25 +258,22 @@ describe.skipIf(missing !== undefined)(`a database${missing === undefined ? "" :
   })
   afterAll(() => server.remove())
 
-  it.live(
-    "sessions move from the file to the database that the settings select, and back",
-    () =>
-      Effect.gen(function* () {
-        const { at, id, keep, run } = yield* makeFilled
-        const traced = yield* run("trace", "stats", id, "--json")
-        yield* run("backup", at("file.gz"))
-        keep("config.yaml", `store:\n  url: ${JSON.stringify(server.url("moved"))}\n`)
-        assert.include(yield* run("sessions", "list"), "no sessions yet")
-        yield* run("restore", at("file.gz"), "--only", "sessions")
-        assert.strictEqual(yield* run("trace", "stats", "breakfast", "--json"), traced)
-        yield* run("chat", "-q", "Reply exactly third", "-Q", "--provider", "offline", "-r", id)
-        yield* run("backup", at("database.gz"), "--only", "sessions")
+  it.live("sessions move from the file to the database that the settings select, and back", () =>
+    Effect.gen(function* () {
+      const { at, id, keep, run } = yield* makeFilled
+      const traced = yield* run("trace", "stats", id, "--json")
+      yield* run("backup", at("file.gz"))
+      keep("config.yaml", `store:\n  url: ${JSON.stringify(server.url("moved"))}\n`)
+      assert.include(yield* run("sessions", "list"), "no sessions yet")
+      yield* run("restore", at("file.gz"), "--only", "sessions")
+      assert.strictEqual(yield* run("trace", "stats", "breakfast", "--json"), traced)
+      yield* run("chat", "-q", "Reply exactly third", "-Q", "--provider", "offline", "-r", id)
+      yield* run("backup", at("database.gz"), "--only", "sessions")
 
-        const fresh = yield* machine
-        assert.strictEqual((yield* fresh.hermes(["restore", at("database.gz")])).code, 0)
-        const [session] = JSON.parse((yield* fresh.hermes(["sessions", "list", "--json"])).stdout)
-        assert.deepInclude(session, { id, title: "breakfast", message_count: 6 })
-      }),
-    60_000
+      const fresh = yield* machine
+      assert.strictEqual((yield* fresh.hermes(["restore", at("database.gz")])).code, 0)
+      const [session] = JSON.parse((yield* fresh.hermes(["sessions", "list", "--json"])).stdout)
+      assert.deepInclude(session, { id, title: "breakfast", message_count: 6 })
+    })
   )
 })

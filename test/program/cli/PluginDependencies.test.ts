@@ -220,38 +220,35 @@ describe("dependencies of a plugin", () => {
     })
   )
 
-  it.live(
-    "come from the registry of the user's npm, and must have the hash of the lock file",
-    (context) =>
-      Effect.gen(function* () {
-        const { at, home, installed, put, run, source } = yield* desk
-        const path = "/usr/local/bin:/usr/bin:/bin"
-        if (spawnSync("npm", ["--version"], { env: { PATH: path } }).status !== 0) return context.skip()
-        put("kestrel/package/package.json", '{"name":"kestrel","version":"1.2.3","scripts":{"install":"touch ran"}}')
-        put("kestrel/package/index.js", "module.exports = 5\n")
-        execFileSync("tar", ["-czf", at("kestrel.tgz"), "-C", at("kestrel"), "package"])
-        const tarball = readFileSync(at("kestrel.tgz"))
-        const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`
-        const registry = yield* webServer((_, response) => void response.end(tarball))
-        const makeFiles = (integrity: string) => ({
-          "package.json": packageJson,
-          "package-lock.json": makeLock(
-            { "": { name: "sample", dependencies: { kestrel: "^1.2.0" } } },
-            locked("kestrel", { resolved: `${registry}/kestrel.tgz`, integrity })
-          )
-        })
-        const plugins = run(path, { npm_config_registry: `${registry}/` })
-        const bad = yield* plugins("install", source(makeFiles(hash)), "--with-dependencies")
-        assert.deepStrictEqual([bad.code, bad.stderr.trim().split("\n").length], [1, 1], bad.stderr)
-        assert.match(bad.stderr, /does not match its hash in the lock file/)
-        assert.deepStrictEqual(readdirSync(join(home, "plugins")), [])
-        const good = yield* plugins("install", source(makeFiles(integrity)), "--with-dependencies")
-        assert.strictEqual(good.code, 0, good.stderr)
-        assert.deepStrictEqual(readdirSync(installed("sample/node_modules/kestrel")).toSorted(), [
-          "index.js",
-          "package.json"
-        ])
-      }),
-    60_000
+  it.live("come from the registry of the user's npm, and must have the hash of the lock file", (context) =>
+    Effect.gen(function* () {
+      const { at, home, installed, put, run, source } = yield* desk
+      const path = "/usr/local/bin:/usr/bin:/bin"
+      if (spawnSync("npm", ["--version"], { env: { PATH: path } }).status !== 0) return context.skip()
+      put("kestrel/package/package.json", '{"name":"kestrel","version":"1.2.3","scripts":{"install":"touch ran"}}')
+      put("kestrel/package/index.js", "module.exports = 5\n")
+      execFileSync("tar", ["-czf", at("kestrel.tgz"), "-C", at("kestrel"), "package"])
+      const tarball = readFileSync(at("kestrel.tgz"))
+      const integrity = `sha512-${createHash("sha512").update(tarball).digest("base64")}`
+      const registry = yield* webServer((_, response) => void response.end(tarball))
+      const makeFiles = (integrity: string) => ({
+        "package.json": packageJson,
+        "package-lock.json": makeLock(
+          { "": { name: "sample", dependencies: { kestrel: "^1.2.0" } } },
+          locked("kestrel", { resolved: `${registry}/kestrel.tgz`, integrity })
+        )
+      })
+      const plugins = run(path, { npm_config_registry: `${registry}/` })
+      const bad = yield* plugins("install", source(makeFiles(hash)), "--with-dependencies")
+      assert.deepStrictEqual([bad.code, bad.stderr.trim().split("\n").length], [1, 1], bad.stderr)
+      assert.match(bad.stderr, /does not match its hash in the lock file/)
+      assert.deepStrictEqual(readdirSync(join(home, "plugins")), [])
+      const good = yield* plugins("install", source(makeFiles(integrity)), "--with-dependencies")
+      assert.strictEqual(good.code, 0, good.stderr)
+      assert.deepStrictEqual(readdirSync(installed("sample/node_modules/kestrel")).toSorted(), [
+        "index.js",
+        "package.json"
+      ])
+    })
   )
 })

@@ -101,37 +101,34 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 for (const [what, { args, before, config, files, turns }] of Object.entries(scenarios)) {
   describe(`${what}`, () => {
     for (const [how, end] of Object.entries(ends)) {
-      it.live(
-        `does not outlive the program that is ended by ${how}`,
-        () =>
-          Effect.gen(function* () {
-            const { at, hermes, keep, put } = yield* machine
-            const pids = at("pids")
-            for (const [name, content] of Object.entries(files?.(at, pids) ?? {})) {
-              put(name, content)
-              keep(`scripts/${name}`, content)
+      it.live(`does not outlive the program that is ended by ${how}`, () =>
+        Effect.gen(function* () {
+          const { at, hermes, keep, put } = yield* machine
+          const pids = at("pids")
+          for (const [name, content] of Object.entries(files?.(at, pids) ?? {})) {
+            put(name, content)
+            keep(`scripts/${name}`, content)
+          }
+          if (config !== undefined) keep("config.yaml", config.replace("HOOK", at("hook.sh")))
+          if (turns !== undefined) put("turns.yaml", turns())
+          for (const command of before ?? []) assert.strictEqual((yield* hermes(command)).code, 0)
+          let known: ReadonlyArray<number> = []
+          const command = args ?? ["-q", "go", "--script", "turns.yaml", "--yolo"]
+          const ended = yield* hermes(command, {
+            onStart: (child) => {
+              const look = setInterval(() => {
+                known = noted(pids)
+                if (known.length < 2) return
+                clearInterval(look)
+                end(child)
+              }, 20)
+              child.once("exit", () => clearInterval(look))
             }
-            if (config !== undefined) keep("config.yaml", config.replace("HOOK", at("hook.sh")))
-            if (turns !== undefined) put("turns.yaml", turns())
-            for (const command of before ?? []) assert.strictEqual((yield* hermes(command)).code, 0)
-            let known: ReadonlyArray<number> = []
-            const command = args ?? ["-q", "go", "--script", "turns.yaml", "--yolo"]
-            const ended = yield* hermes(command, {
-              onStart: (child) => {
-                const look = setInterval(() => {
-                  known = noted(pids)
-                  if (known.length < 2) return
-                  clearInterval(look)
-                  end(child)
-                }, 20)
-                child.once("exit", () => clearInterval(look))
-              }
-            })
-            assert.strictEqual(known.length, 2, `${ended.stdout}${ended.stderr}`)
-            assert.strictEqual(ended.signal ?? ended.code, how === "SIGKILL" ? "SIGKILL" : 130, ended.stderr)
-            while (known.some(isAlive)) yield* Effect.sleep(20)
-          }),
-        60_000
+          })
+          assert.strictEqual(known.length, 2, `${ended.stdout}${ended.stderr}`)
+          assert.strictEqual(ended.signal ?? ended.code, how === "SIGKILL" ? "SIGKILL" : 130, ended.stderr)
+          while (known.some(isAlive)) yield* Effect.sleep(20)
+        })
       )
     }
   })

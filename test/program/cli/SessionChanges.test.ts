@@ -42,98 +42,89 @@ const changed = Effect.gen(function* () {
 })
 
 describe("hermes sessions", () => {
-  it.live(
-    "a run shows what it changes, and diff shows it again",
-    () =>
-      Effect.gen(function* () {
-        const { first, hermes, id } = yield* changed
-        assert.strictEqual(first.code, 0, first.stderr)
-        assert.include(first.stderr, "  notes.txt +1 -1\n  @@ -1 +1 @@\n  -one\n  +two\n")
-        assert.include(first.stderr, "  old.txt -1\n")
-        const { code, stdout } = yield* hermes(["sessions", "diff", id])
-        assert.strictEqual(code, 0)
-        assert.include(stdout, "+1 -1\n@@ -1 +1 @@\n-one\n+two\n")
-        const json = JSON.parse((yield* hermes(["sessions", "diff", "latest", "--json"])).stdout)
-        assert.deepStrictEqual(
-          json.map(({ added, path, removed }: Record<string, unknown>) => [
-            String(path).split("/").at(-1),
-            added,
-            removed
-          ]),
-          [
-            ["notes.txt", 1, 1],
-            ["new.txt", 1, 0],
-            ["old.txt", 0, 1]
-          ]
-        )
-        assert.include((yield* hermes(["sessions", "diff", id, "--list"])).stdout, "change the files")
-        assert.deepInclude(yield* hermes(["sessions", "diff", id, "--run", "7"]), { code: 2 })
-      }),
-    { timeout: 60_000 }
+  it.live("a run shows what it changes, and diff shows it again", () =>
+    Effect.gen(function* () {
+      const { first, hermes, id } = yield* changed
+      assert.strictEqual(first.code, 0, first.stderr)
+      assert.include(first.stderr, "  notes.txt +1 -1\n  @@ -1 +1 @@\n  -one\n  +two\n")
+      assert.include(first.stderr, "  old.txt -1\n")
+      const { code, stdout } = yield* hermes(["sessions", "diff", id])
+      assert.strictEqual(code, 0)
+      assert.include(stdout, "+1 -1\n@@ -1 +1 @@\n-one\n+two\n")
+      const json = JSON.parse((yield* hermes(["sessions", "diff", "latest", "--json"])).stdout)
+      assert.deepStrictEqual(
+        json.map(({ added, path, removed }: Record<string, unknown>) => [
+          String(path).split("/").at(-1),
+          added,
+          removed
+        ]),
+        [
+          ["notes.txt", 1, 1],
+          ["new.txt", 1, 0],
+          ["old.txt", 0, 1]
+        ]
+      )
+      assert.include((yield* hermes(["sessions", "diff", id, "--list"])).stdout, "change the files")
+      assert.deepInclude(yield* hermes(["sessions", "diff", id, "--run", "7"]), { code: 2 })
+    })
   )
 
-  it.live(
-    "undo puts files back, and refuses what was changed since with its difference and an exit code",
-    () =>
-      Effect.gen(function* () {
-        const { hermes, id, put, text } = yield* changed
-        put("notes.txt", "mine\n")
-        const refused = yield* hermes(["sessions", "undo", id])
-        assert.strictEqual(refused.code, 1)
-        assert.include(refused.stderr, "it was changed since")
-        assert.include(refused.stderr, "-mine\n")
-        assert.include(
-          refused.stderr,
-          "nothing was changed: 1 file was changed since. Pass --force to overwrite, or --keep"
-        )
-        assert.deepStrictEqual([text("notes.txt"), text("old.txt"), text("new.txt")], ["mine\n", undefined, "made\n"])
-        const kept = yield* hermes(["sessions", "undo", id, "--keep"])
-        assert.deepInclude(kept, { code: 0 })
-        assert.include(kept.stdout, 'Undone: 2 files of "change the files"')
-        assert.include(kept.stdout, "Not changed: ")
-        assert.deepStrictEqual([text("notes.txt"), text("old.txt"), text("new.txt")], ["mine\n", "old\n", undefined])
-        assert.deepInclude(yield* hermes(["sessions", "undo", id]), { code: 1 })
-        assert.deepInclude(yield* hermes(["sessions", "undo", id, "--redo"]), { code: 0 })
-        assert.deepStrictEqual([text("notes.txt"), text("old.txt"), text("new.txt")], ["mine\n", undefined, "made\n"])
-        assert.deepInclude(yield* hermes(["sessions", "undo", id, "--force"]), { code: 0 })
-        assert.deepStrictEqual([text("notes.txt"), text("old.txt")], ["one\n", "old\n"])
-        assert.deepInclude(yield* hermes(["sessions", "undo", id, "--force", "--keep"]), { code: 2 })
-        assert.deepInclude(yield* hermes(["sessions", "undo", "nobody"]), { code: 2 })
-      }),
-    { timeout: 60_000 }
+  it.live("undo puts files back, and refuses what was changed since with its difference and an exit code", () =>
+    Effect.gen(function* () {
+      const { hermes, id, put, text } = yield* changed
+      put("notes.txt", "mine\n")
+      const refused = yield* hermes(["sessions", "undo", id])
+      assert.strictEqual(refused.code, 1)
+      assert.include(refused.stderr, "it was changed since")
+      assert.include(refused.stderr, "-mine\n")
+      assert.include(
+        refused.stderr,
+        "nothing was changed: 1 file was changed since. Pass --force to overwrite, or --keep"
+      )
+      assert.deepStrictEqual([text("notes.txt"), text("old.txt"), text("new.txt")], ["mine\n", undefined, "made\n"])
+      const kept = yield* hermes(["sessions", "undo", id, "--keep"])
+      assert.deepInclude(kept, { code: 0 })
+      assert.include(kept.stdout, 'Undone: 2 files of "change the files"')
+      assert.include(kept.stdout, "Not changed: ")
+      assert.deepStrictEqual([text("notes.txt"), text("old.txt"), text("new.txt")], ["mine\n", "old\n", undefined])
+      assert.deepInclude(yield* hermes(["sessions", "undo", id]), { code: 1 })
+      assert.deepInclude(yield* hermes(["sessions", "undo", id, "--redo"]), { code: 0 })
+      assert.deepStrictEqual([text("notes.txt"), text("old.txt"), text("new.txt")], ["mine\n", undefined, "made\n"])
+      assert.deepInclude(yield* hermes(["sessions", "undo", id, "--force"]), { code: 0 })
+      assert.deepStrictEqual([text("notes.txt"), text("old.txt")], ["one\n", "old\n"])
+      assert.deepInclude(yield* hermes(["sessions", "undo", id, "--force", "--keep"]), { code: 2 })
+      assert.deepInclude(yield* hermes(["sessions", "undo", "nobody"]), { code: 2 })
+    })
   )
 
-  it.live(
-    "stream-json tells of each changed file",
-    () =>
-      Effect.gen(function* () {
-        const at = yield* machine
-        at.put("run.yaml", script)
-        const { stdout } = yield* at.hermes([
-          "chat",
-          "-q",
-          "go",
-          "--script",
-          "run.yaml",
-          "-t",
-          "file",
-          "--format",
-          "stream-json"
-        ])
-        const [change] = stdout
-          .trim()
-          .split("\n")
-          .map((line) => JSON.parse(line))
-          .filter(({ type }) => type === "file_change")
-        assert.deepInclude(change, {
-          change: "created",
-          by: "tool",
-          added: 1,
-          removed: 0,
-          diff: "--- /dev/null\n+++ b/notes.txt\n@@ -0,0 +1 @@\n+two\n"
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("stream-json tells of each changed file", () =>
+    Effect.gen(function* () {
+      const at = yield* machine
+      at.put("run.yaml", script)
+      const { stdout } = yield* at.hermes([
+        "chat",
+        "-q",
+        "go",
+        "--script",
+        "run.yaml",
+        "-t",
+        "file",
+        "--format",
+        "stream-json"
+      ])
+      const [change] = stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line))
+        .filter(({ type }) => type === "file_change")
+      assert.deepInclude(change, {
+        change: "created",
+        by: "tool",
+        added: 1,
+        removed: 0,
+        diff: "--- /dev/null\n+++ b/notes.txt\n@@ -0,0 +1 @@\n+two\n"
+      })
+    })
   )
 })
 
@@ -223,61 +214,55 @@ describe("a conversation", () => {
     ]
   ] as const
 
-  it.live(
-    "/undo goes back turn by turn, files and messages, and /redo forward",
-    () =>
-      Effect.gen(function* () {
-        const { prompts, send, text, type } = yield* conversation(turns)
-        yield* send("first")
-        yield* send("second")
-        assert.include(yield* type("diff"), "b +1\n")
-        assert.include(yield* type("diff session"), "+2")
-        const list = yield* type("checkpoints")
-        assert.match(list, /1 {2}first {2}1 file \+1/)
-        assert.match(list, /2 {2}second {2}2 files \+2 -1/)
-        assert.include(yield* type("undo"), 'Undone: 2 files of "second" (')
-        assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["1\n", undefined, ["first"]])
-        yield* type("undo")
-        assert.deepStrictEqual([text("a"), yield* prompts], [undefined, []])
-        assert.include(yield* type("undo"), "Nothing to undo.")
-        yield* type("redo")
-        assert.deepStrictEqual([text("a"), yield* prompts], ["1\n", ["first"]])
-        yield* type("redo")
-        assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["2\n", "x\n", ["first", "second"]])
-        assert.include(yield* type("redo"), "Nothing to redo")
-        yield* type("undo 1")
-        assert.deepStrictEqual([text("a"), text("b"), yield* prompts], [undefined, undefined, []])
-      }).pipe(Effect.scoped),
-    { timeout: 60_000 }
+  it.live("/undo goes back turn by turn, files and messages, and /redo forward", () =>
+    Effect.gen(function* () {
+      const { prompts, send, text, type } = yield* conversation(turns)
+      yield* send("first")
+      yield* send("second")
+      assert.include(yield* type("diff"), "b +1\n")
+      assert.include(yield* type("diff session"), "+2")
+      const list = yield* type("checkpoints")
+      assert.match(list, /1 {2}first {2}1 file \+1/)
+      assert.match(list, /2 {2}second {2}2 files \+2 -1/)
+      assert.include(yield* type("undo"), 'Undone: 2 files of "second" (')
+      assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["1\n", undefined, ["first"]])
+      yield* type("undo")
+      assert.deepStrictEqual([text("a"), yield* prompts], [undefined, []])
+      assert.include(yield* type("undo"), "Nothing to undo.")
+      yield* type("redo")
+      assert.deepStrictEqual([text("a"), yield* prompts], ["1\n", ["first"]])
+      yield* type("redo")
+      assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["2\n", "x\n", ["first", "second"]])
+      assert.include(yield* type("redo"), "Nothing to redo")
+      yield* type("undo 1")
+      assert.deepStrictEqual([text("a"), text("b"), yield* prompts], [undefined, undefined, []])
+    }).pipe(Effect.scoped)
   )
 
-  it.live(
-    "/undo asks before it overwrites, and takes files and messages back apart",
-    () =>
-      Effect.gen(function* () {
-        const { listed, prompts, put, send, text, type } = yield* conversation(turns)
-        yield* send("first")
-        yield* send("second")
-        put("a", "mine\n")
-        const asked = yield* type("undo")
-        assert.include(asked, "a: it was changed since. Undo would make this change:\n@@ -1 +1 @@\n-mine\n+1\n")
-        assert.include(asked, "Nothing was changed.")
-        assert.includeMembers(
-          listed.map((row) => row.trimEnd()),
-          ["❯ Change nothing", "  Leave it        undo the rest: 1 file", "  Overwrite it    later changes are lost"]
-        )
-        assert.include(yield* type("undo", "enter"), "Nothing was changed.")
-        assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", "x\n", ["first", "second"]])
-        yield* type("undo files", "down", "enter")
-        assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", undefined, ["first", "second"]])
-        yield* type("redo files")
-        yield* type("undo conversation")
-        assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", "x\n", ["first"]])
-        yield* type("redo")
-        yield* type("undo files", "down", "down", "enter")
-        assert.strictEqual(text("a"), "1\n")
-        assert.include(yield* type("undo sideways"), "/undo takes files or conversation")
-      }).pipe(Effect.scoped),
-    { timeout: 60_000 }
+  it.live("/undo asks before it overwrites, and takes files and messages back apart", () =>
+    Effect.gen(function* () {
+      const { listed, prompts, put, send, text, type } = yield* conversation(turns)
+      yield* send("first")
+      yield* send("second")
+      put("a", "mine\n")
+      const asked = yield* type("undo")
+      assert.include(asked, "a: it was changed since. Undo would make this change:\n@@ -1 +1 @@\n-mine\n+1\n")
+      assert.include(asked, "Nothing was changed.")
+      assert.includeMembers(
+        listed.map((row) => row.trimEnd()),
+        ["❯ Change nothing", "  Leave it        undo the rest: 1 file", "  Overwrite it    later changes are lost"]
+      )
+      assert.include(yield* type("undo", "enter"), "Nothing was changed.")
+      assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", "x\n", ["first", "second"]])
+      yield* type("undo files", "down", "enter")
+      assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", undefined, ["first", "second"]])
+      yield* type("redo files")
+      yield* type("undo conversation")
+      assert.deepStrictEqual([text("a"), text("b"), yield* prompts], ["mine\n", "x\n", ["first"]])
+      yield* type("redo")
+      yield* type("undo files", "down", "down", "enter")
+      assert.strictEqual(text("a"), "1\n")
+      assert.include(yield* type("undo sideways"), "/undo takes files or conversation")
+    }).pipe(Effect.scoped)
   )
 })

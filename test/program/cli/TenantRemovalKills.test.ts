@@ -181,88 +181,82 @@ const makeRandom = (seed: number) => {
 describe("hermes tenants remove, as a process", () => {
   const seed = 20_261_130
 
-  it.live(
-    `is repeated after a kill after each step, and at moments by chance (seed ${seed})`,
-    () =>
-      Effect.gen(function* () {
-        const template = yield* makeHome
-        const expected = listPlaces(findData(template, "zeta"))
-        const before = findData(template, "acme")
-        const random = makeRandom(seed)
-        let killed = 0
-        const stepCount = readSteps(template).length
-        for (let round = 0; round < stepCount + 4; round++) {
-          const home = join(yield* temporaryDirectory, ".hermes")
-          cpSync(template, home, { recursive: true })
-          const steps = readSteps(home)
-          const states = steps.map((read) => read())
-          // After a change of this step, or after as many looks since the first change of any.
-          let looks = round < stepCount ? Number.POSITIVE_INFINITY : Math.floor(random() * 40)
-          let child: ChildProcess | undefined
-          const watch = (): void => {
-            if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-            const isChanged = (index: number): boolean => steps[index]?.() !== states[index]
-            const isBegun = round < stepCount ? isChanged(round) : isChanged(0)
-            if (isBegun && (round < stepCount || looks-- <= 0)) child.kill("SIGKILL")
-            else setImmediate(watch)
-          }
-          const remove = (onStart: (started: ChildProcess) => void) =>
-            runHermes(["tenants", "remove", "acme", "--yes"], {
-              home,
-              cwd: join(home, ".."),
-              env: makeEnv(home),
-              onStart
-            })
-          const { signal, stderr } = yield* remove((started) => {
-            child = started
-            watch()
-          })
-          if (signal === "SIGKILL") {
-            killed++
-            const ended = yield* remove(() => undefined)
-            assert.strictEqual(ended.code, 0, `round ${round}: ${ended.stderr}`)
-          } else assert.strictEqual(stderr, "", `round ${round}`)
-          assert.deepStrictEqual(findData(home, "acme"), [], `round ${round}`)
-          assert.deepStrictEqual(listPlaces(findData(home, "zeta")), expected, `round ${round}`)
+  it.live(`is repeated after a kill after each step, and at moments by chance (seed ${seed})`, () =>
+    Effect.gen(function* () {
+      const template = yield* makeHome
+      const expected = listPlaces(findData(template, "zeta"))
+      const before = findData(template, "acme")
+      const random = makeRandom(seed)
+      let killed = 0
+      const stepCount = readSteps(template).length
+      for (let round = 0; round < stepCount + 4; round++) {
+        const home = join(yield* temporaryDirectory, ".hermes")
+        cpSync(template, home, { recursive: true })
+        const steps = readSteps(home)
+        const states = steps.map((read) => read())
+        // After a change of this step, or after as many looks since the first change of any.
+        let looks = round < stepCount ? Number.POSITIVE_INFINITY : Math.floor(random() * 40)
+        let child: ChildProcess | undefined
+        const watch = (): void => {
+          if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+          const isChanged = (index: number): boolean => steps[index]?.() !== states[index]
+          const isBegun = round < stepCount ? isChanged(round) : isChanged(0)
+          if (isBegun && (round < stepCount || looks-- <= 0)) child.kill("SIGKILL")
+          else setImmediate(watch)
         }
-        assert.isAbove(before.length, 20)
-        assert.isAtLeast(killed, stepCount / 2)
-      }).pipe(Effect.scoped),
-    300_000
+        const remove = (onStart: (started: ChildProcess) => void) =>
+          runHermes(["tenants", "remove", "acme", "--yes"], {
+            home,
+            cwd: join(home, ".."),
+            env: makeEnv(home),
+            onStart
+          })
+        const { signal, stderr } = yield* remove((started) => {
+          child = started
+          watch()
+        })
+        if (signal === "SIGKILL") {
+          killed++
+          const ended = yield* remove(() => undefined)
+          assert.strictEqual(ended.code, 0, `round ${round}: ${ended.stderr}`)
+        } else assert.strictEqual(stderr, "", `round ${round}`)
+        assert.deepStrictEqual(findData(home, "acme"), [], `round ${round}`)
+        assert.deepStrictEqual(listPlaces(findData(home, "zeta")), expected, `round ${round}`)
+      }
+      assert.isAbove(before.length, 20)
+      assert.isAtLeast(killed, stepCount / 2)
+    }).pipe(Effect.scoped)
   )
 
-  it.live(
-    "ends a run in flight first, and the server stores nothing more when it stops",
-    () =>
-      Effect.gen(function* () {
-        const held = new Map<string, () => void>()
-        const model = yield* keyedServer({
-          [key]: (call, response) => {
-            const name = /hold harbour-(\w+)/u.exec(call.body)?.[1]
-            if (name === undefined || !call.stream) answer(call, response)
-            else held.set(name, () => answer(call, response))
-          }
-        })
-        const { hermes, home, keep } = yield* machine
-        const env = makeEnv(home)
-        keep("config.yaml", write(model.url))
-        const { post, stop } = yield* serve(hermes, env)
-        // An earlier session of the server, which is idle.
-        for (const name of ["acme", "zeta"] as const)
-          yield* Effect.promise(() => post("/chat/completions", clients[name], makeRequest(name, "Use tools about")))
-        const ask = (name: Name) => post("/chat/completions", clients[name], makeRequest(name, "hold"))
-        const [ofAcme, ofZeta] = [ask("acme"), ask("zeta")]
-        while (held.size < 2) yield* Effect.sleep("10 millis")
-        const removed = yield* hermes(["tenants", "remove", "acme", "--yes"], { env })
-        assert.strictEqual(removed.code, 0, removed.stderr)
-        assert.include(removed.stdout, "1 run in flight")
-        yield* Effect.promise(() => ofAcme)
-        held.get("zeta")?.()
-        assert.include((yield* Effect.promise(() => ofZeta)).text, "It is harbour-zeta")
-        yield* stop
-        assert.deepStrictEqual(findData(home, "acme"), [])
-        assert.isAbove(findData(home, "zeta").length, 20)
-      }).pipe(Effect.scoped),
-    120_000
+  it.live("ends a run in flight first, and the server stores nothing more when it stops", () =>
+    Effect.gen(function* () {
+      const held = new Map<string, () => void>()
+      const model = yield* keyedServer({
+        [key]: (call, response) => {
+          const name = /hold harbour-(\w+)/u.exec(call.body)?.[1]
+          if (name === undefined || !call.stream) answer(call, response)
+          else held.set(name, () => answer(call, response))
+        }
+      })
+      const { hermes, home, keep } = yield* machine
+      const env = makeEnv(home)
+      keep("config.yaml", write(model.url))
+      const { post, stop } = yield* serve(hermes, env)
+      // An earlier session of the server, which is idle.
+      for (const name of ["acme", "zeta"] as const)
+        yield* Effect.promise(() => post("/chat/completions", clients[name], makeRequest(name, "Use tools about")))
+      const ask = (name: Name) => post("/chat/completions", clients[name], makeRequest(name, "hold"))
+      const [ofAcme, ofZeta] = [ask("acme"), ask("zeta")]
+      while (held.size < 2) yield* Effect.sleep("10 millis")
+      const removed = yield* hermes(["tenants", "remove", "acme", "--yes"], { env })
+      assert.strictEqual(removed.code, 0, removed.stderr)
+      assert.include(removed.stdout, "1 run in flight")
+      yield* Effect.promise(() => ofAcme)
+      held.get("zeta")?.()
+      assert.include((yield* Effect.promise(() => ofZeta)).text, "It is harbour-zeta")
+      yield* stop
+      assert.deepStrictEqual(findData(home, "acme"), [])
+      assert.isAbove(findData(home, "zeta").length, 20)
+    }).pipe(Effect.scoped)
   )
 })

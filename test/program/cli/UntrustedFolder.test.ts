@@ -95,70 +95,64 @@ const canaries = [
 ]
 
 describe("a folder that is not trusted", () => {
-  it.live(
-    "runs nothing and says nothing but its text for the model, whatever is opened in it",
-    () =>
-      Effect.gen(function* () {
-        const { at, run } = yield* hostile
-        const left = () => canaries.filter((name) => existsSync(at(`canary-${name}`)))
-        const said: Array<string> = []
-        for (const args of [
-          ["-q", "Reply exactly hello"],
-          ["skills", "list"],
-          ["plugins", "list"],
-          ["agents", "list"],
-          ["mcp", "list"],
-          ["hooks", "list"],
-          ["doctor"],
-          ["prompt", "show"]
-        ]) {
-          const { stderr, stdout } = yield* run(args)
-          said.push(stdout, stderr)
-          assert.deepStrictEqual(left(), [], args.join(" "))
-        }
-        const all = said.join("\n")
-        assert.deepStrictEqual(Array.from(new Set(all.match(/CANARY-[A-Z]+/g))), ["CANARY-CONTEXT"])
-        // Each refusal is a line with the remedy.
-        for (const what of [
-          "\\.hermes/plugins is not used",
-          "\\.hermes/skills is not used",
-          "mcp_servers\\.named: \\./server\\.js is a file of this folder",
-          "hooks\\.on_session_start: \\./hook\\.sh is a file of this folder",
-          "MCP servers start in an empty directory"
-        ]) {
-          assert.match(all, new RegExp(`${what}.*\`hermes trust add `), what)
-        }
-        assert.match(
-          (yield* run(["-q", "hi", "--agent", "theirs"])).stderr,
-          /theirs\.yaml is not used: its folder is not trusted/
-        )
-        assert.deepStrictEqual(left(), [])
-      }),
-    60_000
+  it.live("runs nothing and says nothing but its text for the model, whatever is opened in it", () =>
+    Effect.gen(function* () {
+      const { at, run } = yield* hostile
+      const left = () => canaries.filter((name) => existsSync(at(`canary-${name}`)))
+      const said: Array<string> = []
+      for (const args of [
+        ["-q", "Reply exactly hello"],
+        ["skills", "list"],
+        ["plugins", "list"],
+        ["agents", "list"],
+        ["mcp", "list"],
+        ["hooks", "list"],
+        ["doctor"],
+        ["prompt", "show"]
+      ]) {
+        const { stderr, stdout } = yield* run(args)
+        said.push(stdout, stderr)
+        assert.deepStrictEqual(left(), [], args.join(" "))
+      }
+      const all = said.join("\n")
+      assert.deepStrictEqual(Array.from(new Set(all.match(/CANARY-[A-Z]+/g))), ["CANARY-CONTEXT"])
+      // Each refusal is a line with the remedy.
+      for (const what of [
+        "\\.hermes/plugins is not used",
+        "\\.hermes/skills is not used",
+        "mcp_servers\\.named: \\./server\\.js is a file of this folder",
+        "hooks\\.on_session_start: \\./hook\\.sh is a file of this folder",
+        "MCP servers start in an empty directory"
+      ]) {
+        assert.match(all, new RegExp(`${what}.*\`hermes trust add `), what)
+      }
+      assert.match(
+        (yield* run(["-q", "hi", "--agent", "theirs"])).stderr,
+        /theirs\.yaml is not used: its folder is not trusted/
+      )
+      assert.deepStrictEqual(left(), [])
+    })
   )
 
-  it.live(
-    "has its effects once it is trusted, for good or by the variable",
-    () =>
-      Effect.gen(function* () {
-        const { cwd, at, run } = yield* hostile
-        yield* run(["-q", "Reply exactly hello"], { HERMES_TRUST_FOLDER: cwd })
-        assert.deepStrictEqual(
-          canaries.filter((name) => existsSync(at(`canary-${name}`))),
-          ["plugin", "package", "mcp-directory", "hook"]
-        )
-        yield* run(["trust", "add"])
-        const { stdout } = yield* run(["prompt", "show"])
-        assert.include(stdout, "CANARY-SKILL")
-        const agents = (yield* run(["agents", "list"])).stdout
-        assert.deepStrictEqual([agents.includes("theirs"), agents.includes("not trusted")], [true, false])
-        assert.strictEqual(
-          (yield* run(["-Q", "-q", "Reply exactly hello", "--agent", "theirs"], { HERMES_MODEL__PROVIDER: "offline" }))
-            .code,
-          0
-        )
-      }),
-    60_000
+  it.live("has its effects once it is trusted, for good or by the variable", () =>
+    Effect.gen(function* () {
+      const { cwd, at, run } = yield* hostile
+      yield* run(["-q", "Reply exactly hello"], { HERMES_TRUST_FOLDER: cwd })
+      assert.deepStrictEqual(
+        canaries.filter((name) => existsSync(at(`canary-${name}`))),
+        ["plugin", "package", "mcp-directory", "hook"]
+      )
+      yield* run(["trust", "add"])
+      const { stdout } = yield* run(["prompt", "show"])
+      assert.include(stdout, "CANARY-SKILL")
+      const agents = (yield* run(["agents", "list"])).stdout
+      assert.deepStrictEqual([agents.includes("theirs"), agents.includes("not trusted")], [true, false])
+      assert.strictEqual(
+        (yield* run(["-Q", "-q", "Reply exactly hello", "--agent", "theirs"], { HERMES_MODEL__PROVIDER: "offline" }))
+          .code,
+        0
+      )
+    })
   )
 
   const turns = `turns:\n  - { text: a, tool_calls: [{ name: terminal, arguments: { command: "touch written" } }] }\n  - { text: b, tool_calls: [{ name: write_file, arguments: { path: made, content: x } }] }\n  - { text: done }\n`
@@ -193,60 +187,53 @@ describe("a folder that is not trusted", () => {
         keep("config.yaml", "terminal: { sandbox: { policy: workspace-write } }\n")
         const set = yield* go()
         assert.notInclude(set.stderr, "only read here")
-      }),
-    60_000
+      })
   )
 
-  it.live.skipIf(!stands)(
-    "is only read by a job that works in it, and a job beside it is not held",
-    () =>
+  it.live.skipIf(!stands)("is only read by a job that works in it, and a job beside it is not held", () =>
+    Effect.gen(function* () {
+      const theirs = yield* machine
+      const { at, hermes, put } = yield* machine
+      theirs.put(".hermes/skills/theirs/SKILL.md", "---\nname: theirs\ndescription: d\n---\nbody\n")
+      put("turns.yaml", turns)
+      const run = (name: string) =>
+        hermes(["cron", "run", name, "--script", "turns.yaml"], { env: { HERMES_TERMINAL__BACKEND: "" } })
+      yield* hermes(["cron", "create", "every 2h", "go", "--name", "there", "--workdir", theirs.cwd])
+      yield* hermes(["cron", "create", "every 2h", "go", "--name", "here", "--workdir", at(".")])
+      const there = yield* run("there")
+      assert.deepStrictEqual(
+        ["written", "made"].filter((name) => existsSync(theirs.at(name))),
+        [],
+        there.stderr
+      )
+      assert.match(there.stderr, /only read here: .*\.hermes\/skills is not trusted/)
+      const here = yield* run("here")
+      assert.isTrue(existsSync(at("written")), here.stderr)
+    })
+  )
+
+  it.live.skipIf(launcher === undefined)("is asked about once at the terminal", () =>
+    Effect.scoped(
       Effect.gen(function* () {
-        const theirs = yield* machine
-        const { at, hermes, put } = yield* machine
-        theirs.put(".hermes/skills/theirs/SKILL.md", "---\nname: theirs\ndescription: d\n---\nbody\n")
-        put("turns.yaml", turns)
-        const run = (name: string) =>
-          hermes(["cron", "run", name, "--script", "turns.yaml"], { env: { HERMES_TERMINAL__BACKEND: "" } })
-        yield* hermes(["cron", "create", "every 2h", "go", "--name", "there", "--workdir", theirs.cwd])
-        yield* hermes(["cron", "create", "every 2h", "go", "--name", "here", "--workdir", at(".")])
-        const there = yield* run("there")
-        assert.deepStrictEqual(
-          ["written", "made"].filter((name) => existsSync(theirs.at(name))),
-          [],
-          there.stderr
+        if (launcher === undefined) return
+        const { cwd, hermes, home, put } = yield* machine
+        put(".hermes/skills/theirs/SKILL.md", "---\nname: theirs\ndescription: d\n---\nbody\n")
+        const start = open(
+          launcher,
+          `cd ${cwd} && exec ${process.execPath} ${program} chat`,
+          { HOME: realpathSync(`${home}/..`), HERMES_HOME: home, HERMES_MODEL__PROVIDER: "offline" },
+          200
         )
-        assert.match(there.stderr, /only read here: .*\.hermes\/skills is not trusted/)
-        const here = yield* run("here")
-        assert.isTrue(existsSync(at("written")), here.stderr)
-      }),
-    60_000
-  )
-
-  it.live.skipIf(launcher === undefined)(
-    "is asked about once at the terminal",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          if (launcher === undefined) return
-          const { cwd, hermes, home, put } = yield* machine
-          put(".hermes/skills/theirs/SKILL.md", "---\nname: theirs\ndescription: d\n---\nbody\n")
-          const start = open(
-            launcher,
-            `cd ${cwd} && exec ${process.execPath} ${program} chat`,
-            { HOME: realpathSync(`${home}/..`), HERMES_HOME: home, HERMES_MODEL__PROVIDER: "offline" },
-            200
-          )
-          const first = yield* start
-          yield* first.until("Trust the files of")
-          assert.include(first.screen(), ".hermes/skills can name programs and instructions.")
-          yield* first.type("y")
-          yield* first.until("/help")
-          assert.include((yield* hermes(["trust", "list"])).stdout, cwd)
-          const second = yield* start
-          yield* second.until("/help")
-          assert.notInclude(second.screen(), "Trust the files of")
-        })
-      ),
-    60_000
+        const first = yield* start
+        yield* first.until("Trust the files of")
+        assert.include(first.screen(), ".hermes/skills can name programs and instructions.")
+        yield* first.type("y")
+        yield* first.until("/help")
+        assert.include((yield* hermes(["trust", "list"])).stdout, cwd)
+        const second = yield* start
+        yield* second.until("/help")
+        assert.notInclude(second.screen(), "Trust the files of")
+      })
+    )
   )
 })

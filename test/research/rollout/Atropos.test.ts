@@ -81,8 +81,7 @@ describe("Atropos", () => {
           ]
         )
         assert.strictEqual((yield* trainer.status).current_step, 1)
-      }),
-    10_000
+      })
   )
 
   it.live(

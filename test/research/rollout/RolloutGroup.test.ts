@@ -219,8 +219,7 @@ describe("RolloutGroup", () => {
         assert.isUndefined(failed?.reward)
         assert.include(failed?.cause, "the run failed")
         assert.deepStrictEqual(readdirSync(directory), [])
-      }),
-    20_000
+      })
   )
 
   it.live("an interrupted group leaves no place behind, and its episode is not scored", () =>

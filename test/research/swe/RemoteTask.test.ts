@@ -137,7 +137,6 @@ describe("a task on another machine", () => {
           assert.include(greet.patch, "+hello")
           assert.deepStrictEqual(left(), before)
         })
-      ).pipe(Effect.provide(NodeServices.layer)),
-    60_000
+      ).pipe(Effect.provide(NodeServices.layer))
   )
 })

@@ -273,65 +273,59 @@ describe.skipIf(missing !== undefined)(
               assert.include(last.stderr, "Drained.")
             })
           )
-        }),
-      240_000
+        })
     )
 
-    it.live(
-      "watch, cancel, retry and answer act on a run from another process, and say what they cannot do",
-      () =>
-        Effect.gen(function* () {
-          const env = { HERMES_CLUSTER__DATABASE_URL: server.url("actions") }
-          const { hermes, start } = yield* machine
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              yield* hermes(["cluster", "submit", "--id", "early", "Reply exactly early"], { env })
-              const cancelled = yield* hermes(["cluster", "cancel", "early"], { env })
-              assert.deepStrictEqual([cancelled.code, cancelled.stdout], [0, "Run early is cancelled.\n"])
-              assert.strictEqual(
-                (yield* hermes(["cluster", "cancel", "early"], { env })).stderr,
-                "Run early was over already.\n"
-              )
-              const failed = yield* hermes(["cluster", "failed"], { env })
-              assert.match(failed.stdout, /^RUN +BATCH +SESSION +REASON\nearly .* the run was cancelled\n/)
-              const child: Array<ChildProcess> = []
-              const runner = yield* Effect.forkScoped(
-                start(["cluster", "runner"], {
-                  env: { ...env, HERMES_MODEL__PROVIDER: "offline" },
-                  onStart: (started) => child.push(started)
-                })
-              )
-              const again = yield* hermes(["cluster", "retry", "early"], { env })
-              assert.deepStrictEqual([again.code, again.stdout], [0, "early~2\n"], again.stderr)
-              assert.strictEqual((yield* hermes(["cluster", "failed"], { env })).stderr, "No run has failed.\n")
-              const watched = yield* hermes(["cluster", "watch", "early~2"], { env })
-              assert.deepStrictEqual([watched.code, watched.stderr], [0, ""])
-              assert.match(watched.stdout, /^started with .*\nearly\nended: text_response\n$/s)
-              const lines = (yield* hermes(["cluster", "watch", "--json", "early~2"], { env })).stdout
-                .trim()
-                .split("\n")
-              assert.isTrue(lines.every((line) => typeof Json.readFields(JSON.parse(line))["sequence"] === "number"))
-              const open = yield* hermes(["cluster", "answer", "early~2"], { env })
-              assert.deepStrictEqual([open.code, open.stderr], [0, "Run early~2 has no open question.\n"])
-              for (const [args, message] of [
-                [["watch", "none"], "there is no run none: check its id"],
-                [["cancel", "none"], "there is no run none: check its id"],
-                [["steer", "none", "text"], "session none has no running turn: submit the text as a turn of it"],
-                [["steer", "none", " "], "the text is empty: say what the model should know"],
-                [["retry", "early~2"], "run early~2 is finished: only a failed run starts again"],
-                [["answer", "none"], "there is no run none: check its id"],
-                [["answer", "early~2", "q", "1"], "run early~2 is over: it takes no answers"],
-                [["answer", "early~2", "q"], "the answer is missing: pass it as JSON"]
-              ] as const) {
-                const { code, stderr } = yield* hermes(["cluster", ...args], { env })
-                assert.deepStrictEqual([code, stderr], [2, `Error: ${message}\n`])
-              }
-              child[0]?.kill("SIGTERM")
-              yield* Fiber.join(runner)
-            })
-          )
-        }),
-      120_000
+    it.live("watch, cancel, retry and answer act on a run from another process, and say what they cannot do", () =>
+      Effect.gen(function* () {
+        const env = { HERMES_CLUSTER__DATABASE_URL: server.url("actions") }
+        const { hermes, start } = yield* machine
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* hermes(["cluster", "submit", "--id", "early", "Reply exactly early"], { env })
+            const cancelled = yield* hermes(["cluster", "cancel", "early"], { env })
+            assert.deepStrictEqual([cancelled.code, cancelled.stdout], [0, "Run early is cancelled.\n"])
+            assert.strictEqual(
+              (yield* hermes(["cluster", "cancel", "early"], { env })).stderr,
+              "Run early was over already.\n"
+            )
+            const failed = yield* hermes(["cluster", "failed"], { env })
+            assert.match(failed.stdout, /^RUN +BATCH +SESSION +REASON\nearly .* the run was cancelled\n/)
+            const child: Array<ChildProcess> = []
+            const runner = yield* Effect.forkScoped(
+              start(["cluster", "runner"], {
+                env: { ...env, HERMES_MODEL__PROVIDER: "offline" },
+                onStart: (started) => child.push(started)
+              })
+            )
+            const again = yield* hermes(["cluster", "retry", "early"], { env })
+            assert.deepStrictEqual([again.code, again.stdout], [0, "early~2\n"], again.stderr)
+            assert.strictEqual((yield* hermes(["cluster", "failed"], { env })).stderr, "No run has failed.\n")
+            const watched = yield* hermes(["cluster", "watch", "early~2"], { env })
+            assert.deepStrictEqual([watched.code, watched.stderr], [0, ""])
+            assert.match(watched.stdout, /^started with .*\nearly\nended: text_response\n$/s)
+            const lines = (yield* hermes(["cluster", "watch", "--json", "early~2"], { env })).stdout.trim().split("\n")
+            assert.isTrue(lines.every((line) => typeof Json.readFields(JSON.parse(line))["sequence"] === "number"))
+            const open = yield* hermes(["cluster", "answer", "early~2"], { env })
+            assert.deepStrictEqual([open.code, open.stderr], [0, "Run early~2 has no open question.\n"])
+            for (const [args, message] of [
+              [["watch", "none"], "there is no run none: check its id"],
+              [["cancel", "none"], "there is no run none: check its id"],
+              [["steer", "none", "text"], "session none has no running turn: submit the text as a turn of it"],
+              [["steer", "none", " "], "the text is empty: say what the model should know"],
+              [["retry", "early~2"], "run early~2 is finished: only a failed run starts again"],
+              [["answer", "none"], "there is no run none: check its id"],
+              [["answer", "early~2", "q", "1"], "run early~2 is over: it takes no answers"],
+              [["answer", "early~2", "q"], "the answer is missing: pass it as JSON"]
+            ] as const) {
+              const { code, stderr } = yield* hermes(["cluster", ...args], { env })
+              assert.deepStrictEqual([code, stderr], [2, `Error: ${message}\n`])
+            }
+            child[0]?.kill("SIGTERM")
+            yield* Fiber.join(runner)
+          })
+        )
+      })
     )
   }
 )

@@ -165,8 +165,7 @@ describe.skipIf(skipped !== undefined)(
               answered * tokens
             )
           }).pipe(Effect.provide(Cluster.layerClient({ url: Redacted.make(url) }), { local: true }))
-        }),
-      180_000
+        })
     )
   }
 )

@@ -105,34 +105,31 @@ describe("a durable run that asks", () => {
     })
   )
 
-  it.live(
-    "is cancelled while it waits, and continues at a time without an answer",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const store = SessionStore.layerSqlite({ path: `${directory}/state.db` })
-        const effects: Array<string> = []
-        const agent = makeAgent(store, effects, [callOf("pay"), callOf("rest"), "Rested."])
-        yield* Effect.gen(function* () {
-          yield* Cluster.submit(turnOf("asks", "s"))
-          yield* waitForQuestions("asks")
-          yield* Cluster.submit(turnOf("rests", "s"))
-          assert.isTrue(yield* Cluster.cancel("asks"))
-          const outcomes = yield* Cluster.waitForOutcomes(["asks", "rests"])
-          assert.include(readText(outcomes.get("asks")), "the run was cancelled")
-          assert.include(readText(outcomes.get("rests")), "Rested.")
-          assert.deepStrictEqual(effects, ["invoice"])
-        }).pipe(
-          Effect.provide(
-            Layer.merge(
-              Cluster.layerSqlite({ path: `${directory}/cluster.db`, concurrency: 1 }).pipe(Layer.provide(agent)),
-              store
-            ),
-            { local: true }
-          )
+  it.live("is cancelled while it waits, and continues at a time without an answer", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const store = SessionStore.layerSqlite({ path: `${directory}/state.db` })
+      const effects: Array<string> = []
+      const agent = makeAgent(store, effects, [callOf("pay"), callOf("rest"), "Rested."])
+      yield* Effect.gen(function* () {
+        yield* Cluster.submit(turnOf("asks", "s"))
+        yield* waitForQuestions("asks")
+        yield* Cluster.submit(turnOf("rests", "s"))
+        assert.isTrue(yield* Cluster.cancel("asks"))
+        const outcomes = yield* Cluster.waitForOutcomes(["asks", "rests"])
+        assert.include(readText(outcomes.get("asks")), "the run was cancelled")
+        assert.include(readText(outcomes.get("rests")), "Rested.")
+        assert.deepStrictEqual(effects, ["invoice"])
+      }).pipe(
+        Effect.provide(
+          Layer.merge(
+            Cluster.layerSqlite({ path: `${directory}/cluster.db`, concurrency: 1 }).pipe(Layer.provide(agent)),
+            store
+          ),
+          { local: true }
         )
-      }),
-    60_000
+      )
+    })
   )
 })
 
@@ -143,44 +140,41 @@ describe.skipIf(missing !== undefined)("a run of a cluster that asks", () => {
   })
   afterAll(() => server.remove())
 
-  it.live(
-    "is answered from another process and watched from a third; another runner continues it",
-    () =>
-      Effect.gen(function* () {
-        const url = server.url("asks")
-        const effects: Array<string> = []
-        const storeAt = SessionStore.layerPostgres({ url: Redacted.make(url), connections: 3 })
-        const runner = (turns: Parameters<typeof makeAgent>[2]) =>
-          Cluster.layerRunner({ url: Redacted.make(url), concurrency: 1 }).pipe(
-            Layer.provide(makeAgent(storeAt, effects, turns))
-          )
-        const client = Layer.merge(Cluster.layerClient({ url: Redacted.make(url) }), storeAt)
-        const watched = yield* Effect.scoped(
-          Effect.gen(function* () {
-            yield* Layer.build(runner([callOf("pay")]))
-            return yield* Effect.gen(function* () {
-              yield* Cluster.submit(turnOf("one"))
-              yield* waitForQuestions("one")
-              return true
-            }).pipe(Effect.provide(client, { local: true }))
-          })
+  it.live("is answered from another process and watched from a third; another runner continues it", () =>
+    Effect.gen(function* () {
+      const url = server.url("asks")
+      const effects: Array<string> = []
+      const storeAt = SessionStore.layerPostgres({ url: Redacted.make(url), connections: 3 })
+      const runner = (turns: Parameters<typeof makeAgent>[2]) =>
+        Cluster.layerRunner({ url: Redacted.make(url), concurrency: 1 }).pipe(
+          Layer.provide(makeAgent(storeAt, effects, turns))
         )
-        assert.isTrue(watched)
-        // The runner that asked is gone.
-        yield* Layer.build(runner(["Paid."]))
-        const watch = yield* Effect.forkChild(
-          Effect.provide(Stream.runCollect(Cluster.watch("one")), client, { local: true })
-        )
-        yield* Effect.gen(function* () {
-          const [question] = yield* Cluster.questions("one")
-          yield* Cluster.answer({ run: "one", answers: [{ questionId: question?.id ?? "none", answer: 9 }] })
-          assert.include(readText((yield* Cluster.waitForOutcomes(["one"])).get("one")), "Paid.")
-        }).pipe(Effect.provide(client, { local: true }))
-        const kinds = (yield* Fiber.join(watch)).map(({ entry }) => entry.event._tag)
-        // If the first runner leaves before it has noted the suspension, the second one suspends the run once more.
-        assert.isAtLeast(kinds.filter((kind) => kind === "RunEnded").length, 2)
-        assert.deepStrictEqual(effects, ["invoice", "pay 9"])
-      }),
-    90_000
+      const client = Layer.merge(Cluster.layerClient({ url: Redacted.make(url) }), storeAt)
+      const watched = yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* Layer.build(runner([callOf("pay")]))
+          return yield* Effect.gen(function* () {
+            yield* Cluster.submit(turnOf("one"))
+            yield* waitForQuestions("one")
+            return true
+          }).pipe(Effect.provide(client, { local: true }))
+        })
+      )
+      assert.isTrue(watched)
+      // The runner that asked is gone.
+      yield* Layer.build(runner(["Paid."]))
+      const watch = yield* Effect.forkChild(
+        Effect.provide(Stream.runCollect(Cluster.watch("one")), client, { local: true })
+      )
+      yield* Effect.gen(function* () {
+        const [question] = yield* Cluster.questions("one")
+        yield* Cluster.answer({ run: "one", answers: [{ questionId: question?.id ?? "none", answer: 9 }] })
+        assert.include(readText((yield* Cluster.waitForOutcomes(["one"])).get("one")), "Paid.")
+      }).pipe(Effect.provide(client, { local: true }))
+      const kinds = (yield* Fiber.join(watch)).map(({ entry }) => entry.event._tag)
+      // If the first runner leaves before it has noted the suspension, the second one suspends the run once more.
+      assert.isAtLeast(kinds.filter((kind) => kind === "RunEnded").length, 2)
+      assert.deepStrictEqual(effects, ["invoice", "pay 9"])
+    })
   )
 })

@@ -13,30 +13,27 @@ describe.skipIf(missing !== undefined)(
     })
     afterAll(() => server.remove())
 
-    it.live(
-      "each cluster runs its own runs",
-      () =>
-        Effect.scoped(
-          Effect.gen(function* () {
-            const worlds = [
-              yield* make(server, "hermes", (_, response) => answerText(response, "default")),
-              yield* make(server, "first_team", (_, response) => answerText(response, "first")),
-              yield* make(server, "second_team", (_, response) => answerText(response, "second"))
-            ]
-            for (const world of worlds) yield* world.startRunner(1)
-            const answers = yield* Effect.forEach(worlds, ({ run }) => run(["cluster", "submit", "--wait", "Hello"]))
-            assert.deepStrictEqual(
-              answers.map(({ code, stdout }) => [code, stdout]),
-              [
-                [0, "default\n"],
-                [0, "first\n"],
-                [0, "second\n"]
-              ],
-              answers.map(({ stderr }) => stderr).join("\n")
-            )
-          })
-        ),
-      120_000
+    it.live("each cluster runs its own runs", () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const worlds = [
+            yield* make(server, "hermes", (_, response) => answerText(response, "default")),
+            yield* make(server, "first_team", (_, response) => answerText(response, "first")),
+            yield* make(server, "second_team", (_, response) => answerText(response, "second"))
+          ]
+          for (const world of worlds) yield* world.startRunner(1)
+          const answers = yield* Effect.forEach(worlds, ({ run }) => run(["cluster", "submit", "--wait", "Hello"]))
+          assert.deepStrictEqual(
+            answers.map(({ code, stdout }) => [code, stdout]),
+            [
+              [0, "default\n"],
+              [0, "first\n"],
+              [0, "second\n"]
+            ],
+            answers.map(({ stderr }) => stderr).join("\n")
+          )
+        })
+      )
     )
   }
 )

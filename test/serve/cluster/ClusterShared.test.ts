@@ -79,8 +79,7 @@ describe.skipIf(missing !== undefined)(
             })
           )
           assert.deepStrictEqual(yield* Effect.provide(Members.list, databaseAt(url)), [])
-        }),
-      60_000
+        })
     )
 
     it.live(
@@ -153,8 +152,7 @@ describe.skipIf(missing !== undefined)(
             { local: true }
           )
           assert.strictEqual(known?.status, "finished")
-        }),
-      60_000
+        })
     )
 
     it.live(
@@ -198,8 +196,7 @@ describe.skipIf(missing !== undefined)(
             server.query(`SELECT string_agg(starts::text, ' ' ORDER BY id) FROM ${schema}.runs`),
             "2 1 1 2 1 1"
           )
-        }),
-      60_000
+        })
     )
 
     it.live(
@@ -274,55 +271,109 @@ describe.skipIf(missing !== undefined)(
             runnerAt(url, { handlers }),
             { local: true }
           )
-        }),
-      60_000
+        })
     )
 
-    it.live(
-      "turns of one session follow each other as they were submitted",
-      () =>
-        Effect.gen(function* () {
-          const url = yield* newUrl
-          const ids = Array.from({ length: 4 }, (_, index) => `turn-${index}`)
-          yield* Effect.provide(
-            Effect.gen(function* () {
-              for (const id of ids)
-                yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: "one", prompt: `Reply exactly ${id}` }))
-              const outcomes = yield* Cluster.waitForOutcomes(ids)
-              assert.deepStrictEqual(
-                ids.map((id) => outcomes.get(id)?.output?.includes(`"text":"${id}"`)),
-                ids.map(() => true)
+    it.live("turns of one session follow each other as they were submitted", () =>
+      Effect.gen(function* () {
+        const url = yield* newUrl
+        const ids = Array.from({ length: 4 }, (_, index) => `turn-${index}`)
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            for (const id of ids)
+              yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: "one", prompt: `Reply exactly ${id}` }))
+            const outcomes = yield* Cluster.waitForOutcomes(ids)
+            assert.deepStrictEqual(
+              ids.map((id) => outcomes.get(id)?.output?.includes(`"text":"${id}"`)),
+              ids.map(() => true)
+            )
+          }),
+          runnerAt(url, { concurrency: 4 }),
+          { local: true }
+        )
+      })
+    )
+
+    it.live("a budget counts the model calls of all runners; nothing begins when it is used up", () =>
+      Effect.gen(function* () {
+        const url = yield* newUrl
+        const one = Effect.gen(function* () {
+          const agent = yield* Layer.build(agentAt(url))
+          const budget = Context.get(
+            yield* Layer.build(
+              ClusterMarks.layerBudget({ tokens: 60 }).pipe(
+                Layer.provide(databaseAt(url)),
+                Layer.provide(Layer.succeedContext(agent))
               )
-            }),
-            runnerAt(url, { concurrency: 4 }),
-            { local: true }
+            ),
+            ClusterMarks.ClusterBudget
           )
-        }),
-      60_000
+          const spend = Context.get(agent, RunRecord).append
+          return { budget, spend, agent }
+        })
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const [first, second] = [yield* one, yield* one]
+            const usage = {
+              inputTokens: 20,
+              outputTokens: 10,
+              cacheReadTokens: 0,
+              cacheWriteTokens: 0,
+              reasoningTokens: 0,
+              requestCount: 1
+            }
+            for (const [index, { agent, spend }] of [first, second].entries()) {
+              const id = SessionId.make(`s${index}`)
+              yield* Context.get(agent, SessionStore.SessionStore).create({
+                id,
+                source: "test",
+                provider: "p",
+                model: "m",
+                systemPrompt: ""
+              })
+              assert.isUndefined(yield* first.budget.exhausted)
+              yield* spend([
+                {
+                  sessionId: id,
+                  turnId: TurnId.make("t"),
+                  at: 0,
+                  event: { _tag: "AttemptEnded", apiRequestId: "a", status: "answered", answer: [], usage }
+                }
+              ])
+            }
+            yield* Effect.sleep("2500 millis")
+            for (const { budget } of [first, second]) {
+              assert.strictEqual(
+                yield* budget.exhausted,
+                "the cluster has used 60 of 60 tokens: raise cluster.budget_tokens"
+              )
+            }
+          })
+        )
+      })
     )
 
-    it.live(
-      "a budget counts the model calls of all runners; nothing begins when it is used up",
-      () =>
-        Effect.gen(function* () {
-          const url = yield* newUrl
-          const one = Effect.gen(function* () {
-            const agent = yield* Layer.build(agentAt(url))
-            const budget = Context.get(
+    it.live("a runner that cannot write its last use says how much that is", () =>
+      Effect.gen(function* () {
+        const url = yield* newUrl
+        const { warnings } = yield* withWarnings(
+          Effect.scoped(
+            Effect.gen(function* () {
+              const agent = yield* Layer.build(agentAt(url))
               yield* Layer.build(
-                ClusterMarks.layerBudget({ tokens: 60 }).pipe(
+                ClusterMarks.layerBudget({}).pipe(
                   Layer.provide(databaseAt(url)),
                   Layer.provide(Layer.succeedContext(agent))
                 )
-              ),
-              ClusterMarks.ClusterBudget
-            )
-            const spend = Context.get(agent, RunRecord).append
-            return { budget, spend, agent }
-          })
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const [first, second] = [yield* one, yield* one]
+              )
+              const sessionId = SessionId.make("s")
+              yield* Context.get(agent, SessionStore.SessionStore).create({
+                id: sessionId,
+                source: "test",
+                provider: "p",
+                model: "m",
+                systemPrompt: ""
+              })
               const usage = {
                 inputTokens: 20,
                 outputTokens: 10,
@@ -331,188 +382,114 @@ describe.skipIf(missing !== undefined)(
                 reasoningTokens: 0,
                 requestCount: 1
               }
-              for (const [index, { agent, spend }] of [first, second].entries()) {
-                const id = SessionId.make(`s${index}`)
-                yield* Context.get(agent, SessionStore.SessionStore).create({
-                  id,
-                  source: "test",
-                  provider: "p",
-                  model: "m",
-                  systemPrompt: ""
-                })
-                assert.isUndefined(yield* first.budget.exhausted)
-                yield* spend([
-                  {
-                    sessionId: id,
-                    turnId: TurnId.make("t"),
-                    at: 0,
-                    event: { _tag: "AttemptEnded", apiRequestId: "a", status: "answered", answer: [], usage }
+              yield* Context.get(agent, RunRecord).append([
+                {
+                  sessionId,
+                  turnId: TurnId.make("t"),
+                  at: 0,
+                  event: {
+                    _tag: "AttemptEnded",
+                    apiRequestId: "a",
+                    status: "answered",
+                    answer: [],
+                    usage,
+                    cost: { usd: 0.25, status: "actual", source: "provider_usage" }
                   }
-                ])
-              }
-              yield* Effect.sleep("2500 millis")
-              for (const { budget } of [first, second]) {
-                assert.strictEqual(
-                  yield* budget.exhausted,
-                  "the cluster has used 60 of 60 tokens: raise cluster.budget_tokens"
-                )
-              }
-            })
-          )
-        }),
-      60_000
-    )
-
-    it.live(
-      "a runner that cannot write its last use says how much that is",
-      () =>
-        Effect.gen(function* () {
-          const url = yield* newUrl
-          const { warnings } = yield* withWarnings(
-            Effect.scoped(
-              Effect.gen(function* () {
-                const agent = yield* Layer.build(agentAt(url))
-                yield* Layer.build(
-                  ClusterMarks.layerBudget({}).pipe(
-                    Layer.provide(databaseAt(url)),
-                    Layer.provide(Layer.succeedContext(agent))
-                  )
-                )
-                const sessionId = SessionId.make("s")
-                yield* Context.get(agent, SessionStore.SessionStore).create({
-                  id: sessionId,
-                  source: "test",
-                  provider: "p",
-                  model: "m",
-                  systemPrompt: ""
-                })
-                const usage = {
-                  inputTokens: 20,
-                  outputTokens: 10,
-                  cacheReadTokens: 0,
-                  cacheWriteTokens: 0,
-                  reasoningTokens: 0,
-                  requestCount: 1
                 }
-                yield* Context.get(agent, RunRecord).append([
-                  {
-                    sessionId,
-                    turnId: TurnId.make("t"),
-                    at: 0,
-                    event: {
-                      _tag: "AttemptEnded",
-                      apiRequestId: "a",
-                      status: "answered",
-                      answer: [],
-                      usage,
-                      cost: { usd: 0.25, status: "actual", source: "provider_usage" }
-                    }
-                  }
-                ])
-                server.query(`DROP TABLE ${schemaOf(url)}.budgets`)
-              })
+              ])
+              server.query(`DROP TABLE ${schemaOf(url)}.budgets`)
+            })
+          )
+        )
+        assert.deepStrictEqual(
+          warnings.filter((warning) => warning.includes("budget")).map((warning) => warning.replace(/: .*/s, "")),
+          ["the cluster's budget lacks the last use of this runner (30 tokens, $0.2500)"]
+        )
+      })
+    )
+
+    it.live("a refusal that one runner had closes the key for the others; keys that are set aside are so for all", () =>
+      Effect.gen(function* () {
+        const url = yield* newUrl
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const marks = Effect.map(Layer.build(Layer.provide(ClusterMarks.layer, databaseAt(url))), (context) =>
+              Context.get(context, SharedMarks)
             )
-          )
-          assert.deepStrictEqual(
-            warnings.filter((warning) => warning.includes("budget")).map((warning) => warning.replace(/: .*/s, "")),
-            ["the cluster's budget lacks the last use of this runner (30 tokens, $0.2500)"]
-          )
-        }),
-      60_000
+            const [first, second] = [yield* marks, yield* marks]
+            const unlimited = { tenant: undefined, tokens: () => 0 }
+            const limits = (shared: typeof first) => Effect.provideService(makeLimits, SharedMarks, shared)
+            const [mine, beside, other] = [yield* limits(first), yield* limits(first), yield* limits(second)]
+            yield* Effect.sleep("300 millis")
+            const now = Date.now()
+            const slot = mine.take("key", unlimited, now) ?? assert.fail("no slot")
+            assert.isDefined(other.take("key", unlimited, now))
+            assert.isDefined(beside.take("key", unlimited, now))
+            mine.refused(slot, Duration.seconds(30), now)
+            // Another runtime of the same process knows at once.
+            assert.isUndefined(beside.take("key", unlimited, now))
+            yield* Effect.repeat(
+              Effect.andThen(
+                Effect.sleep("20 millis"),
+                Effect.sync(() => other.take("key", unlimited, Date.now()))
+              ),
+              { until: (taken) => taken === undefined, times: 200 }
+            )
+            assert.isUndefined(other.take("key", unlimited, Date.now()))
+            assert.isAbove(other.expected("key", unlimited, Date.now()), 20_000)
+            yield* first?.guard.close("account", 60_000) ?? Effect.void
+            assert.isAbove((yield* second?.guard.closedFor("account") ?? Effect.succeed(0)) ?? 0, 50_000)
+            const pools = [first, second].map((marks) => marks?.pools ?? assert.fail("no marks"))
+            const [ours, theirs] = pools
+            if (ours?.listen === undefined || theirs?.listen === undefined) return assert.fail("nobody tells of pools")
+            const resting = (until: number, used: number) => ({ until, reason: "billing", used })
+            const heard: Array<PoolStore.PoolRecord["keys"]> = []
+            yield* theirs.listen("pool", (keys) => void heard.push(keys))
+            const until = Date.now() + 60_000
+            yield* ours.save("pool", { last: "k1", keys: { k1: resting(until, 2), k2: resting(5, 1) } })
+            yield* Effect.repeat(
+              Effect.andThen(
+                Effect.sleep("20 millis"),
+                Effect.sync(() => heard.length)
+              ),
+              { until: (count) => count > 0, times: 500 }
+            )
+            // Nobody's mark is lost to one who did not know of it; what is over has no time.
+            yield* theirs.save("pool", { last: "k2", keys: { k1: resting(0, 1), k2: resting(until, 3) } })
+            const { keys, last } = yield* ours.load("pool")
+            assert.deepStrictEqual([last, keys["k1"]?.used, keys["k2"]?.used, heard[0]?.["k2"]?.until], ["k2", 2, 3, 0])
+            for (const mark of [heard[0]?.["k1"], keys["k1"], keys["k2"]])
+              assert.closeTo(mark?.until ?? 0, until, 5_000)
+          })
+        )
+      })
     )
 
-    it.live(
-      "a refusal that one runner had closes the key for the others; keys that are set aside are so for all",
-      () =>
-        Effect.gen(function* () {
-          const url = yield* newUrl
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const marks = Effect.map(Layer.build(Layer.provide(ClusterMarks.layer, databaseAt(url))), (context) =>
-                Context.get(context, SharedMarks)
-              )
-              const [first, second] = [yield* marks, yield* marks]
-              const unlimited = { tenant: undefined, tokens: () => 0 }
-              const limits = (shared: typeof first) => Effect.provideService(makeLimits, SharedMarks, shared)
-              const [mine, beside, other] = [yield* limits(first), yield* limits(first), yield* limits(second)]
-              yield* Effect.sleep("300 millis")
-              const now = Date.now()
-              const slot = mine.take("key", unlimited, now) ?? assert.fail("no slot")
-              assert.isDefined(other.take("key", unlimited, now))
-              assert.isDefined(beside.take("key", unlimited, now))
-              mine.refused(slot, Duration.seconds(30), now)
-              // Another runtime of the same process knows at once.
-              assert.isUndefined(beside.take("key", unlimited, now))
-              yield* Effect.repeat(
-                Effect.andThen(
-                  Effect.sleep("20 millis"),
-                  Effect.sync(() => other.take("key", unlimited, Date.now()))
-                ),
-                { until: (taken) => taken === undefined, times: 200 }
-              )
-              assert.isUndefined(other.take("key", unlimited, Date.now()))
-              assert.isAbove(other.expected("key", unlimited, Date.now()), 20_000)
-              yield* first?.guard.close("account", 60_000) ?? Effect.void
-              assert.isAbove((yield* second?.guard.closedFor("account") ?? Effect.succeed(0)) ?? 0, 50_000)
-              const pools = [first, second].map((marks) => marks?.pools ?? assert.fail("no marks"))
-              const [ours, theirs] = pools
-              if (ours?.listen === undefined || theirs?.listen === undefined)
-                return assert.fail("nobody tells of pools")
-              const resting = (until: number, used: number) => ({ until, reason: "billing", used })
-              const heard: Array<PoolStore.PoolRecord["keys"]> = []
-              yield* theirs.listen("pool", (keys) => void heard.push(keys))
-              const until = Date.now() + 60_000
-              yield* ours.save("pool", { last: "k1", keys: { k1: resting(until, 2), k2: resting(5, 1) } })
-              yield* Effect.repeat(
-                Effect.andThen(
-                  Effect.sleep("20 millis"),
-                  Effect.sync(() => heard.length)
-                ),
-                { until: (count) => count > 0, times: 500 }
-              )
-              // Nobody's mark is lost to one who did not know of it; what is over has no time.
-              yield* theirs.save("pool", { last: "k2", keys: { k1: resting(0, 1), k2: resting(until, 3) } })
-              const { keys, last } = yield* ours.load("pool")
-              assert.deepStrictEqual(
-                [last, keys["k1"]?.used, keys["k2"]?.used, heard[0]?.["k2"]?.until],
-                ["k2", 2, 3, 0]
-              )
-              for (const mark of [heard[0]?.["k1"], keys["k1"], keys["k2"]])
-                assert.closeTo(mark?.until ?? 0, until, 5_000)
-            })
-          )
-        }),
-      60_000
-    )
-
-    it.live(
-      "a job that is due is claimed by one of many runners",
-      () =>
-        Effect.gen(function* () {
-          const url = yield* newUrl
-          const jobsAt = Effect.map(Layer.build(Layer.provide(ClusterJobs.layer, databaseAt(url))), (context) =>
-            Context.get(context, CronJobs)
-          )
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const runners = yield* Effect.all(Array.from({ length: 4 }, () => jobsAt))
-              const [first] = runners
-              const job = yield* (
-                first?.create({ schedule: new Date(Date.now() + 500).toISOString(), prompt: "tick", name: "tick" }) ??
-                Effect.die("no runner")
-              )
-              yield* Effect.sleep("1200 millis")
-              const due = yield* Effect.forEach(runners, (jobs) => jobs.due)
-              assert.deepStrictEqual(
-                due.map((list) => list.map(({ id }) => id)),
-                runners.map(() => [job.id])
-              )
-              const claims = yield* Effect.forEach(runners, (jobs) => jobs.claim(job.id), { concurrency: "unbounded" })
-              assert.strictEqual(claims.filter((claim) => claim !== undefined).length, 1)
-            })
-          )
-        }),
-      60_000
+    it.live("a job that is due is claimed by one of many runners", () =>
+      Effect.gen(function* () {
+        const url = yield* newUrl
+        const jobsAt = Effect.map(Layer.build(Layer.provide(ClusterJobs.layer, databaseAt(url))), (context) =>
+          Context.get(context, CronJobs)
+        )
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const runners = yield* Effect.all(Array.from({ length: 4 }, () => jobsAt))
+            const [first] = runners
+            const job = yield* (
+              first?.create({ schedule: new Date(Date.now() + 500).toISOString(), prompt: "tick", name: "tick" }) ??
+              Effect.die("no runner")
+            )
+            yield* Effect.sleep("1200 millis")
+            const due = yield* Effect.forEach(runners, (jobs) => jobs.due)
+            assert.deepStrictEqual(
+              due.map((list) => list.map(({ id }) => id)),
+              runners.map(() => [job.id])
+            )
+            const claims = yield* Effect.forEach(runners, (jobs) => jobs.claim(job.id), { concurrency: "unbounded" })
+            assert.strictEqual(claims.filter((claim) => claim !== undefined).length, 1)
+          })
+        )
+      })
     )
   }
 )

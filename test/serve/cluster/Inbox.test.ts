@@ -83,120 +83,110 @@ describe.skipIf(missing !== undefined)(
     }
     const clientAt = (url: string) => Cluster.layerClient({ url: Redacted.make(url) })
 
-    it.live(
-      "are cancelled, waiting or running; a turn that runs is stopped, and its session continues",
-      () =>
-        Effect.gen(function* () {
-          const url = server.url("cancel")
-          const begun = yield* Deferred.make<void>()
-          const toolkit = Toolkit.make(Tool.make("slow", { parameters: Schema.Struct({}), success: Schema.String }))
-          const fake = Fake.make(Fake.calls(Fake.call("a", "slow", {})), Fake.text("done"))
-          const store = storeAt(url)
-          const agent = Runtime.layer({
-            provider: Layer.succeed(Provider, fake.provider),
-            store,
-            tools: [
-              Toolset.make(
-                "slow",
-                toolkit,
-                toolkit.toLayer({ slow: () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never) })
-              )
-            ]
-          }).pipe(Layer.provideMerge(store))
-          const runner = Cluster.layerRunner({ url: Redacted.make(url), concurrency: 2 }).pipe(Layer.provide(agent))
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              yield* Layer.build(runner)
-              yield* Effect.gen(function* () {
-                for (const id of ["one", "two", "three"])
-                  yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: "talk", prompt: id }))
-                yield* Deferred.await(begun)
-                assert.isTrue(yield* Cluster.cancel("two"))
-                assert.deepStrictEqual((yield* Cluster.waitForOutcomes(["two"])).get("two"), cancelled)
-                assert.isTrue(yield* Cluster.cancel("one"))
-                const outcomes = yield* Cluster.waitForOutcomes(["one", "three"])
-                assert.deepStrictEqual(outcomes.get("one"), cancelled)
-                assert.include(outcomes.get("three")?.output ?? "", '"text":"done"')
-              }).pipe(Effect.provide(clientAt(url), { local: true }))
-            })
-          )
-          assert.strictEqual(server.query("SELECT count(*) FROM cancel.inbox"), "0")
-        }),
-      60_000
-    )
-
-    it.live(
-      "are cancelled by the next runner if theirs died before it took the message",
-      () =>
-        Effect.gen(function* () {
-          const url = server.url("died")
-          const begun = yield* Deferred.make<void>()
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const hold: Cluster.Handler = () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
-              const services = yield* Layer.build(runnerAt(url, { hold }))
-              yield* Context.get(services, Cluster.Cluster).submit(makeRequest("held", "hold"))
+    it.live("are cancelled, waiting or running; a turn that runs is stopped, and its session continues", () =>
+      Effect.gen(function* () {
+        const url = server.url("cancel")
+        const begun = yield* Deferred.make<void>()
+        const toolkit = Toolkit.make(Tool.make("slow", { parameters: Schema.Struct({}), success: Schema.String }))
+        const fake = Fake.make(Fake.calls(Fake.call("a", "slow", {})), Fake.text("done"))
+        const store = storeAt(url)
+        const agent = Runtime.layer({
+          provider: Layer.succeed(Provider, fake.provider),
+          store,
+          tools: [
+            Toolset.make(
+              "slow",
+              toolkit,
+              toolkit.toLayer({ slow: () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never) })
+            )
+          ]
+        }).pipe(Layer.provideMerge(store))
+        const runner = Cluster.layerRunner({ url: Redacted.make(url), concurrency: 2 }).pipe(Layer.provide(agent))
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* Layer.build(runner)
+            yield* Effect.gen(function* () {
+              for (const id of ["one", "two", "three"])
+                yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: "talk", prompt: id }))
               yield* Deferred.await(begun)
-            })
-          )
-          let runs = 0
-          yield* Effect.gen(function* () {
-            assert.isTrue(yield* Cluster.cancel("held"))
-            assert.strictEqual(server.query("SELECT count(*) FROM died.inbox"), "1")
-          }).pipe(Effect.provide(clientAt(url), { local: true }))
-          const hold: Cluster.Handler = () =>
-            Effect.as(
-              Effect.sync(() => runs++),
-              finished
-            )
-          const outcomes = yield* Effect.provide(Cluster.waitForOutcomes(["held"]), runnerAt(url, { hold }), {
-            local: true
+              assert.isTrue(yield* Cluster.cancel("two"))
+              assert.deepStrictEqual((yield* Cluster.waitForOutcomes(["two"])).get("two"), cancelled)
+              assert.isTrue(yield* Cluster.cancel("one"))
+              const outcomes = yield* Cluster.waitForOutcomes(["one", "three"])
+              assert.deepStrictEqual(outcomes.get("one"), cancelled)
+              assert.include(outcomes.get("three")?.output ?? "", '"text":"done"')
+            }).pipe(Effect.provide(clientAt(url), { local: true }))
           })
-          assert.deepStrictEqual(outcomes.get("held"), cancelled)
-          assert.strictEqual(runs, 0)
-          assert.strictEqual(server.query("SELECT count(*) FROM died.inbox"), "0")
-        }),
-      60_000
+        )
+        assert.strictEqual(server.query("SELECT count(*) FROM cancel.inbox"), "0")
+      })
     )
 
-    it.live(
-      "are started again once after a failure, and watched by a cursor until they are over",
-      () =>
-        Effect.gen(function* () {
-          const url = server.url("retried")
-          let calls = 0
-          const flaky: Cluster.Handler = () =>
-            Effect.sync(() => (++calls === 1 ? { status: "failed", message: "no luck", isPassing: false } : finished))
-          yield* Layer.build(runnerAt(url, { flaky }))
-          yield* Effect.gen(function* () {
-            yield* Cluster.submit(makeRequest("luck", "flaky"))
-            yield* Cluster.waitForOutcomes(["luck"])
-            const ids = yield* Effect.all(
-              [Effect.result(Cluster.retry("luck")), Effect.result(Cluster.retry("luck"))],
-              { concurrency: 2 }
-            )
-            assert.isTrue(ids.some((one) => one._tag === "Success" && one.success === "luck~2"))
-            assert.deepStrictEqual((yield* Cluster.waitForOutcomes(["luck~2"])).get("luck~2"), finished)
-            assert.strictEqual(calls, 2)
-            for (const [id, message] of [
-              ["luck", "run luck was started again before, as luck~2"],
-              ["luck~2", "run luck~2 is finished: only a failed run starts again"]
-            ] as const)
-              assert.strictEqual((yield* Effect.flip(Cluster.retry(id))).message, message)
-            assert.deepStrictEqual(yield* Cluster.Cluster.use(({ failures }) => failures(5)), [])
+    it.live("are cancelled by the next runner if theirs died before it took the message", () =>
+      Effect.gen(function* () {
+        const url = server.url("died")
+        const begun = yield* Deferred.make<void>()
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const hold: Cluster.Handler = () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)
+            const services = yield* Layer.build(runnerAt(url, { hold }))
+            yield* Context.get(services, Cluster.Cluster).submit(makeRequest("held", "hold"))
+            yield* Deferred.await(begun)
+          })
+        )
+        let runs = 0
+        yield* Effect.gen(function* () {
+          assert.isTrue(yield* Cluster.cancel("held"))
+          assert.strictEqual(server.query("SELECT count(*) FROM died.inbox"), "1")
+        }).pipe(Effect.provide(clientAt(url), { local: true }))
+        const hold: Cluster.Handler = () =>
+          Effect.as(
+            Effect.sync(() => runs++),
+            finished
+          )
+        const outcomes = yield* Effect.provide(Cluster.waitForOutcomes(["held"]), runnerAt(url, { hold }), {
+          local: true
+        })
+        assert.deepStrictEqual(outcomes.get("held"), cancelled)
+        assert.strictEqual(runs, 0)
+        assert.strictEqual(server.query("SELECT count(*) FROM died.inbox"), "0")
+      })
+    )
 
-            yield* Cluster.submit(
-              Cluster.makeTurnRequest({ id: "turn", sessionId: "watched", prompt: "Reply exactly hello" })
-            )
-            const entries = yield* Stream.runCollect(Cluster.watch("turn"))
-            const kinds = entries.map(({ entry }) => entry.event._tag)
-            assert.deepStrictEqual([kinds[0], kinds.at(-1)], ["RunStarted", "RunEnded"])
-            const middle = entries[2]?.sequence ?? assert.fail()
-            const rest = yield* Stream.runCollect(Cluster.watch("turn", { after: middle }))
-            assert.deepStrictEqual(rest, entries.slice(3))
-          }).pipe(Effect.provide(Layer.merge(clientAt(url), storeAt(url)), { local: true }))
-        }),
-      60_000
+    it.live("are started again once after a failure, and watched by a cursor until they are over", () =>
+      Effect.gen(function* () {
+        const url = server.url("retried")
+        let calls = 0
+        const flaky: Cluster.Handler = () =>
+          Effect.sync(() => (++calls === 1 ? { status: "failed", message: "no luck", isPassing: false } : finished))
+        yield* Layer.build(runnerAt(url, { flaky }))
+        yield* Effect.gen(function* () {
+          yield* Cluster.submit(makeRequest("luck", "flaky"))
+          yield* Cluster.waitForOutcomes(["luck"])
+          const ids = yield* Effect.all([Effect.result(Cluster.retry("luck")), Effect.result(Cluster.retry("luck"))], {
+            concurrency: 2
+          })
+          assert.isTrue(ids.some((one) => one._tag === "Success" && one.success === "luck~2"))
+          assert.deepStrictEqual((yield* Cluster.waitForOutcomes(["luck~2"])).get("luck~2"), finished)
+          assert.strictEqual(calls, 2)
+          for (const [id, message] of [
+            ["luck", "run luck was started again before, as luck~2"],
+            ["luck~2", "run luck~2 is finished: only a failed run starts again"]
+          ] as const)
+            assert.strictEqual((yield* Effect.flip(Cluster.retry(id))).message, message)
+          assert.deepStrictEqual(yield* Cluster.Cluster.use(({ failures }) => failures(5)), [])
+
+          yield* Cluster.submit(
+            Cluster.makeTurnRequest({ id: "turn", sessionId: "watched", prompt: "Reply exactly hello" })
+          )
+          const entries = yield* Stream.runCollect(Cluster.watch("turn"))
+          const kinds = entries.map(({ entry }) => entry.event._tag)
+          assert.deepStrictEqual([kinds[0], kinds.at(-1)], ["RunStarted", "RunEnded"])
+          const middle = entries[2]?.sequence ?? assert.fail()
+          const rest = yield* Stream.runCollect(Cluster.watch("turn", { after: middle }))
+          assert.deepStrictEqual(rest, entries.slice(3))
+        }).pipe(Effect.provide(Layer.merge(clientAt(url), storeAt(url)), { local: true }))
+      })
     )
 
     it.live("take each message once and in order; a mark that fails leaves them", () =>

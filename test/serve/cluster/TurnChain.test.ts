@@ -42,73 +42,67 @@ describe.skipIf(missing !== undefined)(
       return (yield* read) - before
     })
 
-    it.live(
-      "make no statements while 100 of them wait, and run in their order",
-      () =>
-        Effect.gen(function* () {
-          const release = yield* Deferred.make<void>()
-          const order: Array<string> = []
-          const finished: Cluster.Outcome = { status: "finished" }
-          const handlers: Readonly<Record<string, Cluster.Handler>> = {
-            hold: () => Effect.as(Deferred.await(release), finished),
-            note: ({ id }) => Effect.sync(() => void order.push(id)).pipe(Effect.as(finished))
-          }
-          const ids = Array.from({ length: 100 }, (_, index) => `turn-${index}`)
-          yield* Effect.provide(
-            Effect.gen(function* () {
-              yield* Cluster.submit(makeRequest("first", "hold", "busy"))
-              const waiting = Effect.sync(() => server.query("SELECT count(*) FROM chain.runs WHERE state = 'running'"))
-              yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), waiting), { until: (n) => n === "1" })
-              yield* Effect.sleep("2 seconds")
-              const alone = yield* countTransactions
-              for (const id of ids) yield* Cluster.submit(makeRequest(id, "note", "busy"))
-              // Each of them is suspended: its message is answered.
-              const suspended = Effect.sync(() =>
-                server.query("SELECT count(*) FROM chain.cluster_messages WHERE tag = 'run' AND processed")
-              )
-              yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), suspended), { until: (n) => n === "100" })
-              yield* Effect.sleep("2 seconds")
-              const crowded = yield* countTransactions
-              assert.deepStrictEqual(order, [])
-              // Polled twice a second, these turns would make 800 statements in this time.
-              assert.isAtMost(crowded - alone, 400, `${alone} without waiting turns, ${crowded} with them`)
-              yield* Deferred.succeed(release, undefined)
-              yield* Cluster.waitForOutcomes(ids)
-              assert.deepStrictEqual(order, ids)
-            }),
-            runnerAt(server.url("chain"), handlers),
-            { local: true }
-          )
-        }),
-      120_000
+    it.live("make no statements while 100 of them wait, and run in their order", () =>
+      Effect.gen(function* () {
+        const release = yield* Deferred.make<void>()
+        const order: Array<string> = []
+        const finished: Cluster.Outcome = { status: "finished" }
+        const handlers: Readonly<Record<string, Cluster.Handler>> = {
+          hold: () => Effect.as(Deferred.await(release), finished),
+          note: ({ id }) => Effect.sync(() => void order.push(id)).pipe(Effect.as(finished))
+        }
+        const ids = Array.from({ length: 100 }, (_, index) => `turn-${index}`)
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* Cluster.submit(makeRequest("first", "hold", "busy"))
+            const waiting = Effect.sync(() => server.query("SELECT count(*) FROM chain.runs WHERE state = 'running'"))
+            yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), waiting), { until: (n) => n === "1" })
+            yield* Effect.sleep("2 seconds")
+            const alone = yield* countTransactions
+            for (const id of ids) yield* Cluster.submit(makeRequest(id, "note", "busy"))
+            // Each of them is suspended: its message is answered.
+            const suspended = Effect.sync(() =>
+              server.query("SELECT count(*) FROM chain.cluster_messages WHERE tag = 'run' AND processed")
+            )
+            yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), suspended), { until: (n) => n === "100" })
+            yield* Effect.sleep("2 seconds")
+            const crowded = yield* countTransactions
+            assert.deepStrictEqual(order, [])
+            // Polled twice a second, these turns would make 800 statements in this time.
+            assert.isAtMost(crowded - alone, 400, `${alone} without waiting turns, ${crowded} with them`)
+            yield* Deferred.succeed(release, undefined)
+            yield* Cluster.waitForOutcomes(ids)
+            assert.deepStrictEqual(order, ids)
+          }),
+          runnerAt(server.url("chain"), handlers),
+          { local: true }
+        )
+      })
     )
 
-    it.live(
-      "are woken even if the runner of the turn before them died between its end and the wake-up",
-      () =>
-        Effect.gen(function* () {
-          const begun = yield* Deferred.make<void>()
-          const finished: Cluster.Outcome = { status: "finished" }
-          const handlers: Readonly<Record<string, Cluster.Handler>> = {
-            hold: () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never),
-            note: () => Effect.succeed(finished)
-          }
-          yield* Effect.provide(
-            Effect.gen(function* () {
-              yield* Cluster.submit(makeRequest("first", "hold", "lost"))
-              yield* Cluster.submit(makeRequest("second", "note", "lost"))
-              yield* Deferred.await(begun)
-              yield* Effect.sleep("500 millis")
-              // The end is stored, and nothing wakes the next turn.
-              server.query(`UPDATE lost.runs SET state = 'done', outcome = '{"status":"finished"}' WHERE id = 'first'`)
-              const outcomes = yield* Cluster.waitForOutcomes(["second"])
-              assert.strictEqual(outcomes.get("second")?.status, "finished")
-            }),
-            runnerAt(server.url("lost"), handlers),
-            { local: true }
-          )
-        }),
-      120_000
+    it.live("are woken even if the runner of the turn before them died between its end and the wake-up", () =>
+      Effect.gen(function* () {
+        const begun = yield* Deferred.make<void>()
+        const finished: Cluster.Outcome = { status: "finished" }
+        const handlers: Readonly<Record<string, Cluster.Handler>> = {
+          hold: () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never),
+          note: () => Effect.succeed(finished)
+        }
+        yield* Effect.provide(
+          Effect.gen(function* () {
+            yield* Cluster.submit(makeRequest("first", "hold", "lost"))
+            yield* Cluster.submit(makeRequest("second", "note", "lost"))
+            yield* Deferred.await(begun)
+            yield* Effect.sleep("500 millis")
+            // The end is stored, and nothing wakes the next turn.
+            server.query(`UPDATE lost.runs SET state = 'done', outcome = '{"status":"finished"}' WHERE id = 'first'`)
+            const outcomes = yield* Cluster.waitForOutcomes(["second"])
+            assert.strictEqual(outcomes.get("second")?.status, "finished")
+          }),
+          runnerAt(server.url("lost"), handlers),
+          { local: true }
+        )
+      })
     )
   }
 )

@@ -141,45 +141,39 @@ for (const [method, { act, expected, reopen }] of Object.entries(cancellations))
       "gives up a call that hangs": { prompt: "hang", names: [], ends: { c1: "failed" } }
     }
     for (const [name, { ends, names, prompt }] of Object.entries(cases)) {
-      it.live(
-        `${name}, tells it as failed before the answer, and the session answers the next`,
-        () =>
-          Effect.gen(function* () {
-            const editor = yield* world(plays, {}, "yolo")
-            yield* Effect.promise(async () => {
-              const pids: Array<number> = []
-              const ready = async () => {
-                for (const one of names) pids.push(await begun(editor, one))
-                await until(() => Object.values(endsOf(editor)).includes("in_progress"))
-              }
-              assert.strictEqual(await act(editor, prompt, ready), expected)
-              assert.doesNotHaveAnyKeys(last(editor), ["method"], "the answer is the last thing said")
-              assert.deepStrictEqual(endsOf(editor), ends)
-              await until(() => !pids.some(isRunning))
-              await reopen?.(editor)
-              await usable(editor)
-            })
-          }),
-        { timeout: 60_000 }
-      )
-    }
-
-    it.live(
-      "ends a call that waits for a permission, whose request is taken back",
-      () =>
+      it.live(`${name}, tells it as failed before the answer, and the session answers the next`, () =>
         Effect.gen(function* () {
-          const editor = yield* world(plays)
-          const { answers, asked, takenBack } = editor
+          const editor = yield* world(plays, {}, "yolo")
           yield* Effect.promise(async () => {
-            answers.push("hold")
-            assert.strictEqual(await act(editor, "remove it", () => until(() => asked.length === 1)), expected)
-            assert.deepStrictEqual(endsOf(editor), { c1: "failed" })
-            await until(() => takenBack() === 1)
+            const pids: Array<number> = []
+            const ready = async () => {
+              for (const one of names) pids.push(await begun(editor, one))
+              await until(() => Object.values(endsOf(editor)).includes("in_progress"))
+            }
+            assert.strictEqual(await act(editor, prompt, ready), expected)
+            assert.doesNotHaveAnyKeys(last(editor), ["method"], "the answer is the last thing said")
+            assert.deepStrictEqual(endsOf(editor), ends)
+            await until(() => !pids.some(isRunning))
             await reopen?.(editor)
             await usable(editor)
           })
-        }),
-      { timeout: 60_000 }
+        })
+      )
+    }
+
+    it.live("ends a call that waits for a permission, whose request is taken back", () =>
+      Effect.gen(function* () {
+        const editor = yield* world(plays)
+        const { answers, asked, takenBack } = editor
+        yield* Effect.promise(async () => {
+          answers.push("hold")
+          assert.strictEqual(await act(editor, "remove it", () => until(() => asked.length === 1)), expected)
+          assert.deepStrictEqual(endsOf(editor), { c1: "failed" })
+          await until(() => takenBack() === 1)
+          await reopen?.(editor)
+          await usable(editor)
+        })
+      })
     )
   })
 }

@@ -82,53 +82,48 @@ describe("files of a client", () => {
 })
 
 describe("differences over ACP", () => {
-  it.live(
-    "are those of a new file and of an edit; a failed edit has its error",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(
-          {
-            work: [
-              { calls: [["write_file", { path: "new.txt", content: "one\ntwo\n" }, "c1"]] },
-              { calls: [["patch", { path: "old.txt", old_string: "b", new_string: "B" }, "c2"]] },
-              { calls: [["patch", { path: "old.txt", old_string: "nowhere", new_string: "x" }, "c3"]] },
-              { text: "Done." }
-            ],
-            hello: [{ text: "Hello." }]
-          },
-          {},
-          "yolo"
+  it.live("are those of a new file and of an edit; a failed edit has its error", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(
+        {
+          work: [
+            { calls: [["write_file", { path: "new.txt", content: "one\ntwo\n" }, "c1"]] },
+            { calls: [["patch", { path: "old.txt", old_string: "b", new_string: "B" }, "c2"]] },
+            { calls: [["patch", { path: "old.txt", old_string: "nowhere", new_string: "x" }, "c3"]] },
+            { text: "Done." }
+          ],
+          hello: [{ text: "Hello." }]
+        },
+        {},
+        "yolo"
+      )
+      const { ask, cwd, of, sessionId } = editor
+      yield* Effect.promise(async () => {
+        writeFileSync(join(cwd, "old.txt"), "a\nb\nc\n")
+        await ask("session/prompt", { sessionId, prompt: say("work") })
+        assert.strictEqual(readFileSync(join(cwd, "old.txt"), "utf8"), "a\nB\nc\n")
+        const ends = of(sessionId, "tool_call_update").filter(
+          ({ status }) => status === "completed" || status === "failed"
         )
-        const { ask, cwd, of, sessionId } = editor
-        yield* Effect.promise(async () => {
-          writeFileSync(join(cwd, "old.txt"), "a\nb\nc\n")
-          await ask("session/prompt", { sessionId, prompt: say("work") })
-          assert.strictEqual(readFileSync(join(cwd, "old.txt"), "utf8"), "a\nB\nc\n")
-          const ends = of(sessionId, "tool_call_update").filter(
-            ({ status }) => status === "completed" || status === "failed"
-          )
-          assert.deepStrictEqual(
-            ends.map(({ content, locations, status, toolCallId }) => [
-              toolCallId,
-              status,
-              content?.map(({ type }) => type),
-              locations?.map(({ line }) => line)
-            ]),
-            [
-              ["c1", "completed", ["diff"], [1]],
-              ["c2", "completed", ["diff"], [1]],
-              ["c3", "failed", ["content"], undefined]
-            ]
-          )
-          assert.deepStrictEqual(ends[0]?.content, [
-            { type: "diff", path: join(cwd, "new.txt"), newText: "one\ntwo\n" }
-          ])
-          assert.deepStrictEqual(ends[1]?.content, [
-            { type: "diff", path: join(cwd, "old.txt"), oldText: "a\nb\nc\n", newText: "a\nB\nc\n" }
-          ])
-          await usable(editor)
-        })
-      }),
-    { timeout: 60_000 }
+        assert.deepStrictEqual(
+          ends.map(({ content, locations, status, toolCallId }) => [
+            toolCallId,
+            status,
+            content?.map(({ type }) => type),
+            locations?.map(({ line }) => line)
+          ]),
+          [
+            ["c1", "completed", ["diff"], [1]],
+            ["c2", "completed", ["diff"], [1]],
+            ["c3", "failed", ["content"], undefined]
+          ]
+        )
+        assert.deepStrictEqual(ends[0]?.content, [{ type: "diff", path: join(cwd, "new.txt"), newText: "one\ntwo\n" }])
+        assert.deepStrictEqual(ends[1]?.content, [
+          { type: "diff", path: join(cwd, "old.txt"), oldText: "a\nb\nc\n", newText: "a\nB\nc\n" }
+        ])
+        await usable(editor)
+      })
+    })
   )
 })

@@ -82,46 +82,43 @@ describe("a session that is loaded", () => {
     "that shows terminals": { _meta: { terminal_output: true } },
     "without terminals": {}
   })) {
-    it.live(
-      `looks in a client ${name} as it did live`,
-      () =>
-        Effect.gen(function* () {
-          const editor = yield* world(plays, capabilities)
-          const { ask, choose, cwd, sessionId, textOf, updates, wire } = editor
-          yield* Effect.promise(async () => {
-            writeFileSync(join(cwd, "old.txt"), "a\nb\nc\n")
-            choose(({ toolCall }) => (toolCall.toolCallId === "c9" ? "deny" : "once"))
-            await ask("session/prompt", { sessionId, prompt: say("work") })
-            await ask("session/prompt", { sessionId, prompt: say("again") })
-            const live = callsIn(editor)
-            const said = textOf(sessionId)
-            assert.deepStrictEqual(
-              live.map(({ status, toolCallId }) => [toolCallId, status]),
-              [
-                // Its command ended with exit code 3.
-                ["c1", "failed"],
-                ["c2", "completed"],
-                ["c3", "completed"],
-                ["c4", "completed"],
-                ["c5", "failed"],
-                ["c6", "failed"],
-                ["c7", "completed"],
-                ["c8", "completed"],
-                ["c9", "failed"],
-                ["c10", "completed"],
-                ["c4", "completed"]
-              ]
-            )
-            updates.length = 0
-            await ask("session/load", { sessionId, cwd, mcpServers: [] })
-            assert.deepStrictEqual(callsIn(editor), live)
-            assert.strictEqual(textOf(sessionId), said)
-            assert.strictEqual(textOf(sessionId, "user_message_chunk"), "workagain")
-            assert.notInclude(wire(), held.slice(5, -5))
-            await usable(editor)
-          })
-        }),
-      { timeout: 60_000 }
+    it.live(`looks in a client ${name} as it did live`, () =>
+      Effect.gen(function* () {
+        const editor = yield* world(plays, capabilities)
+        const { ask, choose, cwd, sessionId, textOf, updates, wire } = editor
+        yield* Effect.promise(async () => {
+          writeFileSync(join(cwd, "old.txt"), "a\nb\nc\n")
+          choose(({ toolCall }) => (toolCall.toolCallId === "c9" ? "deny" : "once"))
+          await ask("session/prompt", { sessionId, prompt: say("work") })
+          await ask("session/prompt", { sessionId, prompt: say("again") })
+          const live = callsIn(editor)
+          const said = textOf(sessionId)
+          assert.deepStrictEqual(
+            live.map(({ status, toolCallId }) => [toolCallId, status]),
+            [
+              // Its command ended with exit code 3.
+              ["c1", "failed"],
+              ["c2", "completed"],
+              ["c3", "completed"],
+              ["c4", "completed"],
+              ["c5", "failed"],
+              ["c6", "failed"],
+              ["c7", "completed"],
+              ["c8", "completed"],
+              ["c9", "failed"],
+              ["c10", "completed"],
+              ["c4", "completed"]
+            ]
+          )
+          updates.length = 0
+          await ask("session/load", { sessionId, cwd, mcpServers: [] })
+          assert.deepStrictEqual(callsIn(editor), live)
+          assert.strictEqual(textOf(sessionId), said)
+          assert.strictEqual(textOf(sessionId, "user_message_chunk"), "workagain")
+          assert.notInclude(wire(), held.slice(5, -5))
+          await usable(editor)
+        })
+      })
     )
   }
 

@@ -51,131 +51,116 @@ const exited = (code: number | null) => ({ terminal_id: "c1", exit_code: code, s
 const inTerminal = { type: "terminal" as const, terminalId: "c1" }
 
 describe("a client that shows terminals", () => {
-  it.live(
-    "is sent the output of a command while it runs, and its exit code",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays, shown, "yolo")
-        const { ask, cwd, sessionId } = editor
+  it.live("is sent the output of a command while it runs, and its exit code", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays, shown, "yolo")
+      const { ask, cwd, sessionId } = editor
+      yield* Effect.promise(async () => {
+        const answer = ask("session/prompt", { sessionId, prompt: say("wait") })
+        await until(() => terminalOf(editor, "c1").data !== "")
+        assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "begun\n", exit: undefined })
+        const [first] = callsOf(editor)
+        assert.deepInclude(first, {
+          sessionUpdate: "tool_call",
+          toolCallId: "c1",
+          kind: "execute",
+          content: [inTerminal]
+        })
+        assert.deepStrictEqual(first?._meta, { terminal_info: { terminal_id: "c1", cwd } })
+        writeFileSync(join(cwd, "go"), "")
+        await answer
+        assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "begun\nended", exit: exited(3) })
+        assert.isTrue(
+          contentsOf(editor).every(({ type }) => type === "terminal"),
+          "and no text beside"
+        )
+        await usable(editor)
+      })
+    })
+  )
+
+  it.live("has no secret in it, and not more than it can show", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays, shown, "yolo")
+      const { ask, sessionId, updates, wire } = editor
+      yield* Effect.promise(async () => {
+        await ask("session/prompt", { sessionId, prompt: say("secret") })
+        assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "it is corr…le", exit: exited(0) })
+        assert.notInclude(wire(), held.slice(5, -5))
+        updates.length = 0
+        await ask("session/prompt", { sessionId, prompt: say("much") })
+        const { data } = terminalOf(editor, "c1")
+        assert.isBelow(data.length, 300_000)
+        assert.isTrue(data.trimEnd().endsWith("199999\n200000"))
+        updates.length = 0
+        await ask("session/prompt", { sessionId, prompt: say("quiet") })
+        assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "", exit: exited(0) })
+      })
+    })
+  )
+
+  it.live("sees the reason of a command that did not run, behind the question", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays, shown)
+      const { answers, ask, sessionId, updates } = editor
+      yield* Effect.promise(async () => {
+        answers.push("deny", "once")
+        await ask("session/prompt", { sessionId, prompt: say("remove it") })
+        assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "", exit: exited(null) })
+        assert.strictEqual(contentsOf(editor).at(-1)?.type, "content")
+        updates.length = 0
+        await ask("session/prompt", { sessionId, prompt: say("remove it") })
+        assert.deepStrictEqual(terminalOf(editor, "c1").exit, exited(0))
+        assert.deepStrictEqual(contentsOf(editor), [inTerminal, inTerminal, inTerminal])
+      })
+    })
+  )
+
+  it.live("sees that a command was cut", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays, shown, "yolo")
+      const { ask, connection, sessionId } = editor
+      yield* Effect.promise(async () => {
+        const answer = ask("session/prompt", { sessionId, prompt: say("wait") })
+        await until(() => terminalOf(editor, "c1").data !== "")
+        await connection.agent.notify("session/cancel", { sessionId })
+        assert.strictEqual((await answer).stopReason, "cancelled")
+        assert.strictEqual(callsOf(editor).at(-1)?.status, "failed")
+        // Its own last words are waited for a moment only.
+        const { data, exit } = terminalOf(editor, "c1")
+        assert.deepInclude(
+          [
+            { data: "begun\n", exit: exited(null) },
+            { data: "begun\n[Command interrupted]", exit: exited(130) }
+          ],
+          { data, exit }
+        )
+        await usable(editor)
+      })
+    })
+  )
+
+  it.live("has one for commands only, and a client that announces none has none", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays, shown, "yolo")
+      yield* Effect.promise(async () => {
+        await editor.ask("session/prompt", { sessionId: editor.sessionId, prompt: say("read it") })
+        assert.notInclude(JSON.stringify(callsOf(editor)), "terminal")
+      })
+      for (const capabilities of [{}, { terminal: true }, { _meta: { terminal_output: "yes" } }]) {
+        const other = yield* world(plays, capabilities, "yolo")
         yield* Effect.promise(async () => {
-          const answer = ask("session/prompt", { sessionId, prompt: say("wait") })
-          await until(() => terminalOf(editor, "c1").data !== "")
-          assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "begun\n", exit: undefined })
-          const [first] = callsOf(editor)
-          assert.deepInclude(first, {
-            sessionUpdate: "tool_call",
-            toolCallId: "c1",
-            kind: "execute",
-            content: [inTerminal]
-          })
-          assert.deepStrictEqual(first?._meta, { terminal_info: { terminal_id: "c1", cwd } })
-          writeFileSync(join(cwd, "go"), "")
-          await answer
-          assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "begun\nended", exit: exited(3) })
+          await other.ask("session/prompt", { sessionId: other.sessionId, prompt: say("secret") })
           assert.isTrue(
-            contentsOf(editor).every(({ type }) => type === "terminal"),
-            "and no text beside"
+            callsOf(other).every(({ _meta }) => Object.keys(_meta ?? {}).every((key) => key.endsWith("view")))
           )
-          await usable(editor)
-        })
-      }),
-    { timeout: 60_000 }
-  )
-
-  it.live(
-    "has no secret in it, and not more than it can show",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays, shown, "yolo")
-        const { ask, sessionId, updates, wire } = editor
-        yield* Effect.promise(async () => {
-          await ask("session/prompt", { sessionId, prompt: say("secret") })
-          assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "it is corr…le", exit: exited(0) })
-          assert.notInclude(wire(), held.slice(5, -5))
-          updates.length = 0
-          await ask("session/prompt", { sessionId, prompt: say("much") })
-          const { data } = terminalOf(editor, "c1")
-          assert.isBelow(data.length, 300_000)
-          assert.isTrue(data.trimEnd().endsWith("199999\n200000"))
-          updates.length = 0
-          await ask("session/prompt", { sessionId, prompt: say("quiet") })
-          assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "", exit: exited(0) })
-        })
-      }),
-    { timeout: 60_000 }
-  )
-
-  it.live(
-    "sees the reason of a command that did not run, behind the question",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays, shown)
-        const { answers, ask, sessionId, updates } = editor
-        yield* Effect.promise(async () => {
-          answers.push("deny", "once")
-          await ask("session/prompt", { sessionId, prompt: say("remove it") })
-          assert.deepStrictEqual(terminalOf(editor, "c1"), { data: "", exit: exited(null) })
-          assert.strictEqual(contentsOf(editor).at(-1)?.type, "content")
-          updates.length = 0
-          await ask("session/prompt", { sessionId, prompt: say("remove it") })
-          assert.deepStrictEqual(terminalOf(editor, "c1").exit, exited(0))
-          assert.deepStrictEqual(contentsOf(editor), [inTerminal, inTerminal, inTerminal])
-        })
-      }),
-    { timeout: 60_000 }
-  )
-
-  it.live(
-    "sees that a command was cut",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays, shown, "yolo")
-        const { ask, connection, sessionId } = editor
-        yield* Effect.promise(async () => {
-          const answer = ask("session/prompt", { sessionId, prompt: say("wait") })
-          await until(() => terminalOf(editor, "c1").data !== "")
-          await connection.agent.notify("session/cancel", { sessionId })
-          assert.strictEqual((await answer).stopReason, "cancelled")
-          assert.strictEqual(callsOf(editor).at(-1)?.status, "failed")
-          // Its own last words are waited for a moment only.
-          const { data, exit } = terminalOf(editor, "c1")
-          assert.deepInclude(
-            [
-              { data: "begun\n", exit: exited(null) },
-              { data: "begun\n[Command interrupted]", exit: exited(130) }
-            ],
-            { data, exit }
+          assert.deepStrictEqual(
+            contentsOf(other).map(({ type }) => type),
+            ["content"]
           )
-          await usable(editor)
         })
-      }),
-    { timeout: 60_000 }
-  )
-
-  it.live(
-    "has one for commands only, and a client that announces none has none",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays, shown, "yolo")
-        yield* Effect.promise(async () => {
-          await editor.ask("session/prompt", { sessionId: editor.sessionId, prompt: say("read it") })
-          assert.notInclude(JSON.stringify(callsOf(editor)), "terminal")
-        })
-        for (const capabilities of [{}, { terminal: true }, { _meta: { terminal_output: "yes" } }]) {
-          const other = yield* world(plays, capabilities, "yolo")
-          yield* Effect.promise(async () => {
-            await other.ask("session/prompt", { sessionId: other.sessionId, prompt: say("secret") })
-            assert.isTrue(
-              callsOf(other).every(({ _meta }) => Object.keys(_meta ?? {}).every((key) => key.endsWith("view")))
-            )
-            assert.deepStrictEqual(
-              contentsOf(other).map(({ type }) => type),
-              ["content"]
-            )
-          })
-        }
-      }),
-    { timeout: 60_000 }
+      }
+    })
   )
 })
 

@@ -44,100 +44,88 @@ const begun = async (world: World): Promise<number> => {
 }
 
 describe("a command over ACP", () => {
-  it.live(
-    "shows its output while it runs, and all of it at its end",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays, {}, "yolo")
-        const { ask, cwd, sessionId } = editor
-        yield* Effect.promise(async () => {
-          const answer = ask("session/prompt", { sessionId, prompt: say("run it") })
-          await until(() => contents(editor).length > 0)
-          assert.deepStrictEqual(contents(editor), ["begun\n"])
-          assert.notInclude(
-            updatesOf(editor).map(({ status }) => status),
-            "completed"
-          )
-          writeFileSync(join(cwd, "go"), "")
-          assert.strictEqual((await answer).stopReason, "end_turn")
-          assert.strictEqual(contents(editor).at(-1), "begun\nended")
-          assert.strictEqual(updatesOf(editor).at(-1)?.status, "completed")
-          await usable(editor)
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("shows its output while it runs, and all of it at its end", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays, {}, "yolo")
+      const { ask, cwd, sessionId } = editor
+      yield* Effect.promise(async () => {
+        const answer = ask("session/prompt", { sessionId, prompt: say("run it") })
+        await until(() => contents(editor).length > 0)
+        assert.deepStrictEqual(contents(editor), ["begun\n"])
+        assert.notInclude(
+          updatesOf(editor).map(({ status }) => status),
+          "completed"
+        )
+        writeFileSync(join(cwd, "go"), "")
+        assert.strictEqual((await answer).stopReason, "end_turn")
+        assert.strictEqual(contents(editor).at(-1), "begun\nended")
+        assert.strictEqual(updatesOf(editor).at(-1)?.status, "completed")
+        await usable(editor)
+      })
+    })
   )
 
-  it.live(
-    "ends with a client that hangs up in the middle of it",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays, {}, "yolo")
-        const { ask, hangUp, served, sessionId } = editor
-        const pid = yield* Effect.promise(async () => {
-          void ask("session/prompt", { sessionId, prompt: say("run it") }).catch(() => undefined)
-          const pid = await begun(editor)
-          await hangUp()
-          return pid
-        })
-        yield* Fiber.join(served)
-        yield* Effect.promise(() => until(() => !isRunning(pid)))
-      }),
-    { timeout: 60_000 }
+  it.live("ends with a client that hangs up in the middle of it", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays, {}, "yolo")
+      const { ask, hangUp, served, sessionId } = editor
+      const pid = yield* Effect.promise(async () => {
+        void ask("session/prompt", { sessionId, prompt: say("run it") }).catch(() => undefined)
+        const pid = await begun(editor)
+        await hangUp()
+        return pid
+      })
+      yield* Fiber.join(served)
+      yield* Effect.promise(() => until(() => !isRunning(pid)))
+    })
   )
 })
 
 describe("permissions for good over ACP", () => {
-  it.live(
-    "name what they hold for, and are asked for once",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays)
-        const { answers, ask, asked, sessionId } = editor
-        yield* Effect.promise(async () => {
-          answers.push("session")
-          for (const _ of [1, 2]) await ask("session/prompt", { sessionId, prompt: say("remove it") })
-          assert.lengthOf(asked, 1)
-          const offered = asked[0]?.options.map(({ kind, optionId }) => [optionId.split(":")[0], kind])
-          assert.deepStrictEqual(
-            offered?.filter(([id]) => id === "once" || id === "deny"),
-            [
-              ["once", "allow_once"],
-              ["deny", "reject_once"]
-            ]
-          )
-          assert.isTrue(
-            offered?.filter(([id]) => id === "session" || id === "always").every(([, kind]) => kind === "allow_always")
-          )
-          assert.include(asked[0]?.options.find(({ optionId }) => optionId === "session")?.name, "rm -rf ../elsewhere")
-          assert.deepStrictEqual(
-            updatesOf(editor)
-              .filter(({ status }) => status === "completed" || status === "failed")
-              .map(({ status }) => status),
-            ["completed", "completed"]
-          )
-          await usable(editor)
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("name what they hold for, and are asked for once", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays)
+      const { answers, ask, asked, sessionId } = editor
+      yield* Effect.promise(async () => {
+        answers.push("session")
+        for (const _ of [1, 2]) await ask("session/prompt", { sessionId, prompt: say("remove it") })
+        assert.lengthOf(asked, 1)
+        const offered = asked[0]?.options.map(({ kind, optionId }) => [optionId.split(":")[0], kind])
+        assert.deepStrictEqual(
+          offered?.filter(([id]) => id === "once" || id === "deny"),
+          [
+            ["once", "allow_once"],
+            ["deny", "reject_once"]
+          ]
+        )
+        assert.isTrue(
+          offered?.filter(([id]) => id === "session" || id === "always").every(([, kind]) => kind === "allow_always")
+        )
+        assert.include(asked[0]?.options.find(({ optionId }) => optionId === "session")?.name, "rm -rf ../elsewhere")
+        assert.deepStrictEqual(
+          updatesOf(editor)
+            .filter(({ status }) => status === "completed" || status === "failed")
+            .map(({ status }) => status),
+          ["completed", "completed"]
+        )
+        await usable(editor)
+      })
+    })
   )
 
-  it.live(
-    "an option that was not offered is a refusal, and the next prompt is asked about again",
-    () =>
-      Effect.gen(function* () {
-        const editor = yield* world(plays)
-        const { answers, ask, asked, sessionId } = editor
-        yield* Effect.promise(async () => {
-          answers.push("forever", "always:nothing:more")
-          for (const count of [1, 2]) {
-            await ask("session/prompt", { sessionId, prompt: say("remove it") })
-            assert.lengthOf(asked, count)
-            assert.strictEqual(updatesOf(editor).at(-1)?.status, "failed")
-          }
-          await usable(editor)
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("an option that was not offered is a refusal, and the next prompt is asked about again", () =>
+    Effect.gen(function* () {
+      const editor = yield* world(plays)
+      const { answers, ask, asked, sessionId } = editor
+      yield* Effect.promise(async () => {
+        answers.push("forever", "always:nothing:more")
+        for (const count of [1, 2]) {
+          await ask("session/prompt", { sessionId, prompt: say("remove it") })
+          assert.lengthOf(asked, count)
+          assert.strictEqual(updatesOf(editor).at(-1)?.status, "failed")
+        }
+        await usable(editor)
+      })
+    })
   )
 })

@@ -161,24 +161,21 @@ const isFree = async ({ fetched, headers, id }: World): Promise<boolean> =>
   (await fetched(`/v1/sessions/${id}`, { headers })).body.turn === null
 
 describe("bad input over HTTP", () => {
-  it.live(
-    "has an error of its own in each API, and the session stays usable after each",
-    () =>
-      Effect.gen(function* () {
-        const world = yield* served()
-        yield* Effect.promise(async () => {
-          for (const [api, [path, body]] of Object.entries(places)) {
-            for (const [name, [expected, act]] of Object.entries(table(path, body))) {
-              assert.deepStrictEqual(await act(world), expected, `${api}: ${name}`)
-            }
-            await usable(world, api)
+  it.live("has an error of its own in each API, and the session stays usable after each", () =>
+    Effect.gen(function* () {
+      const world = yield* served()
+      yield* Effect.promise(async () => {
+        for (const [api, [path, body]] of Object.entries(places)) {
+          for (const [name, [expected, act]] of Object.entries(table(path, body))) {
+            assert.deepStrictEqual(await act(world), expected, `${api}: ${name}`)
           }
-          for (const [name, [expected, act]] of Object.entries(more))
-            assert.deepStrictEqual(await act(world), expected, name)
-          await usable(world, "all")
-        })
-      }),
-    { timeout: 60_000 }
+          await usable(world, api)
+        }
+        for (const [name, [expected, act]] of Object.entries(more))
+          assert.deepStrictEqual(await act(world), expected, name)
+        await usable(world, "all")
+      })
+    })
   )
 
   it.live(
@@ -236,40 +233,36 @@ describe("bad input over HTTP", () => {
           }
           await usable(world, "broken requests")
         })
-      }),
-    { timeout: 60_000 }
+      })
   )
 })
 
 describe("bodies over HTTP", () => {
-  it.live(
-    "are bounded in all: what is too much is refused, until what was on its way has ended",
-    () =>
-      Effect.gen(function* () {
-        const world = yield* served()
-        const { hostname, port } = new URL(world.url)
-        yield* Effect.promise(async () => {
-          for (const framing of ["Content-Length: 9000", "Transfer-Encoding: chunked"]) {
-            const socket = connect(Number(port), hostname)
-            socket.write(
-              `POST /v1/chat/completions HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${key}\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`
-            )
-            // The server has its head, and waits for the body.
-            assert.strictEqual(
-              await new Promise((resolve) => socket.once("data", (bytes) => resolve(bytes.toString("utf8")))),
-              "HTTP/1.1 100 Continue\r\n\r\n"
-            )
-            const large = { messages: [user(`hello ${"x".repeat(8_000)}`)] }
-            let outcome = await send(world, "/v1/chat/completions", large)
-            assert.deepStrictEqual(outcome, [503, "overloaded"], framing)
-            await usable(world, framing)
-            socket.destroy()
-            while (outcome[0] !== 200) outcome = await send(world, "/v1/chat/completions", large)
-            await usable(world, framing)
-          }
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("are bounded in all: what is too much is refused, until what was on its way has ended", () =>
+    Effect.gen(function* () {
+      const world = yield* served()
+      const { hostname, port } = new URL(world.url)
+      yield* Effect.promise(async () => {
+        for (const framing of ["Content-Length: 9000", "Transfer-Encoding: chunked"]) {
+          const socket = connect(Number(port), hostname)
+          socket.write(
+            `POST /v1/chat/completions HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${key}\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`
+          )
+          // The server has its head, and waits for the body.
+          assert.strictEqual(
+            await new Promise((resolve) => socket.once("data", (bytes) => resolve(bytes.toString("utf8")))),
+            "HTTP/1.1 100 Continue\r\n\r\n"
+          )
+          const large = { messages: [user(`hello ${"x".repeat(8_000)}`)] }
+          let outcome = await send(world, "/v1/chat/completions", large)
+          assert.deepStrictEqual(outcome, [503, "overloaded"], framing)
+          await usable(world, framing)
+          socket.destroy()
+          while (outcome[0] !== 200) outcome = await send(world, "/v1/chat/completions", large)
+          await usable(world, framing)
+        }
+      })
+    })
   )
 })
 
@@ -294,71 +287,68 @@ describe("bad input over MCP", () => {
   }
   const echo = (world: World) => post(world, rpc("tools/call", { name: "echo", arguments: { text: "hi" } }), version)
 
-  it.live(
-    "has the protocol's own error, and the server stays usable after each",
-    () =>
-      Effect.gen(function* () {
-        const world = yield* served()
-        const table: Readonly<
-          Record<string, readonly [readonly [number, unknown], () => Promise<readonly [number, unknown]>]>
-        > = {
-          "no JSON": [[400, -32_700], () => post(world, "{ this is no JSON", version)],
-          "no request": [[400, -32_600], () => post(world, { hello: 1 }, version)],
-          "a wrong key": [
-            [401, "invalid_api_key"],
-            () => post(world, rpc("tools/list", {}), { authorization: "Bearer wrong" })
-          ],
-          "an unknown method": [[200, -32_601], () => post(world, rpc("tools/dance", {}), version)],
-          "arguments of another type": [[200, -32_602], () => post(world, rpc("tools/call", { name: 7 }), version)],
-          "an unknown tool": [
-            [200, -32_602],
-            () => post(world, rpc("tools/call", { name: "nobody", arguments: {} }), version)
-          ],
-          "an answer to a request that was never made": [
-            [202, undefined],
-            () => post(world, { jsonrpc: "2.0", id: "nobody", result: {} }, version)
-          ],
-          "a header of a version from the future": [
-            [400, -32_602],
-            () => post(world, rpc("tools/list", {}), { "mcp-protocol-version": "2099-01-01" })
-          ]
+  it.live("has the protocol's own error, and the server stays usable after each", () =>
+    Effect.gen(function* () {
+      const world = yield* served()
+      const table: Readonly<
+        Record<string, readonly [readonly [number, unknown], () => Promise<readonly [number, unknown]>]>
+      > = {
+        "no JSON": [[400, -32_700], () => post(world, "{ this is no JSON", version)],
+        "no request": [[400, -32_600], () => post(world, { hello: 1 }, version)],
+        "a wrong key": [
+          [401, "invalid_api_key"],
+          () => post(world, rpc("tools/list", {}), { authorization: "Bearer wrong" })
+        ],
+        "an unknown method": [[200, -32_601], () => post(world, rpc("tools/dance", {}), version)],
+        "arguments of another type": [[200, -32_602], () => post(world, rpc("tools/call", { name: 7 }), version)],
+        "an unknown tool": [
+          [200, -32_602],
+          () => post(world, rpc("tools/call", { name: "nobody", arguments: {} }), version)
+        ],
+        "an answer to a request that was never made": [
+          [202, undefined],
+          () => post(world, { jsonrpc: "2.0", id: "nobody", result: {} }, version)
+        ],
+        "a header of a version from the future": [
+          [400, -32_602],
+          () => post(world, rpc("tools/list", {}), { "mcp-protocol-version": "2099-01-01" })
+        ]
+      }
+      yield* Effect.promise(async () => {
+        const hi: readonly [number, unknown] = [200, { content: [{ type: "text", text: "echo hi" }], isError: false }]
+        for (const [name, [expected, act]] of Object.entries(table)) {
+          assert.deepStrictEqual(await act(), expected, name)
+          assert.deepStrictEqual(await echo(world), hi, name)
         }
-        yield* Effect.promise(async () => {
-          const hi: readonly [number, unknown] = [200, { content: [{ type: "text", text: "echo hi" }], isError: false }]
-          for (const [name, [expected, act]] of Object.entries(table)) {
-            assert.deepStrictEqual(await act(), expected, name)
-            assert.deepStrictEqual(await echo(world), hi, name)
-          }
-          const [status, offered] = await post(world, initialize("2099-01-01"))
-          assert.strictEqual(status, 200)
-          assert.deepInclude(offered, { protocolVersion: "2025-11-25" })
-          // A session that the server does not know: it keeps none.
-          assert.deepStrictEqual(
-            await post(world, rpc("tools/list", {}, 2), { ...version, "mcp-session-id": "nobody" }).then(
-              ([code]) => code
-            ),
-            200
-          )
+        const [status, offered] = await post(world, initialize("2099-01-01"))
+        assert.strictEqual(status, 200)
+        assert.deepInclude(offered, { protocolVersion: "2025-11-25" })
+        // A session that the server does not know: it keeps none.
+        assert.deepStrictEqual(
+          await post(world, rpc("tools/list", {}, 2), { ...version, "mcp-session-id": "nobody" }).then(
+            ([code]) => code
+          ),
+          200
+        )
 
-          // Two calls at once, of which one is hung up on.
-          const ending = new AbortController()
-          const hanging = fetch(`${world.url}/mcp`, {
-            method: "POST",
-            headers: { ...world.headers, ...accept, ...version, "content-type": "application/json" },
-            body: JSON.stringify(rpc("tools/call", { name: "hang", arguments: {} }, 7)),
-            signal: ending.signal
-          })
-            .then((response) => response.text())
-            .catch(() => "left")
-          await until(() => world.running() === 1)
-          assert.deepStrictEqual(await echo(world), hi)
-          ending.abort()
-          assert.strictEqual(await hanging, "left")
-          await until(() => world.running() === 0)
-          assert.deepStrictEqual(await echo(world), hi)
+        // Two calls at once, of which one is hung up on.
+        const ending = new AbortController()
+        const hanging = fetch(`${world.url}/mcp`, {
+          method: "POST",
+          headers: { ...world.headers, ...accept, ...version, "content-type": "application/json" },
+          body: JSON.stringify(rpc("tools/call", { name: "hang", arguments: {} }, 7)),
+          signal: ending.signal
         })
-      }),
-    { timeout: 60_000 }
+          .then((response) => response.text())
+          .catch(() => "left")
+        await until(() => world.running() === 1)
+        assert.deepStrictEqual(await echo(world), hi)
+        ending.abort()
+        assert.strictEqual(await hanging, "left")
+        await until(() => world.running() === 0)
+        assert.deepStrictEqual(await echo(world), hi)
+      })
+    })
   )
 
   it.live("quotes little of a request in its errors", () =>

@@ -101,126 +101,116 @@ describe("events behind a number", () => {
     )
   )
 
-  it.live(
-    "of a server before a restart begin with a gap, and the messages are there",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const scope = yield* Scope.make()
-        const before = yield* Scope.provide(world(plays, {}, undefined, directory), scope)
-        const { id, last } = yield* Effect.promise(async () => {
-          const id = await opened(before)
-          const reader = reading(before, id)
-          await say(before, id, "Say hello")
-          await until(() => turns(reader) === 1)
-          await reader.stop()
-          return { id, last: reader.events.at(-1)?.id ?? 0 }
-        })
-        yield* Scope.close(scope, Exit.void)
-        const after = yield* world(plays, {}, undefined, directory)
-        yield* Effect.promise(async () => {
-          const reader = reading(after, id, last)
-          await until(() => reader.events.length > 0)
-          assert.deepInclude(reader.events[0]?.data, { type: "gap", missing_from: last + 1 })
-          const { body } = await after.fetched(`/v1/sessions/${id}/messages`)
+  it.live("of a server before a restart begin with a gap, and the messages are there", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const scope = yield* Scope.make()
+      const before = yield* Scope.provide(world(plays, {}, undefined, directory), scope)
+      const { id, last } = yield* Effect.promise(async () => {
+        const id = await opened(before)
+        const reader = reading(before, id)
+        await say(before, id, "Say hello")
+        await until(() => turns(reader) === 1)
+        await reader.stop()
+        return { id, last: reader.events.at(-1)?.id ?? 0 }
+      })
+      yield* Scope.close(scope, Exit.void)
+      const after = yield* world(plays, {}, undefined, directory)
+      yield* Effect.promise(async () => {
+        const reader = reading(after, id, last)
+        await until(() => reader.events.length > 0)
+        assert.deepInclude(reader.events[0]?.data, { type: "gap", missing_from: last + 1 })
+        const { body } = await after.fetched(`/v1/sessions/${id}/messages`)
+        assert.deepStrictEqual(
+          body.data.map(({ content }: { readonly content: string }) => content),
+          ["Say hello", "Hello."]
+        )
+        await say(after, id, "Say hello")
+        await until(() => turns(reader) === 1)
+        assert.strictEqual(reader.types().filter((type) => type === "gap").length, 1)
+        await reader.stop()
+      })
+    })
+  )
+
+  it.live("with their place are followed by the rest, behind a restart of the server", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const scope = yield* Scope.make()
+      const before = yield* Scope.provide(world(calling, {}, undefined, directory), scope)
+      const { id, seen } = yield* Effect.promise(async () => {
+        const id = await opened(before)
+        const reader = reading(before, id)
+        await say(before, id, "list it")
+        await until(() => turns(reader) === 1)
+        await say(before, id, "Say hello")
+        await until(() => turns(reader) === 2)
+        await reader.stop()
+        return { id, seen: reader.events }
+      })
+      yield* Scope.close(scope, Exit.void)
+      const after = yield* world(calling, {}, undefined, directory)
+      yield* Effect.promise(async () => {
+        const start = seen.findIndex(({ data }) => data["type"] === "RunStarted")
+        for (let left = start; left < seen.length; left++) {
+          const reader = reading(after, id, seen[left]?.at)
+          const wanted = 2 - seen.slice(0, left + 1).filter(({ data }) => data["type"] === "turn_ended").length
+          await until(() => turns(reader) === wanted)
           assert.deepStrictEqual(
-            body.data.map(({ content }: { readonly content: string }) => content),
-            ["Say hello", "Hello."]
+            summarise([...seen.slice(0, left + 1), ...reader.events]),
+            summarise(seen),
+            `behind ${String(seen[left]?.data["type"])} ${left}`
           )
-          await say(after, id, "Say hello")
-          await until(() => turns(reader) === 1)
-          assert.strictEqual(reader.types().filter((type) => type === "gap").length, 1)
+          // It leaves again, in the middle of what was repeated.
+          const [middle] = reader.events.slice(Math.floor(reader.events.length / 2))
           await reader.stop()
-        })
-      }),
-    { timeout: 60_000 }
+          if (middle === undefined) continue
+          const again = reading(after, id, middle.at)
+          const upTo = reader.events.indexOf(middle) + 1
+          const open = wanted - reader.events.slice(0, upTo).filter(({ data }) => data["type"] === "turn_ended").length
+          await until(() => turns(again) === open)
+          assert.deepStrictEqual(
+            summarise([...seen.slice(0, left + 1), ...reader.events.slice(0, upTo), ...again.events]),
+            summarise(seen)
+          )
+          await again.stop()
+        }
+      })
+    })
   )
 
-  it.live(
-    "with their place are followed by the rest, behind a restart of the server",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const scope = yield* Scope.make()
-        const before = yield* Scope.provide(world(calling, {}, undefined, directory), scope)
-        const { id, seen } = yield* Effect.promise(async () => {
-          const id = await opened(before)
-          const reader = reading(before, id)
-          await say(before, id, "list it")
-          await until(() => turns(reader) === 1)
-          await say(before, id, "Say hello")
-          await until(() => turns(reader) === 2)
-          await reader.stop()
-          return { id, seen: reader.events }
-        })
-        yield* Scope.close(scope, Exit.void)
-        const after = yield* world(calling, {}, undefined, directory)
-        yield* Effect.promise(async () => {
-          const start = seen.findIndex(({ data }) => data["type"] === "RunStarted")
-          for (let left = start; left < seen.length; left++) {
-            const reader = reading(after, id, seen[left]?.at)
-            const wanted = 2 - seen.slice(0, left + 1).filter(({ data }) => data["type"] === "turn_ended").length
-            await until(() => turns(reader) === wanted)
-            assert.deepStrictEqual(
-              summarise([...seen.slice(0, left + 1), ...reader.events]),
-              summarise(seen),
-              `behind ${String(seen[left]?.data["type"])} ${left}`
-            )
-            // It leaves again, in the middle of what was repeated.
-            const [middle] = reader.events.slice(Math.floor(reader.events.length / 2))
-            await reader.stop()
-            if (middle === undefined) continue
-            const again = reading(after, id, middle.at)
-            const upTo = reader.events.indexOf(middle) + 1
-            const open =
-              wanted - reader.events.slice(0, upTo).filter(({ data }) => data["type"] === "turn_ended").length
-            await until(() => turns(again) === open)
-            assert.deepStrictEqual(
-              summarise([...seen.slice(0, left + 1), ...reader.events.slice(0, upTo), ...again.events]),
-              summarise(seen)
-            )
-            await again.stop()
-          }
-        })
-      }),
-    { timeout: 120_000 }
-  )
-
-  it.live(
-    "are followed by the rest of a run of another process over the same store",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const one = yield* world(calling, {}, undefined, directory)
-        const other = yield* world(calling, {}, undefined, directory)
-        yield* Effect.promise(async () => {
-          const id = await opened(one)
-          const reader = reading(one, id)
-          await say(one, id, "Say hello")
-          await until(() => turns(reader) === 1)
-          await say(one, id, "wait")
-          await until(() => reader.events.at(-1)?.data["type"] === "TextDelta")
-          await reader.stop()
-          const { at } = reader.events.at(-1) ?? { at: "" }
-          const elsewhere = reading(other, id, at)
-          const first = reader.events.find(({ data }) => data["type"] === "TextDelta")
-          const early = reading(other, id, first?.at)
-          await until(() => early.types().filter((type) => type === "RunStarted").length === 1)
-          await one.fetched(`/v1/sessions/${id}/stop`, { json: {} })
-          await until(() => turns(elsewhere) === 1 && turns(early) === 2)
-          const text = [...reader.events.slice(reader.types().lastIndexOf("turn_started")), ...elsewhere.events]
-            .map(({ data }) => (data["type"] === "TextDelta" ? data["text"] : ""))
-            .join("")
-          assert.strictEqual(text, "I wait for")
-          assert.deepStrictEqual(elsewhere.types().slice(-2), ["RunFinished", "turn_ended"])
-          assert.strictEqual(elsewhere.events.at(-1)?.data["exit"], "interrupted_by_user")
-          assert.strictEqual(elsewhere.events.at(-1)?.data["message_id"], "m2")
-          assert.strictEqual(early.events.filter(({ data }) => data["type"] === "turn_started").length, 1)
-          await elsewhere.stop()
-          await early.stop()
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("are followed by the rest of a run of another process over the same store", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const one = yield* world(calling, {}, undefined, directory)
+      const other = yield* world(calling, {}, undefined, directory)
+      yield* Effect.promise(async () => {
+        const id = await opened(one)
+        const reader = reading(one, id)
+        await say(one, id, "Say hello")
+        await until(() => turns(reader) === 1)
+        await say(one, id, "wait")
+        await until(() => reader.events.at(-1)?.data["type"] === "TextDelta")
+        await reader.stop()
+        const { at } = reader.events.at(-1) ?? { at: "" }
+        const elsewhere = reading(other, id, at)
+        const first = reader.events.find(({ data }) => data["type"] === "TextDelta")
+        const early = reading(other, id, first?.at)
+        await until(() => early.types().filter((type) => type === "RunStarted").length === 1)
+        await one.fetched(`/v1/sessions/${id}/stop`, { json: {} })
+        await until(() => turns(elsewhere) === 1 && turns(early) === 2)
+        const text = [...reader.events.slice(reader.types().lastIndexOf("turn_started")), ...elsewhere.events]
+          .map(({ data }) => (data["type"] === "TextDelta" ? data["text"] : ""))
+          .join("")
+        assert.strictEqual(text, "I wait for")
+        assert.deepStrictEqual(elsewhere.types().slice(-2), ["RunFinished", "turn_ended"])
+        assert.strictEqual(elsewhere.events.at(-1)?.data["exit"], "interrupted_by_user")
+        assert.strictEqual(elsewhere.events.at(-1)?.data["message_id"], "m2")
+        assert.strictEqual(early.events.filter(({ data }) => data["type"] === "turn_started").length, 1)
+        await elsewhere.stop()
+        await early.stop()
+      })
+    })
   )
 
   it.live("that are no numbers are refused", () =>

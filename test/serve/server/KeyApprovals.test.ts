@@ -53,76 +53,70 @@ const clientsOf = ({ fetched, url }: Effect.Success<ReturnType<typeof world>>) =
 }
 
 describe("approvals by a named key", () => {
-  it.live(
-    "hold for one call: what lasts longer is for the owner",
-    () =>
-      Effect.gen(function* () {
-        const remove = { calls: [["terminal", { command: "rm -rf build" }]] } as const
-        const plays = { "remove it": [remove, { text: "Removed." }] } as const
-        const { begin } = clientsOf(yield* world(plays, keys))
-        yield* Effect.promise(async () => {
-          const own = await begin("alice", "remove it")
-          assert.deepStrictEqual((await own.question())?.["choices"], ["once", "deny"])
-          assert.deepStrictEqual(await own.answer("session"), [403, "choice_unavailable"])
-          assert.deepStrictEqual(await own.answer("always"), [403, "choice_unavailable"])
-          assert.deepStrictEqual(await own.answer("once"), [204, undefined])
-          await own.ended()
-          await own.reader.stop()
+  it.live("hold for one call: what lasts longer is for the owner", () =>
+    Effect.gen(function* () {
+      const remove = { calls: [["terminal", { command: "rm -rf build" }]] } as const
+      const plays = { "remove it": [remove, { text: "Removed." }] } as const
+      const { begin } = clientsOf(yield* world(plays, keys))
+      yield* Effect.promise(async () => {
+        const own = await begin("alice", "remove it")
+        assert.deepStrictEqual((await own.question())?.["choices"], ["once", "deny"])
+        assert.deepStrictEqual(await own.answer("session"), [403, "choice_unavailable"])
+        assert.deepStrictEqual(await own.answer("always"), [403, "choice_unavailable"])
+        assert.deepStrictEqual(await own.answer("once"), [204, undefined])
+        await own.ended()
+        await own.reader.stop()
 
-          const owners = await begin("owner", "remove it")
-          assert.include(JSON.stringify((await owners.question())?.["choices"]), "session")
-          assert.deepStrictEqual(await owners.answer("session"), [204, undefined])
-          await owners.ended()
-          await owners.reader.stop()
-        })
-      }),
-    { timeout: 60_000 }
+        const owners = await begin("owner", "remove it")
+        assert.include(JSON.stringify((await owners.question())?.["choices"]), "session")
+        assert.deepStrictEqual(await owners.answer("session"), [204, undefined])
+        await owners.ended()
+        await owners.reader.stop()
+      })
+    })
   )
 
-  it.live.skipIf(!stands)(
-    "let no command out of the sandbox: the owner is asked, a client is not",
-    () =>
-      Effect.gen(function* () {
-        const home = yield* Effect.acquireRelease(
-          Effect.sync(() => makeLastingDirectory("keys-")),
-          (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-        )
-        markAsRepository(join(home, "project"))
-        const environment = Sandbox.layer({
-          policy: "workspace-write",
-          network: "none",
-          home,
-          writable: [],
-          hidden: [],
-          shown: [],
-          hidesEnvFiles: true
-        }).pipe(Layer.provide(Layer.succeed(Sandbox.Wall, bubblewrap)), Layer.orDie)
-        const play = (name: string) =>
-          [{ calls: [["terminal", { command: `touch ${home}/${name}` }]] }, { text: "Done." }] as const
-        const served = yield* world(
-          { "for the client": play("client"), "for the owner": play("owner") },
-          keys,
-          undefined,
-          join(home, "project"),
-          { environment }
-        )
-        const { begin } = clientsOf(served)
-        yield* Effect.promise(async () => {
-          const own = await begin("alice", "for the client")
-          await own.ended()
-          assert.notInclude(own.reader.types(), "approval_asked")
-          assert.include(JSON.stringify(own.find("ToolFinished")), "Only the owner of this server")
-          assert.isFalse(existsSync(join(home, "client")))
-          await own.reader.stop()
+  it.live.skipIf(!stands)("let no command out of the sandbox: the owner is asked, a client is not", () =>
+    Effect.gen(function* () {
+      const home = yield* Effect.acquireRelease(
+        Effect.sync(() => makeLastingDirectory("keys-")),
+        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+      )
+      markAsRepository(join(home, "project"))
+      const environment = Sandbox.layer({
+        policy: "workspace-write",
+        network: "none",
+        home,
+        writable: [],
+        hidden: [],
+        shown: [],
+        hidesEnvFiles: true
+      }).pipe(Layer.provide(Layer.succeed(Sandbox.Wall, bubblewrap)), Layer.orDie)
+      const play = (name: string) =>
+        [{ calls: [["terminal", { command: `touch ${home}/${name}` }]] }, { text: "Done." }] as const
+      const served = yield* world(
+        { "for the client": play("client"), "for the owner": play("owner") },
+        keys,
+        undefined,
+        join(home, "project"),
+        { environment }
+      )
+      const { begin } = clientsOf(served)
+      yield* Effect.promise(async () => {
+        const own = await begin("alice", "for the client")
+        await own.ended()
+        assert.notInclude(own.reader.types(), "approval_asked")
+        assert.include(JSON.stringify(own.find("ToolFinished")), "Only the owner of this server")
+        assert.isFalse(existsSync(join(home, "client")))
+        await own.reader.stop()
 
-          const owners = await begin("owner", "for the owner")
-          assert.include(String((await owners.question())?.["description"]), "run outside of the sandbox")
-          assert.deepStrictEqual(await owners.answer("once"), [204, undefined])
-          await owners.ended()
-          assert.isTrue(existsSync(join(home, "owner")))
-          await owners.reader.stop()
-        })
-      }),
-    { timeout: 60_000 }
+        const owners = await begin("owner", "for the owner")
+        assert.include(String((await owners.question())?.["description"]), "run outside of the sandbox")
+        assert.deepStrictEqual(await owners.answer("once"), [204, undefined])
+        await owners.ended()
+        assert.isTrue(existsSync(join(home, "owner")))
+        await owners.reader.stop()
+      })
+    })
   )
 })

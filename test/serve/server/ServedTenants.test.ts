@@ -13,7 +13,7 @@ import type { Options } from "../../../src/serve/server/agent/AgentServer.ts"
 import { join } from "node:path"
 import * as SessionStore from "../../../src/store/SessionStore.ts"
 import * as TenantLedger from "../../../src/store/tenants/TenantLedger.ts"
-import { user, world } from "../../support/servedAgent.ts"
+import { readEvents, until, user, world } from "../../support/servedAgent.ts"
 
 const keyOf = { acme: "acme-key-of-this-test", zeta: "zeta-key-of-this-test", free: "free-key-of-this-test" } as const
 type Name = keyof typeof keyOf
@@ -106,6 +106,29 @@ describe("a tenant of a server's key", () => {
         }
       })
       assert.include(logged.join("\n"), "callsPerMinute")
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
+
+  it.live("whose settings are not valid learns nothing about them from the events of a session", () => {
+    const logged: Array<string> = []
+    const logger = Logger.make(({ message }) => void logged.push(String(message)))
+    return Effect.gen(function* () {
+      const { ask, url } = yield* served([{ id: "acme", callsPerMinute: -1 }, { id: "zeta" }])
+      yield* Effect.promise(async () => {
+        const { body } = await ask("acme", "/v1/sessions", {})
+        const headers = { authorization: `Bearer ${keyOf.acme}` }
+        const events = readEvents(`${url}/v1/sessions/${body.id}/events`, headers)
+        assert.strictEqual((await ask("acme", `/v1/sessions/${body.id}/messages`, { prompt: "Say hello" })).status, 202)
+        const isEnd = ({ data }: (typeof events.events)[number]) => data["type"] === "turn_ended"
+        await until(() => events.events.some(isEnd))
+        const ended = events.events.find(isEnd)?.data
+        assert.strictEqual(ended?.["exit"], "failed")
+        assert.include(String(ended?.["error"]), "The server's log says why")
+        assert.notInclude(JSON.stringify(events.events), "callsPerMinute")
+        await events.stop()
+        await until(() => logged.some((line) => line.includes("callsPerMinute")))
+      })
+      assert.strictEqual(logged.filter((line) => line.includes("callsPerMinute")).length, 1)
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 

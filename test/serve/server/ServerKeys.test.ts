@@ -55,314 +55,289 @@ const served = Effect.fnUntraced(function* (options: Partial<Options> = {}, boun
 const chat = (content: string, more: Record<string, unknown> = {}) => ({ json: { messages: [user(content)], ...more } })
 
 describe("keys of a server", () => {
-  it.live(
-    "a session of one key is there for no other, by any road",
-    () =>
-      Effect.gen(function* () {
-        const { ask, by, outcome, url } = yield* served()
-        yield* Effect.promise(async () => {
-          const hello = await ask("alice", "/v1/chat/completions", chat("Say hello"))
-          const id = hello.headers.get("x-hermes-session-id") ?? ""
-          const named = { "x-hermes-session-id": id }
-          const waiting = await ask("alice", "/v1/chat/completions", chat("weather", { tools: [weather] }))
-          const call = waiting.body.choices[0].message.tool_calls[0].id
-          const response = await ask("alice", "/v1/responses", { json: { input: "Say hello" } })
-          const asking = (await ask("alice", "/v1/sessions", { json: { mode: "ask" } })).body.id
-          const reader = readEvents(`${url}/v1/sessions/${asking}/events`, by("alice"))
-          while (!/hermes_event_readers 1/u.test((await ask("alice", "/metrics")).body));
-          await ask("alice", `/v1/sessions/${asking}/messages`, { json: { prompt: "remove it" } })
-          await until(() => reader.types().includes("approval_asked"))
-          const question = reader.events.find(({ data }) => data["type"] === "approval_asked")?.data["question_id"]
+  it.live("a session of one key is there for no other, by any road", () =>
+    Effect.gen(function* () {
+      const { ask, by, outcome, url } = yield* served()
+      yield* Effect.promise(async () => {
+        const hello = await ask("alice", "/v1/chat/completions", chat("Say hello"))
+        const id = hello.headers.get("x-hermes-session-id") ?? ""
+        const named = { "x-hermes-session-id": id }
+        const waiting = await ask("alice", "/v1/chat/completions", chat("weather", { tools: [weather] }))
+        const call = waiting.body.choices[0].message.tool_calls[0].id
+        const response = await ask("alice", "/v1/responses", { json: { input: "Say hello" } })
+        const asking = (await ask("alice", "/v1/sessions", { json: { mode: "ask" } })).body.id
+        const reader = readEvents(`${url}/v1/sessions/${asking}/events`, by("alice"))
+        while (!/hermes_event_readers 1/u.test((await ask("alice", "/metrics")).body));
+        await ask("alice", `/v1/sessions/${asking}/messages`, { json: { prompt: "remove it" } })
+        await until(() => reader.types().includes("approval_asked"))
+        const question = reader.events.find(({ data }) => data["type"] === "approval_asked")?.data["question_id"]
 
-          for (const other of ["bob", "owner"] as const) {
-            const roads: Readonly<
-              Record<string, readonly [readonly [number, unknown], () => Promise<readonly [number, unknown]>]>
-            > = {
-              "by its header": [
-                [404, "session_not_found"],
-                () => outcome(other, "/v1/chat/completions", { ...chat("Say hello"), headers: named })
-              ],
-              "by its response": [
-                [404, "session_not_found"],
-                () =>
-                  outcome(other, "/v1/responses", {
-                    json: { input: "Say hello", previous_response_id: response.body.id }
-                  })
-              ],
-              "by a result of a call": [
-                [400, "unknown_tool_call"],
-                () =>
-                  outcome(other, "/v1/chat/completions", {
-                    json: { messages: [{ role: "tool", tool_call_id: call, content: "30" }] }
-                  })
-              ],
-              "its state": [[404, "session_not_found"], () => outcome(other, `/v1/sessions/${id}`)],
-              "its settings": [
-                [404, "session_not_found"],
-                () => outcome(other, `/v1/sessions/${id}`, { method: "PATCH", json: { mode: "yolo" } })
-              ],
-              "its messages": [[404, "session_not_found"], () => outcome(other, `/v1/sessions/${id}/messages`)],
-              "a message": [
-                [404, "session_not_found"],
-                () => outcome(other, `/v1/sessions/${id}/messages`, { json: { prompt: "Say hello" } })
-              ],
-              "its events": [[404, "session_not_found"], () => outcome(other, `/v1/sessions/${id}/events`)],
-              "its question": [
-                [404, "session_not_found"],
-                () =>
-                  outcome(other, `/v1/sessions/${asking}/questions/${String(question)}`, { json: { choice: "once" } })
-              ],
-              "its end": [
-                [404, "session_not_found"],
-                () => outcome(other, `/v1/sessions/${asking}/stop`, { json: {} })
-              ],
-              "its closing": [
-                [404, "session_not_open"],
-                () => outcome(other, `/v1/sessions/${id}`, { method: "DELETE" })
-              ]
-            }
-            for (const [name, [expected, act]] of Object.entries(roads))
-              assert.deepStrictEqual(await act(), expected, `${other}: ${name}`)
-            assert.deepStrictEqual((await ask(other, "/v1/sessions")).body, { data: [] }, other)
-            // The same words of another are another conversation.
-            const same = await ask(other, "/v1/chat/completions", {
-              json: { messages: [user("Say hello"), { role: "assistant", content: "Hello." }, user("Say hello")] }
-            })
-            assert.notStrictEqual(same.headers.get("x-hermes-session-id"), id)
+        for (const other of ["bob", "owner"] as const) {
+          const roads: Readonly<
+            Record<string, readonly [readonly [number, unknown], () => Promise<readonly [number, unknown]>]>
+          > = {
+            "by its header": [
+              [404, "session_not_found"],
+              () => outcome(other, "/v1/chat/completions", { ...chat("Say hello"), headers: named })
+            ],
+            "by its response": [
+              [404, "session_not_found"],
+              () =>
+                outcome(other, "/v1/responses", {
+                  json: { input: "Say hello", previous_response_id: response.body.id }
+                })
+            ],
+            "by a result of a call": [
+              [400, "unknown_tool_call"],
+              () =>
+                outcome(other, "/v1/chat/completions", {
+                  json: { messages: [{ role: "tool", tool_call_id: call, content: "30" }] }
+                })
+            ],
+            "its state": [[404, "session_not_found"], () => outcome(other, `/v1/sessions/${id}`)],
+            "its settings": [
+              [404, "session_not_found"],
+              () => outcome(other, `/v1/sessions/${id}`, { method: "PATCH", json: { mode: "yolo" } })
+            ],
+            "its messages": [[404, "session_not_found"], () => outcome(other, `/v1/sessions/${id}/messages`)],
+            "a message": [
+              [404, "session_not_found"],
+              () => outcome(other, `/v1/sessions/${id}/messages`, { json: { prompt: "Say hello" } })
+            ],
+            "its events": [[404, "session_not_found"], () => outcome(other, `/v1/sessions/${id}/events`)],
+            "its question": [
+              [404, "session_not_found"],
+              () => outcome(other, `/v1/sessions/${asking}/questions/${String(question)}`, { json: { choice: "once" } })
+            ],
+            "its end": [[404, "session_not_found"], () => outcome(other, `/v1/sessions/${asking}/stop`, { json: {} })],
+            "its closing": [[404, "session_not_open"], () => outcome(other, `/v1/sessions/${id}`, { method: "DELETE" })]
           }
-
-          // All of it is still alice's.
-          assert.deepStrictEqual(
-            await outcome("alice", `/v1/sessions/${asking}/questions/${String(question)}`, {
-              json: { choice: "always" }
-            }),
-            [403, "choice_unavailable"]
-          )
-          assert.strictEqual(
-            (await ask("alice", `/v1/sessions/${asking}/questions/${String(question)}`, { json: { choice: "deny" } }))
-              .status,
-            204
-          )
-          await until(() => reader.types().includes("turn_ended"))
-          await reader.stop()
-          const warm = await ask("alice", "/v1/chat/completions", {
-            json: { messages: [{ role: "tool", tool_call_id: call, content: "30" }], tools: [weather] }
+          for (const [name, [expected, act]] of Object.entries(roads))
+            assert.deepStrictEqual(await act(), expected, `${other}: ${name}`)
+          assert.deepStrictEqual((await ask(other, "/v1/sessions")).body, { data: [] }, other)
+          // The same words of another are another conversation.
+          const same = await ask(other, "/v1/chat/completions", {
+            json: { messages: [user("Say hello"), { role: "assistant", content: "Hello." }, user("Say hello")] }
           })
-          assert.strictEqual(warm.body.choices[0].message.content, "Warm.")
-          assert.strictEqual(
-            (await ask("alice", "/v1/chat/completions", { ...chat("Say hello"), headers: named })).body.choices[0]
-              .message.content,
-            "Hello."
-          )
-          const sources = (await ask("alice", "/v1/sessions")).body.data.map(
-            ({ source }: { readonly source: string }) => source
-          )
-          assert.deepStrictEqual(sources, [
-            "api-server:alice",
-            "api-server:alice",
-            "api-server:alice",
-            "api-server:alice"
-          ])
-        })
-      }),
-    { timeout: 60_000 }
-  )
+          assert.notStrictEqual(same.headers.get("x-hermes-session-id"), id)
+        }
 
-  it.live(
-    "a key has bounds and numbers of its own, and fills no other's",
-    () =>
-      Effect.gen(function* () {
-        const { ask, by, outcome, url } = yield* served({}, { maxSessions: 1, maxConnections: 2 })
-        yield* Effect.promise(async () => {
-          const {
-            body: { id }
-          } = await ask("alice", "/v1/sessions", { json: {} })
-          await ask("alice", `/v1/sessions/${id}/messages`, { json: { prompt: "wait" } })
-          assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { json: {} }), [503, "too_many_sessions"])
-          assert.deepStrictEqual(await outcome("bob", "/v1/sessions", { json: {} }), [201, undefined])
-
-          // Streams count as long as they are open.
-          const readers = [1, 2].map(() => readEvents(`${url}/v1/sessions/${id}/events`, by("alice")))
-          await until(() => readers.every(({ events }) => events.length > 0))
-          assert.deepStrictEqual(await outcome("alice", "/v1/models"), [503, "overloaded"])
-          assert.deepStrictEqual(await outcome("bob", "/v1/models"), [200, undefined])
-          await readers[0]?.stop()
-          let status = 503
-          while (status === 503) [status] = await outcome("alice", "/v1/models")
-          assert.strictEqual(status, 200)
-
-          const numbers = async (name: Name) =>
-            Object.fromEntries(
-              Array.from((await ask(name, "/metrics")).body.matchAll(/^(hermes_\S+) (\d+)$/gmu), (found) =>
-                (found as ReadonlyArray<string>).slice(1, 3)
-              )
-            )
-          assert.deepInclude(await numbers("alice"), {
-            hermes_sessions_open: "1",
-            hermes_event_readers: "1",
-            hermes_turns_total: "1"
-          })
-          assert.deepInclude(await numbers("bob"), {
-            hermes_sessions_open: "1",
-            hermes_event_readers: "0",
-            hermes_turns_total: "0",
-            'hermes_requests_total{status="201"}': "1"
-          })
-          await readers[1]?.stop()
-        })
-      }),
-    { timeout: 60_000 }
-  )
-
-  it.live(
-    "a key opens nothing else than what is its own: tools over MCP, the text of a key",
-    () =>
-      Effect.gen(function* () {
-        const { ask, outcome } = yield* served()
-        yield* Effect.promise(async () => {
-          const who = async (name: Name) => {
-            const { body } = await ask(name, "/mcp", {
-              json: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "who", arguments: {} } },
-              headers: { accept: "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25" }
-            })
-            return (typeof body === "string" ? JSON.parse(/^data: (.+)$/mu.exec(body)?.[1] ?? "null") : body).result
-              .content[0].text
-          }
-          assert.deepStrictEqual(
-            [await who("alice"), await who("bob"), await who("owner")],
-            ["alice", "bob", "undefined"]
-          )
-          const said = await ask("alice", "/v1/chat/completions", chat("say the key"))
-          assert.notInclude(JSON.stringify(said.body), keyOf.bob)
-          const wrong: ReadonlyArray<string> = [
-            "",
-            `Bearer ${keyOf.alice}x`,
-            `Bearer ${keyOf.alice.slice(0, -1)}`,
-            `Bearer ${keyOf.alice},${keyOf.bob}`,
-            keyOf.alice,
-            `Basic ${keyOf.alice}`,
-            "Bearer alice"
-          ]
-          for (const authorization of wrong)
-            assert.deepStrictEqual(
-              await outcome("alice", "/v1/sessions", { headers: { authorization } }),
-              [401, "invalid_api_key"],
-              authorization
-            )
-        })
-      }),
-    { timeout: 60_000 }
-  )
-
-  it.live(
-    "a key chooses no looser mode than the server has, or than its own setting says",
-    () =>
-      Effect.gen(function* () {
-        const begun = Effect.fnUntraced(function* (
-          mode: PermissionMode.PermissionMode,
-          maxMode?: ServerKeys.NamedKey["maxMode"]
-        ) {
-          const { ask } = yield* served({ mode }, { maxMode })
-          const modes = async (name: Name) => {
-            const {
-              body: { id, mode }
-            } = await ask(name, "/v1/sessions", { json: {} })
-            const tried: Array<string> = []
-            for (const one of PermissionMode.all) {
-              const changed = await ask(name, `/v1/sessions/${id}`, { method: "PATCH", json: { mode: one } })
-              const opened = await ask(name, "/v1/sessions", { json: { mode: one } })
-              assert.deepStrictEqual(opened.status, changed.status === 200 ? 201 : 403)
-              if (changed.status === 200) tried.push(one)
-              else assert.deepStrictEqual([changed.status, changed.body.error.code], [403, "mode_unavailable"])
-            }
-            // What was refused changed nothing.
-            assert.strictEqual((await ask(name, `/v1/sessions/${id}`)).body.mode, tried.at(-1))
-            return [mode, tried.at(-1)]
-          }
-          return yield* Effect.promise(async () => [await modes("alice"), await modes("owner")])
-        }, Effect.scoped)
-        assert.deepStrictEqual(yield* begun("ask"), [
-          ["ask", "ask"],
-          ["ask", "yolo"]
-        ])
-        assert.deepStrictEqual(yield* begun("yolo"), [
-          ["yolo", "yolo"],
-          ["yolo", "yolo"]
-        ])
-        assert.deepStrictEqual(yield* begun("auto", "plan"), [
-          ["plan", "plan"],
-          ["auto", "yolo"]
-        ])
-        assert.deepStrictEqual(yield* begun("ask", "edits"), [
-          ["ask", "edits"],
-          ["ask", "yolo"]
-        ])
-      }),
-    { timeout: 60_000 }
-  )
-
-  it.live(
-    "settings that cannot all be changed change nothing, and open no session",
-    () =>
-      Effect.gen(function* () {
-        const { ask, outcome } = yield* served()
-        yield* Effect.promise(async () => {
-          const open = async () => /hermes_sessions_open (\d+)/u.exec((await ask("alice", "/metrics")).body)?.[1]
-          assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { json: { mode: "yolo" } }), [
-            403,
-            "mode_unavailable"
-          ])
-          assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { json: { model: "nobody" } }), [
-            404,
-            "model_not_found"
-          ])
-          assert.strictEqual(await open(), "0")
-          const {
-            body: { id }
-          } = await ask("alice", "/v1/sessions", { json: {} })
-          assert.deepStrictEqual(
-            await outcome("alice", `/v1/sessions/${id}`, { method: "PATCH", json: { mode: "plan", model: "nobody" } }),
-            [404, "model_not_found"]
-          )
-          assert.strictEqual((await ask("alice", `/v1/sessions/${id}`)).body.mode, "ask")
-        })
-      }),
-    { timeout: 60_000 }
-  )
-
-  it.live(
-    "a tool over MCP runs in no looser mode than that of the key",
-    () =>
-      Effect.gen(function* () {
-        const { ask } = yield* served(
-          {
-            mode: "auto",
-            mcpTools: () => [
-              {
-                name: "mode",
-                description: "Mode",
-                parameters: { properties: {} },
-                readOnly: true,
-                run: () => Effect.map(PermissionMode.current, String)
-              }
-            ]
-          },
-          { maxMode: "plan" }
+        // All of it is still alice's.
+        assert.deepStrictEqual(
+          await outcome("alice", `/v1/sessions/${asking}/questions/${String(question)}`, {
+            json: { choice: "always" }
+          }),
+          [403, "choice_unavailable"]
         )
-        const modeOf = async (name: Name) => {
+        assert.strictEqual(
+          (await ask("alice", `/v1/sessions/${asking}/questions/${String(question)}`, { json: { choice: "deny" } }))
+            .status,
+          204
+        )
+        await until(() => reader.types().includes("turn_ended"))
+        await reader.stop()
+        const warm = await ask("alice", "/v1/chat/completions", {
+          json: { messages: [{ role: "tool", tool_call_id: call, content: "30" }], tools: [weather] }
+        })
+        assert.strictEqual(warm.body.choices[0].message.content, "Warm.")
+        assert.strictEqual(
+          (await ask("alice", "/v1/chat/completions", { ...chat("Say hello"), headers: named })).body.choices[0].message
+            .content,
+          "Hello."
+        )
+        const sources = (await ask("alice", "/v1/sessions")).body.data.map(
+          ({ source }: { readonly source: string }) => source
+        )
+        assert.deepStrictEqual(sources, [
+          "api-server:alice",
+          "api-server:alice",
+          "api-server:alice",
+          "api-server:alice"
+        ])
+      })
+    })
+  )
+
+  it.live("a key has bounds and numbers of its own, and fills no other's", () =>
+    Effect.gen(function* () {
+      const { ask, by, outcome, url } = yield* served({}, { maxSessions: 1, maxConnections: 2 })
+      yield* Effect.promise(async () => {
+        const {
+          body: { id }
+        } = await ask("alice", "/v1/sessions", { json: {} })
+        await ask("alice", `/v1/sessions/${id}/messages`, { json: { prompt: "wait" } })
+        assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { json: {} }), [503, "too_many_sessions"])
+        assert.deepStrictEqual(await outcome("bob", "/v1/sessions", { json: {} }), [201, undefined])
+
+        // Streams count as long as they are open.
+        const readers = [1, 2].map(() => readEvents(`${url}/v1/sessions/${id}/events`, by("alice")))
+        await until(() => readers.every(({ events }) => events.length > 0))
+        assert.deepStrictEqual(await outcome("alice", "/v1/models"), [503, "overloaded"])
+        assert.deepStrictEqual(await outcome("bob", "/v1/models"), [200, undefined])
+        await readers[0]?.stop()
+        let status = 503
+        while (status === 503) [status] = await outcome("alice", "/v1/models")
+        assert.strictEqual(status, 200)
+
+        const numbers = async (name: Name) =>
+          Object.fromEntries(
+            Array.from((await ask(name, "/metrics")).body.matchAll(/^(hermes_\S+) (\d+)$/gmu), (found) =>
+              (found as ReadonlyArray<string>).slice(1, 3)
+            )
+          )
+        assert.deepInclude(await numbers("alice"), {
+          hermes_sessions_open: "1",
+          hermes_event_readers: "1",
+          hermes_turns_total: "1"
+        })
+        assert.deepInclude(await numbers("bob"), {
+          hermes_sessions_open: "1",
+          hermes_event_readers: "0",
+          hermes_turns_total: "0",
+          'hermes_requests_total{status="201"}': "1"
+        })
+        await readers[1]?.stop()
+      })
+    })
+  )
+
+  it.live("a key opens nothing else than what is its own: tools over MCP, the text of a key", () =>
+    Effect.gen(function* () {
+      const { ask, outcome } = yield* served()
+      yield* Effect.promise(async () => {
+        const who = async (name: Name) => {
           const { body } = await ask(name, "/mcp", {
-            json: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "mode", arguments: {} } },
+            json: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "who", arguments: {} } },
             headers: { accept: "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25" }
           })
           return (typeof body === "string" ? JSON.parse(/^data: (.+)$/mu.exec(body)?.[1] ?? "null") : body).result
             .content[0].text
         }
-        assert.deepStrictEqual(yield* Effect.promise(async () => [await modeOf("alice"), await modeOf("owner")]), [
-          "plan",
-          "undefined"
+        assert.deepStrictEqual(
+          [await who("alice"), await who("bob"), await who("owner")],
+          ["alice", "bob", "undefined"]
+        )
+        const said = await ask("alice", "/v1/chat/completions", chat("say the key"))
+        assert.notInclude(JSON.stringify(said.body), keyOf.bob)
+        const wrong: ReadonlyArray<string> = [
+          "",
+          `Bearer ${keyOf.alice}x`,
+          `Bearer ${keyOf.alice.slice(0, -1)}`,
+          `Bearer ${keyOf.alice},${keyOf.bob}`,
+          keyOf.alice,
+          `Basic ${keyOf.alice}`,
+          "Bearer alice"
+        ]
+        for (const authorization of wrong)
+          assert.deepStrictEqual(
+            await outcome("alice", "/v1/sessions", { headers: { authorization } }),
+            [401, "invalid_api_key"],
+            authorization
+          )
+      })
+    })
+  )
+
+  it.live("a key chooses no looser mode than the server has, or than its own setting says", () =>
+    Effect.gen(function* () {
+      const begun = Effect.fnUntraced(function* (
+        mode: PermissionMode.PermissionMode,
+        maxMode?: ServerKeys.NamedKey["maxMode"]
+      ) {
+        const { ask } = yield* served({ mode }, { maxMode })
+        const modes = async (name: Name) => {
+          const {
+            body: { id, mode }
+          } = await ask(name, "/v1/sessions", { json: {} })
+          const tried: Array<string> = []
+          for (const one of PermissionMode.all) {
+            const changed = await ask(name, `/v1/sessions/${id}`, { method: "PATCH", json: { mode: one } })
+            const opened = await ask(name, "/v1/sessions", { json: { mode: one } })
+            assert.deepStrictEqual(opened.status, changed.status === 200 ? 201 : 403)
+            if (changed.status === 200) tried.push(one)
+            else assert.deepStrictEqual([changed.status, changed.body.error.code], [403, "mode_unavailable"])
+          }
+          // What was refused changed nothing.
+          assert.strictEqual((await ask(name, `/v1/sessions/${id}`)).body.mode, tried.at(-1))
+          return [mode, tried.at(-1)]
+        }
+        return yield* Effect.promise(async () => [await modes("alice"), await modes("owner")])
+      }, Effect.scoped)
+      assert.deepStrictEqual(yield* begun("ask"), [
+        ["ask", "ask"],
+        ["ask", "yolo"]
+      ])
+      assert.deepStrictEqual(yield* begun("yolo"), [
+        ["yolo", "yolo"],
+        ["yolo", "yolo"]
+      ])
+      assert.deepStrictEqual(yield* begun("auto", "plan"), [
+        ["plan", "plan"],
+        ["auto", "yolo"]
+      ])
+      assert.deepStrictEqual(yield* begun("ask", "edits"), [
+        ["ask", "edits"],
+        ["ask", "yolo"]
+      ])
+    })
+  )
+
+  it.live("settings that cannot all be changed change nothing, and open no session", () =>
+    Effect.gen(function* () {
+      const { ask, outcome } = yield* served()
+      yield* Effect.promise(async () => {
+        const open = async () => /hermes_sessions_open (\d+)/u.exec((await ask("alice", "/metrics")).body)?.[1]
+        assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { json: { mode: "yolo" } }), [
+          403,
+          "mode_unavailable"
         ])
-      }),
-    { timeout: 60_000 }
+        assert.deepStrictEqual(await outcome("alice", "/v1/sessions", { json: { model: "nobody" } }), [
+          404,
+          "model_not_found"
+        ])
+        assert.strictEqual(await open(), "0")
+        const {
+          body: { id }
+        } = await ask("alice", "/v1/sessions", { json: {} })
+        assert.deepStrictEqual(
+          await outcome("alice", `/v1/sessions/${id}`, { method: "PATCH", json: { mode: "plan", model: "nobody" } }),
+          [404, "model_not_found"]
+        )
+        assert.strictEqual((await ask("alice", `/v1/sessions/${id}`)).body.mode, "ask")
+      })
+    })
+  )
+
+  it.live("a tool over MCP runs in no looser mode than that of the key", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* served(
+        {
+          mode: "auto",
+          mcpTools: () => [
+            {
+              name: "mode",
+              description: "Mode",
+              parameters: { properties: {} },
+              readOnly: true,
+              run: () => Effect.map(PermissionMode.current, String)
+            }
+          ]
+        },
+        { maxMode: "plan" }
+      )
+      const modeOf = async (name: Name) => {
+        const { body } = await ask(name, "/mcp", {
+          json: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "mode", arguments: {} } },
+          headers: { accept: "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25" }
+        })
+        return (typeof body === "string" ? JSON.parse(/^data: (.+)$/mu.exec(body)?.[1] ?? "null") : body).result
+          .content[0].text
+      }
+      assert.deepStrictEqual(yield* Effect.promise(async () => [await modeOf("alice"), await modeOf("owner")]), [
+        "plan",
+        "undefined"
+      ])
+    })
   )
 
   it.live("a server with named keys alone answers nobody without one, on the loopback too", () =>

@@ -140,55 +140,49 @@ describe("a served run that waits", () => {
     )
   )
 
-  it.live(
-    "waits behind a restart of the server",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const scope = yield* Scope.make()
-        const before = yield* Scope.provide(world(plays, {}, undefined, directory), scope)
-        const { id, questions } = yield* Effect.promise(() => suspended(before, askBy(before)))
-        yield* Scope.close(scope, Exit.void)
-        const after = yield* world(plays, {}, undefined, directory)
-        yield* Effect.promise(async () => {
-          const ask = askBy(after)
-          assert.deepStrictEqual((await ask(`/v1/sessions/${id}/questions`)).body.data, questions)
-          const { body } = await ask(`/v1/sessions/${id}/answers`, { ...answer(questions[0].id), stream: true })
-          assert.include(body, '"exit":"text_response","text":"Removed."')
-          assert.isFalse(existsSync(join(after.cwd, "build")))
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("waits behind a restart of the server", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const scope = yield* Scope.make()
+      const before = yield* Scope.provide(world(plays, {}, undefined, directory), scope)
+      const { id, questions } = yield* Effect.promise(() => suspended(before, askBy(before)))
+      yield* Scope.close(scope, Exit.void)
+      const after = yield* world(plays, {}, undefined, directory)
+      yield* Effect.promise(async () => {
+        const ask = askBy(after)
+        assert.deepStrictEqual((await ask(`/v1/sessions/${id}/questions`)).body.data, questions)
+        const { body } = await ask(`/v1/sessions/${id}/answers`, { ...answer(questions[0].id), stream: true })
+        assert.include(body, '"exit":"text_response","text":"Removed."')
+        assert.isFalse(existsSync(join(after.cwd, "build")))
+      })
+    })
   )
 
-  it.live(
-    "is a stored response that shows its questions, also behind a restart, until they are answered",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const scope = yield* Scope.make()
-        const before = yield* Scope.provide(world(plays, {}, undefined, directory), scope)
-        const read = async ({ client }: Served, id: string) => (await client.responses.retrieve(id)).output_text
-        const { id, session, text } = yield* Effect.promise(async () => {
-          mkdirSync(join(before.cwd, "build"), { recursive: true })
-          const headers = { "x-hermes-questions": "suspend" }
-          const input = { model: "hermes", input: "remove it" }
-          const { data, response } = await before.client.responses.create(input, { headers }).withResponse()
-          assert.strictEqual(await read(before, data.id), data.output_text)
-          const session = response.headers.get("x-hermes-session-id") ?? ""
-          return { id: data.id, session, text: data.output_text }
-        })
-        yield* Scope.close(scope, Exit.void)
-        const after = yield* world(plays, {}, undefined, directory)
-        yield* Effect.promise(async () => {
-          assert.match(text, /^The run waits for answers:\n- recursive delete \(q_\w+\)$/u)
-          assert.strictEqual(await read(after, id), text)
-          const [, question = ""] = /\((q_\w+)\)/u.exec(text) ?? []
-          await askBy(after)(`/v1/sessions/${session}/answers`, { ...answer(question), stream: true })
-          assert.strictEqual(await read(after, id), "Removed.")
-        })
-      }),
-    { timeout: 60_000 }
+  it.live("is a stored response that shows its questions, also behind a restart, until they are answered", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const scope = yield* Scope.make()
+      const before = yield* Scope.provide(world(plays, {}, undefined, directory), scope)
+      const read = async ({ client }: Served, id: string) => (await client.responses.retrieve(id)).output_text
+      const { id, session, text } = yield* Effect.promise(async () => {
+        mkdirSync(join(before.cwd, "build"), { recursive: true })
+        const headers = { "x-hermes-questions": "suspend" }
+        const input = { model: "hermes", input: "remove it" }
+        const { data, response } = await before.client.responses.create(input, { headers }).withResponse()
+        assert.strictEqual(await read(before, data.id), data.output_text)
+        const session = response.headers.get("x-hermes-session-id") ?? ""
+        return { id: data.id, session, text: data.output_text }
+      })
+      yield* Scope.close(scope, Exit.void)
+      const after = yield* world(plays, {}, undefined, directory)
+      yield* Effect.promise(async () => {
+        assert.match(text, /^The run waits for answers:\n- recursive delete \(q_\w+\)$/u)
+        assert.strictEqual(await read(after, id), text)
+        const [, question = ""] = /\((q_\w+)\)/u.exec(text) ?? []
+        await askBy(after)(`/v1/sessions/${session}/answers`, { ...answer(question), stream: true })
+        assert.strictEqual(await read(after, id), "Removed.")
+      })
+    })
   )
 
   it.live("belongs to its key, which answers for one call and for no other audience", () =>

@@ -18,46 +18,40 @@ const contents = (body: { readonly data: ReadonlyArray<{ readonly role: string; 
   body.data.flatMap(({ content, role }) => (role === "tool" ? [] : [content]))
 
 describe("the end of a server", () => {
-  it.live(
-    "ends the events of a session that has nothing to do, without a wait",
-    () =>
-      Effect.gen(function* () {
-        const scope = yield* Scope.make()
-        const { authorized, fetched, url } = yield* Scope.provide(world(plays, { maxGrace: 3_600_000 }), scope)
-        const reader = yield* Effect.promise(async () => {
-          const {
-            body: { id }
-          } = await fetched("/v1/sessions", { json: {} })
-          const reader = readEvents(`${url}/v1/sessions/${id}/events`, authorized)
-          await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "Say hello" } })
-          await until(() => reader.types().includes("turn_ended"))
-          return reader
-        })
-        yield* Scope.close(scope, Exit.void)
-        // Its connection was ended, not cut.
-        assert.strictEqual(yield* Effect.promise(() => reader.ended), "ended")
-      }),
-    { timeout: 60_000 }
+  it.live("ends the events of a session that has nothing to do, without a wait", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const { authorized, fetched, url } = yield* Scope.provide(world(plays, { maxGrace: 3_600_000 }), scope)
+      const reader = yield* Effect.promise(async () => {
+        const {
+          body: { id }
+        } = await fetched("/v1/sessions", { json: {} })
+        const reader = readEvents(`${url}/v1/sessions/${id}/events`, authorized)
+        await fetched(`/v1/sessions/${id}/messages`, { json: { prompt: "Say hello" } })
+        await until(() => reader.types().includes("turn_ended"))
+        return reader
+      })
+      yield* Scope.close(scope, Exit.void)
+      // Its connection was ended, not cut.
+      assert.strictEqual(yield* Effect.promise(() => reader.ended), "ended")
+    })
   )
 
-  it.live(
-    "waits for a turn that ends in time, and answers it",
-    () =>
-      Effect.gen(function* () {
-        const scope = yield* Scope.make()
-        const served = yield* Scope.provide(world(plays, { mode: "yolo" }), scope)
-        const answer = yield* Effect.promise(async () => {
-          const asked = served.fetched("/v1/chat/completions", { json: { messages: [user("a command")] } })
-          await until(() => served.seen.length === 1)
-          return asked
-            .then(({ body, status }) => [status, body.choices[0].message.content])
-            .catch((error: unknown) => [String(error)])
-        }).pipe(Effect.forkChild({ startImmediately: true }))
-        yield* Effect.promise(() => until(() => served.seen.length === 1))
-        yield* Scope.close(scope, Exit.void)
-        assert.deepStrictEqual(yield* Fiber.join(answer), [200, "It is done."])
-      }),
-    { timeout: 60_000 }
+  it.live("waits for a turn that ends in time, and answers it", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const served = yield* Scope.provide(world(plays, { mode: "yolo" }), scope)
+      const answer = yield* Effect.promise(async () => {
+        const asked = served.fetched("/v1/chat/completions", { json: { messages: [user("a command")] } })
+        await until(() => served.seen.length === 1)
+        return asked
+          .then(({ body, status }) => [status, body.choices[0].message.content])
+          .catch((error: unknown) => [String(error)])
+      }).pipe(Effect.forkChild({ startImmediately: true }))
+      yield* Effect.promise(() => until(() => served.seen.length === 1))
+      yield* Scope.close(scope, Exit.void)
+      assert.deepStrictEqual(yield* Fiber.join(answer), [200, "It is done."])
+    })
   )
 
   it.live(
@@ -120,7 +114,6 @@ describe("the end of a server", () => {
           assert.deepStrictEqual([said[0], said.at(-2), said.at(-1)], ["wait for ever", "Say hello", "Hello."])
           assert.include(said[1], "I wait for")
         })
-      }),
-    { timeout: 60_000 }
+      })
   )
 })

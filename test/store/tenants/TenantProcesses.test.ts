@@ -32,18 +32,15 @@ const checkSpent = (spent: number): void => {
 }
 
 describe("two processes of one tenant", () => {
-  it.live(
-    "over a SQLite file never spend more than the allowance, and use at least 95 % of it",
-    () =>
-      Effect.gen(function* () {
-        const path = join(yield* temporaryDirectory, "ledger.db")
-        const spent = yield* spendTogether("sqlite", path)
-        checkSpent(spent)
-        const { balance } = yield* Sqlite.open(path)
-        const { reserved, spentToday } = yield* balance("acme")
-        assert.deepStrictEqual([spentToday.tokens, reserved.tokens], [spent, 0])
-      }),
-    20_000
+  it.live("over a SQLite file never spend more than the allowance, and use at least 95 % of it", () =>
+    Effect.gen(function* () {
+      const path = join(yield* temporaryDirectory, "ledger.db")
+      const spent = yield* spendTogether("sqlite", path)
+      checkSpent(spent)
+      const { balance } = yield* Sqlite.open(path)
+      const { reserved, spentToday } = yield* balance("acme")
+      assert.deepStrictEqual([spentToday.tokens, reserved.tokens], [spent, 0])
+    })
   )
 
   it.live.skipIf(missing !== undefined)(
@@ -59,34 +56,30 @@ describe("two processes of one tenant", () => {
         const { balance } = yield* Postgres.open({ url: Redacted.make(server.url("tenants")) })
         const { reserved, spentToday } = yield* balance("acme")
         assert.deepStrictEqual([spentToday.tokens, reserved.tokens], [spent, 0])
-      }),
-    20_000
+      })
   )
 
-  it.live(
-    "of which one is killed: the call it made is counted when its reservation expires",
-    () =>
-      Effect.gen(function* () {
-        const path = join(yield* temporaryDirectory, "ledger.db")
-        const killed = yield* runScript("tenantWorker.ts", ["sqlite", path, "0", String(allowance)], (line, child) => {
-          if (line === "begun") child.kill("SIGKILL")
+  it.live("of which one is killed: the call it made is counted when its reservation expires", () =>
+    Effect.gen(function* () {
+      const path = join(yield* temporaryDirectory, "ledger.db")
+      const killed = yield* runScript("tenantWorker.ts", ["sqlite", path, "0", String(allowance)], (line, child) => {
+        if (line === "begun") child.kill("SIGKILL")
+      })
+      assert.strictEqual(killed.signal, "SIGKILL")
+      const { balance } = yield* Sqlite.open(path)
+      const before = yield* balance("acme")
+      assert.strictEqual(before.spentToday.tokens, 0)
+      assert.isAbove(before.reserved.tokens, 500)
+      const now = yield* Clock.currentTimeMillis
+      const later = yield* balance("acme").pipe(
+        Effect.provideService(Clock.Clock, {
+          ...(yield* Clock.Clock),
+          currentTimeMillis: Effect.succeed(now + 121_000)
         })
-        assert.strictEqual(killed.signal, "SIGKILL")
-        const { balance } = yield* Sqlite.open(path)
-        const before = yield* balance("acme")
-        assert.strictEqual(before.spentToday.tokens, 0)
-        assert.isAbove(before.reserved.tokens, 500)
-        const now = yield* Clock.currentTimeMillis
-        const later = yield* balance("acme").pipe(
-          Effect.provideService(Clock.Clock, {
-            ...(yield* Clock.Clock),
-            currentTimeMillis: Effect.succeed(now + 121_000)
-          })
-        )
-        // The day may have ended meanwhile, but not the month twice.
-        assert.strictEqual(later.reserved.tokens, 0)
-        assert.strictEqual(later.spentThisMonth.tokens, before.reserved.tokens)
-      }),
-    20_000
+      )
+      // The day may have ended meanwhile, but not the month twice.
+      assert.strictEqual(later.reserved.tokens, 0)
+      assert.strictEqual(later.spentThisMonth.tokens, before.reserved.tokens)
+    })
   )
 })

@@ -47,27 +47,21 @@ const arrived = (commands: ReadonlyArray<string>, policy: Parameters<typeof Appr
   }).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
 
 describe("a shell that runs nothing", () => {
-  it.live(
-    "is given no hostile command where nobody can be asked, and every one that only looks",
-    () =>
-      Effect.gen(function* () {
-        // The tool itself refuses one that leaves a process behind.
-        assert.deepStrictEqual(
-          yield* arrived(looks),
-          looks.filter((command) => command !== "sleep 1 & wait")
-        )
-        assert.deepStrictEqual(yield* arrived(all.map(([command]) => command)), [])
-      }),
-    120_000
+  it.live("is given no hostile command where nobody can be asked, and every one that only looks", () =>
+    Effect.gen(function* () {
+      // The tool itself refuses one that leaves a process behind.
+      assert.deepStrictEqual(
+        yield* arrived(looks),
+        looks.filter((command) => command !== "sleep 1 & wait")
+      )
+      assert.deepStrictEqual(yield* arrived(all.map(([command]) => command)), [])
+    })
   )
 
-  it.live(
-    "is given no command of the floor where approvals are off",
-    () =>
-      Effect.gen(function* () {
-        const floor = all.filter(([, , gravity]) => gravity === "floor").map(([command]) => command)
-        assert.deepStrictEqual(yield* arrived([...floor, "rm -r build"], { mode: "off" }), ["rm -r build"])
-      }),
-    120_000
+  it.live("is given no command of the floor where approvals are off", () =>
+    Effect.gen(function* () {
+      const floor = all.filter(([, , gravity]) => gravity === "floor").map(([command]) => command)
+      assert.deepStrictEqual(yield* arrived([...floor, "rm -r build"], { mode: "off" }), ["rm -r build"])
+    })
   )
 })

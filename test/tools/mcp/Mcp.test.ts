@@ -31,24 +31,21 @@ const fails = (servers: unknown) =>
   )
 
 describe("Mcp.layer", () => {
-  it.live(
-    "starts a published server, and its tools answer calls of the model",
-    () =>
-      Effect.gen(function* () {
-        const { text } = yield* Agent.run({ prompt: "echo" })
-        assert.strictEqual(text, "done")
-        const calls = yield* Effect.flatMap(Scripted.Inspection, ({ calls }) => calls)
-        assert.include(JSON.stringify(calls[1]?.messages.at(-1)), "seven sheep")
-        assert.deepInclude((yield* status)[0], { name: "all", state: "connected" })
-      }).pipe(
-        Effect.provide(
-          withServers({ all: program }, [
-            Scripted.complete({ toolCalls: [{ name: "mcp__all__echo", params: { message: "seven sheep" } }] }),
-            Scripted.complete("done")
-          ])
-        )
-      ),
-    { timeout: 90_000 }
+  it.live("starts a published server, and its tools answer calls of the model", () =>
+    Effect.gen(function* () {
+      const { text } = yield* Agent.run({ prompt: "echo" })
+      assert.strictEqual(text, "done")
+      const calls = yield* Effect.flatMap(Scripted.Inspection, ({ calls }) => calls)
+      assert.include(JSON.stringify(calls[1]?.messages.at(-1)), "seven sheep")
+      assert.deepInclude((yield* status)[0], { name: "all", state: "connected" })
+    }).pipe(
+      Effect.provide(
+        withServers({ all: program }, [
+          Scripted.complete({ toolCalls: [{ name: "mcp__all__echo", params: { message: "seven sheep" } }] }),
+          Scripted.complete("done")
+        ])
+      )
+    )
   )
 
   it.live("takes keys as in config.yaml, secrets and servers that are switched off", () =>
@@ -76,29 +73,24 @@ describe("Mcp.layer", () => {
 })
 
 describe("mcp of the promise facade", () => {
-  it.live(
-    "connects a server among the tools, and says what is wrong with its settings",
-    () =>
-      Effect.promise(async () => {
-        const seen: Array<string> = []
-        const hermes = createHermes({
-          model: Scripted.layer([
-            Scripted.complete({ toolCalls: [{ name: "mcp__all__echo", params: { message: "wool" } }] }),
-            Scripted.complete("done")
-          ]),
-          tools: [mcp("all", program)],
-          on: { post_tool_call: ({ result }) => void seen.push(JSON.stringify(result)) }
-        })
-        assert.strictEqual((await hermes.run("echo")).text, "done")
-        assert.include(seen.join(), "wool")
-        await hermes.dispose()
-        const wrong = createHermes({ model: "offline", tools: [mcp("all", { url: "x", timeout: -1 })] })
-        const error = await wrong.run("hi").catch((error: unknown) => error)
-        assert.isTrue(
-          error instanceof HermesError && error.tag === "ConfigError" && error.message.startsWith("mcp.all")
-        )
-        await wrong.dispose()
-      }),
-    { timeout: 90_000 }
+  it.live("connects a server among the tools, and says what is wrong with its settings", () =>
+    Effect.promise(async () => {
+      const seen: Array<string> = []
+      const hermes = createHermes({
+        model: Scripted.layer([
+          Scripted.complete({ toolCalls: [{ name: "mcp__all__echo", params: { message: "wool" } }] }),
+          Scripted.complete("done")
+        ]),
+        tools: [mcp("all", program)],
+        on: { post_tool_call: ({ result }) => void seen.push(JSON.stringify(result)) }
+      })
+      assert.strictEqual((await hermes.run("echo")).text, "done")
+      assert.include(seen.join(), "wool")
+      await hermes.dispose()
+      const wrong = createHermes({ model: "offline", tools: [mcp("all", { url: "x", timeout: -1 })] })
+      const error = await wrong.run("hi").catch((error: unknown) => error)
+      assert.isTrue(error instanceof HermesError && error.tag === "ConfigError" && error.message.startsWith("mcp.all"))
+      await wrong.dispose()
+    })
   )
 })

@@ -207,10 +207,9 @@ const chooseMark = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMark
 /** Creates OpenAI's fields of the prompt cache. */
 const makeCacheFields = (call: ModelCall, { family, model }: Endpoint.Endpoint): Json.Fields => {
   const own = { model, isOpenAi: family === "openai" }
+  if (!CacheMarks.hasOpenAiFields(call.cache, own)) return {}
   const key = CacheMarks.makeCacheKey(call)
-  return key !== undefined && CacheMarks.hasOpenAiFields(call.cache, own)
-    ? { prompt_cache_key: key, ...CacheMarks.makeRetentionFields(call.cache, own) }
-    : {}
+  return key === undefined ? {} : { prompt_cache_key: key, ...CacheMarks.makeRetentionFields(call.cache, own) }
 }
 
 /** Creates the request for a call. */

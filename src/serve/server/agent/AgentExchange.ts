@@ -104,9 +104,7 @@ const toFinishReason = (
   }
   if (Exit.hasInterrupts(exit))
     return Effect.fail(ApiError.make(503, "interrupted", "The turn was stopped, or the server ends."))
-  const hidden = ApiError.findOperatorMessage(exit.cause)
-  const failed = Effect.fail(ApiError.fromTurnCause(exit.cause))
-  return hidden === undefined ? failed : Effect.andThen(Effect.logWarning(hidden), failed)
+  return Effect.andThen(ApiError.logOperatorMessage(exit), Effect.fail(ApiError.fromTurnCause(exit.cause)))
 }
 
 /** Offers the tools of a request to the next turn. */

@@ -19,6 +19,7 @@ import * as Stream from "effect/Stream"
 import * as Redaction from "../../../base/domain/Redaction.ts"
 import type { Registry } from "../../../base/domain/Secrets.ts"
 import type { HostEvent, OpenQuestion } from "../../host/HostEvent.ts"
+import * as ApiError from "../ApiError.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
 import * as EventPlace from "./EventPlace.ts"
 
@@ -85,7 +86,7 @@ export const toFeedEvents = (event: HostEvent): ReadonlyArray<FeedEvent> => {
             ? { exit: event.exit.value.exit, text: event.exit.value.text }
             : {
                 exit: Exit.hasInterrupts(event.exit) ? "interrupted_by_user" : "failed",
-                error: describeFailure(event.exit)
+                error: ApiError.describeTurnFailure(event.exit.cause)
               })
         }
       ]
@@ -126,11 +127,6 @@ export const toFeedEvents = (event: HostEvent): ReadonlyArray<FeedEvent> => {
     case "UsageAfter":
       return event.events.map(({ _tag, ...fields }) => ({ type: _tag, ...fields }))
   }
-}
-
-const describeFailure = <A>(exit: Exit.Exit<A, { readonly message: string }>): string => {
-  const error = Exit.findErrorOption(exit)
-  return error._tag === "Some" ? error.value.message : "an error of the program"
 }
 
 /**

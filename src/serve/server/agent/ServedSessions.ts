@@ -269,6 +269,8 @@ const handleEvent = Effect.fnUntraced(function* (
     for (const one of event.events) if (one._tag === "UsageReported") sums.usage = Usage.add(sums.usage, one.usage)
   if (event._tag === "TurnStarted") sums.turns++
   if (event._tag === "TurnEnded") {
+    // An exchange reports the failure of its turn.
+    if (!session.isBusy) yield* ApiError.logOperatorMessage(event.exit)
     if (sums.isEnding && (yield* isIdle(session))) yield* feed.end
     yield* session.freed
   }

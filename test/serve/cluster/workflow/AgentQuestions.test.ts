@@ -91,106 +91,91 @@ const memoryStore: Effect.Effect<Layer.Layer<SessionStore.SessionStore>, never, 
 )
 
 describe("an agent of a step", () => {
-  it.live(
-    "waits with its execution, and continues with the answers",
-    () =>
-      Effect.gen(function* () {
-        const { effects, runtime } = makeWorld(yield* memoryStore)
-        yield* Effect.gen(function* () {
-          yield* WorkflowRuns.start(workflow, { id: "one", input: "a" })
-          const asked = yield* waitForQuestions(2)
-          const { steps } = yield* WorkflowRuns.view("one")
-          assert.deepStrictEqual(
-            steps.map(({ name, state }) => [name, state]),
-            [["errand", "waiting"]]
-          )
-          const form = find(asked, "How much for a?")
-          const invalid = yield* Effect.flip(answer(form, "many"))
-          assert.strictEqual(invalid._tag === "AnswerRefused" ? invalid.reason : invalid._tag, "invalid")
-          yield* answer(form, 7)
-          const again = yield* Effect.flip(answer(form, 8))
-          assert.strictEqual(again._tag === "AnswerRefused" ? again.reason : again._tag, "answered")
-          const [approval] = yield* waitForQuestions(1)
-          yield* answer(approval, { choice: "once" })
-          const typed = yield* waitForQuestions(2)
-          yield* answer(find(typed, "How much"), 8)
-          yield* answer(find(typed, "delete"), { choice: "deny" })
-          assert.deepStrictEqual(yield* WorkflowRuns.wait(workflow, "one"), { text: "a done", done: true })
-          const { steps: ended } = yield* WorkflowRuns.view("one")
-          assert.deepStrictEqual(
-            ended.map(({ name, state }) => [name, state]),
-            [
-              ["errand", "done"],
-              ["typed", "done"]
-            ]
-          )
-        }).pipe(Effect.provide(WorkflowRuns.layerMemory({ workflows }).pipe(Layer.provideMerge(runtime))))
-        assert.deepStrictEqual(effects, ["invoice a", "pay a 7", "delete a", "invoice typed", "pay typed 8"])
-      }),
-    60_000
+  it.live("waits with its execution, and continues with the answers", () =>
+    Effect.gen(function* () {
+      const { effects, runtime } = makeWorld(yield* memoryStore)
+      yield* Effect.gen(function* () {
+        yield* WorkflowRuns.start(workflow, { id: "one", input: "a" })
+        const asked = yield* waitForQuestions(2)
+        const { steps } = yield* WorkflowRuns.view("one")
+        assert.deepStrictEqual(
+          steps.map(({ name, state }) => [name, state]),
+          [["errand", "waiting"]]
+        )
+        const form = find(asked, "How much for a?")
+        const invalid = yield* Effect.flip(answer(form, "many"))
+        assert.strictEqual(invalid._tag === "AnswerRefused" ? invalid.reason : invalid._tag, "invalid")
+        yield* answer(form, 7)
+        const again = yield* Effect.flip(answer(form, 8))
+        assert.strictEqual(again._tag === "AnswerRefused" ? again.reason : again._tag, "answered")
+        const [approval] = yield* waitForQuestions(1)
+        yield* answer(approval, { choice: "once" })
+        const typed = yield* waitForQuestions(2)
+        yield* answer(find(typed, "How much"), 8)
+        yield* answer(find(typed, "delete"), { choice: "deny" })
+        assert.deepStrictEqual(yield* WorkflowRuns.wait(workflow, "one"), { text: "a done", done: true })
+        const { steps: ended } = yield* WorkflowRuns.view("one")
+        assert.deepStrictEqual(
+          ended.map(({ name, state }) => [name, state]),
+          [
+            ["errand", "done"],
+            ["typed", "done"]
+          ]
+        )
+      }).pipe(Effect.provide(WorkflowRuns.layerMemory({ workflows }).pipe(Layer.provideMerge(runtime))))
+      assert.deepStrictEqual(effects, ["invoice a", "pay a 7", "delete a", "invoice typed", "pay typed 8"])
+    })
   )
 
-  it.live(
-    "continues when a client of its session gives the answers, also for a child",
-    () =>
-      Effect.gen(function* () {
-        const { effects, runtime } = makeWorld(yield* memoryStore)
-        yield* Effect.gen(function* () {
-          yield* WorkflowRuns.start(workflow, { id: "one", input: "above" })
-          const [asked] = yield* waitForQuestions(2)
-          assert.include(asked?.prompt, "Asked by an agent with the task: below")
-          const { steps } = yield* WorkflowRuns.view("one")
-          const sessionId = steps[0]?.sessionId ?? ""
-          const answers = (yield* Agent.questions(sessionId)).map(({ id, kind }) => ({
-            questionId: id,
-            answer: kind === "form" ? 7 : { choice: "once" }
-          }))
-          yield* Agent.resume({ sessionId, answers })
-          const typed = yield* waitForQuestions(2, "typed")
-          for (const one of typed) yield* answer(one, one.prompt.includes("How much") ? 8 : { choice: "deny" })
-          assert.deepStrictEqual(yield* WorkflowRuns.wait(workflow, "one"), { text: "above done", done: true })
-        }).pipe(Effect.provide(WorkflowRuns.layerMemory({ workflows }).pipe(Layer.provideMerge(runtime))))
-        assert.deepStrictEqual(effects, [
-          "invoice below",
-          "pay below 7",
-          "delete below",
-          "invoice typed",
-          "pay typed 8"
-        ])
-      }),
-    60_000
+  it.live("continues when a client of its session gives the answers, also for a child", () =>
+    Effect.gen(function* () {
+      const { effects, runtime } = makeWorld(yield* memoryStore)
+      yield* Effect.gen(function* () {
+        yield* WorkflowRuns.start(workflow, { id: "one", input: "above" })
+        const [asked] = yield* waitForQuestions(2)
+        assert.include(asked?.prompt, "Asked by an agent with the task: below")
+        const { steps } = yield* WorkflowRuns.view("one")
+        const sessionId = steps[0]?.sessionId ?? ""
+        const answers = (yield* Agent.questions(sessionId)).map(({ id, kind }) => ({
+          questionId: id,
+          answer: kind === "form" ? 7 : { choice: "once" }
+        }))
+        yield* Agent.resume({ sessionId, answers })
+        const typed = yield* waitForQuestions(2, "typed")
+        for (const one of typed) yield* answer(one, one.prompt.includes("How much") ? 8 : { choice: "deny" })
+        assert.deepStrictEqual(yield* WorkflowRuns.wait(workflow, "one"), { text: "above done", done: true })
+      }).pipe(Effect.provide(WorkflowRuns.layerMemory({ workflows }).pipe(Layer.provideMerge(runtime))))
+      assert.deepStrictEqual(effects, ["invoice below", "pay below 7", "delete below", "invoice typed", "pay typed 8"])
+    })
   )
 
-  it.live(
-    "continues in another process, which finds the answers",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const { effects, runtime } = makeWorld(SessionStore.layerSqlite({ path: `${directory}/state.db` }))
-        const inProcess = <A, E>(effect: Effect.Effect<A, E, WorkflowRuns.WorkflowRuns>) =>
-          Effect.provide(
-            effect,
-            WorkflowRuns.layerSqlite({ path: `${directory}/workflows.db`, workflows }).pipe(Layer.provide(runtime)),
-            { local: true }
-          )
-        yield* inProcess(Effect.andThen(WorkflowRuns.start(workflow, { id: "one", input: "a" }), waitForQuestions(2)))
-        const left = yield* inProcess(
-          Effect.gen(function* () {
-            yield* answer(find(yield* WorkflowRuns.listQuestions("one"), "How much"), 7)
-            return yield* waitForQuestions(1)
-          })
+  it.live("continues in another process, which finds the answers", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const { effects, runtime } = makeWorld(SessionStore.layerSqlite({ path: `${directory}/state.db` }))
+      const inProcess = <A, E>(effect: Effect.Effect<A, E, WorkflowRuns.WorkflowRuns>) =>
+        Effect.provide(
+          effect,
+          WorkflowRuns.layerSqlite({ path: `${directory}/workflows.db`, workflows }).pipe(Layer.provide(runtime)),
+          { local: true }
         )
-        yield* inProcess(Effect.andThen(answer(left[0], { choice: "once" }), waitForQuestions(2)))
-        const value = yield* inProcess(
-          Effect.gen(function* () {
-            for (const one of yield* WorkflowRuns.listQuestions("one"))
-              yield* answer(one, one.prompt.includes("How much") ? 8 : { choice: "deny" })
-            return yield* WorkflowRuns.wait(workflow, "one")
-          })
-        )
-        assert.deepStrictEqual(value, { text: "a done", done: true })
-        assert.deepStrictEqual(effects, ["invoice a", "pay a 7", "delete a", "invoice typed", "pay typed 8"])
-      }),
-    120_000
+      yield* inProcess(Effect.andThen(WorkflowRuns.start(workflow, { id: "one", input: "a" }), waitForQuestions(2)))
+      const left = yield* inProcess(
+        Effect.gen(function* () {
+          yield* answer(find(yield* WorkflowRuns.listQuestions("one"), "How much"), 7)
+          return yield* waitForQuestions(1)
+        })
+      )
+      yield* inProcess(Effect.andThen(answer(left[0], { choice: "once" }), waitForQuestions(2)))
+      const value = yield* inProcess(
+        Effect.gen(function* () {
+          for (const one of yield* WorkflowRuns.listQuestions("one"))
+            yield* answer(one, one.prompt.includes("How much") ? 8 : { choice: "deny" })
+          return yield* WorkflowRuns.wait(workflow, "one")
+        })
+      )
+      assert.deepStrictEqual(value, { text: "a done", done: true })
+      assert.deepStrictEqual(effects, ["invoice a", "pay a 7", "delete a", "invoice typed", "pay typed 8"])
+    })
   )
 })

@@ -69,15 +69,12 @@ const trial = Effect.fnUntraced(function* (kind: "postgres" | "sqlite", place: s
 
 describe(`workflows that wait and are killed (seed ${seed})`, () => {
   for (let index = 0; index < trials; index++)
-    it.live(
-      `over a file ${index}`,
-      () =>
-        Effect.gen(function* () {
-          const directory = yield* temporaryDirectory
-          const store = SessionStore.layerSqlite({ path: `${directory}/state.db` })
-          yield* trial("sqlite", directory, store, seed + index)
-        }),
-      240_000
+    it.live(`over a file ${index}`, () =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const store = SessionStore.layerSqlite({ path: `${directory}/state.db` })
+        yield* trial("sqlite", directory, store, seed + index)
+      })
     )
   describe.skipIf(missing !== undefined)("over a server", () => {
     let server: Server
@@ -86,14 +83,10 @@ describe(`workflows that wait and are killed (seed ${seed})`, () => {
     })
     afterAll(() => server.remove())
     for (let index = 0; index < trials; index++)
-      it.live(
-        `over Postgres ${index}`,
-        () => {
-          const place = server.url(`f${index}`)
-          const store = SessionStore.layerPostgres({ url: Redacted.make(`${place}s`), connections: 2 })
-          return trial("postgres", place, store, seed + 50 + index)
-        },
-        240_000
-      )
+      it.live(`over Postgres ${index}`, () => {
+        const place = server.url(`f${index}`)
+        const store = SessionStore.layerPostgres({ url: Redacted.make(`${place}s`), connections: 2 })
+        return trial("postgres", place, store, seed + 50 + index)
+      })
   })
 })

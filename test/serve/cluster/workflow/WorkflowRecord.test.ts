@@ -48,43 +48,36 @@ const withRecord = <A, E>(
   })
 
 describe("an execution in the run record", () => {
-  it.live(
-    "is a graph of the definition with the state of each step, while it waits and behind its end",
-    () =>
-      withRecord((order) =>
-        Effect.gen(function* () {
-          yield* WorkflowRuns.start(order, { id: "a", input: { name: "a", count: 2 } })
-          const { question } = yield* WorkflowRuns.waitForQuestion("a")
-          const waiting = yield* readView("a")
-          assert.deepInclude(waiting, { workflow: "order", version: 1, state: "waiting" })
-          assert.deepInclude(listStates(waiting), {
-            reserve: ["done", 1],
-            approve: ["waiting", 1],
-            send: [undefined, 0]
-          })
-          assert.deepStrictEqual(waiting?.steps.find(({ name }) => name === "pack")?.within, {
-            step: "items",
-            branch: waiting?.steps.find(({ name }) => name === "label")?.within?.branch ?? ""
-          })
-          yield* WorkflowRuns.answer({ id: "a", question, answer: true })
-          yield* WorkflowRuns.wait(order, "a")
-          const done = yield* readView("a")
-          assert.strictEqual(done?.state, "finished")
-          assert.deepInclude(listStates(done), {
-            approve: ["done", 1],
-            items: ["done", 0],
-            pack: ["done", 2],
-            call: ["done", 2],
-            send: ["done", 1]
-          })
-          const entries = yield* readEntries("a")
-          assert.strictEqual(entries.filter(({ event }) => event._tag === "WorkflowStarted").length, 1)
-          const { get } = yield* SessionStore.SessionStore
-          const session = Option.getOrUndefined(yield* get(SessionId.make("workflow_a")))
-          assert.strictEqual(session?.source, "workflow")
+  it.live("is a graph of the definition with the state of each step, while it waits and behind its end", () =>
+    withRecord((order) =>
+      Effect.gen(function* () {
+        yield* WorkflowRuns.start(order, { id: "a", input: { name: "a", count: 2 } })
+        const { question } = yield* WorkflowRuns.waitForQuestion("a")
+        const waiting = yield* readView("a")
+        assert.deepInclude(waiting, { workflow: "order", version: 1, state: "waiting" })
+        assert.deepInclude(listStates(waiting), { reserve: ["done", 1], approve: ["waiting", 1], send: [undefined, 0] })
+        assert.deepStrictEqual(waiting?.steps.find(({ name }) => name === "pack")?.within, {
+          step: "items",
+          branch: waiting?.steps.find(({ name }) => name === "label")?.within?.branch ?? ""
         })
-      ),
-    30_000
+        yield* WorkflowRuns.answer({ id: "a", question, answer: true })
+        yield* WorkflowRuns.wait(order, "a")
+        const done = yield* readView("a")
+        assert.strictEqual(done?.state, "finished")
+        assert.deepInclude(listStates(done), {
+          approve: ["done", 1],
+          items: ["done", 0],
+          pack: ["done", 2],
+          call: ["done", 2],
+          send: ["done", 1]
+        })
+        const entries = yield* readEntries("a")
+        assert.strictEqual(entries.filter(({ event }) => event._tag === "WorkflowStarted").length, 1)
+        const { get } = yield* SessionStore.SessionStore
+        const session = Option.getOrUndefined(yield* get(SessionId.make("workflow_a")))
+        assert.strictEqual(session?.source, "workflow")
+      })
+    )
   )
 
   it.live("that fails or is cancelled ends so, without the secrets of the failure", () =>

@@ -52,69 +52,63 @@ const killWorker = (child: ChildProcess) =>
 const input = (name: string) => ({ name, count: 3 })
 
 describe("executions over a file", () => {
-  it.live(
-    "continue after a kill while a question and a pause are open, with every step once",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const [path, traces] = [`${directory}/workflows.db`, `${directory}/traces`]
-        const order = makeOrder(traces)
-        const layer = WorkflowRuns.layerSqlite({ path, workflows: [order] })
-        const first = yield* startWorker("sqlite", path, traces, "a")
-        yield* waitForTrace(traces, "reserve a")
+  it.live("continue after a kill while a question and a pause are open, with every step once", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const [path, traces] = [`${directory}/workflows.db`, `${directory}/traces`]
+      const order = makeOrder(traces)
+      const layer = WorkflowRuns.layerSqlite({ path, workflows: [order] })
+      const first = yield* startWorker("sqlite", path, traces, "a")
+      yield* waitForTrace(traces, "reserve a")
+      yield* Effect.sleep("300 millis")
+      yield* killWorker(first)
+      // Another process answers, and is gone before the pauses are over.
+      yield* Effect.gen(function* () {
+        const { question } = yield* WorkflowRuns.waitForQuestion("a")
+        yield* WorkflowRuns.answer({ id: "a", question, answer: true })
+        yield* waitForTrace(traces, "pack a 1")
         yield* Effect.sleep("300 millis")
-        yield* killWorker(first)
-        // Another process answers, and is gone before the pauses are over.
-        yield* Effect.gen(function* () {
-          const { question } = yield* WorkflowRuns.waitForQuestion("a")
-          yield* WorkflowRuns.answer({ id: "a", question, answer: true })
-          yield* waitForTrace(traces, "pack a 1")
-          yield* Effect.sleep("300 millis")
-        }).pipe(Effect.provide(layer, { local: true }))
-        const third = yield* runScript("workflowWorker.ts", ["sqlite", path, traces, "a"])
-        assert.deepStrictEqual(third.lines, ["ready", "a: label 0, label 1, label 2 after 2 calls"], third.errors)
-        assert.deepStrictEqual(readTraces(traces), listTraces("a"))
-        yield* Effect.gen(function* () {
-          const { state, steps } = yield* WorkflowRuns.view("a")
-          assert.strictEqual(state, "finished")
-          assert.isTrue(steps.every((one) => one.state === "done"))
-          // An execution that is over is not started again.
-          yield* WorkflowRuns.start(order, { id: "a", input: input("other") })
-          assert.include(yield* WorkflowRuns.wait(order, "a"), "a: label 0")
-        }).pipe(Effect.provide(layer, { local: true }))
-      }),
-    60_000
+      }).pipe(Effect.provide(layer, { local: true }))
+      const third = yield* runScript("workflowWorker.ts", ["sqlite", path, traces, "a"])
+      assert.deepStrictEqual(third.lines, ["ready", "a: label 0, label 1, label 2 after 2 calls"], third.errors)
+      assert.deepStrictEqual(readTraces(traces), listTraces("a"))
+      yield* Effect.gen(function* () {
+        const { state, steps } = yield* WorkflowRuns.view("a")
+        assert.strictEqual(state, "finished")
+        assert.isTrue(steps.every((one) => one.state === "done"))
+        // An execution that is over is not started again.
+        yield* WorkflowRuns.start(order, { id: "a", input: input("other") })
+        assert.include(yield* WorkflowRuns.wait(order, "a"), "a: label 0")
+      }).pipe(Effect.provide(layer, { local: true }))
+    })
   )
 
-  it.live(
-    "are not given to a changed definition: the layer fails until the earlier version is listed",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
-        const [path, traces] = [`${directory}/workflows.db`, `${directory}/traces`]
-        const order = makeOrder(traces)
-        const at = (...workflows: ReadonlyArray<typeof order>) => WorkflowRuns.layerSqlite({ path, workflows })
-        yield* Effect.gen(function* () {
-          yield* WorkflowRuns.start(order, { id: "a", input: input("a") })
-          yield* WorkflowRuns.waitForQuestion("a")
-        }).pipe(Effect.provide(at(order), { local: true }))
-        const changed = yield* Effect.flip(Effect.scoped(Layer.build(at(makeOrder(traces, 1, "dispatch")))))
-        assert.strictEqual(
-          changed.message,
-          "workflow order: 1 execution of version 1 is running with another definition: increase the version of the " +
-            "changed definition, and list the earlier one beside it"
-        )
-        const second = makeOrder(traces, 2, "dispatch")
-        const alone = yield* Effect.flip(Effect.scoped(Layer.build(at(second))))
-        assert.strictEqual(alone._tag, "WorkflowChanged")
-        yield* Effect.gen(function* () {
-          yield* WorkflowRuns.answer({ id: "a", question: "approve", answer: false })
-          assert.strictEqual(yield* WorkflowRuns.wait(second, "a"), "a: nothing")
-        }).pipe(Effect.provide(at(order, second), { local: true }))
-        // Nothing of the earlier version is running any more.
-        yield* Effect.scoped(Layer.build(at(second)))
-      }),
-    60_000
+  it.live("are not given to a changed definition: the layer fails until the earlier version is listed", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const [path, traces] = [`${directory}/workflows.db`, `${directory}/traces`]
+      const order = makeOrder(traces)
+      const at = (...workflows: ReadonlyArray<typeof order>) => WorkflowRuns.layerSqlite({ path, workflows })
+      yield* Effect.gen(function* () {
+        yield* WorkflowRuns.start(order, { id: "a", input: input("a") })
+        yield* WorkflowRuns.waitForQuestion("a")
+      }).pipe(Effect.provide(at(order), { local: true }))
+      const changed = yield* Effect.flip(Effect.scoped(Layer.build(at(makeOrder(traces, 1, "dispatch")))))
+      assert.strictEqual(
+        changed.message,
+        "workflow order: 1 execution of version 1 is running with another definition: increase the version of the " +
+          "changed definition, and list the earlier one beside it"
+      )
+      const second = makeOrder(traces, 2, "dispatch")
+      const alone = yield* Effect.flip(Effect.scoped(Layer.build(at(second))))
+      assert.strictEqual(alone._tag, "WorkflowChanged")
+      yield* Effect.gen(function* () {
+        yield* WorkflowRuns.answer({ id: "a", question: "approve", answer: false })
+        assert.strictEqual(yield* WorkflowRuns.wait(second, "a"), "a: nothing")
+      }).pipe(Effect.provide(at(order, second), { local: true }))
+      // Nothing of the earlier version is running any more.
+      yield* Effect.scoped(Layer.build(at(second)))
+    })
   )
 })
 
@@ -127,38 +121,35 @@ describe.skipIf(missing !== undefined)(
     })
     afterAll(() => server.remove())
 
-    it.live(
-      "move to another process after a kill; a client starts, answers and watches them",
-      () =>
-        Effect.gen(function* () {
-          const directory = yield* temporaryDirectory
-          const [url, traces] = [server.url("workflows"), `${directory}/traces`]
-          const order = makeOrder(traces)
-          const workers = yield* Effect.all(
-            [1, 2].map(() => startWorker("postgres", url, traces)),
-            { concurrency: 2 }
-          )
-          const ids = ["a", "b", "c", "d", "e", "f"]
-          const client = yield* Layer.build(WorkflowRuns.layerClient({ url: Redacted.make(url) }))
-          const runs = Context.get(client, WorkflowRuns.WorkflowRuns)
-          yield* Effect.gen(function* () {
-            for (const id of ids) yield* WorkflowRuns.start(order, { id, input: input(id) })
-            for (const id of ids) {
-              const { question } = yield* WorkflowRuns.waitForQuestion(id)
-              yield* WorkflowRuns.answer({ id, question, answer: true })
-              const again = yield* Effect.flip(WorkflowRuns.answer({ id, question, answer: true }))
-              assert.strictEqual(again._tag === "AnswerRefused" ? again.reason : again._tag, "answered")
-            }
-            for (const id of ids) yield* waitForTrace(traces, `pack ${id} 1`)
-            yield* Effect.sleep("300 millis")
-            yield* killWorker(workers[0] ?? assert.fail())
-            for (const id of ids)
-              assert.strictEqual(yield* WorkflowRuns.wait(order, id), `${id}: label 0, label 1, label 2 after 2 calls`)
-            assert.deepStrictEqual(yield* WorkflowRuns.listQuestions(), [])
-          }).pipe(Effect.provideService(WorkflowRuns.WorkflowRuns, runs))
-          assert.deepStrictEqual(readTraces(traces), ids.flatMap(listTraces).toSorted())
-        }),
-      120_000
+    it.live("move to another process after a kill; a client starts, answers and watches them", () =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const [url, traces] = [server.url("workflows"), `${directory}/traces`]
+        const order = makeOrder(traces)
+        const workers = yield* Effect.all(
+          [1, 2].map(() => startWorker("postgres", url, traces)),
+          { concurrency: 2 }
+        )
+        const ids = ["a", "b", "c", "d", "e", "f"]
+        const client = yield* Layer.build(WorkflowRuns.layerClient({ url: Redacted.make(url) }))
+        const runs = Context.get(client, WorkflowRuns.WorkflowRuns)
+        yield* Effect.gen(function* () {
+          for (const id of ids) yield* WorkflowRuns.start(order, { id, input: input(id) })
+          for (const id of ids) {
+            const { question } = yield* WorkflowRuns.waitForQuestion(id)
+            yield* WorkflowRuns.answer({ id, question, answer: true })
+            const again = yield* Effect.flip(WorkflowRuns.answer({ id, question, answer: true }))
+            assert.strictEqual(again._tag === "AnswerRefused" ? again.reason : again._tag, "answered")
+          }
+          for (const id of ids) yield* waitForTrace(traces, `pack ${id} 1`)
+          yield* Effect.sleep("300 millis")
+          yield* killWorker(workers[0] ?? assert.fail())
+          for (const id of ids)
+            assert.strictEqual(yield* WorkflowRuns.wait(order, id), `${id}: label 0, label 1, label 2 after 2 calls`)
+          assert.deepStrictEqual(yield* WorkflowRuns.listQuestions(), [])
+        }).pipe(Effect.provideService(WorkflowRuns.WorkflowRuns, runs))
+        assert.deepStrictEqual(readTraces(traces), ids.flatMap(listTraces).toSorted())
+      })
     )
   }
 )
