@@ -118,6 +118,7 @@ export const outputOptions = async (): Promise<OutputOptions> => {
   const ofRoot = closure(["index"])
   const ofEntries = entries().map(({ name }) => closure([name]))
   const isShared = (id: string): boolean => ofEntries.filter((own) => own.has(id)).length > 1
+  const ofProtocols = closure(["models/provider/chat/ChatProvider", "models/provider/offline/ScriptPlayback"])
   const ofRun = closure(["agent/AgentService"])
   const ofRuntime = closure(["program/runtime/RuntimeLayers"])
   const ofRouting = closure(["models/routing/RouterAssembly"])
@@ -142,7 +143,8 @@ export const outputOptions = async (): Promise<OutputOptions> => {
     { name: "providers", test: isProtocol },
     { name: "common", minShareCount: 8, test: (id: string) => ofRoot.has(id) },
     { name: "root", test: (id: string) => ofRoot.has(id) },
-    // Loaded with the first agent, the first runtime and the first router.
+    // Loaded with the first route, the first agent, the first runtime and the first router.
+    { name: "protocols", test: (id: string) => ofProtocols.has(id) },
     { name: "run", test: (id: string) => ofRun.has(id) },
     { name: "runtime", test: (id: string) => ofRuntime.has(id) },
     { name: "routing", test: (id: string) => ofRouting.has(id) },
