@@ -40,13 +40,14 @@
  * Source: `ARCHITECTURE.md` §3 (room `cluster`).
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { SessionStoreError } from "../base/domain/AgentError.ts"
 import { SessionId } from "../base/domain/Ids.ts"
 import * as RemoteForms from "./RemoteForms.ts"
 import * as SessionChain from "./SessionChain.ts"
 import { SessionActivity } from "./SessionActivity.ts"
-import { type Kind, type SentMessage, SessionInbox } from "./SessionInbox.ts"
+import { type Kind, type NewMessage, type SentMessage, SessionInbox } from "./SessionInbox.ts"
 import { SessionStore } from "./SessionStorePort.ts"
 import * as TextMarks from "./TextMarks.ts"
 
@@ -131,6 +132,28 @@ const endWait = Effect.fnUntraced(function* (
   return isStored ? { status: "steering" } : yield* makeRefusal(asked, "ended")
 })
 
+/**
+ * Sends a message. A run holds its session before it stores it: the message then waits for the session. Returns a reason
+ * if the message was not sent.
+ */
+const sendToStored = Effect.fnUntraced(function* (
+  message: NewMessage,
+  isReachable: Effect.Effect<boolean, SessionStoreError, SessionActivity | SessionInbox | SessionStore>
+): Effect.fn.Return<SentMessage | "ended" | "full" | "unreachable", SessionStoreError, Needs> {
+  const inbox = yield* SessionInbox
+  const store = yield* SessionStore
+  const isStored = Effect.map(store.get(SessionId.make(message.sessionId)), Option.isSome)
+  for (let waited = 0; waited < patience.taken; waited += pauses.longest) {
+    const wasStored = yield* isStored
+    const sent = yield* inbox.send(message)
+    if (sent !== undefined) return sent
+    if (wasStored) return "full"
+    if (!(yield* isReachable)) return "ended"
+    yield* Effect.sleep(pauses.longest)
+  }
+  return "unreachable"
+})
+
 /** Sends a message, and waits for its reply. */
 const exchangeMessage = Effect.fnUntraced(function* (
   sessionId: string,
@@ -145,8 +168,8 @@ const exchangeMessage = Effect.fnUntraced(function* (
     return (yield* isRunning(id)) || (yield* inbox.find(id, "claim")) !== undefined
   })
   if (!(yield* isReachable)) return yield* makeRefusal(sessionId, "ended")
-  const sent = yield* inbox.send({ sessionId: id, kind, body })
-  if (sent === undefined) return yield* makeRefusal(sessionId, "full")
+  const sent = yield* sendToStored({ sessionId: id, kind, body }, isReachable)
+  if (typeof sent === "string") return yield* makeRefusal(sessionId, sent)
   const { number } = sent
   const message: AwaitedMessage = { ...sent, asked: sessionId, sessionId: id, kind }
   let absences = 0

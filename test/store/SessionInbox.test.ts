@@ -3,11 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import { SessionSamples } from "../../src/kit/entry/testing.ts"
 import * as RemoteSession from "../../src/store/RemoteSession.ts"
+import { SessionActivity } from "../../src/store/SessionActivity.ts"
 import { SessionInbox } from "../../src/store/SessionInbox.ts"
 import * as SessionStore from "../../src/store/SessionStore.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -90,6 +92,55 @@ describe("the inbox of a session", () => {
       assert.isTrue(yield* isWatched)
       yield* sender.inbox.watch("s", -1)
       assert.isFalse(yield* isWatched)
+    })
+  )
+
+  it.live("waits for a session that a run holds and is about to store", () =>
+    Effect.gen(function* () {
+      const { owner, sender } = yield* makeConnections
+      const steered = yield* Effect.forkChild(
+        RemoteSession.steerTurn("new", { prompt: "Use tabs", busy: "steer" }).pipe(
+          Effect.provide(
+            Context.add(sender.context, SessionActivity, {
+              ...Context.get(sender.context, SessionActivity),
+              running: Effect.succeed(new Set(["new"]))
+            })
+          )
+        )
+      )
+      // The message is sent in vain until the session is there.
+      yield* Effect.sleep("20 millis")
+      yield* Context.get(owner.context, SessionStore.SessionStore).create(SessionSamples.makeNewSession("new"))
+      const [text] = yield* Effect.repeat(Effect.delay(owner.inbox.take("new"), "20 millis"), {
+        until: ({ length }) => length > 0
+      })
+      yield* owner.inbox.reply(text ?? assert.fail(), '{"status":"steering"}')
+      assert.strictEqual(yield* Fiber.join(steered), "steering")
+    })
+  )
+
+  it.effect("refuses a message to a session that is never stored", () =>
+    Effect.gen(function* () {
+      const { sender } = yield* makeConnections
+      const refuse = (running: ReadonlyArray<ReadonlySet<string>>) =>
+        Effect.gen(function* () {
+          const left = Array.from(running)
+          const sent = yield* RemoteSession.cancelTurn("new").pipe(
+            Effect.provide(
+              Context.add(sender.context, SessionActivity, {
+                ...Context.get(sender.context, SessionActivity),
+                running: Effect.sync(() => (left.length > 1 ? left.shift() : left[0]) ?? new Set<string>())
+              })
+            ),
+            Effect.flip,
+            Effect.forkChild
+          )
+          yield* Effect.repeat(TestClock.adjust("1 second"), { until: () => sent.pollUnsafe() !== undefined })
+          const error = yield* Fiber.join(sent)
+          return error._tag === "RemoteRefused" ? error.reason : error._tag
+        })
+      assert.strictEqual(yield* refuse([new Set(["new"])]), "unreachable")
+      assert.strictEqual(yield* refuse([new Set(["new"]), new Set()]), "ended")
     })
   )
 })

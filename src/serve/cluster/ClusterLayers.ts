@@ -73,21 +73,24 @@ const makeWorkerLayer = (
   report: (running: number) => void
 ) =>
   Layer.unwrap(
-    Effect.map(Effect.all([DurableRun.turns, RemoteMessages.makeClaims]), ([turns, claim]) =>
-      Layer.merge(RunWorkflow.layer, RunResumption.layer).pipe(
-        Layer.provideMerge(
-          RunWorkflow.layerWorker({
-            runner,
-            concurrency,
-            report,
-            admit,
-            messages: turns.messages,
-            hasAnswers: turns.hasAnswers,
-            claim,
-            handlers: { [Cluster.turnKind]: turns.handler, ...handlers }
-          })
+    Effect.map(
+      Effect.all([DurableRun.turns, RemoteMessages.makeClaims, RemoteMessages.Taker]),
+      ([turns, claim, remote]) =>
+        Layer.merge(RunWorkflow.layer, RunResumption.layer).pipe(
+          Layer.provideMerge(
+            RunWorkflow.layerWorker({
+              runner,
+              concurrency,
+              report,
+              admit,
+              messages: turns.messages,
+              hasAnswers: turns.hasAnswers,
+              claim,
+              remote,
+              handlers: { [Cluster.turnKind]: turns.handler, ...handlers }
+            })
+          )
         )
-      )
     )
   )
 
@@ -100,8 +103,8 @@ const woken = Layer.effectDiscard(
   })
 )
 
-/** Carries out messages of other processes. */
-const messages = RemoteMessages.layer.pipe(Layer.provide(ClusterService.layer))
+/** Takes messages of other processes. */
+const taker = RemoteMessages.layerTaker.pipe(Layer.provide(ClusterService.layer))
 
 /** Makes the layer for durable runs in one process over a SQLite file. */
 export const makeSqliteLayer = (options: Cluster.FileOptions) => {
@@ -117,11 +120,12 @@ export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   )
   return Layer.mergeAll(
     ClusterService.layer,
-    messages,
+    RemoteMessages.layer,
     runner,
     ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)
   ).pipe(
     Layer.provide(makeWorkerLayer(address.host, options, () => {})),
+    Layer.provide(taker),
     Layer.provide(sqliteEngine),
     Layer.provide([
       RunnerStorage.layerMemory,
@@ -148,12 +152,13 @@ export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
       const { sql } = yield* ClusterDatabase
       return Layer.mergeAll(
         ClusterService.layer,
-        messages,
+        RemoteMessages.layer,
         runner,
         woken,
         ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)
       ).pipe(
         Layer.provide(makeWorkerLayer(address.host, options, report)),
+        Layer.provide(taker),
         Layer.provide(postgresEngine),
         Layer.provide(ClusterStorage.layerRunners),
         Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.some(address), sql)))

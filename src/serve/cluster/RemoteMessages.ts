@@ -9,11 +9,16 @@
  * its session, so that a process that stored answers wakes it instead of continuing the session itself. Any runner
  * takes messages to claimed sessions.
  *
- * A text stays in the inbox of the session until the inbox of the cluster has it, which survives its runner.
+ * A text stays in the inbox of the session until the inbox of the cluster has it, which survives its runner. An attempt
+ * ends only after the texts that are being taken are in the inbox of the cluster, and an attempt that continues the run
+ * of a killed runner takes the texts of that runner when it begins and before it ends. The end of the run then finds
+ * each text that the model does not have.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import { SessionId } from "../../base/domain/Ids.ts"
@@ -25,7 +30,7 @@ import * as TextMarks from "../../store/TextMarks.ts"
 import { Cluster, type ClusterError, turnKind } from "./Cluster.ts"
 import { Inbox } from "./Inbox.ts"
 import { Runs } from "./Runs.ts"
-import { Worker } from "./RunWorkflow.ts"
+import { type RemoteTaker, Worker } from "./RunWorkflow.ts"
 
 /** Finds the run of a conversation that is running, or the one that claims it. */
 const findRun = Effect.fnUntraced(function* (
@@ -112,18 +117,16 @@ const handOver = Effect.fnUntraced(function* (
   )
 })
 
-/** Takes the messages to the sessions of this runner, and to claimed sessions. */
-const takeMessages = Effect.gen(function* (): Effect.gen.Return<
-  void,
-  Failure,
-  Cluster | Inbox | Runs | SessionInbox | SessionStore | Worker
-> {
+type Needs = Cluster | Inbox | Runs | SessionInbox | SessionStore
+
+/** Takes the messages to the given sessions, and to claimed sessions. */
+const takeMessages = Effect.fnUntraced(function* (
+  isMeant: (sessionId: string) => boolean
+): Effect.fn.Return<void, Failure, Needs> {
   const inbox = yield* SessionInbox
-  const worker = yield* Worker
   for (const id of yield* inbox.waiting) {
     const conversation = yield* SessionChain.listConversation(SessionId.make(id))
-    const isMeant = conversation.some(worker.isActive) || (yield* inbox.find(id, "claim")) !== undefined
-    if (!isMeant) continue
+    if (!conversation.some(isMeant) && (yield* inbox.find(id, "claim")) === undefined) continue
     for (const message of yield* inbox.take(id)) {
       const reply = yield* Effect.catch(handleMessage(message, conversation), (error) =>
         Effect.succeed({ refused: error.message })
@@ -138,17 +141,44 @@ const takeMessages = Effect.gen(function* (): Effect.gen.Return<
   }
 })
 
-/** Carries out the messages of other processes, if the store of the runner has them. */
-export const layer: Layer.Layer<never, never, Cluster | Inbox | Runs | SessionStore | Worker> = Layer.effectDiscard(
+/** Takes the messages that other processes sent to sessions, and finds out about new ones. */
+export interface TakerService extends RemoteTaker {
+  /** Emits whenever there may be messages. */
+  readonly changes: Stream.Stream<void>
+}
+
+/** Service that takes messages of other processes. */
+export class Taker extends Context.Service<Taker, TakerService>()("hermes-effect/cluster/RemoteMessages/Taker") {}
+
+/** Takes messages if the store of the runner has them. */
+export const layerTaker: Layer.Layer<Taker, never, Cluster | Inbox | Runs | SessionStore> = Layer.effect(
+  Taker,
   Effect.gen(function* () {
     const inbox = Option.getOrUndefined(yield* Effect.serviceOption(SessionInbox))
-    if (inbox === undefined) return
-    const take = takeMessages.pipe(
-      Effect.catch(({ message }) => Effect.logWarning(message)),
-      Effect.uninterruptible,
-      Effect.provideService(SessionInbox, inbox)
-    )
-    yield* Effect.forkScoped(Stream.runForEach(inbox.changes, () => take))
+    if (inbox === undefined) return { take: () => Effect.void, idle: Effect.void, changes: Stream.empty }
+    const context = yield* Effect.context<Cluster | Inbox | Runs | SessionStore>()
+    const services = Context.add(context, SessionInbox, inbox)
+    const turn = yield* Semaphore.make(1)
+    return {
+      take: (isMeant) =>
+        takeMessages(isMeant).pipe(
+          Effect.catch(({ message }) => Effect.logWarning(message)),
+          Effect.uninterruptible,
+          turn.withPermit,
+          Effect.provideContext(services)
+        ),
+      idle: turn.withPermit(Effect.void),
+      changes: inbox.changes
+    }
+  })
+)
+
+/** Carries out the messages of other processes to the sessions of this runner. */
+export const layer: Layer.Layer<never, never, Taker | Worker> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { changes, take } = yield* Taker
+    const { isActive } = yield* Worker
+    yield* Effect.forkScoped(Stream.runForEach(changes, () => take(isActive)))
   })
 )
 

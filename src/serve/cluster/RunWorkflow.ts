@@ -95,6 +95,14 @@ export interface WorkerService {
 /** Service that executes the runs of a runner. */
 export class Worker extends Context.Service<Worker, WorkerService>()("hermes-effect/cluster/Worker") {}
 
+/** Takes the messages that other processes sent to sessions, from the store of the sessions. */
+export interface RemoteTaker {
+  /** Takes the messages to the given sessions, and to claimed sessions. */
+  readonly take: (isMeant: (sessionId: string) => boolean) => Effect.Effect<void>
+  /** Completes when no messages are being taken. The inbox of the cluster then has the texts that were taken. */
+  readonly idle: Effect.Effect<void>
+}
+
 /** Settings of a worker. */
 export interface WorkerOptions {
   /** Name of this runner. */
@@ -108,6 +116,8 @@ export interface WorkerOptions {
   readonly hasAnswers: (sessionId: string) => Effect.Effect<boolean, { readonly message: string }>
   /** Posts the run that waits for answers in a session, or removes it. */
   readonly claim: (sessionId: string, run: string | undefined) => Effect.Effect<void>
+  /** Messages of other processes, from the store of the sessions. */
+  readonly remote: RemoteTaker
   /** Called with the number of active runs whenever it changes. */
   readonly report: (running: number) => void
   /**
@@ -134,7 +144,7 @@ interface AttemptSignals extends Pick<Work, "steering"> {
 
 /** Makes one attempt of a run: asks for admission, records the start in the database, and runs the handler. */
 const runAttempt = Effect.fnUntraced(function* (
-  { admit, claim, handlers, messages, runner }: WorkerOptions,
+  { admit, claim, handlers, messages, remote, runner }: WorkerOptions,
   runs: Runs["Service"],
   request: Request,
   { cancelled, handleMessages, steering }: AttemptSignals
@@ -154,7 +164,10 @@ const runAttempt = Effect.fnUntraced(function* (
       false
     )
   }
-  if (started.hasMessages) {
+  // An earlier runner, which died, may have taken texts of other processes.
+  const takeTexts = started.starts > 1 ? remote.take((active) => active === sessionId) : remote.idle
+  if (started.starts > 1) yield* takeTexts
+  if (started.hasMessages || started.starts > 1) {
     // They may have been sent to a runner that died.
     yield* handleMessages
     if ((yield* runs.find(id))?.state === "done") return { status: "stored" }
@@ -165,6 +178,7 @@ const runAttempt = Effect.fnUntraced(function* (
   )
   // The workflow breaks off at an outcome without a stored form.
   if (outcome.status === "finished" && !isOutcome(outcome)) return outcome
+  yield* takeTexts
   const isStored =
     outcome.status === "finished"
       ? yield* runs.finishAttempt(id, started.starts, outcome)

@@ -151,10 +151,11 @@ const makeSender = (
   remove: (sessionId, number) =>
     write(
       "remove",
+      // The change locks the row, so that of two processes that end a text at once the second one removes it.
       Effect.andThen(
-        sql`DELETE FROM session_inbox
-          WHERE seq = ${number} AND session_id = ${sessionId} AND (kind <> 'steer' OR body = '')`,
-        Effect.asVoid(sql`UPDATE session_inbox SET reply = '' WHERE seq = ${number} AND session_id = ${sessionId}`)
+        sql`UPDATE session_inbox SET reply = '' WHERE seq = ${number} AND session_id = ${sessionId}`,
+        Effect.asVoid(sql`DELETE FROM session_inbox
+          WHERE seq = ${number} AND session_id = ${sessionId} AND (kind <> 'steer' OR body = '')`)
       )
     )
 })
@@ -213,9 +214,9 @@ const makeReceiver = (
         : write(
             "settle",
             Effect.andThen(
+              sql`UPDATE session_inbox SET body = '' WHERE session_id = ${sessionId} AND ${sql.in("seq", numbers)}`,
               sql`DELETE FROM session_inbox
-                WHERE session_id = ${sessionId} AND ${sql.in("seq", numbers)} AND reply = ''`,
-              sql`UPDATE session_inbox SET body = '' WHERE session_id = ${sessionId} AND ${sql.in("seq", numbers)}`
+                WHERE session_id = ${sessionId} AND ${sql.in("seq", numbers)} AND reply = ''`
             )
           ).pipe(Effect.andThen(texts.release(numbers))),
     release: texts.release,

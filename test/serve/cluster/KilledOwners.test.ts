@@ -64,8 +64,7 @@ const layerOf = (place: string) =>
 const prompts = (id: string, prompt: string) =>
   Cluster.makeTurnRequest({ id, sessionId: `session-${id}`, prompt, source: "api-server" })
 
-// If the run ends before its next runner has looked for texts, the text waits for the next turn of the session, and
-// the cases wait for it in vain: they belong to `npm run test:cluster` until the end of a run looks for texts.
+// The next runner waits for the takeover of a shard, half a minute a case: they belong to `npm run test:cluster`.
 const isLong = process.env["HERMES_TEST_CLUSTER_KILLS"] !== undefined
 
 describe.skipIf(missing !== undefined || !isLong)("the runner of a durable run is killed", () => {

@@ -11,6 +11,7 @@ import { SessionId } from "../../../src/base/domain/Ids.ts"
 import { Runtime, SessionStore, Toolset } from "../../../src/index.ts"
 import { Cluster } from "../../../src/kit/entry/cluster.ts"
 import { Provider } from "../../../src/models/provider/Provider.ts"
+import { SessionInbox } from "../../../src/store/SessionInbox.ts"
 import * as Fake from "../../support/fakeModel.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
@@ -110,6 +111,34 @@ describe("a message to a running turn", () => {
         yield* Cluster.waitForOutcomes(["turn"])
         const { results } = yield* readTexts
         assert.strictEqual(count(results, "Use Postgres"), 1)
+      }).pipe(Effect.provide(makeProcess(directory, fake, Effect.void), { local: true }))
+    })
+  )
+
+  it.live("of another process, which the first runner took, is delivered by the next one before the run ends", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const begun = yield* Deferred.make<void>()
+      const fake = Fake.make(Fake.calls(Fake.call("a", "slow", {})), Fake.text("done"))
+      yield* Effect.andThen(
+        Cluster.submit(Cluster.makeTurnRequest({ id: "turn", sessionId: "s", prompt: "go" })),
+        Deferred.await(begun)
+      ).pipe(
+        Effect.provide(makeProcess(directory, fake, Effect.andThen(Deferred.succeed(begun, undefined), Effect.never)), {
+          local: true
+        })
+      )
+      // Taken by a process that ended before it handed the text over.
+      yield* SessionInbox.use(({ send, take }) =>
+        Effect.andThen(
+          send({ sessionId: "s", kind: "steer", body: JSON.stringify({ prompt: "Use Postgres", busy: "steer" }) }),
+          take("s")
+        )
+      ).pipe(Effect.provide(SessionStore.layerSqlite({ path: `${directory}/state.db` }), { local: true }))
+      yield* Effect.gen(function* () {
+        yield* Cluster.waitForOutcomes(["turn"])
+        assert.strictEqual(count((yield* readTexts).results, "Use Postgres"), 1)
+        assert.deepStrictEqual(yield* SessionInbox.use(({ waiting }) => waiting), [])
       }).pipe(Effect.provide(makeProcess(directory, fake, Effect.void), { local: true }))
     })
   )
