@@ -1,6 +1,5 @@
 // Every reader of what comes from outside is fed garbage that looks like the real thing: none throws, and each answers
-// with a value or with its typed error. `HERMES_TEST_RUNS` multiplies how much is tried, `HERMES_TEST_SEED` changes
-// what.
+// with a value or with its typed error. `HERMES_TEST_RUNS` says how much is tried, `HERMES_TEST_SEED` changes what.
 import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

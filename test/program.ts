@@ -10,7 +10,7 @@ import { writeAscii } from "./support/asciiText.ts"
 import { entries } from "./support/entries.ts"
 import { markEager } from "./support/eagerFunctions.ts"
 import { removeFacades } from "./support/facades.ts"
-import { closureOf, importsOfModules } from "./support/moduleGraph.ts"
+import { closureOf, recordImports } from "./support/moduleGraph.ts"
 import { programPackages, withBuiltins } from "./support/programPackages.ts"
 import { root } from "./support/sources.ts"
 import { profileStarts } from "./support/startProfile.ts"
@@ -117,8 +117,8 @@ const queryModules = [
  * it: a start takes as long as there are files to load and modules in them to run.
  */
 const groupsOf = async (): Promise<ReadonlyArray<Group>> => {
-  const { imports } = await importsOfModules({ ...options, input: inputs })
-  const bundle = await rolldown({ ...options, input: inputs })
+  const { imports, plugin } = recordImports()
+  const bundle = await rolldown({ ...options, plugins: [options.plugins, plugin], input: inputs })
   const groups = [{ name: "common", minShareCount: 10 }]
   const { output } = await bundle.generate({ format: "esm", codeSplitting: { groups } })
   await bundle.close()

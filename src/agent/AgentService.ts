@@ -113,6 +113,21 @@ export const makeService = <Needs>({
               reviewAfterRun(reviews, { run, cwd, sessionId: finished.sessionId }, finished, surroundings)
           )
 
+    /** Passes the result of a run on to its reader, to the memory and to the reviews. */
+    const deliverResult = (
+      opened: RunStart.OpenedRun,
+      input: RunOptions,
+      finished: RunResult,
+      restore: <A, Failure, R>(effect: Effect.Effect<A, Failure, R>) => Effect.Effect<A, Failure, R>
+    ): Effect.Effect<void, never, Services> => {
+      const { run } = opened
+      const shown = run.emit === undefined ? Effect.void : restore(emit(run, finished))
+      const told = Effect.flatMapEager(shown, () => memories.tell(run, input, finished))
+      return reviews === undefined
+        ? told
+        : Effect.andThen(told, memories.listening(run, input, startDueReviews(opened, input, finished)))
+    }
+
     const startRun = (
       given: StartOptions,
       lineage: Lineage | undefined,
@@ -179,16 +194,7 @@ export const makeService = <Needs>({
                     )
                 )
               }),
-              Effect.tap((finished) =>
-                Effect.andThen(
-                  Effect.flatMapEager(run.emit === undefined ? Effect.void : restore(emit(run, finished)), () =>
-                    memories.tell(run, input, finished)
-                  ),
-                  reviews === undefined
-                    ? Effect.void
-                    : memories.listening(run, input, startDueReviews(prepared.opened, input, finished))
-                )
-              )
+              Effect.tap((finished) => deliverResult(prepared.opened, input, finished, restore))
             )
           )
         })

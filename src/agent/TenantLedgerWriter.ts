@@ -148,7 +148,8 @@ const makeRenewal = (ledger: TenantLedger.Service, listHeld: () => ReadonlyArray
   let renewing: Fiber.Fiber<void> | undefined
   const renewDue = Effect.gen(function* () {
     const at = yield* Clock.currentTimeMillis
-    const due = listHeld().filter(({ renewedAt }) => at - renewedAt >= renewAfter)
+    // A clock that was set back says nothing about the age of a reservation.
+    const due = listHeld().filter(({ renewedAt }) => at < renewedAt || at - renewedAt >= renewAfter)
     if (due.length === 0) return
     const ids = due.map(({ id }) => id)
     yield* ledger.renew(ids, expiresIn)

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as PermissionMode from "../base/config/PermissionMode.ts"
 import { TenantRefused } from "../base/domain/AgentError.ts"
-import { type Tenant, toNanos } from "../base/domain/Tenant.ts"
+import { formatTenant, type Tenant, toNanos } from "../base/domain/Tenant.ts"
 import type * as TenantLedger from "../store/tenants/TenantLedger.ts"
 
 const isLimit = (value: number | undefined): boolean => value === undefined || value >= 0
@@ -19,6 +19,8 @@ const findInvalidLimit = (tenant: Tenant): string | undefined => {
   const { callsPerMinute, concurrentRuns, perDay, perMonth, perRun, unknownPrices } = tenant
   const prices = typeof unknownPrices === "object" ? [unknownPrices.input, unknownPrices.output] : []
   const limits: ReadonlyArray<readonly [name: string, isValid: boolean]> = [
+    // Stores replace halves of surrogate pairs, so that different names would be one.
+    ["id", !/\p{Surrogate}|\0/u.test(tenant.id)],
     ...Object.entries({ perRun, perDay, perMonth }).flatMap(([name, allowance]) => [
       [`${name}.tokens`, isLimit(allowance?.tokens)] as const,
       [`${name}.dollars`, isLimit(allowance?.dollars)] as const
@@ -43,7 +45,7 @@ export const checkLimits = (tenant: Tenant): Effect.Effect<Tenant, TenantRefused
         new TenantRefused({
           tenant: tenant.id,
           reason: "limits",
-          message: `the limit ${invalid} of tenant ${tenant.id} is not valid: correct it where tenants are stored`
+          message: `${invalid === "id" ? "the id" : `the limit ${invalid}`} of tenant ${formatTenant(tenant.id)} is not valid: correct it where tenants are stored`
         })
       )
 }

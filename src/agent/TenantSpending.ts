@@ -20,6 +20,7 @@ import {
   add,
   type Allowance,
   type Amounts,
+  formatTenant,
   nothing,
   subtractAmounts,
   type Tenant,
@@ -56,7 +57,7 @@ const makeSpentError = (
     tenant,
     reason: "allowance",
     message:
-      `the allowance of tenant ${tenant} for the ${spent.period} leaves no room for a model call ` +
+      `the allowance of tenant ${formatTenant(tenant)} for the ${spent.period} leaves no room for a model call ` +
       `(${spent.kind})${when}`,
     ...spent
   })
@@ -260,7 +261,7 @@ const makePriceError = ({ id }: Tenant, model: string): TenantRefused =>
     tenant: id,
     reason: "price",
     message:
-      `the price of ${model} is unknown, and tenant ${id} has a limit in dollars: ` +
+      `the price of ${model} is unknown, and tenant ${formatTenant(id)} has a limit in dollars: ` +
       "set the price of the model, or unknownPrices of the tenant"
   })
 
@@ -271,7 +272,7 @@ const refuseModel = ({ id, models }: Tenant, { model, provider }: Spending.Plann
     : new TenantRefused({
         tenant: id,
         reason: "model",
-        message: `tenant ${id} may not call ${provider}/${model}: choose one of ${models.join(", ")}`
+        message: `tenant ${formatTenant(id)} may not call ${provider}/${model}: choose one of ${models.join(", ")}`
       })
 
 const computeHeld = ({ outputNanos, prompt }: CallPrice, output: number): Amounts => ({

@@ -43,7 +43,7 @@ import { TenantRefused } from "../base/domain/AgentError.ts"
 import { CurrentWorkspace } from "../base/domain/CallContext.ts"
 import * as Ids from "../base/domain/Ids.ts"
 import * as Secrets from "../base/domain/Secrets.ts"
-import type { Tenant as Limits } from "../base/domain/Tenant.ts"
+import { formatTenant, type Tenant as Limits } from "../base/domain/Tenant.ts"
 import * as Spending from "../models/routing/SpendingPort.ts"
 import type { TenantModels, TenantRoutes } from "../models/routing/TenantRoutes.ts"
 import { CurrentTenant } from "../store/TenantScope.ts"
@@ -89,6 +89,21 @@ const hideKeys = <A, E, R>(routes: TenantRoutes | undefined, effect: Effect.Effe
       )
     : effect
 
+/** Reports once that a second tenant without a workspace works in the directory of the runtime. */
+const makeSharingReport = () => {
+  const tenants = new Set<string>()
+  return ({ id }: Tenant): Effect.Effect<undefined> => {
+    if (tenants.size > 1 || tenants.has(id)) return Effect.undefined
+    tenants.add(id)
+    if (tenants.size === 1) return Effect.undefined
+    const [first = "", second = ""] = Array.from(tenants, formatTenant)
+    const message =
+      `Tenants ${first} and ${second} have no workspace, so that their tools work in the directory of the runtime and ` +
+      "reach the files of each other: set `workspaces`, or `workspace` of each tenant (`shared` states that they share it)"
+    return Effect.as(Effect.logWarning(message), undefined)
+  }
+}
+
 /** Finds the workspace of a tenant. The code for workspaces is loaded when the first tenant has one. */
 const loadWorkspaces = Effect.fnUntraced(function* (options: WorkspaceOptions) {
   const loaded = yield* Effect.cached(
@@ -97,9 +112,10 @@ const loadWorkspaces = Effect.fnUntraced(function* (options: WorkspaceOptions) {
       ({ makeWorkspaces }) => makeWorkspaces(options)
     )
   )
+  const reportSharing = makeSharingReport()
   return (tenant: Tenant) =>
     tenant.workspace === undefined && options.folder === undefined
-      ? Effect.undefined
+      ? reportSharing(tenant)
       : Effect.flatMap(loaded, ({ resolve }) => resolve(tenant))
 })
 
@@ -127,7 +143,7 @@ export const make = Effect.fnUntraced(function* <R = never>(
       return yield* new TenantRefused({
         tenant,
         reason: "busy",
-        message: `tenant ${tenant} has ${runs} runs at the same time already: try again when one ends`
+        message: `tenant ${formatTenant(tenant)} has ${runs} runs at the same time already: try again when one ends`
       })
     })
 

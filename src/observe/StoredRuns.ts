@@ -15,6 +15,7 @@ import { RunRecord } from "../store/RunRecord.ts"
 import { type Session, SessionStore } from "../store/SessionStore.ts"
 import * as Unread from "../store/Unread.ts"
 import * as RunSpans from "./RunSpans.ts"
+import * as EntrySlices from "./EntrySlices.ts"
 import * as RunTree from "./RunTree.ts"
 
 const toOrigin = (role: string): RecordEvent.Origin =>
@@ -148,9 +149,17 @@ const readEntries = (
 
 /** Reads the runs of a session and of its children, without secrets. */
 export const read = (session: Session): Effect.Effect<RunTree.Tree, SessionStoreError, SessionStore | RunRecord> =>
-  Effect.zipWith(readEntries(session, undefined), StoredMask.forExport, (entries, safe) =>
-    RunTree.fromEntries(safe(entries))
-  )
+  Effect.gen(function* () {
+    const entries = yield* readEntries(session, undefined)
+    const safe = yield* StoredMask.forExport
+    const tree = RunTree.make()
+    yield* EntrySlices.forEachSlice(entries, (slice) =>
+      Effect.sync(() => {
+        for (const entry of safe(slice)) tree.add(entry)
+      })
+    )
+    return tree
+  })
 
 const listSessionsBelow = (run: RunTree.Run): ReadonlyArray<string> =>
   RunSpans.listChildren(run).flatMap(({ run: inner, start }) => [

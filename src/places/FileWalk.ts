@@ -7,6 +7,7 @@
  * directories and `node_modules` are skipped. Hidden files are included. Symbolic links are not followed, so that no
  * file outside the directory is found and every walk ends. An unreadable directory is skipped and counted.
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Glob from "effect/Glob"
@@ -103,6 +104,9 @@ export interface Tally {
 /** Maximum number of entries that one walk examines. */
 const maxEntries = 200_000
 
+/** Number of entries that a walk examines before other fibers may run. */
+export const examinedAtOnce = 512
+
 const skipped = new Set([".git", ".hg", ".svn", ".jj", ".sl", "node_modules", "__pycache__"])
 
 interface Pending {
@@ -112,6 +116,28 @@ interface Pending {
 }
 
 type Files = FileSystem.FileSystem | Path.Path
+
+/** Runs an effect for pieces of a list, in order, and lets other fibers run between two pieces. */
+const forEachPiece = <A, B, E, R>(
+  items: ReadonlyArray<A>,
+  use: (piece: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, E, R>
+): Effect.Effect<ReadonlyArray<B>, E, R> =>
+  items.length <= examinedAtOnce
+    ? use(items)
+    : Effect.map(
+        Effect.forEach(Arr.chunksOf(items, examinedAtOnce), (piece) => Effect.tap(use(piece), () => Effect.yieldNow)),
+        Arr.flatten
+      )
+
+const compareBackwards = (a: FileSystem.DirectoryEntry, b: FileSystem.DirectoryEntry): number =>
+  a.name < b.name ? 1 : -1
+
+/** Sorts the entries of a directory backwards. The last sort has only to merge the sorted pieces. */
+const sortBackwards = (entries: ReadonlyArray<FileSystem.DirectoryEntry>) =>
+  Effect.map(
+    forEachPiece(entries, (piece) => Effect.sync(() => piece.toSorted(compareBackwards))),
+    (pieces) => pieces.toSorted(compareBackwards)
+  )
 
 /** Reads the rules of the `.gitignore` in a directory, if there is a readable one. */
 const readRulesIn = Effect.fnUntraced(function* (directory: string, prefix: string) {
@@ -156,17 +182,18 @@ export const walkFiles = (top: string, tally: Tally): Stream.Stream<Entry, never
           ? yield* readRulesIn(entry.path, prefix)
           : Option.none()
         const inner = Option.isSome(own) ? [...levels, own.value] : levels
-        const pending: Array<Pending> = []
-        // Sorted in reverse, because the end of the list is examined next.
-        for (const { name, type } of Array.from(read.success).sort((a, b) => (a.name < b.name ? 1 : -1))) {
+        const toPending = ({ name, type }: FileSystem.DirectoryEntry): ReadonlyArray<Pending> => {
           const directory = type === "Directory"
-          if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") continue
+          if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") return []
           const relative = prefix + name
-          if (isIgnored(inner, relative, name, directory)) continue
+          if (isIgnored(inner, relative, name, directory)) return []
           const link = type === "SymbolicLink"
-          pending.push({ entry: { path: path.join(entry.path, name), relative, name, link }, directory, levels: inner })
+          return [{ entry: { path: path.join(entry.path, name), relative, name, link }, directory, levels: inner }]
         }
-        return pending
+        // Sorted backwards, because the end of the list is examined next.
+        return yield* forEachPiece(yield* sortBackwards(read.success), (piece) =>
+          Effect.sync(() => piece.flatMap(toPending))
+        )
       })
 
       const root: Pending = {
@@ -180,8 +207,14 @@ export const walkFiles = (top: string, tally: Tally): Stream.Stream<Entry, never
           const found: Array<Entry> = []
           while (found.length === 0 && stack.length > 0 && looked < maxEntries) {
             let next = stack.pop()
-            for (; next !== undefined && !next.directory; next = stack.pop()) found.push(next.entry)
+            for (; next !== undefined && !next.directory && found.length < examinedAtOnce; next = stack.pop())
+              found.push(next.entry)
             if (next === undefined) break
+            if (!next.directory) {
+              stack.push(next)
+              yield* Effect.yieldNow
+              break
+            }
             const below = yield* expandDirectory(next)
             looked += below.length
             for (const each of below) stack.push(each)

@@ -24,6 +24,9 @@ export const maxCandidates = 10
 /** Maximum length, in characters, of a reference that is compared with all names. */
 const longestName = 100
 
+/** Number of names that are compared before other fibers may run. */
+const comparedAtOnce = 1_000
+
 /** Store queries that are needed to resolve a reference. */
 interface Lookup {
   readonly byId: (id: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
@@ -66,6 +69,26 @@ const findLatestInFolder = Effect.fnUntraced(function* (
   return yield* new SessionNotFound({ sessionId: "latest", candidates: [], folder: path })
 })
 
+/** Finds the name with the fewest edits to a word, if it is near. Lets other fibers run meanwhile. */
+const findNearestName = Effect.fnUntraced(function* (wanted: string, names: ReadonlyArray<string>) {
+  const nearest: Array<string> = []
+  for (let from = 0; from < names.length; from += comparedAtOnce) {
+    nearest.push(...takeNearest(wanted, names.slice(from, from + comparedAtOnce)))
+    yield* Effect.yieldNow
+  }
+  return takeNearest(wanted, nearest)[0]
+})
+
+/** Returns the nearest of some names, or no name. */
+const takeNearest = (wanted: string, names: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const nearest = findNearest(
+    wanted.toLowerCase(),
+    names.map((name) => name.toLowerCase())
+  )
+  const named = names.find((name) => name.toLowerCase() === nearest)
+  return named === undefined ? [] : [named]
+}
+
 /**
  * Creates a function that resolves a reference typed by the user to one session. With a folder, `latest` is the most
  * recently active session of that folder.
@@ -97,12 +120,7 @@ export const makeResolver = (lookup: Lookup) =>
     const meantSessions = candidates.length > 0 ? candidates : titled.slice(0, maxCandidates)
     if (meantSessions.length > 0)
       return yield* new SessionNotFound({ sessionId: wanted, candidates: meantSessions.map((session) => session.id) })
-    const names = wanted.length > longestName ? [] : yield* lookup.names
-    const meant = findNearest(
-      wanted.toLowerCase(),
-      names.map((name) => name.toLowerCase())
-    )
-    const named = names.find((name) => name.toLowerCase() === meant)
+    const named = wanted.length > longestName ? undefined : yield* findNearestName(wanted, yield* lookup.names)
     return yield* new SessionNotFound({
       sessionId: wanted,
       candidates: [],

@@ -53,7 +53,9 @@ export class RunLost extends Schema.TaggedError<RunLost>("hermes-effect/store/Ru
   sessionId: Schema.String,
   turnId: Schema.String,
   reason: Schema.Literals(["failed", "interrupted", "process_ended", "unknown"]),
-  message: Schema.String
+  message: Schema.String,
+  /** Class name of the error of a run that failed. */
+  error: Schema.optionalKey(Schema.String)
 }) {}
 
 /** Services that read runs. With `SessionActivity`, only new entries are read. */
@@ -156,7 +158,15 @@ const endings = {
 /** Fails if the run ended without a result. */
 const checkEnd = (sessionId: string, turnId: string, end: ReturnType<RecordedEvents.RecordedRun["end"]>) => {
   if (end?.exit === "failed")
-    return Effect.fail(makeLost(sessionId, turnId, "failed", end.failure?.message ?? "the run failed"))
+    return Effect.fail(
+      new RunLost({
+        sessionId,
+        turnId,
+        reason: "failed",
+        message: end.failure?.message ?? "the run failed",
+        ...(end.failure === undefined ? {} : { error: end.failure.type })
+      })
+    )
   return end?.exit === "interrupted"
     ? Effect.fail(makeLost(sessionId, turnId, "interrupted", endings.interrupted))
     : Effect.void

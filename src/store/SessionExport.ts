@@ -85,19 +85,45 @@ const toExportedQuestion = ({ answer, question, state }: StoredQuestion) => ({
   ...(answer === undefined ? {} : { answer })
 })
 
+/** Number of characters of items that are redacted before other fibers may run. */
+const redactedAtOnce = 65_536
+
+/**
+ * Redacts items one by one, so that a bound of `redactValue` applies to one item and not to all of them. Lets other
+ * fibers run in between.
+ */
+const redactItems = Effect.fnUntraced(function* <A, E>(
+  items: ReadonlyArray<A>,
+  encode: (item: A) => Effect.Effect<ReadonlyArray<unknown>, E>
+): Effect.fn.Return<ReadonlyArray<unknown>, E> {
+  const redacted: Array<unknown> = []
+  let characters = 0
+  for (const item of items) {
+    for (const encoded of yield* encode(item)) {
+      redacted.push(Redaction.redactValue(encoded))
+      characters += Json.countCharacters(encoded, redactedAtOnce)
+    }
+    if (characters < redactedAtOnce) continue
+    characters = 0
+    yield* Effect.yieldNow
+  }
+  return redacted
+})
+
 /** Reads a session with its messages, with secrets redacted. Unreadable messages are left out with one warning. */
 export const readSession = (session: Session): Effect.Effect<unknown, SessionStoreError, SessionStore> =>
   Effect.gen(function* () {
-    const encodings = yield* Effect.forEach(yield* readMessages(session.id), encodeMessage)
+    const messages = yield* redactItems(yield* readMessages(session.id), (message) =>
+      Effect.map(encodeMessage(message), (encoded) => [encoded])
+    )
     const questions = yield* SessionStore.use((store) =>
       store.listQuestions({ sessionId: session.id, states: ["open", "answered"], limit: Number.MAX_SAFE_INTEGER })
     )
-    return Redaction.redactValue({
-      ...toSummary(session),
-      system_prompt: session.systemPrompt,
-      messages: encodings,
-      ...(questions.length === 0 ? {} : { questions: questions.map(toExportedQuestion) })
-    })
+    return {
+      ...Json.readFields(Redaction.redactValue({ ...toSummary(session), system_prompt: session.systemPrompt })),
+      messages,
+      ...(questions.length === 0 ? {} : { questions: Redaction.redactValue(questions.map(toExportedQuestion)) })
+    }
   })
 
 /** Encodes an entry of the run record. A message that the session contains is left out. */
@@ -113,7 +139,8 @@ export const readWithRecord = (session: Session): Effect.Effect<unknown, Session
   Effect.gen(function* () {
     const whole = yield* readSession(session)
     const entries = yield* RunRecord.use((record) => Stream.runCollect(record.read({ sessionId: session.id })))
-    return { ...Json.readFields(whole), run_record: Redaction.redactValue(entries.flatMap(encodeEntry)) }
+    const record = yield* redactItems(entries, (entry) => Effect.sync(() => encodeEntry(entry)))
+    return { ...Json.readFields(whole), run_record: record }
   })
 
 /** Tests, by the file name, whether a file is an archive with one file for each session. */

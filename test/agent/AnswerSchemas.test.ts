@@ -15,6 +15,7 @@ import { fromLayer, HermesError, type PlainOutput } from "../../src/kit/entry/pr
 import { Provider } from "../../src/models/provider/Provider.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
 import * as Runtime from "../../src/program/Runtime.ts"
+import { scaleRuns } from "../support/effort.ts"
 
 class Point {
   x = 1
@@ -202,13 +203,13 @@ const makeSample = (depth: number): Effect.Effect<Sample> =>
     return Effect.flatMap(pick(makers), (make) => make(depth))
   })
 
-const count = Number(process.env["HERMES_TEST_SCHEMAS"] ?? 150)
+const count = Number(process.env["HERMES_TEST_SCHEMAS"] ?? scaleRuns(150))
 const seed = process.env["HERMES_TEST_SEED"] ?? "hermes"
 
 describe("random values of random schemas", () => {
   it(
     "come back as they were, from Effect and as JSON Schema, in any form in which models write JSON",
-    { timeout: 120_000 + count * 50 },
+    { timeout: 300_000 + count * 50 },
     async () => {
       const samples = await Effect.runPromise(
         Effect.forEach(Array.from({ length: count }), (_, index) => makeSample(index % 4)).pipe(Random.withSeed(seed))

@@ -12,7 +12,8 @@ import { TaskId } from "../../src/base/domain/Ids.ts"
 import * as ProcessEvents from "../../src/tools/builtin/terminal/ProcessEvents.ts"
 import * as ProcessRegistry from "../../src/tools/builtin/terminal/ProcessRegistry.ts"
 import { machine } from "../support/hermes.ts"
-import { eventually, isAlive, nodeLayer, session } from "../support/terminalTools.ts"
+import { isAlive, nodeLayer, session } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 
 const work = Effect.gen(function* () {
   const children = makeChildren()

@@ -11,7 +11,8 @@ import { SessionStore } from "../../src/store/SessionStore.ts"
 import { delegate, isChild, lastResult, say, setup } from "../support/delegation.ts"
 import { machine } from "../support/hermes.ts"
 import { running } from "../support/movingClock.ts"
-import { eventually, isAlive } from "../support/terminalTools.ts"
+import { isAlive } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 
 const count = 200
 

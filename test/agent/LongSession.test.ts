@@ -8,11 +8,12 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { DatabaseSync } from "node:sqlite"
 import * as H from "../../src/index.ts"
+import { scaleRuns } from "../support/effort.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { watchStatements } from "../support/watchStatements.ts"
 
 /** `npm run test:long` plays 2,000. */
-const turns = Number(process.env["HERMES_TEST_TURNS"] ?? 500)
+const turns = Number(process.env["HERMES_TEST_TURNS"] ?? scaleRuns(500))
 
 /** What the database is given between two calls of the tool. */
 interface Given {

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import {
   existsSync,
   mkdirSync,
@@ -383,4 +384,25 @@ describe("a workspace", () => {
       assert.notInclude(JSON.stringify(fake.asked.at(-1)?.messages), "of acme")
     }).pipe(Effect.scoped)
   )
+})
+
+describe("tenants without workspaces", () => {
+  it.effect("are reported once when a second one works in the directory of the runtime", () => {
+    const logged: Array<string> = []
+    const logger = Logger.make(({ message }) => void logged.push(String(message)))
+    const tenants: ReadonlyArray<Tenant> = [
+      { id: "acme" },
+      { id: "zeta" },
+      { id: "third" },
+      { id: "stated", workspace: "shared" }
+    ]
+    return Effect.gen(function* () {
+      const { within } = yield* Tenants.Tenants
+      for (const id of ["stated", "acme", "acme"]) yield* within(id, Effect.void)
+      assert.deepStrictEqual(logged, [])
+      for (const id of ["zeta", "third", "acme", "zeta"]) yield* within(id, Effect.void)
+      assert.strictEqual(logged.length, 1)
+      assert.match(logged[0] ?? "", /^Tenants acme and zeta have no workspace.* set `workspaces`/u)
+    }).pipe(Effect.provide(Tenants.layerFrom(tenants)), Effect.provide(Logger.layer([logger])))
+  })
 })

@@ -23,6 +23,7 @@ import * as SessionStore from "../../src/store/SessionStore.ts"
 import * as ToolRegistry from "../../src/tools/ToolRegistry.ts"
 import { random } from "../middleware/scenario.ts"
 import { expectedStream, generateStream, type Scenario } from "../middleware/streamScenario.ts"
+import { isLong, scaleRuns } from "../support/effort.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { entriesOf } from "../support/streamWrappers.ts"
 
@@ -249,8 +250,8 @@ describe("an answer that is changed after it was shown", () => {
     "by random stacks of wrappers: whoever follows, the result and the session have the same text, and a refused answer leaves none",
     () =>
       Effect.gen(function* () {
-        const runs = Math.ceil(Number(process.env["HERMES_FUZZ_RUNS"] ?? 10_000) / 50)
-        const known = Math.ceil((runs * 3) / 4)
+        const runs = Math.ceil(Number(process.env["HERMES_FUZZ_RUNS"] ?? scaleRuns(10_000)) / 50)
+        const known = isLong ? Math.ceil((runs * 3) / 4) : runs
         const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
         for (const seed of Array.from({ length: runs }, (_, index) =>
           index < known ? index + 1 : fresh + index - known

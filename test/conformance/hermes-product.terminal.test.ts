@@ -2,7 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
-import { bench, eventually, nodeLayer } from "../support/terminalTools.ts"
+import { bench, nodeLayer } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 
 layer(nodeLayer)("hermes-product §2.3 terminal and process", (it) => {
   it.effect("28 a command longer than its timeout has exit code 124, and its output so far is kept", () =>

@@ -16,6 +16,7 @@ import * as Requests from "../../src/middleware/Pipeline.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import * as ResultContract from "../../src/middleware/ResultContract.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
+import { isLong, scaleRuns } from "../support/effort.ts"
 import { textAnswer } from "../support/fakeModel.ts"
 import { anyCalls, llmContext, toolContext } from "../support/middlewareContexts.ts"
 import {
@@ -33,12 +34,12 @@ import {
   type Wrapper
 } from "./scenario.ts"
 
-const runs = Number(process.env["HERMES_FUZZ_RUNS"] ?? 3_000)
-/** Seeds that no run had before; a failure names its own, and `HERMES_FUZZ_SEED` begins with it. */
+const runs = Number(process.env["HERMES_FUZZ_RUNS"] ?? scaleRuns(3_000))
+/** Seeds that no run had before, for long runs; a failure names its own, and `HERMES_FUZZ_SEED` begins with it. */
 const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
 const seeds = [
   ...Array.from({ length: runs }, (_, index) => index + 1),
-  ...Array.from({ length: Math.ceil(runs / 4) }, (_, index) => fresh + index)
+  ...Array.from({ length: isLong ? Math.ceil(runs / 4) : 0 }, (_, index) => fresh + index)
 ]
 
 const deadline = () => 1_000
@@ -595,7 +596,7 @@ describe("the failure model of middleware", () => {
     "an interrupted run ends interrupted, whatever its wrappers do, and what is below has ended before it",
     () =>
       Effect.gen(function* () {
-        for (const seed of seeds.slice(0, 500)) {
+        for (const seed of seeds.slice(0, scaleRuns(500))) {
           const { kind: name, wrappers } = generate(random(seed))
           const kind = kinds[name]
           const leaks: Leaks = { typed: [], plain: [] }

@@ -10,6 +10,7 @@ import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as PluginAdapter from "../../src/agent/plugin/PluginAdapter.ts"
 import { output, toolContext } from "../support/middlewareContexts.ts"
+import { isClockWarning } from "../support/clockWarnings.ts"
 
 const Places = Context.Reference<ReadonlyArray<string>>("test/Places", { defaultValue: () => [] })
 
@@ -60,7 +61,9 @@ describe("services of calls", () => {
     Effect.gen(function* () {
       const { toolName } = toolContext({})
       const warnings: Array<unknown> = []
-      const logger = Logger.make(({ message }) => void warnings.push(...(Array.isArray(message) ? message : [message])))
+      const logger = Logger.make(({ message }) => {
+        if (!isClockWarning(message)) warnings.push(...(Array.isArray(message) ? message : [message]))
+      })
       const dies = Middleware.toolServices({
         name: "dies",
         services: () => {

@@ -11,17 +11,18 @@ import { type ExecuteOptions, type ModelResponse, makeTextDelta } from "../../sr
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import { textAnswer } from "../support/fakeModel.ts"
+import { isLong, scaleRuns } from "../support/effort.ts"
 import { anyCalls, llmContext } from "../support/middlewareContexts.ts"
 import { type Outcome, random } from "./scenario.ts"
 import { answers, deltasOf, entriesOf, Failure, type Step } from "../support/streamWrappers.ts"
 import { expectedStream, generateStream, type Scenario } from "./streamScenario.ts"
 
-const runs = Math.ceil(Number(process.env["HERMES_FUZZ_RUNS"] ?? 3_000) / 4)
-/** Seeds that no run had before; a failure names its own, and `HERMES_FUZZ_SEED` begins with it. */
+const runs = Math.ceil(Number(process.env["HERMES_FUZZ_RUNS"] ?? scaleRuns(3_000)) / 4)
+/** Seeds that no run had before, for long runs; a failure names its own, and `HERMES_FUZZ_SEED` begins with it. */
 const fresh = Number(process.env["HERMES_FUZZ_SEED"] ?? randomInt(1_000_000, 2 ** 31))
 const seeds = [
   ...Array.from({ length: runs }, (_, index) => index + 1),
-  ...Array.from({ length: Math.ceil(runs / 4) }, (_, index) => fresh + index)
+  ...Array.from({ length: isLong ? Math.ceil(runs / 4) : 0 }, (_, index) => fresh + index)
 ]
 
 const deadline = () => 1_000

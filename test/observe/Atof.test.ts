@@ -15,7 +15,7 @@ import * as AtofWriter from "../../src/observe/AtofWriter.ts"
 import * as TracePlugin from "../../src/observe/TracePlugin.ts"
 import * as Scripted from "../../src/models/provider/Scripted.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
-import { eventually } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 import * as RecordEntries from "./support/recordEntries.ts"
 import * as Runs from "./support/runs.ts"
 

@@ -15,6 +15,7 @@ import * as Trace from "../../src/observe/Trace.ts"
 import * as Pool from "../../src/observe/trace/Pool.ts"
 import * as TraceStats from "../../src/observe/TraceStats.ts"
 import * as Vision from "../../src/tools/builtin/Vision.ts"
+import { scaleRuns } from "../support/effort.ts"
 import { effectProp } from "../support/property.ts"
 import * as Recorded from "./support/recorded.ts"
 
@@ -107,9 +108,9 @@ describe("a stream of the record", () => {
     })
   )
 
-  it.effect("200 messages: each request has all of them, each is a step once", () =>
+  it.effect("a long session: each request has all of its messages, each is a step once", () =>
     Effect.gen(function* () {
-      const turns = Array.from({ length: 100 }, (_, index) => index)
+      const turns = Array.from({ length: scaleRuns(100) }, (_, index) => index)
       const { events, trajectory } = yield* Recorded.views(
         turns.map((index) => Scripted.complete(`answer ${index}`)),
         Effect.gen(function* () {

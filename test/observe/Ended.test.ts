@@ -12,7 +12,7 @@ import type { Span } from "../../src/observe/RunSpans.ts"
 import type { Run } from "../../src/observe/RunTree.ts"
 import { withWarnings } from "../hooks/support/events.ts"
 import { machine, program, withoutSandbox } from "../support/hermes.ts"
-import { eventually } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 import { webServer } from "../support/webServer.ts"
 import { collector, names } from "./support/collector.ts"
 

@@ -24,6 +24,7 @@ import * as Delegate from "../../src/tools/builtin/Delegate.ts"
 import * as FileTools from "../../src/tools/builtin/FileTools.ts"
 import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import { withWarnings } from "../hooks/support/events.ts"
+import { scaleRuns } from "../support/effort.ts"
 import { machine } from "../support/hermes.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { all, type Answer, collector, ingest, json, names, type Seen } from "./support/collector.ts"
@@ -277,10 +278,10 @@ describe("Langfuse", () => {
     })
   )
 
-  it.live("fifty sessions at once, each with a child, make fifty right trees", () =>
+  it.live("many sessions at once, each with a child, make as many right trees", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory
-      const count = 50
+      const count = scaleRuns(50)
       for (let n = 0; n < count; n++) writeFileSync(join(directory, `file${n}.txt`), `content ${n}\n`)
       const prompt = (n: number) =>
         `Use delegate_task exactly once. Ask the child subagent to use the read_file tool exactly once to read file${n}.txt. ` +

@@ -35,6 +35,7 @@ import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import * as McpServers from "../../src/tools/mcp/McpServers.ts"
 import * as McpSdkClient from "../../src/tools/mcp/McpSdkClient.ts"
 import { withWarnings } from "../hooks/support/events.ts"
+import { scaleRuns } from "../support/effort.ts"
 import { machine } from "../support/hermes.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { fixtureOf } from "../tools/mcp/support/servers.ts"
@@ -500,11 +501,11 @@ describe("OpenTelemetry", () => {
     })
   )
 
-  it.live("fifty sessions at once, each with a child, make fifty right trees", () =>
+  it.live("many sessions at once, each with a child, make as many right trees", () =>
     Effect.gen(function* () {
       const server = yield* collector()
       const directory = yield* temporaryDirectory
-      const count = 50
+      const count = scaleRuns(50)
       for (let n = 0; n < count; n++) writeFileSync(join(directory, `file${n}.txt`), `content ${n}\n`)
       const prompt = (n: number) =>
         `Use delegate_task exactly once. Ask the child subagent to use the read_file tool exactly once to read file${n}.txt. ` +

@@ -10,7 +10,7 @@ import * as AtifCheck from "../../src/observe/AtifCheck.ts"
 import * as Atof from "../../src/observe/Atof.ts"
 import { machine, program, withoutSandbox } from "../support/hermes.ts"
 import * as playedModel from "../support/playedModel.ts"
-import { eventually } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 import { collector, type Names, names } from "./support/collector.ts"
 
 const works = (command: string, ...args: ReadonlyArray<string>): boolean => spawnSync(command, args).status === 0

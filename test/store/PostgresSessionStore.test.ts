@@ -10,7 +10,6 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
-import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
 import { SessionId } from "../../src/base/domain/Ids.ts"
@@ -22,6 +21,7 @@ import * as SearchWords from "../../src/store/SearchWords.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { makeNewSession, suite, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { eventually } from "../support/waiting.ts"
 
 const id = SessionId.make("s")
 
@@ -201,10 +201,10 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
           const reading = yield* Effect.forkChild(
             sql.waiting(sql`SELECT 1`).pipe(Effect.provideService(References.MinimumLogLevel, "Fatal"))
           )
-          yield* Effect.sync(() => told.length).pipe(
-            Effect.repeat({ until: (count) => count > 0, times: 100, schedule: Schedule.spaced("50 millis") }),
-            Effect.ensuring(Effect.promise(server.start))
-          )
+          yield* eventually(
+            "a line about the server",
+            Effect.sync(() => told.length > 0)
+          ).pipe(Effect.ensuring(Effect.promise(server.start)))
           yield* Fiber.join(reading)
         }).pipe(Effect.provide(Logger.layer([logger])))
         assert.strictEqual(told.length, 2, told.join("\n"))

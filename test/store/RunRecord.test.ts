@@ -17,6 +17,7 @@ import { DatabaseSync } from "node:sqlite"
 import { Agent, Delegate, Ids, RunRecord, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
 import { type RecordEvent, RunRecordFile } from "../../src/kit/entry/observability.ts"
 import { Auxiliary } from "../../src/kit/entry/routing.ts"
+import { scaleRuns } from "../support/effort.ts"
 import { foreignKeys } from "../support/plantedKeys.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -65,6 +66,9 @@ const layerPostgres = Effect.promise(async () => {
   server ??= await startServer()
   return SessionStore.layerPostgres({ url: Redacted.make(server.url(`record${schemas++}`)), connections: 3 })
 })
+
+/** Number of steps of a long run. */
+const longRun = scaleRuns(200)
 
 /** Runs a body with each store, and with the entries that a listener gets. */
 const withStores = (
@@ -202,13 +206,13 @@ describe("RunRecord", () => {
   )
 
   withStores(
-    "a step costs what is new in it: 200 steps are as large each as the first ones",
-    [...Array.from({ length: 200 }, (_, index) => call(`text ${1000 + index}`)), Scripted.complete("done")],
+    "a step costs what is new in it: late steps are as large as the first ones",
+    [...Array.from({ length: longRun }, (_, index) => call(`text ${1000 + index}`)), Scripted.complete("done")],
     Effect.gen(function* () {
-      const { sessionId } = yield* Agent.run({ prompt: "go", maxIterations: 300 })
+      const { sessionId } = yield* Agent.run({ prompt: "go", maxIterations: longRun + 100 })
       const entries = yield* readAll({ sessionId })
       const sizes = of(entries, "AttemptStarted").map((event) => JSON.stringify(event).length)
-      assert.strictEqual(sizes.length, 201)
+      assert.strictEqual(sizes.length, longRun + 1)
       assert.isBelow(Math.max(...sizes) - Math.min(...sizes), 20)
       assert.strictEqual(of(entries, "ToolsOffered").length, 1)
       return entries

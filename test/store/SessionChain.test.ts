@@ -198,7 +198,7 @@ it.effect("statistics and insights count a conversation once", () =>
     const world = yield* Effect.flatMap(SessionIndex.make(Effect.succeed(true)), ({ refresh }) => refresh)
     const found = SessionQueries.find(world, {}, new Set())
     assert.strictEqual(found.length, 4)
-    assert.strictEqual(Aggregation.aggregate(world, found, {}).sessions, 2)
+    assert.strictEqual((yield* Aggregation.aggregate(world, found, {})).sessions, 2)
   }).pipe(Effect.provide(sqlite, { local: true }))
 )
 

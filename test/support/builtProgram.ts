@@ -56,7 +56,7 @@ const directoryOfBundle = (): string => {
   if (!existsSync(found)) {
     mkdirSync(cache, { recursive: true })
     // One process makes it, others wait; the lock ends with its process.
-    const lock = new DatabaseSync(`${cache}.lock`, { timeout: 300_000 })
+    const lock = new DatabaseSync(`${cache}.lock`, { timeout: 3_600_000 })
     try {
       lock.exec("BEGIN EXCLUSIVE")
       if (!existsSync(found)) {

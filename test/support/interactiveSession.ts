@@ -18,6 +18,7 @@ import * as Beside from "./interactiveServices.ts"
 import * as Model from "./interactiveModel.ts"
 import { display } from "./interactiveSettings.ts"
 import * as Virtual from "./virtualTerminal.ts"
+import { longestWaitMillis } from "./waiting.ts"
 
 export interface Driver {
   readonly terminal: Virtual.VirtualTerminal
@@ -37,8 +38,6 @@ export interface Driver {
   /** The exit code. */
   readonly left: Effect.Effect<number>
 }
-
-const patienceMillis = 20_000
 
 const breathe = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 2)))
 
@@ -109,7 +108,7 @@ export const session = <A, E, R>(
       )
       const screen = () => terminal.lines().join("\n")
       const until = Effect.fnUntraced(function* (text: string, times = 1) {
-        const deadline = performance.now() + patienceMillis
+        const deadline = performance.now() + longestWaitMillis
         while (count(screen(), text) < times) {
           if (performance.now() > deadline)
             throw new Error(`${JSON.stringify(text)} did not come; the screen shows:\n${screen()}`)

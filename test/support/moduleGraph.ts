@@ -1,30 +1,38 @@
 // Which modules of a bundle import which, and what is loaded with one.
-import { type InputOptions, rolldown } from "rolldown"
+import { type InputOptions, type Plugin, rolldown } from "rolldown"
 
 type Imports = ReadonlyMap<string, ReadonlyArray<string>>
 
 /** What each module of a bundle imports, without and with what it loads later. */
-export const importsOfModules = async (
-  options: InputOptions
-): Promise<{ readonly imports: Imports; readonly withLate: Imports }> => {
+export interface ModuleImports {
+  readonly imports: Imports
+  readonly withLate: Imports
+}
+
+/** Records the imports of the modules of a bundle, in a plugin of it. */
+export const recordImports = (): ModuleImports & { readonly plugin: Plugin } => {
   const imports = new Map<string, ReadonlyArray<string>>()
   const withLate = new Map<string, ReadonlyArray<string>>()
-  const bundle = await rolldown({
-    ...options,
-    plugins: [
-      options.plugins,
-      {
-        name: "imports",
-        moduleParsed: ({ dynamicallyImportedIds, id, importedIds }) => {
-          imports.set(id, importedIds)
-          withLate.set(id, [...importedIds, ...dynamicallyImportedIds])
-        }
+  return {
+    imports,
+    withLate,
+    plugin: {
+      name: "imports",
+      moduleParsed: ({ dynamicallyImportedIds, id, importedIds }) => {
+        imports.set(id, importedIds)
+        withLate.set(id, [...importedIds, ...dynamicallyImportedIds])
       }
-    ]
-  })
+    }
+  }
+}
+
+/** Reads the imports of a bundle that is not written. */
+export const importsOfModules = async (options: InputOptions): Promise<ModuleImports> => {
+  const { plugin, ...recorded } = recordImports()
+  const bundle = await rolldown({ ...options, plugins: [options.plugins, plugin] })
   await bundle.generate({ format: "esm" })
   await bundle.close()
-  return { imports, withLate }
+  return recorded
 }
 
 /** Modules and all that they import, which are loaded with them. */

@@ -1,9 +1,10 @@
 // A Postgres server in a temporary folder, on a Unix socket alone, from the machine's own binaries. Where there are
 // none, tests are skipped by name.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process"
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { root } from "./sources.ts"
 
 const versions = existsSync("/usr/lib/postgresql")
   ? readdirSync("/usr/lib/postgresql").toSorted((a, b) => Number(b) - Number(a))
@@ -48,18 +49,53 @@ export interface Server {
 
 const wait = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis))
 
+/** Makes a folder that belongs to the user of the server. */
+const makeFolder = (parent: string, prefix: string): string => {
+  const folder = mkdtempSync(join(parent, prefix))
+  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
+  chmodSync(folder, 0o755)
+  return folder
+}
+
+/** Folder of the data directories that servers begin with, one for each release. */
+const clusters = join(root, "node_modules/.cache/postgres")
+
+/** Returns the data directory that servers of this release begin with. It is made once, and kept. */
+const makeCluster = (binaries: string): string => {
+  const release = execFileSync(`${binaries}/postgres`, ["--version"], { encoding: "utf8" }).replaceAll(/\W+/g, "-")
+  const found = join(clusters, `${release}${owner?.uid ?? ""}`)
+  if (existsSync(found)) return found
+  // The user of the server may not reach the folder of the project.
+  const folder = makeFolder(tmpdir(), "hermes-initdb-")
+  try {
+    execFileSync(
+      `${binaries}/initdb`,
+      ["-D", `${folder}/data`, "-U", "hermes", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+      { ...owner, cwd: folder, stdio: "ignore" }
+    )
+    mkdirSync(clusters, { recursive: true })
+    const unfinished = `${found}.${process.pid}`
+    execFileSync("cp", ["-a", `${folder}/data`, unfinished])
+    try {
+      renameSync(unfinished, found)
+    } catch (error) {
+      // Another process was faster.
+      rmSync(unfinished, { recursive: true, force: true })
+      if (!existsSync(found)) throw error
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return found
+}
+
 /** Starts a server; `settings` are those of `postgres -c`. */
 export const startServer = async (settings: Readonly<Record<string, string>> = {}): Promise<Server> => {
   if (binaries === undefined) throw new Error(missing)
-  const folder = mkdtempSync(join(tmpdir(), "hermes-postgres-"))
+  const folder = makeFolder(tmpdir(), "hermes-postgres-")
   const as = owner === undefined ? {} : owner
-  if (owner !== undefined) chownSync(folder, owner.uid, owner.gid)
-  chmodSync(folder, 0o755)
-  execFileSync(
-    `${binaries}/initdb`,
-    ["-D", `${folder}/data`, "-U", "hermes", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"],
-    { ...as, cwd: folder, stdio: "ignore" }
-  )
+  // A copy takes a fifth of the time of `initdb`, and keeps the owner.
+  execFileSync("cp", ["-a", makeCluster(binaries), `${folder}/data`])
   const all = {
     listen_addresses: "",
     unix_socket_directories: folder,

@@ -1,21 +1,18 @@
 /**
  * Property tests that find the same thing on every machine: the values follow from a seed, which is fixed unless
- * `HERMES_TEST_SEED` names another. `HERMES_TEST_RUNS` multiplies how many are tried, to look for more.
+ * `HERMES_TEST_SEED` names another. `effort.ts` says how many of them are tried.
  */
 import * as Vitest from "@effect/vitest"
+import { scaleRuns } from "./effort.ts"
 
 const seed = process.env["HERMES_TEST_SEED"] ?? "hermes"
-const factor = Number(process.env["HERMES_TEST_RUNS"] ?? 1)
 
 type Options = Parameters<Vitest.Vitest.Methods["prop"]>[3]
 
 /** Options of a property test in a layer, with the seed. */
 export const seeded = (options: Options): Options => {
   const given = typeof options === "number" ? { timeout: options } : options
-  return {
-    ...given,
-    arbitrary: { seed, ...given?.arbitrary, runs: Math.ceil((given?.arbitrary?.runs ?? 100) * factor) }
-  }
+  return { ...given, arbitrary: { seed, ...given?.arbitrary, runs: scaleRuns(given?.arbitrary?.runs ?? 100) } }
 }
 
 /** `it.prop`, with the seed. */

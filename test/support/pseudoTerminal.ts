@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import { spawn, spawnSync } from "node:child_process"
 import { withoutSandbox } from "./hermes.ts"
 import * as Virtual from "./virtualTerminal.ts"
+import { longestWaitMillis } from "./waiting.ts"
 
 type Launch = (command: string) => readonly [string, ...ReadonlyArray<string>]
 
@@ -29,8 +30,6 @@ export interface PseudoTerminal {
   readonly exited: Effect.Effect<number | null>
 }
 
-const patienceMillis = 45_000
-
 const breathe = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 10)))
 
 /** Runs a line of the shell on a terminal of so many columns. */
@@ -55,7 +54,7 @@ export const open = (launch: Launch, line: string, env: Readonly<Record<string, 
         written: terminal.written,
         type: (text) => Effect.sync(() => void child.stdin.write(text)),
         until: Effect.fnUntraced(function* (text) {
-          const deadline = performance.now() + patienceMillis
+          const deadline = performance.now() + longestWaitMillis
           while (!screen().includes(text)) {
             if (performance.now() > deadline)
               throw new Error(`${JSON.stringify(text)} did not come; the screen shows:\n${screen()}`)

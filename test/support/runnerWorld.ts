@@ -6,6 +6,7 @@ import * as HttpServer from "../models/provider/HttpServer.ts"
 import * as Processes from "./hermes.ts"
 import * as Inference from "./inferenceServer.ts"
 import type { Server } from "./postgresServer.ts"
+import { eventually, readUntil } from "./waiting.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -72,10 +73,7 @@ export const make = Effect.fnUntraced(function* (
       })
     )
     const wanted = ++members
-    yield* Effect.repeat(Effect.andThen(Effect.sleep("100 millis"), countMembers), {
-      until: (count) => count >= wanted,
-      times: 300
-    })
+    yield* readUntil("a runner joins", countMembers, (count) => count >= wanted)
     return { kill: () => child?.kill("SIGKILL"), stderr: () => stderr, machine }
   })
   const run = (args: ReadonlyArray<string>, options: Partial<Processes.Options> = {}) =>
@@ -90,11 +88,6 @@ export const make = Effect.fnUntraced(function* (
   return { client, env, model, run, start, startRunner }
 })
 
-/** Waits until a condition holds, for a minute at most. */
+/** Waits until a condition holds. */
 export const until = (condition: () => boolean): Effect.Effect<void> =>
-  Effect.asVoid(
-    Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), Effect.sync(condition)), {
-      until: (holds) => holds,
-      times: 1_200
-    })
-  )
+  eventually("the condition of a test", Effect.sync(condition))

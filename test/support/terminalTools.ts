@@ -12,6 +12,7 @@ import * as ProcessEvents from "../../src/tools/builtin/terminal/ProcessEvents.t
 import * as ProcessRegistry from "../../src/tools/builtin/terminal/ProcessRegistry.ts"
 import * as TerminalTools from "../../src/tools/builtin/TerminalTools.ts"
 import { ToolContext } from "../../src/tools/ToolContext.ts"
+import { eventually } from "./waiting.ts"
 
 /** A JSON result, open to any question a test may ask. */
 export interface Answer {
@@ -24,28 +25,6 @@ export interface Answer {
 export const nodeLayer = CommandEnvironment.layerLocal.pipe(Layer.provideMerge(NodeServices.layer))
 
 export const session = (name: string): SessionId => SessionId.make(name)
-
-/** Lets real time pass, whatever clock the test has. */
-export const realPause = (millis: number): Effect.Effect<void> =>
-  Effect.promise(
-    () =>
-      new Promise((resolve) => {
-        setTimeout(resolve, millis)
-      })
-  )
-
-/** Longer than anything takes on a busy machine, and shorter than the limit of a test. */
-const longestWaitMillis = 240_000
-
-/** Waits in real time for something that other processes bring about. */
-export const eventually = Effect.fnUntraced(function* <E, R>(what: string, check: Effect.Effect<boolean, E, R>) {
-  const until = performance.now() + longestWaitMillis
-  while (performance.now() < until) {
-    if (yield* check) return
-    yield* realPause(10)
-  }
-  return yield* Effect.die(`never happened: ${what}`)
-})
 
 /** Whether a process is there and not a zombie. */
 export const isAlive = (pid: number): Effect.Effect<boolean, never, FileSystem.FileSystem> =>

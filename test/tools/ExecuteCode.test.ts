@@ -11,7 +11,8 @@ import { NestedCalls, StopRequested } from "../../src/tools/ToolContext.ts"
 import * as ExecuteCode from "../../src/tools/builtin/ExecuteCode.ts"
 import { callTool } from "../support/callTool.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
-import { eventually, isAlive } from "../support/terminalTools.ts"
+import { isAlive } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 
 const settings = {
   mode: "project" as const,

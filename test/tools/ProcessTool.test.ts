@@ -7,7 +7,8 @@ import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import { StopRequested } from "../../src/tools/ToolContext.ts"
-import { bench, eventually, isAlive, nodeLayer, session } from "../support/terminalTools.ts"
+import { bench, isAlive, nodeLayer, session } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 
 const allGone = (pids: ReadonlyArray<number>) =>
   eventually(

@@ -1,10 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as MemoryFiles from "../../src/kit/testing/MemoryFiles.ts"
 import * as ContentSearch from "../../src/tools/builtin/search/ContentSearch.ts"
-import * as Ignore from "../../src/places/FileWalk.ts"
+import * as FileWalk from "../../src/places/FileWalk.ts"
 import * as Render from "../../src/tools/builtin/SearchFiles.ts"
+import { countTurns } from "../support/otherFiber.ts"
 import { effectProp } from "../support/property.ts"
 
 const compiled = (source: string): ContentSearch.Pattern => Result.getOrThrow(ContentSearch.compile(source))
@@ -116,7 +121,7 @@ describe("the lines of a file", () => {
 
 describe(".gitignore", () => {
   const ignores = (rules: string, path: string, directory = false): boolean =>
-    Ignore.isIgnored([Ignore.parse("", rules)], path, path.slice(path.lastIndexOf("/") + 1), directory)
+    FileWalk.isIgnored([FileWalk.parse("", rules)], path, path.slice(path.lastIndexOf("/") + 1), directory)
 
   it("names, directories, anchors, wildcards", () => {
     assert.isTrue(ignores("*.log", "a/b/x.log"))
@@ -137,18 +142,40 @@ describe(".gitignore", () => {
   it("the last rule that fits decides, and the innermost file", () => {
     assert.isFalse(ignores("*.log\n!keep.log", "keep.log"))
     assert.isTrue(ignores("!keep.log\n*.log", "keep.log"))
-    const levels = [Ignore.parse("", "*.log"), Ignore.parse("a/", "!x.log\n/y")]
-    assert.isFalse(Ignore.isIgnored(levels, "a/x.log", "x.log", false))
-    assert.isTrue(Ignore.isIgnored(levels.slice(0, 1), "b/x.log", "x.log", false))
-    assert.isTrue(Ignore.isIgnored(levels, "a/y", "y", false))
-    assert.isFalse(Ignore.isIgnored(levels, "a/b/y", "y", false))
+    const levels = [FileWalk.parse("", "*.log"), FileWalk.parse("a/", "!x.log\n/y")]
+    assert.isFalse(FileWalk.isIgnored(levels, "a/x.log", "x.log", false))
+    assert.isTrue(FileWalk.isIgnored(levels.slice(0, 1), "b/x.log", "x.log", false))
+    assert.isTrue(FileWalk.isIgnored(levels, "a/y", "y", false))
+    assert.isFalse(FileWalk.isIgnored(levels, "a/b/y", "y", false))
   })
 
   it("a file above the top of the walk counts from its own directory", () => {
-    const levels = [Ignore.parse("../src/", "/src/gen\n/other")]
-    assert.isTrue(Ignore.isIgnored(levels, "gen", "gen", true))
-    assert.isFalse(Ignore.isIgnored(levels, "other", "other", true))
+    const levels = [FileWalk.parse("../src/", "/src/gen\n/other")]
+    assert.isTrue(FileWalk.isIgnored(levels, "gen", "gen", true))
+    assert.isFalse(FileWalk.isIgnored(levels, "other", "other", true))
   })
+})
+
+describe("a directory of many files", () => {
+  it.effect("is walked in the order of the names, and other fibers run meanwhile", () =>
+    Effect.gen(function* () {
+      const names = Array.from({ length: 5_000 }, (_, index) => `${(index * 7) % 5_000}.txt`)
+      const files = MemoryFiles.layer({
+        "/work/.gitignore": "9*",
+        "/work/5/inner.txt": "",
+        ...Object.fromEntries(names.map((name) => [`/work/${name}`, ""]))
+      })
+      const walk = Stream.runCollect(FileWalk.walkFiles("/work", { unreadable: 0, exhausted: false }))
+      const [found, turns] = yield* countTurns(Effect.provide(walk, Layer.merge(files, Path.layer)))
+      const expected = [...names, ".gitignore", "5"].filter((name) => !name.startsWith("9")).toSorted()
+      assert.deepStrictEqual(
+        found.map(({ relative }) => relative),
+        expected.map((name) => (name === "5" ? "5/inner.txt" : name))
+      )
+      // It is sorted, compared with the rules and listed in pieces.
+      assert.isAtLeast(turns, (2.5 * names.length) / FileWalk.examinedAtOnce)
+    })
+  )
 })
 
 describe("matches as text", () => {

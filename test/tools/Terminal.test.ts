@@ -12,7 +12,8 @@ import * as CommandEnvironment from "../../src/places/CommandEnvironment.ts"
 import { ProcessEnvironment } from "../../src/base/platform/ProcessVariables.ts"
 import { StopRequested } from "../../src/tools/ToolContext.ts"
 import { TerminalSettings } from "../../src/tools/builtin/BuiltinSettings.ts"
-import { bench, eventually, isAlive, nodeLayer } from "../support/terminalTools.ts"
+import { bench, isAlive, nodeLayer } from "../support/terminalTools.ts"
+import { eventually } from "../support/waiting.ts"
 
 /** A shell, a child that ignores SIGTERM, and a grandchild in a session of its own; all of them write their pid. */
 const stubbornTree = [

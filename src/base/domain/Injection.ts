@@ -146,19 +146,31 @@ const findInvisible = (text: string, source: Source): Finding | undefined => {
     : { id: "invisible_characters", excerpt: cutExcerpt(text, found.at), hidden: found.decoded }
 }
 
-/** Finds injection patterns in text. Each pattern is reported at most once. */
-export const scan = (text: string, source: Source): ReadonlyArray<Finding> => {
+/** Finds injection patterns like {@link scan}, and pauses after each step, each of which reads the whole text. */
+function* scanInSteps(text: string, source: Source): Generator<void, ReadonlyArray<Finding>> {
   const read = normalizeText(text)
+  yield
   const found = new Map<string, Finding>()
   const invisible = findInvisible(text, source)
   if (invisible !== undefined) found.set(invisible.id, invisible)
   for (const { id, pattern, sources } of patterns) {
     if (!sources.includes(source) || found.has(id)) continue
+    yield
     const at = read.search(pattern)
     if (at !== -1) found.set(id, { id, excerpt: cutExcerpt(read, at) })
   }
   return Array.from(found.values())
 }
+
+const runSteps = <A>(steps: Generator<void, A>): A => {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** Finds injection patterns in text. Each pattern is reported at most once. */
+export const scan = (text: string, source: Source): ReadonlyArray<Finding> => runSteps(scanInSteps(text, source))
 
 const formatNames = (findings: ReadonlyArray<Finding>): string => findings.map(({ id }) => id).join(", ")
 
@@ -173,12 +185,15 @@ export const findMemoryRefusal = (text: string): string | undefined => {
     : `Not remembered: the text looks like an injected instruction (${formatNames(findings)}). Store plain facts only.`
 }
 
-/** Returns the text of a context file for a model. If the text looks hostile, returns a notice instead. */
-export const screenContextFile = (
-  name: string,
-  text: string
-): { readonly text: string; readonly findings: ReadonlyArray<Finding> } => {
-  const findings = scan(text, "context file")
+/** A text as a model may read it: the text itself, or a notice if it looks hostile. */
+interface ScreenedText {
+  readonly text: string
+  readonly findings: ReadonlyArray<Finding>
+}
+
+/** Screens a context file like {@link screenContextFile}, and pauses after each step, so that other work can be done. */
+export function* screenContextFileInSteps(name: string, text: string): Generator<void, ScreenedText> {
+  const findings = yield* scanInSteps(text, "context file")
   return findings.length === 0
     ? { text, findings }
     : {
@@ -186,6 +201,10 @@ export const screenContextFile = (
         findings
       }
 }
+
+/** Returns the text of a context file for a model. If the text looks hostile, returns a notice instead. */
+export const screenContextFile = (name: string, text: string): ScreenedText =>
+  runSteps(screenContextFileInSteps(name, text))
 
 /** Returns a warning if external text contains a prompt injection; `undefined` if nothing was found. */
 export const findForeignWarning = (text: string): string | undefined => {

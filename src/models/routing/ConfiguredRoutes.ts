@@ -272,7 +272,8 @@ const makePrimaryEntry = (configured: RouteSources): Result.Result<ChainEntry, C
 const listStatements = (settings: Values): ReadonlyArray<Pick<SectionSettings, "baseUrl" | "provider">> => [
   settings.model,
   settings.delegation,
-  ...DerivedSettings.listFallbacks(settings)
+  ...DerivedSettings.listFallbacks(settings),
+  ...DerivedSettings.listTenantRoutes(settings)
 ]
 
 /** Returns the providers in the settings that are not built in, so that only a plugin can define them. */

@@ -47,6 +47,20 @@ export const none: RateGuard = {
   open: () => Effect.void
 }
 
+/** Creates a guard that remembers limits in memory. */
+export const makeInMemory = (): RateGuard => {
+  const until = new Map<string, number>()
+  return {
+    closedFor: (key) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const end = until.get(key) ?? 0
+        return end > now ? end - now : undefined
+      }),
+    close: (key, millis) => Effect.map(Clock.currentTimeMillis, (now) => void until.set(key, now + millis)),
+    open: (key) => Effect.sync(() => void until.delete(key))
+  }
+}
+
 /** Providers whose rate limits apply to the whole account. */
 export const guarded: ReadonlySet<string> = new Set(["nous"])
 

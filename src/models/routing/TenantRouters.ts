@@ -173,7 +173,7 @@ const openRouter = Effect.fnUntraced(function* (base: Base, tenant: TenantRoutes
     providers: yield* base.openProviders,
     // Refusals of the tenant's keys are not reported to other processes, which learn them on their own.
     limits: yield* Effect.provideService(RateLimitGate.makeLimits, SharedMarks, undefined),
-    guard: RateGuard.none
+    guard: base.shared.guard === RateGuard.none ? RateGuard.none : RateGuard.makeInMemory()
   }
   const named = all.map((one, index) => [given[index]?.entry.route ?? one.route, one] as const)
   const findRoute = makeRouteFinder(base, tenant, [...named, ...routes.map((one) => [one.route, one] as const)])

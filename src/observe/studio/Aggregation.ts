@@ -1,4 +1,6 @@
 /** Aggregates sessions for charts: tokens, cost, latency and errors by day, model, tool and agent. */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
 import type { Status } from "../../base/domain/Cost.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import * as SessionQueries from "./SessionQueries.ts"
@@ -80,10 +82,9 @@ const computeLatency = (calls: ReadonlyArray<Pick<CountedCall, "millis">>): Perc
 
 const compareByCount = (a: Share, b: Share): number => b.calls - a.calls || (a.name < b.name ? -1 : 1)
 
-const computeShares = <A extends CountedCall & { readonly conversation: string }>(
+const computeShares = <A extends CountedCall & { readonly conversation: string; readonly day: string }>(
   calls: ReadonlyArray<A>,
-  name: (call: A) => string,
-  utcOffset: number
+  name: (call: A) => string
 ): ReadonlyArray<Share> =>
   Array.from(Map.groupBy(calls, name), ([name, some]): Share => ({
     name,
@@ -91,7 +92,7 @@ const computeShares = <A extends CountedCall & { readonly conversation: string }
     sessions: new Set(some.map(({ conversation }) => conversation)).size,
     latency: computeLatency(some),
     days: Array.from(
-      Map.groupBy(some, ({ at }) => formatDay(at, utcOffset)),
+      Map.groupBy(some, ({ day }) => day),
       ([day, of]) => {
         const { calls, cost, errors, tokens } = sumCalls(of)
         return { day, calls, errors, tokens: SessionFacts.countTokens(tokens), cost }
@@ -153,9 +154,10 @@ const withFailureFlag = <A extends SessionFacts.ModelCall>(calls: ReadonlyArray<
 /** Aggregates the model calls of sessions by model. */
 export const sumByModel = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<ModelTotals> =>
   computeShares(
-    withFailureFlag(facts.flatMap(({ id, modelCalls }) => modelCalls.map((call) => ({ ...call, conversation: id })))),
-    ({ model }) => model,
-    0
+    withFailureFlag(
+      facts.flatMap(({ id, modelCalls }) => modelCalls.map((call) => ({ ...call, conversation: id, day: "" })))
+    ),
+    ({ model }) => model
   ).map(({ days: _, name, sessions: __, ...rest }) => ({ model: name, ...rest }))
 
 const findNotable = (world: SessionQueries.World, sessions: ReadonlyArray<SessionSummary>): Aggregates["notable"] => {
@@ -247,62 +249,149 @@ const sumMiddleware = (runs: ReadonlyArray<SessionFacts.RunFacts>): Aggregates["
       }))
   ).toSorted((a, b) => b.ownMillis - a.ownMillis)
 
-/** Aggregates the given sessions and their sub-agents. `spoken` has the messages of the period. */
-export const aggregate = (
-  world: SessionQueries.World,
-  found: ReadonlyArray<SessionSummary>,
-  { since = 0, until = Infinity, utcOffset = 0 }: Pick<SessionQuery, "since" | "until" | "utcOffset">,
-  spoken: ReadonlyMap<string, SpokenCounts> = new Map()
-): Aggregates => {
-  const ids = Array.from(new Set(found.flatMap(({ id }) => SessionQueries.listFamily(world, id))))
-  const facts = SessionQueries.listFacts(world, ids)
-  const isInside = (at: number): boolean => at >= since && at < until
+/** Period of an aggregation, as a query states it. */
+type QueriedPeriod = Pick<SessionQuery, "since" | "until" | "utcOffset">
+
+type PlacedCall<A> = NamedCall<A> & { readonly day: string }
+
+/** Calls and runs of sessions in a period. */
+interface PeriodCalls {
+  readonly modelCalls: ReadonlyArray<PlacedCall<SessionFacts.ModelCall>>
+  readonly toolCalls: ReadonlyArray<PlacedCall<SessionFacts.ToolCall>>
+  readonly runs: ReadonlyArray<SessionFacts.RunFacts & { readonly day: string }>
+}
+
+/** Creates a function that returns the session, the agent and the conversation of a call. */
+const makePlaces = (world: SessionQueries.World) => {
   const roles = new Map(
     Array.from(world.facts.values()).flatMap(({ children }) =>
       children.map(({ role, session }) => [session, role] as const)
     )
   )
-  const getAgentRole = (id: string): string => (world.parents.has(id) ? (roles.get(id) ?? "sub-agent") : "main")
-  const conversations = new Map(
-    ids.map((id) => [id, SessionQueries.findBeginning(world, SessionQueries.findRoot(world, id))])
-  )
-  const describePlace = (id: string) => ({
+  return (id: string) => ({
     session: id,
-    agent: getAgentRole(id),
-    conversation: conversations.get(id) ?? id
+    agent: world.parents.has(id) ? (roles.get(id) ?? "sub-agent") : "main",
+    conversation: SessionQueries.findBeginning(world, SessionQueries.findRoot(world, id))
   })
-  const said = found.flatMap(({ id }) => (world.parents.has(id) ? [] : (spoken.get(id) ?? [])))
-  const modelCalls = facts.flatMap(({ id, modelCalls }) =>
-    withFailureFlag(modelCalls.filter(({ at }) => isInside(at))).map((call) => ({ ...call, ...describePlace(id) }))
-  )
-  const toolCalls = facts.flatMap(({ id, toolCalls }) =>
-    toolCalls
-      .filter(({ at }) => isInside(at))
-      .map((call) => ({
-        ...call,
-        ...describePlace(id),
-        isFailed: SessionFacts.hasFailed(call),
-        tokens: SessionFacts.noTokens,
-        cost: undefined
-      }))
-  )
-  const runs = facts.flatMap((one) => Array.from(one.runs.values()).filter(({ startedAt }) => isInside(startedAt)))
-  // Sessions that are older than the record have totals, but no times except the start of the session.
-  const unrecorded = SessionQueries.listUnrecorded(world, ids).filter(({ session }) => isInside(session.startedAt))
-  const sums = SessionQueries.addUnrecorded(SessionFacts.sumTotals(runs, modelCalls, toolCalls), unrecorded)
-  const getDay = ({ at }: { readonly at: number }): string => formatDay(at, utcOffset)
+}
+
+const makePeriodTest =
+  ({ since = 0, until = Infinity }: QueriedPeriod) =>
+  (at: number): boolean =>
+    at >= since && at < until
+
+/** Number of sessions whose calls are collected before other fibers may run. */
+const collectedAtOnce = 512
+
+/** Collects the calls and runs of a period. Lets other fibers run in between. */
+const collectCalls = Effect.fnUntraced(function* (
+  world: SessionQueries.World,
+  facts: ReadonlyArray<SessionFacts.SessionFacts>,
+  period: QueriedPeriod
+): Effect.fn.Return<PeriodCalls> {
+  const isInside = makePeriodTest(period)
+  const findPlace = makePlaces(world)
+  const getDay = (at: number): string => formatDay(at, period.utcOffset ?? 0)
+  const modelCalls: Array<PeriodCalls["modelCalls"][number]> = []
+  const toolCalls: Array<PeriodCalls["toolCalls"][number]> = []
+  const runs: Array<PeriodCalls["runs"][number]> = []
+  for (const some of Arr.chunksOf(facts, collectedAtOnce)) {
+    for (const one of some) {
+      const place = findPlace(one.id)
+      for (const call of withFailureFlag(one.modelCalls.filter(({ at }) => isInside(at))))
+        modelCalls.push({ ...call, ...place, day: getDay(call.at) })
+      for (const call of one.toolCalls.filter(({ at }) => isInside(at))) {
+        const isFailed = SessionFacts.hasFailed(call)
+        toolCalls.push({
+          ...call,
+          ...place,
+          day: getDay(call.at),
+          isFailed,
+          tokens: SessionFacts.noTokens,
+          cost: undefined
+        })
+      }
+      for (const run of one.runs.values())
+        if (isInside(run.startedAt)) runs.push({ ...run, day: getDay(run.startedAt) })
+    }
+    yield* Effect.yieldNow
+  }
+  return { modelCalls, toolCalls, runs }
+})
+
+const getDay = ({ day }: { readonly day: string }): string => day
+
+/** Sums the calls and runs of each day. */
+const sumDays = ({ modelCalls, runs, toolCalls }: PeriodCalls): ReadonlyArray<Day> => {
   const [modelDays, toolDays, runDays] = [
     Map.groupBy(modelCalls, getDay),
     Map.groupBy(toolCalls, getDay),
-    Map.groupBy(runs, ({ startedAt }) => getDay({ at: startedAt }))
+    Map.groupBy(runs, getDay)
   ]
-  const days = Array.from(new Set([...modelDays.keys(), ...toolDays.keys(), ...runDays.keys()]))
+  return Array.from(new Set([...modelDays.keys(), ...toolDays.keys(), ...runDays.keys()]))
     .toSorted()
     .map((name): Day => ({
       day: name,
       ...SessionFacts.sumTotals(runDays.get(name) ?? [], modelDays.get(name) ?? [], toolDays.get(name) ?? []),
       latency: computeLatency(modelDays.get(name) ?? [])
     }))
+}
+
+/** Computes a part of the sums after other fibers could run. */
+const computeNext = <A>(compute: () => A): Effect.Effect<A> => Effect.andThen(Effect.yieldNow, Effect.sync(compute))
+
+/** Computes the shares of models, tools, agents, sources and tenants. Lets other fibers run in between. */
+const computeAllShares = Effect.fnUntraced(function* (
+  world: SessionQueries.World,
+  { modelCalls, toolCalls }: PeriodCalls,
+  unrecorded: ReadonlyArray<SessionQueries.UnrecordedSession>
+) {
+  const findSession = (id: string) => world.sessions.get(id)
+  return {
+    sources: yield* computeNext(() => computeShares(modelCalls, ({ session }) => findSession(session)?.source ?? "")),
+    tenants: (yield* computeNext(() =>
+      computeShares(modelCalls, ({ session }) => findSession(session)?.tenant ?? "")
+    )).filter(({ name }) => name !== ""),
+    models: addUnrecorded(yield* computeNext(() => computeShares(modelCalls, ({ model }) => model)), unrecorded),
+    tools: yield* computeNext(() => computeShares(toolCalls, ({ name }) => name)),
+    agents: yield* computeNext(() => computeShares(modelCalls, ({ agent }) => agent))
+  }
+})
+
+/** Computes costs and latencies. Lets other fibers run in between. */
+const computeFigures = Effect.fnUntraced(function* ({ modelCalls, toolCalls }: PeriodCalls, utcOffset: number) {
+  return {
+    costs: yield* computeNext(() => sumCostBuckets(modelCalls)),
+    hours: yield* computeNext(() => countByHour(modelCalls, utcOffset)),
+    modelLatency: yield* computeNext(() => computeLatency(modelCalls)),
+    firstPart: yield* computeNext(() => computePercentiles(modelCalls.flatMap(({ firstPart }) => firstPart ?? []))),
+    toolLatency: yield* computeNext(() => computeLatency(toolCalls)),
+    failures: yield* computeNext(() => groupFailures(modelCalls, toolCalls))
+  }
+})
+
+/**
+ * Aggregates the given sessions and their sub-agents. `spoken` has the messages of the period. Lets other fibers run
+ * meanwhile.
+ */
+export const aggregate = Effect.fnUntraced(function* (
+  world: SessionQueries.World,
+  found: ReadonlyArray<SessionSummary>,
+  period: QueriedPeriod,
+  spoken: ReadonlyMap<string, SpokenCounts> = new Map()
+): Effect.fn.Return<Aggregates> {
+  const isInside = makePeriodTest(period)
+  const ids = Array.from(new Set(found.flatMap(({ id }) => SessionQueries.listFamily(world, id))))
+  const facts = SessionQueries.listFacts(world, ids)
+  const calls = yield* collectCalls(world, facts, period)
+  const { modelCalls, runs, toolCalls } = calls
+  const said = found.flatMap(({ id }) => (world.parents.has(id) ? [] : (spoken.get(id) ?? [])))
+  // Sessions that are older than the record have totals, but no times except the start of the session.
+  const unrecorded = SessionQueries.listUnrecorded(world, ids).filter(({ session }) => isInside(session.startedAt))
+  const sums = SessionQueries.addUnrecorded(
+    yield* computeNext(() => SessionFacts.sumTotals(runs, modelCalls, toolCalls)),
+    unrecorded
+  )
   const { cacheRead, cacheWrite, input } = sums.tokens
   const prompt = input + cacheRead + cacheWrite
   return {
@@ -313,30 +402,18 @@ export const aggregate = (
       .reduce((sum, one) => sum + SessionQueries.sumDurations(one, ({ startedAt }) => isInside(startedAt)), 0),
     messages: said.reduce((sum, { messages }) => sum + messages, 0),
     userMessages: said.reduce((sum, { userMessages }) => sum + userMessages, 0),
-    costs: sumCostBuckets(modelCalls),
-    sources: computeShares(modelCalls, ({ session }) => world.sessions.get(session)?.source ?? "", utcOffset),
-    tenants: computeShares(modelCalls, ({ session }) => world.sessions.get(session)?.tenant ?? "", utcOffset).filter(
-      ({ name }) => name !== ""
-    ),
-    hours: countByHour(modelCalls, utcOffset),
-    modelLatency: computeLatency(modelCalls),
-    firstPart: computePercentiles(modelCalls.flatMap(({ firstPart }) => firstPart ?? [])),
-    toolLatency: computeLatency(toolCalls),
     cacheHit: prompt === 0 ? undefined : cacheRead / prompt,
-    days,
-    models: addUnrecorded(
-      computeShares(modelCalls, ({ model }) => model, utcOffset),
-      unrecorded
-    ),
-    tools: computeShares(toolCalls, ({ name }) => name, utcOffset),
+    days: yield* computeNext(() => sumDays(calls)),
+    ...(yield* computeFigures(calls, period.utcOffset ?? 0)),
+    ...(yield* computeAllShares(world, calls, unrecorded)),
     skills: countSkillUses(
       toolCalls,
       said.flatMap(({ skills }) => skills)
     ),
-    notable: findNotable(world, found),
-    agents: computeShares(modelCalls, ({ agent }) => agent, utcOffset),
-    failures: groupFailures(modelCalls, toolCalls),
-    misses: SessionFacts.sumMisses(facts.map(({ modelCalls }) => modelCalls.filter(({ at }) => isInside(at)))),
+    notable: yield* computeNext(() => findNotable(world, found)),
+    misses: yield* computeNext(() =>
+      SessionFacts.sumMisses(facts.map(({ modelCalls }) => modelCalls.filter(({ at }) => isInside(at))))
+    ),
     middleware: sumMiddleware(runs)
   }
-}
+})

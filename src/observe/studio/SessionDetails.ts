@@ -2,6 +2,7 @@
  * Full view of a session: rows of its timeline, its conversation, and totals of its runs, agents and models. Also
  * compares two sessions.
  */
+import * as Effect from "effect/Effect"
 import type { Session } from "../../store/SessionStore.ts"
 import * as Unread from "../../store/Unread.ts"
 import type * as Atif from "../Atif.ts"
@@ -115,9 +116,16 @@ const listWarnings = (lost: number, unread: Unread.Unread, damaged: number): Rea
       ])
 ]
 
-const buildTrace = ({ session, tree }: Source, runId?: string): Trace.Trace => {
+/** Computes a part of a view after other fibers could run. Each part of a long session takes tens of milliseconds. */
+const computeNext = <A>(compute: () => A): Effect.Effect<A> => Effect.andThen(Effect.yieldNow, Effect.sync(compute))
+
+/** Builds the trace of a session, or of one of its runs. Lets other fibers run in between. */
+const buildTrace = ({ session, tree }: Source, runId?: string): Effect.Effect<Trace.Trace> => {
   const of = runId === undefined ? tree : { ...tree, roots: tree.roots.filter(({ turnId }) => turnId === runId) }
-  return Trace.fromTrajectory(FromRuns.buildTrajectory(of, session.id) ?? makeEmptyTrajectory(session.id))
+  return Effect.flatMap(
+    computeNext(() => FromRuns.buildTrajectory(of, session.id) ?? makeEmptyTrajectory(session.id)),
+    (trajectory) => computeNext(() => Trace.fromTrajectory(trajectory))
+  )
 }
 
 /**
@@ -160,18 +168,24 @@ const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): R
   })
 }
 
-/** Builds the view of a session with its rows and messages. */
-export const buildDetail = (world: SessionQueries.World, source: Source): SessionDetail => {
+/** Builds the view of a session with its rows and messages. Lets other fibers run in between. */
+export const buildDetail = Effect.fnUntraced(function* (
+  world: SessionQueries.World,
+  source: Source
+): Effect.fn.Return<SessionDetail> {
   const { session, systemPrompt, tree, unread } = source
   const { id } = session
   const facts = world.facts.get(id)
   const summary = SessionQueries.summarize(world, session)
-  const data = TraceView.buildData([{ name: chooseName({ ...world, id }, session.title), trace: buildTrace(source) }])
+  const trace = yield* buildTrace(source)
+  const name = chooseName({ ...world, id }, session.title)
+  const data = yield* computeNext(() => TraceView.buildData([{ name, trace }]))
+  const conversation = yield* computeNext(() => SessionMessages.buildConversation(tree, id, systemPrompt))
   return {
     sequence: world.sequence,
     summary,
     data,
-    messages: withRows(SessionMessages.buildConversation(tree, id, systemPrompt), data.runs[0]?.rows ?? []),
+    messages: yield* computeNext(() => withRows(conversation, data.runs[0]?.rows ?? [])),
     runs: summarizeRuns(world, id, source),
     agents: summarizeAgents(world, id),
     models: Aggregation.sumByModel(SessionQueries.listFacts(world, SessionQueries.listFamily(world, id))),
@@ -183,7 +197,7 @@ export const buildDetail = (world: SessionQueries.World, source: Source): Sessio
       tree.conversation(id).filter(({ message }) => message === undefined).length
     )
   }
-}
+})
 
 const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
@@ -269,17 +283,18 @@ const pickTotals = ({
 })
 
 /** Compares two sessions, or one run of each. Returns `undefined` if a requested run does not exist. */
-export const compare = (
+export const compare = Effect.fnUntraced(function* (
   world: SessionQueries.World,
   [left, leftRun]: readonly [Source, string | undefined],
   [right, rightRun]: readonly [Source, string | undefined]
-): Comparison | undefined => {
+): Effect.fn.Return<Comparison | undefined> {
   const [one, other] = [buildSide(world, left, leftRun), buildSide(world, right, rightRun)]
   if (one === undefined || other === undefined) return undefined
-  const data = TraceView.buildData([
-    { name: one.name, trace: buildTrace(left, leftRun) },
-    { name: other.name, trace: buildTrace(right, rightRun) }
-  ])
+  const traces = [
+    { name: one.name, trace: yield* buildTrace(left, leftRun) },
+    { name: other.name, trace: yield* buildTrace(right, rightRun) }
+  ]
+  const data = yield* computeNext(() => TraceView.buildData(traces))
   const index = data.diff?.findIndex(({ state }) => state !== "same") ?? -1
   const first = data.diff?.[index]
   const [a, b] = data.runs
@@ -298,4 +313,4 @@ export const compare = (
           }
         })
   }
-}
+})

@@ -7,6 +7,7 @@
  * A store that does not exist yet is treated as empty and is not created. When sessions are removed, the index is
  * rebuilt, because their sequence numbers may be reused.
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
@@ -16,7 +17,7 @@ import { SessionActivity } from "../../store/SessionActivity.ts"
 import { type Session, SessionStore } from "../../store/SessionStore.ts"
 import { toOneLine } from "../trace/Row.ts"
 import * as SessionFacts from "./SessionFacts.ts"
-import { nowhere, type World } from "./SessionQueries.ts"
+import { nowhere, summarizeAll, type World, type WorldFacts } from "./SessionQueries.ts"
 
 /** Index of the sessions of a store. */
 export interface Index {
@@ -53,6 +54,17 @@ const collectLinks = (
   return { parents, children, replays }
 }
 
+/** Number of sessions whose texts are redacted before other fibers may run. */
+const cleanedAtOnce = 256
+
+/** Returns a session without its system prompt, and without secrets. */
+const cleanSession = (session: Session, clean: (text: string) => string): Session => ({
+  ...session,
+  systemPrompt: "",
+  ...(session.title === undefined ? {} : { title: clean(session.title) }),
+  ...(session.cwd === undefined ? {} : { cwd: clean(session.cwd) })
+})
+
 /** Creates an index of the sessions of a store. `exists` returns true once the store has been created. */
 export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never, SessionActivity | SessionStore> =>
   Effect.gen(function* () {
@@ -70,17 +82,11 @@ export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never
     const read = Effect.gen(function* () {
       const newest = yield* activity.sequence
       const found = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
-      const sessions = new Map(
-        found.map((session): [string, Session] => [
-          session.id,
-          {
-            ...session,
-            systemPrompt: "",
-            ...(session.title === undefined ? {} : { title: clean(session.title) }),
-            ...(session.cwd === undefined ? {} : { cwd: clean(session.cwd) })
-          }
-        ])
-      )
+      const sessions = new Map<string, Session>()
+      for (const some of Arr.chunksOf(found, cleanedAtOnce)) {
+        for (const session of some) sessions.set(session.id, cleanSession(session, clean))
+        yield* Effect.yieldNow
+      }
       const gone = Array.from(world.sessions.keys()).filter((id) => !sessions.has(id))
       for (const id of gone) removed.add(id)
       for (const id of sessions.keys()) removed.delete(id)
@@ -103,7 +109,7 @@ export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never
       }
       const unknown = found.flatMap(({ id }) => (prompts.has(id) ? [] : [id]))
       for (const [id, text] of yield* activity.prompts(unknown)) prompts.set(id, toOneLine(clean(text)))
-      world = {
+      const known: WorldFacts = {
         sequence,
         sessions,
         removed: new Set(removed),
@@ -112,6 +118,7 @@ export const make = (exists: Effect.Effect<boolean>): Effect.Effect<Index, never
         prompts,
         ...collectLinks(sessions, facts)
       }
+      world = { ...known, summaries: yield* summarizeAll(known) }
       return world
     })
 

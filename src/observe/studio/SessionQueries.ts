@@ -1,12 +1,14 @@
 /** Queries for sessions: sorted summaries of the sessions in a store that match a query. */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
 import { isCompletedExit } from "../../base/domain/RunEvent.ts"
 import type { Session } from "../../store/SessionStore.ts"
 import { toOneLine } from "../trace/Row.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import type { SessionList, SessionQuery, SessionSummary, Sort, Status, Tokens, Totals } from "./StudioApi.ts"
 
-/** All sessions of a store at one point in time. */
-export interface World {
+/** Facts about all sessions of a store at one point in time. */
+export interface WorldFacts {
   /** Sequence number of the last entry that the facts include. */
   readonly sequence: number
   readonly sessions: ReadonlyMap<string, Session>
@@ -25,6 +27,11 @@ export interface World {
   readonly replays: ReadonlyMap<string, ReadonlyArray<string>>
 }
 
+/** All sessions of a store at one point in time, with the summary of each. */
+export interface World extends WorldFacts {
+  readonly summaries: ReadonlyMap<string, SessionSummary>
+}
+
 /** A store without sessions. */
 export const nowhere: World = {
   sequence: 0,
@@ -35,7 +42,8 @@ export const nowhere: World = {
   prompts: new Map(),
   parents: new Map(),
   children: new Map(),
-  replays: new Map()
+  replays: new Map(),
+  summaries: new Map()
 }
 
 /** Default and maximum number of sessions in a list. */
@@ -49,7 +57,7 @@ export const getRunStatus = ({ exit }: Pick<SessionFacts.RunFacts, "exit">, isRu
 }
 
 /** Lists a session followed by its sub-agents at all depths. */
-export const listFamily = (world: World, id: string): ReadonlyArray<string> => {
+export const listFamily = (world: WorldFacts, id: string): ReadonlyArray<string> => {
   const found = new Set<string>()
   const walk = (one: string): void => {
     if (found.has(one)) return
@@ -61,7 +69,7 @@ export const listFamily = (world: World, id: string): ReadonlyArray<string> => {
 }
 
 /** Returns the session that a sub-agent ultimately works for, or the session itself if it has no parent. */
-export const findRoot = (world: World, id: string): string => {
+export const findRoot = (world: WorldFacts, id: string): string => {
   let root = id
   // Parents in a damaged store may form a cycle.
   for (let depth = 0; depth < world.parents.size; depth++) {
@@ -76,7 +84,7 @@ export const findRoot = (world: World, id: string): string => {
  * Returns the first session of the conversation that a session belongs to, because compaction splits a conversation
  * into several sessions.
  */
-export const findBeginning = (world: World, id: string): string => {
+export const findBeginning = (world: WorldFacts, id: string): string => {
   const seen = new Set([id])
   let first = id
   for (;;) {
@@ -88,7 +96,7 @@ export const findBeginning = (world: World, id: string): string => {
 }
 
 /** Lists the facts of the given sessions that have facts. */
-export const listFacts = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<SessionFacts.SessionFacts> =>
+export const listFacts = (world: WorldFacts, ids: ReadonlyArray<string>): ReadonlyArray<SessionFacts.SessionFacts> =>
   ids.flatMap((id) => world.facts.get(id) ?? [])
 
 /** Returns the token counts of a session in the store. */
@@ -108,7 +116,7 @@ export interface UnrecordedSession {
 }
 
 /** Lists the sessions without a run in the record. */
-export const listUnrecorded = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<UnrecordedSession> =>
+export const listUnrecorded = (world: WorldFacts, ids: ReadonlyArray<string>): ReadonlyArray<UnrecordedSession> =>
   ids.flatMap((id) => {
     const session = world.sessions.get(id)
     if (session === undefined || (world.facts.get(id)?.runs.size ?? 0) > 0) return []
@@ -136,7 +144,7 @@ export const addUnrecorded = (sums: Totals, some: ReadonlyArray<UnrecordedSessio
  * Returns the totals of sessions, without their sub-agents. Totals of sessions older than the record come from the
  * store.
  */
-export const sumSessions = (world: World, ids: ReadonlyArray<string>): Totals => {
+export const sumSessions = (world: WorldFacts, ids: ReadonlyArray<string>): Totals => {
   const recorded = listFacts(world, ids)
   const sums = SessionFacts.sumTotals(
     recorded.flatMap(({ runs }) => Array.from(runs.values())),
@@ -150,7 +158,7 @@ const findLastRun = (facts: SessionFacts.SessionFacts | undefined): SessionFacts
   facts === undefined ? undefined : Array.from(facts.runs.values()).at(-1)
 
 /** Returns the status of a session. */
-export const getStatus = (world: World, id: string): Status => {
+export const getStatus = (world: WorldFacts, id: string): Status => {
   const run = findLastRun(world.facts.get(id))
   return run === undefined ? (world.running.has(id) ? "running" : "ok") : getRunStatus(run, world.running.has(id))
 }
@@ -159,7 +167,7 @@ export const getStatus = (world: World, id: string): Status => {
  * Returns a string that changes whenever something about a session or its sub-agents is written, or one of their runs
  * begins or ends.
  */
-export const makeStamp = (world: World, id: string): string =>
+export const makeStamp = (world: WorldFacts, id: string): string =>
   JSON.stringify([
     world.replays.get(id)?.length ?? 0,
     ...listFamily(world, id).map((one) => {
@@ -201,7 +209,7 @@ export const sumDurations = (
       }, 0)
 
 /** Summarizes a session. Its totals include its sub-agents. */
-export const summarize = (world: World, session: Session): SessionSummary => {
+export const summarize = (world: WorldFacts, session: Session): SessionSummary => {
   const { id } = session
   const own = world.facts.get(id)
   const ids = listFamily(world, id)
@@ -238,6 +246,21 @@ export const summarize = (world: World, session: Session): SessionSummary => {
     notes: own?.notes.length ?? 0
   }
 }
+
+/** Number of sessions that are summarized before other fibers may run. */
+const summarizedAtOnce = 256
+
+/** Summarizes all sessions, and lets other fibers run in between. */
+export const summarizeAll = Effect.fnUntraced(function* (
+  world: WorldFacts
+): Effect.fn.Return<ReadonlyMap<string, SessionSummary>> {
+  const summaries = new Map<string, SessionSummary>()
+  for (const some of Arr.chunksOf(world.sessions.values(), summarizedAtOnce)) {
+    for (const session of some) summaries.set(session.id, summarize(world, session))
+    yield* Effect.yieldNow
+  }
+  return summaries
+})
 
 const orders: Readonly<Record<Sort, (one: SessionSummary) => number | string>> = {
   activity: ({ activeAt }) => activeAt,
@@ -294,9 +317,7 @@ export const find = (world: World, query: SessionQuery, hits: ReadonlySet<string
     const [x, y] = isUp ? [order(a), order(b)] : [order(b), order(a)]
     return x < y ? -1 : x > y ? 1 : b.startedAt - a.startedAt || (a.id < b.id ? -1 : 1)
   }
-  return Array.from(world.sessions.values(), (session) => summarize(world, session))
-    .filter(makeMatcher(query, hits))
-    .toSorted(compareSummaries)
+  return Array.from(world.summaries.values()).filter(makeMatcher(query, hits)).toSorted(compareSummaries)
 }
 
 /** Returns one page of the sessions that match a query, with the total number. */

@@ -8,6 +8,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as PubSub from "effect/PubSub"
@@ -93,9 +94,18 @@ const makeProblemEvent = (message: string): Event => ({
   data: { error: message } satisfies Problem
 })
 
-/** Serializes session summaries, by id, to detect changes. */
-const serializeSummaries = (summaries: ReadonlyArray<SessionSummary>): Map<string, string> =>
-  new Map(summaries.map((one) => [one.id, JSON.stringify(one)]))
+/** Number of summaries that are serialized before other fibers may run. */
+const serializedAtOnce = 256
+
+/** Serializes session summaries, by id, to detect changes. Lets other fibers run in between. */
+const serializeSummaries = Effect.fnUntraced(function* (summaries: ReadonlyArray<SessionSummary>) {
+  const serialized = new Map<string, string>()
+  for (const some of Arr.chunksOf(summaries, serializedAtOnce)) {
+    for (const one of some) serialized.set(one.id, JSON.stringify(one))
+    yield* Effect.yieldNow
+  }
+  return serialized
+})
 
 const listSummaries = (world: SessionQueries.World): ReadonlyArray<SessionSummary> =>
   SessionQueries.find(world, { children: true, sort: "started", order: "asc" }, new Set())
@@ -105,17 +115,15 @@ const listSummaries = (world: SessionQueries.World): ReadonlyArray<SessionSummar
  * number and all removed sessions.
  */
 export const streamSessions = ({ worlds }: News, after: number | undefined): Stream.Stream<Event> => {
-  let known: Map<string, string> | undefined
-  return Stream.flatMap(worlds, (reading) => {
-    if (Result.isFailure(reading)) return Stream.succeed(makeProblemEvent(reading.failure.message))
-    const world = reading.success
+  let known: ReadonlyMap<string, string> | undefined
+  const findChanges = Effect.fnUntraced(function* (world: SessionQueries.World) {
     const all = listSummaries(world)
-    const before = known
-    known = serializeSummaries(all)
+    const [before, now] = [known, yield* serializeSummaries(all)]
+    known = now
     const isNews = (one: SessionSummary): boolean =>
       before === undefined
         ? after !== undefined && (world.facts.get(one.id)?.sequence ?? 0) > after
-        : before.get(one.id) !== known?.get(one.id)
+        : before.get(one.id) !== now.get(one.id)
     const data: SessionsEvent = {
       sessions: all.filter(isNews),
       // A session may be removed after the page received the list and before the first event. The page therefore
@@ -128,9 +136,14 @@ export const streamSessions = ({ worlds }: News, after: number | undefined): Str
           : Array.from(before.keys()).filter((id) => !world.sessions.has(id))
     }
     return before !== undefined && data.sessions.length === 0 && data.removed.length === 0
-      ? Stream.empty
-      : Stream.succeed({ event: "sessions", id: world.sequence, data })
+      ? Option.none<Event>()
+      : Option.some<Event>({ event: "sessions", id: world.sequence, data })
   })
+  return Stream.mapEffect(worlds, (reading) =>
+    Result.isFailure(reading)
+      ? Effect.succeed(Option.some(makeProblemEvent(reading.failure.message)))
+      : findChanges(reading.success)
+  ).pipe(Stream.flatMap((event) => Option.match(event, { onNone: () => Stream.empty, onSome: Stream.succeed })))
 }
 
 /**

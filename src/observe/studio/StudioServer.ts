@@ -132,9 +132,10 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
       return detail
     }
     const readDetail = (world: SessionQueries.World, id: string, isFollowed = false) =>
-      Effect.map(
-        Effect.flatMap(getSession(world, id), (session) => readSource(session, isFollowed)),
-        (source) => keepDetail(SessionDetails.buildDetail(world, source))
+      getSession(world, id).pipe(
+        Effect.flatMap((session) => readSource(session, isFollowed)),
+        Effect.flatMap((source) => SessionDetails.buildDetail(world, source)),
+        Effect.map(keepDetail)
       )
 
     const searchMessages = ({ q = "" }: SessionQuery) =>
@@ -163,7 +164,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
               (source) => [source, parameters.get(`${name}Run`) ?? undefined] as const
             )
       }
-      const comparison = SessionDetails.compare(world, yield* readSide("left"), yield* readSide("right"))
+      const comparison = yield* SessionDetails.compare(world, yield* readSide("left"), yield* readSide("right"))
       return comparison === undefined
         ? yield* makeNotFound(
             "One of the sessions has no such run: leave out leftRun and rightRun to compare whole sessions."
@@ -380,7 +381,7 @@ export const serve = (options: Options): Effect.Effect<Studio, string, Needs | S
               ? new Map()
               : yield* activity.spoken({ since: query.since ?? 0, until: query.until ?? Number.MAX_SAFE_INTEGER })
           return StudioResponses.makeJsonResponse(
-            Aggregation.aggregate(world, SessionQueries.find(world, query, hits), query, spoken)
+            yield* Aggregation.aggregate(world, SessionQueries.find(world, query, hits), query, spoken)
           )
         }
         case "/api/compare":

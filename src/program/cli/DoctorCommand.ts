@@ -18,6 +18,7 @@ import * as Result from "effect/Result"
 import * as Command from "effect/cli/Command"
 import { Environment, HiddenVariables, Home } from "../../base/config/Environment.ts"
 import type { Values } from "../../base/config/Settings.ts"
+import { formatTenant } from "../../base/domain/Tenant.ts"
 import * as ConfiguredRoutes from "../../models/routing/ConfiguredRoutes.ts"
 import type { RouteStatus } from "../../models/routing/ModelRouter.ts"
 import * as PoolStore from "../../models/routing/PoolStore.ts"
@@ -31,12 +32,14 @@ import * as StoredSessions from "../runtime/StoredSessions.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
+import { findExistingDirectory } from "./ExistingDirectory.ts"
 import { makeWorkFailure } from "./Failure.ts"
 import { hermes } from "./Hermes.ts"
 import { version } from "../../base/domain/Version.ts"
 import { nodeVersion } from "../../base/platform/CurrentProcess.ts"
 import { printLine } from "./ProgramOutput.ts"
 import * as RouteText from "./render/RouteText.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 interface Finding {
   readonly level: "ok" | "warning" | "problem"
@@ -178,16 +181,6 @@ const checkRoutes = Effect.fnUntraced(function* (settings: Values) {
 /** Describes the program and the version of Node. An unsupported version of Node fails before this point. */
 const describeProgram = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion}`)
 
-/** Returns the directory, or its nearest existing parent. */
-const findExistingDirectory = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    const paths = yield* Path.Path
-    const parent = paths.dirname(path)
-    const isThere = yield* Effect.orElseSucceed(fs.exists(path), () => false)
-    return isThere || parent === path ? path : yield* findExistingDirectory(parent)
-  })
-
 const home = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { root } = yield* Home
@@ -217,6 +210,26 @@ const secrets = Effect.gen(function* () {
   return (info.value.mode & 0o077) === 0
     ? [...variables, ok("secrets", env)]
     : [...variables, warning("secrets", `other users can read ${env}: run \`chmod 600 ${env}\``)]
+})
+
+/** Checks the tenants: their directories, routes, keys and prices, and the names of their tools. */
+const checkTenants = Effect.fnUntraced(function* (values: Values) {
+  if (Object.keys(values.tenants).length === 0) return []
+  const checks = yield* Effect.promise(() => import("./TenantChecks.ts"))
+  const routes = yield* Effect.result(
+    ConfiguredModels.use(values, "look", ({ configured }) => checks.checkRoutes(configured))
+  )
+  const hasOthers = values.plugins.enabled.length > 0 || Object.keys(values.mcpServers).length > 0
+  const found = [
+    ...(yield* checks.checkWorkspaces(values, true)),
+    // The check of the models reports what keeps routes from being read.
+    ...(Result.isSuccess(routes) ? routes.success : []),
+    ...checks.checkTools(values, checks.builtInTools, hasOthers ? " of the program" : "")
+  ]
+  return found.map(({ level, tenant, text }) => {
+    const name = SafeText.toLine(formatTenant(tenant))
+    return makeFinding(level)("tenant", `${name}: ${SafeText.toLine(text)}`)
+  })
 })
 
 /** Checks the sandbox around commands. */
@@ -286,7 +299,9 @@ export const command = Command.make(
       yield* home,
       ...findings,
       ...(yield* secrets),
-      ...(values === undefined ? [] : [...(yield* checkRoutes(values)), yield* checkSandbox(values)]),
+      ...(values === undefined
+        ? []
+        : [...(yield* checkRoutes(values)), yield* checkSandbox(values), ...(yield* checkTenants(values))]),
       yield* sessions
     ]
     yield* printLine(all.map(renderFinding).join("\n"))

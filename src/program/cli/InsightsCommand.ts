@@ -324,7 +324,7 @@ const gatherInsights = Effect.fnUntraced(function* (days: number, source?: strin
     },
     new Set()
   )
-  const insights: Insights = { days, ...period, figures: Aggregation.aggregate(world, found, period, spoken) }
+  const insights: Insights = { days, ...period, figures: yield* Aggregation.aggregate(world, found, period, spoken) }
   return insights
 }, Effect.provide(Home.layer))
 

@@ -192,6 +192,11 @@ const serveAgent = Effect.fnUntraced(function* ({
     const isOwn = named.length === 1 && named[0] === "hermes-cli" && shared.toolsets === undefined
     const platformToolsets = { ...settings.platformToolsets, cli: isOwn ? ["hermes-api-server"] : named }
     const tools = yield* RunOptions.selectTools(shared, { ...settings, platformToolsets })
+    if (Object.keys(settings.tenants).length > 0)
+      yield* Effect.flatMap(
+        Effect.promise(() => import("./TenantChecks.ts")),
+        ({ warnAboutTenants }) => warnAboutTenants(settings)
+      )
     const choices = yield* ModelChoices.make
     const ask = yield* McpServe.makeClientAskTool(tools)
     const { url } = yield* Effect.mapError(

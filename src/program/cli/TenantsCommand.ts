@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as TenantData from "../../agent/TenantData.ts"
 import * as TenantRemoval from "../../agent/TenantRemoval.ts"
 import { Environment, Home } from "../../base/config/Environment.ts"
 import { Settings, type Values } from "../../base/config/Settings.ts"
@@ -16,6 +17,7 @@ import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { Allowance, Tenant } from "../../base/domain/Tenant.ts"
 import * as TraceSettings from "../../observe/TraceSettings.ts"
 import type * as RemoteSession from "../../store/RemoteSession.ts"
+import type { Session } from "../../store/SessionStore.ts"
 import * as SessionAudience from "../../store/SessionAudience.ts"
 import { type Balance, TenantLedger, type UsageRow } from "../../store/tenants/TenantLedger.ts"
 import * as TenantSettings from "../runtime/TenantSettings.ts"
@@ -231,22 +233,30 @@ const describeRemoved = (removed: TenantRemoval.RemovedItems): string => {
   return last === undefined || items.length === 1 ? (last ?? "nothing") : `${items.slice(0, -1).join(", ")} and ${last}`
 }
 
+type IsOfTenant = (session: Session) => boolean
+
+/** Lists the ids of the sessions of a tenant, and of those that `isAlso` selects. */
+const listSessionIds = (tenant: string, isAlso?: IsOfTenant) =>
+  withStore(
+    Effect.map(TenantData.listSessions(tenant, isAlso), (sessions) => sessions.map(({ id }): string => id)),
+    Effect.succeed<ReadonlyArray<string>>([])
+  )
+
 /** Returns the part of the runs of a cluster, if the settings have one. */
-const makeClusterPart = ({ cluster: { databaseUrl } }: Values): ReadonlyArray<TenantRemoval.Part> =>
+const makeClusterPart = ({ cluster: { databaseUrl } }: Values, isAlso: IsOfTenant) =>
   databaseUrl === undefined
     ? []
     : [
         {
           name: "runs of the cluster",
-          remove: (tenant) =>
-            Effect.flatMap(
-              Effect.promise(() => import("../../serve/cluster/Cluster.ts")),
-              ({ Cluster, layerClient }) =>
-                Effect.provide(
-                  Cluster.use((cluster) => cluster.removeTenant(tenant)),
-                  layerClient({ url: databaseUrl })
-                )
+          remove: Effect.fnUntraced(function* (tenant: string) {
+            const sessions = yield* listSessionIds(tenant, isAlso)
+            const { Cluster, layerClient } = yield* Effect.promise(() => import("../../serve/cluster/Cluster.ts"))
+            return yield* Effect.provide(
+              Cluster.use((cluster) => cluster.removeTenant(tenant, sessions)),
+              layerClient({ url: databaseUrl })
             )
+          })
         }
       ]
 
@@ -280,7 +290,7 @@ const removeData = Effect.fnUntraced(function* (settings: Values, tenant: string
   const removed = yield* Effect.mapError(
     TenantRemoval.removeTenant(tenant, [
       TenantRemoval.makeJobPart(removeOutputs),
-      ...makeClusterPart(settings),
+      ...makeClusterPart(settings, isOfKeys),
       ...stored.map(removeStored),
       TenantRemoval.makeFolderPart("memory files", home.memories),
       TenantRemoval.makeFolderPart("long results", home.results),
@@ -306,7 +316,9 @@ const remove = Command.make(
       const settings = yield* Settings
       const one = yield* TenantLedger
       const names = yield* listNames(yield* Effect.mapError(one.usage({ tenant }), toFailure))
-      if (!names.includes(tenant)) return yield* makeUnknownTenantFailure(tenant, names)
+      // The tenant may have left the settings before its first model call ended.
+      if (!names.includes(tenant) && (yield* listSessionIds(tenant)).length === 0)
+        return yield* makeUnknownTenantFailure(tenant, names)
       const name = SafeText.toLine(tenant)
       if (
         !yes &&

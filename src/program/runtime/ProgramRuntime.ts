@@ -213,10 +213,12 @@ export const makeLayers = Effect.fnUntraced(function* (settings: Values, start: 
     SettingsMapping.makeCompactionLayer(settings),
     Layer.effect(SummaryPauses.SummaryPauses, SummaryPauses.openFile(home.root))
   )
+  // The router finds the plugin of a provider, and plugins are loaded after the tenants.
+  const brought = settings.plugins.enabled.length === 0 ? [] : ConfiguredRoutes.findUnknownProviders(settings)
   const tenants = makeTenantsLayer(
     settings,
     home,
-    ProgramRouter.isReplaced(start) ? undefined : { settings, environment, logins }
+    ProgramRouter.isReplaced(start) ? undefined : { settings, environment, logins, brought }
   )
   return { layers, services, skills: Layer.succeed(SkillStore, skills), tenants }
 })

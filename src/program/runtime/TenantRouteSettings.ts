@@ -53,7 +53,7 @@ const resolveRoute = (
 }
 
 /** Resolves the routes of a tenant of the settings. */
-const resolveTenant = (
+export const resolveTenant = (
   configured: ConfiguredRoutes.RouteSources,
   id: string,
   { auxiliary, routes, sharedKeys }: Values["tenants"][string]

@@ -117,9 +117,10 @@ export interface Service {
   readonly failures: (most: number) => Effect.Effect<ReadonlyArray<Failure>, ClusterError>
   /**
    * Removes the runs of a tenant with their messages, and returns their number. Fails while one of them is running,
-   * after it was asked to stop: call it again.
+   * after it was asked to stop: call it again. `sessions` are the ids of its sessions: runs on them that were submitted
+   * without a tenant are removed, too.
    */
-  readonly removeTenant: (tenant: string) => Effect.Effect<number, ClusterError>
+  readonly removeTenant: (tenant: string, sessions?: ReadonlyArray<string>) => Effect.Effect<number, ClusterError>
 }
 
 /** Service for durable runs, in one process or in a cluster. */

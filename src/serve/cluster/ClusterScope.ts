@@ -73,9 +73,11 @@ export const scopeCluster = (
           own ? cluster.steer(sessionId, text) : Effect.fail(makeIdleError(sessionId))
         )
       }),
-    removeTenant: (removed) =>
-      Effect.flatMap(CurrentTenant, (tenant) =>
-        tenant === undefined || tenant === removed ? cluster.removeTenant(removed) : Effect.succeed(0)
-      )
+    removeTenant: (removed, sessions) =>
+      Effect.flatMap(CurrentTenant, (tenant) => {
+        if (tenant !== undefined && tenant !== removed) return Effect.succeed(0)
+        // A tenant may name sessions of others.
+        return cluster.removeTenant(removed, tenant === undefined ? sessions : [])
+      })
   }
 }

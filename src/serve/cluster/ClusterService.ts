@@ -57,11 +57,13 @@ const removedTogether = 500
 /** Cancels the runs of a tenant that are not over, and removes all of them. */
 const removeTenantRuns = Effect.fnUntraced(function* (
   runs: Runs.Service,
+  cancel: Cluster["Service"]["cancel"],
   tenant: string,
-  cancel: Cluster["Service"]["cancel"]
+  sessions: ReadonlyArray<string> = []
 ) {
-  for (const { id, state } of yield* runs.ofTenant(tenant)) if (state !== "done") yield* cancel(id)
-  const all = yield* runs.ofTenant(tenant)
+  const listRuns = runs.ofTenant(tenant, sessions)
+  for (const { id, state } of yield* listRuns) if (state !== "done") yield* cancel(id)
+  const all = yield* listRuns
   const executions = yield* Effect.forEach(all, ({ id }) => computeExecutionId(id))
   const running = all.filter(({ state }) => state !== "done").length
   // A workflow that is ending still writes its end.
@@ -150,7 +152,7 @@ export const layer: Layer.Layer<Cluster, never, Inbox | Runs.Runs | SqlClient.Sq
         }),
         find: runs.find,
         ...makeTenantQueries(runs),
-        removeTenant: (tenant) => removeTenantRuns(runs, tenant, service.cancel)
+        removeTenant: (tenant, sessions) => removeTenantRuns(runs, service.cancel, tenant, sessions)
       }
       return ClusterScope.scopeCluster(service, (sessionId) => runs.findRunning(sessionId, turnKind))
     })

@@ -23,9 +23,10 @@ export const makeRemoval = ({
   run,
   sql
 }: RunsPlace): Pick<Service, "countOpenWorkflows" | "ofTenant" | "remove"> => ({
-  ofTenant: (tenant) =>
+  ofTenant: (tenant, sessions) =>
     run(sql<Pick<StoredRun, "id" | "sessionId" | "state">>`
-      SELECT id, session_id AS "sessionId", state FROM runs WHERE tenant = ${tenant} ORDER BY made`),
+      SELECT id, session_id AS "sessionId", state FROM runs
+      WHERE tenant = ${tenant} OR (tenant IS NULL AND session_id IN (${listed(sessions)})) ORDER BY made`),
   countOpenWorkflows: (executions) =>
     Effect.map(
       run(sql<{ readonly count: number }>`

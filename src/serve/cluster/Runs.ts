@@ -102,9 +102,10 @@ export interface Service {
   ) => Effect.Effect<void, ClusterError>
   /** Counts the workflows that are not over. */
   readonly countOpenWorkflows: (executions: ReadonlyArray<string>) => Effect.Effect<number, ClusterError>
-  /** Returns the runs of a tenant, each with its session and state. */
+  /** Returns the runs of a tenant, and the runs without a tenant on these sessions, with their sessions and states. */
   readonly ofTenant: (
-    tenant: string
+    tenant: string,
+    sessions: ReadonlyArray<string>
   ) => Effect.Effect<ReadonlyArray<Pick<StoredRun, "id" | "sessionId" | "state">>, ClusterError>
   readonly counts: (tenant: string | undefined) => Effect.Effect<ReadonlyArray<Counts>, ClusterError>
   /** Returns at most `most` failed runs, the most recent first. */

@@ -14,6 +14,7 @@ import { type AgentError, TenantRefused } from "../../base/domain/AgentError.ts"
 import type { QuestionError } from "../../base/domain/Question.ts"
 import * as Redaction from "../../base/domain/Redaction.ts"
 import { type refusals, RolloutRefused } from "../../base/domain/RolloutPort.ts"
+import type { RunLost } from "../../store/RunWatch.ts"
 import * as TextCut from "../../base/domain/TextCut.ts"
 
 /** Body of an error response. */
@@ -95,6 +96,10 @@ export const describeTurnFailure = (cause: Cause.Cause<{ readonly message: strin
   if (error === undefined) return "an error of the program"
   return error instanceof TenantRefused && operatorReasons.has(error.reason) ? operatorMessage : error.message
 }
+
+/** Returns the message of a recorded failure for the events of its session. The record has no reason of a refusal. */
+export const describeRecordedFailure = ({ error, message }: Pick<RunLost, "error" | "message">): string =>
+  error === "TenantRefused" ? operatorMessage : message
 
 const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
   invalid_request: 400,

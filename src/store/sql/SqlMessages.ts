@@ -5,7 +5,7 @@ import * as Result from "effect/Result"
 import type * as Prompt from "effect/ai/Prompt"
 import { SessionStoreError } from "../../base/domain/AgentError.ts"
 import type { SessionId } from "../../base/domain/Ids.ts"
-import type { Service } from "../SessionStorePort.ts"
+import type { MessageRange, Service } from "../SessionStorePort.ts"
 import * as StoredForm from "../StoredForm.ts"
 import type { SqlPlace } from "./SqlStore.ts"
 
@@ -29,15 +29,35 @@ interface StoredMessage {
  */
 const maxSessionsRead = 4
 
+/** Maximum number of messages that are read with one statement. */
+const messagesAtOnce = 256
+
 /** Creates the operations that read messages. `forgetSession` drops the cached messages of a removed session. */
 export const makeMessages = ({ made, read, sql }: Pick<SqlPlace, "made" | "read" | "sql">) => {
-  const readStored = (id: SessionId, from: number, to: number) =>
+  const readPage = (id: SessionId, from: number, to: number) =>
     read(
       "messages",
       sql<StoredMessage>`
       SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to}
-      ORDER BY position`
+      ORDER BY position LIMIT ${messagesAtOnce}`
     )
+
+  /** Reads and handles messages page by page, and lets other fibers run between two pages. */
+  const readPages = Effect.fnUntraced(function* <A>(
+    id: SessionId,
+    range: MessageRange,
+    handle: (row: StoredMessage) => Effect.Effect<A, SessionStoreError>
+  ) {
+    const handled: Array<A> = []
+    for (let from = range.from; ;) {
+      const rows = yield* readPage(id, from, range.to)
+      for (const row of rows) handled.push(yield* handle(row))
+      // Positions in a repaired session may have gaps.
+      from = (rows.at(-1)?.position ?? from - 1) + 1
+      if (rows.length < messagesAtOnce) return { handled, next: from }
+      yield* Effect.yieldNow
+    }
+  })
   const readMessage = (
     id: SessionId,
     { envelope, position }: StoredMessage
@@ -52,16 +72,14 @@ export const makeMessages = ({ made, read, sql }: Pick<SqlPlace, "made" | "read"
         })
     )
 
-  const readRange = Effect.fnUntraced(function* (
+  const readRange = (
     id: SessionId,
-    from: number,
-    to: number
-  ): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
-    const rows = yield* readStored(id, from, to)
-    const messages = yield* Effect.forEach(rows, (row) => Effect.fromResult(readMessage(id, row)))
-    // Positions in a repaired session may have gaps.
-    return { messages, next: (rows.at(-1)?.position ?? from - 1) + 1 }
-  })
+    range: MessageRange
+  ): Effect.Effect<Pick<ReadSession, "messages" | "next">, SessionStoreError> =>
+    Effect.map(
+      readPages(id, range, (row) => Effect.fromResult(readMessage(id, row))),
+      ({ handled, next }) => ({ messages: handled, next })
+    )
 
   const sessionsRead = new Map<SessionId, ReadSession>()
 
@@ -87,7 +105,7 @@ export const makeMessages = ({ made, read, sql }: Pick<SqlPlace, "made" | "read"
       before.startedAt === row.startedAt &&
       before.messages.length <= row.count
     const known = isSame ? before : { messages: [], next: 0 }
-    const added = yield* readRange(id, known.next, Number.MAX_SAFE_INTEGER)
+    const added = yield* readRange(id, { from: known.next, to: Number.MAX_SAFE_INTEGER })
     const messages = [...known.messages, ...added.messages]
     sessionsRead.delete(id)
     sessionsRead.set(id, { row: row.row, startedAt: row.startedAt, messages, next: added.next })
@@ -97,17 +115,18 @@ export const makeMessages = ({ made, read, sql }: Pick<SqlPlace, "made" | "read"
   })
 
   const readSessionMessages: Service["messages"] = (id, range) =>
-    range === undefined
-      ? readAllMessages(id)
-      : Effect.map(readRange(id, range.from, range.to), ({ messages }) => messages)
+    range === undefined ? readAllMessages(id) : Effect.map(readRange(id, range), ({ messages }) => messages)
 
   const readUndamaged: Service["readable"] = (id) =>
-    Effect.map(readStored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
-      const [messages, faults] = Arr.partition(rows, (row) =>
-        Result.map(readMessage(id, row), (message) => ({ position: row.position, message }))
-      )
-      return { messages, faults: faults.map(({ message }) => message) }
-    })
+    Effect.map(
+      readPages(id, { from: 0, to: Number.MAX_SAFE_INTEGER }, (row) =>
+        Effect.succeed(Result.map(readMessage(id, row), (message) => ({ position: row.position, message })))
+      ),
+      ({ handled }) => {
+        const [messages, faults] = Arr.partition(handled, (one) => one)
+        return { messages, faults: faults.map(({ message }) => message) }
+      }
+    )
 
   return {
     messages: readSessionMessages,

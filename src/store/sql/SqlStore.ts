@@ -4,6 +4,7 @@
  *
  * Source: `ARCHITECTURE.md` §8.
  */
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -102,6 +103,9 @@ const encodeMessage = (message: Prompt.Message): Result.Result<SqlRows.NewMessag
 /** Maximum number of continuations that are followed. The limit ends cycles in a damaged database. */
 const maxContinuations = 10_000
 
+/** Maximum number of sessions that a list reads with one statement. */
+const sessionsAtOnce = 128
+
 /** Creates the session store in a database. */
 export const make = ({
   addUsage,
@@ -128,6 +132,23 @@ export const make = ({
       operation,
       Effect.map(rows, (rows) => rows.map(toSession))
     )
+
+  /**
+   * Reads sessions by id, in the order of the ids, and lets other fibers run in between. Their system prompts are long.
+   */
+  const readSessions = Effect.fnUntraced(function* (ids: ReadonlyArray<{ readonly id: string }>) {
+    const sessions: Array<SessionStore.Session> = []
+    for (const some of Arr.chunksOf(ids, sessionsAtOnce)) {
+      const rows = yield* readMany(
+        "list",
+        sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id IN ${sql.in(some.map(({ id }) => id))}`
+      )
+      const byId = new Map<string, SessionStore.Session>(rows.map((session) => [session.id, session]))
+      sessions.push(...some.flatMap(({ id }) => byId.get(id) ?? []))
+      yield* Effect.yieldNow
+    }
+    return sessions
+  })
 
   const findById = (id: string) => readOne("get", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
   const newestFirst = sql`ORDER BY updated_at DESC, ${sql.literal(made)} DESC`
@@ -349,16 +370,17 @@ export const make = ({
     messages,
     readable,
 
-    list: (options) =>
-      readMany(
-        "list",
-        sql<SqlRows.SessionRow>`
-          SELECT * FROM sessions WHERE ${sql.and([
-            sql`TRUE`,
-            ...(options?.source === undefined ? [] : [sql`source = ${options.source}`]),
-            ...(options?.tenant === undefined ? [] : [sql`tenant = ${options.tenant}`])
-          ])} ${newestFirst} LIMIT ${Math.max(0, options?.limit ?? SessionStore.defaultLimit)}`
-      ),
+    list: (options) => {
+      const limit = Math.max(0, options?.limit ?? SessionStore.defaultLimit)
+      const found = sql`FROM sessions WHERE ${sql.and([
+        sql`TRUE`,
+        ...(options?.source === undefined ? [] : [sql`source = ${options.source}`]),
+        ...(options?.tenant === undefined ? [] : [sql`tenant = ${options.tenant}`])
+      ])} ${newestFirst} LIMIT ${limit}`
+      return limit <= sessionsAtOnce
+        ? readMany("list", sql<SqlRows.SessionRow>`SELECT * ${found}`)
+        : Effect.flatMap(read("list", sql<{ readonly id: string }>`SELECT id ${found}`), readSessions)
+    },
 
     resolve: SqlReference.makeResolver({ made, newestFirst, read, readMany, readOne, sql }),
 

@@ -7,11 +7,12 @@ import * as Arr from "effect/Array"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { SqlClient } from "effect/sql/SqlClient"
 import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../../base/domain/AgentError.ts"
 import * as Leases from "../../base/platform/Leases.ts"
 import * as SqliteClient from "../../base/platform/SqliteClient.ts"
-import { promptLength, type Service as SessionActivity, type SpokenCounts } from "../SessionActivity.ts"
+import { type Period, promptLength, type Service as SessionActivity, type SpokenCounts } from "../SessionActivity.ts"
 import type { Backend } from "../SessionBackend.ts"
 import type * as SessionStore from "../SessionStorePort.ts"
 import * as SqlBackup from "../sql/SqlBackup.ts"
@@ -78,6 +79,34 @@ const inboxPoll = "500 millis"
 /** Current time of the machine, in epoch milliseconds. */
 const clock = "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
 
+interface SessionCounts {
+  readonly messages: number
+  readonly users: number
+}
+
+/** Number of entries whose messages are counted with one statement. */
+const countedAtOnce = 16_384
+
+/** Counts the messages of a period, by session. Lets other fibers run between two statements. */
+const countSpoken = Effect.fnUntraced(function* (sql: SqlClient, { since, until }: Period) {
+  const [newest] = yield* sql<{ readonly id: number | null }>`SELECT max(id) AS id FROM run_record`
+  const counts = new Map<string, SessionCounts>()
+  for (let after = 0; after < (newest?.id ?? 0); after += countedAtOnce) {
+    const rows = yield* sql<SessionCounts & { readonly id: string }>`
+      SELECT session_id AS id, count(*) AS messages, sum(body ->> '$.origin' = 'user') AS users FROM run_record
+      WHERE id > ${after} AND id <= ${after + countedAtOnce} AND kind = 'MessageAppended'
+        AND at >= ${since} AND at < ${until} AND json_valid(body)
+        AND body ->> '$.copyOf' IS NULL AND position IS NOT NULL
+      GROUP BY session_id`
+    for (const { id, messages, users } of rows) {
+      const known = counts.get(id) ?? { messages: 0, users: 0 }
+      counts.set(id, { messages: known.messages + messages, users: known.users + users })
+    }
+    yield* Effect.yieldNow
+  }
+  return counts
+})
+
 const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({
   version: Effect.map(
     read("version", sql<{ readonly data_version: number }>`PRAGMA data_version`),
@@ -93,11 +122,7 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
     read(
       "spoken",
       Effect.gen(function* () {
-        const counts = yield* sql<{ readonly id: string; readonly messages: number; readonly users: number }>`
-        SELECT session_id AS id, count(*) AS messages, sum(body ->> '$.origin' = 'user') AS users FROM run_record
-        WHERE kind = 'MessageAppended' AND at >= ${since} AND at < ${until} AND json_valid(body)
-          AND body ->> '$.copyOf' IS NULL AND position IS NOT NULL
-        GROUP BY session_id`
+        const counts = yield* countSpoken(sql, { since, until })
         const chosen = yield* sql<{ readonly id: string; readonly at: number; readonly text: string }>`
         SELECT session_id AS id, created_at AS at, substr(content, 1, ${promptLength}) AS text FROM messages
         WHERE role = 'user' AND created_at >= ${since} AND created_at < ${until} AND substr(content, 1, 6) = '<skill'
@@ -112,7 +137,7 @@ const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: Sql
           ({ id }) => id
         )
         return new Map(
-          counts.map(({ id, messages, users }): [string, SpokenCounts] => [
+          Array.from(counts, ([id, { messages, users }]): [string, SpokenCounts] => [
             id,
             { messages, userMessages: users, skills: skills.get(id) ?? [] }
           ])

@@ -284,7 +284,7 @@ const removeTenant = (sql: Sql, tenant: string) => sql`
     c AS (DELETE FROM tenant_places WHERE tenant = ${tenant})
   DELETE FROM tenant_usage WHERE tenant = ${tenant}`
 
-const readBalance = Effect.fnUntraced(function* (sql: Sql, tenant: string) {
+const readBalance = Effect.fnUntraced(function* (sql: Sql, tenant: string, today: string) {
   const [row] = yield* sql<Record<string, number | string>>`
     SELECT s.*, COALESCE(r.tokens, 0) AS held_tokens, COALESCE(r.nanos, 0) AS held_nanos FROM tenant_sums s
     LEFT JOIN (SELECT CAST(sum(tokens) AS BIGINT) AS tokens, CAST(sum(nanos) AS BIGINT) AS nanos
@@ -296,7 +296,7 @@ const readBalance = Effect.fnUntraced(function* (sql: Sql, tenant: string) {
     nanos: readNumber(`${prefix}_nanos`)
   })
   return {
-    day: String(row?.["day"] ?? ""),
+    day: String(row?.["day"] ?? today),
     spentToday: readAmounts("day"),
     spentThisMonth: readAmounts("month"),
     reserved: readAmounts("held")
@@ -362,17 +362,16 @@ const makeTimedOperations = (sql: Sql, clock: Options["clock"]) => {
     clock === undefined
       ? body(sql.literal(serverTime))
       : Effect.flatMap(clock, (at) => body(sql`CAST(${at} AS BIGINT)`))
-  const settleCalls = (tenant: string, settled: ReadonlyArray<Settlement>) =>
-    withTime(
-      (at) => sql<{ readonly day: string }>`
-        SELECT * FROM tenant_settle(${tenant}, CAST(${JSON.stringify(settled)} AS JSONB), ${at})`
-    )
-  /** Settles calls of a tenant that has sums. The late ends of a removed tenant add nothing. */
+  /**
+   * Settles calls of a tenant that has sums, and returns the day. The late ends of a removed tenant add nothing, and a
+   * tenant without usage gets no row.
+   */
   const settleEnds = (tenant: string, settled: ReadonlyArray<Settlement>) =>
     withTime(
-      (at) => sql`
+      (at) => sql<{ readonly day: string }>`
         SELECT CASE WHEN EXISTS (SELECT 1 FROM tenant_sums WHERE tenant = ${tenant})
-          THEN (tenant_settle(${tenant}, CAST(${JSON.stringify(settled)} AS JSONB), ${at})).day END`
+          THEN (tenant_settle(${tenant}, CAST(${JSON.stringify(settled)} AS JSONB), ${at})).day
+          ELSE to_char(to_timestamp(${at} / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD') END AS day`
     )
   const reserveCall = (request: ReserveRequest) =>
     withTime((at) =>
@@ -401,7 +400,7 @@ const makeTimedOperations = (sql: Sql, clock: Options["clock"]) => {
         ([row]) => row?.entered === true
       )
     )
-  return { settleCalls, settleEnds, reserveCall, renewAll, takePlace }
+  return { settleEnds, reserveCall, renewAll, takePlace }
 }
 
 /** Opens the ledger in a database, and creates its tables if they are missing. It is closed with the scope. */
@@ -424,12 +423,16 @@ export const open = Effect.fnUntraced(function* ({
     )
   const sql = yield* run("open", PostgresClient.open(options))
   yield* run("open", createTables(sql, options.url))
-  const { renewAll, reserveCall, settleCalls, settleEnds, takePlace } = makeTimedOperations(sql, clock)
+  const { renewAll, reserveCall, settleEnds, takePlace } = makeTimedOperations(sql, clock)
   return {
     reserve: (request) => run("reserve", sql.waiting(reserveCall(request))),
     settle: (tenant, settled) => run("settle", Effect.asVoid(sql.waiting(settleEnds(tenant, settled)))),
     renew: (ids, expiresIn) => run("renew", Effect.asVoid(renewAll(ids, expiresIn))),
-    balance: (tenant) => run("balance", Effect.andThen(settleCalls(tenant, []), readBalance(sql, tenant))),
+    balance: (tenant) =>
+      run(
+        "balance",
+        Effect.flatMap(settleEnds(tenant, []), ([row]) => readBalance(sql, tenant, row?.day ?? ""))
+      ),
     usage: (filter = {}) => run("usage", readUsage(sql, filter)),
     enter: (tenant, id, most, expiresIn) => run("enter", takePlace(tenant, id, most, expiresIn)),
     leave: (id) => run("leave", Effect.asVoid(sql`DELETE FROM tenant_places WHERE id = ${id}`)),

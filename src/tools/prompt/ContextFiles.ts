@@ -66,21 +66,38 @@ const shortenText = (name: string, text: string): string =>
 
 const stripFrontmatter = (text: string): string => text.replace(/^---\r?\n[\s\S]*?\r?\n---[ \t]*(?:\r?\n|$)/, "")
 
+/** Number of characters of a text that is screened at once, which takes a few milliseconds. */
+const screenedAtOnce = 262_144
+
+/** Screens a text. Lets other fibers run meanwhile if it is long. */
+const screenText = (name: string, text: string) =>
+  text.length <= screenedAtOnce
+    ? Effect.sync(() => Injection.screenContextFile(name, text))
+    : Effect.gen(function* () {
+        const steps = Injection.screenContextFileInSteps(name, text)
+        for (;;) {
+          const step = steps.next()
+          if (step.done === true) return step.value
+          yield* Effect.yieldNow
+        }
+      })
+
 /** Returns the file's text in the form that is sent to the model, or `undefined` if it is empty. */
-const toContextFile = (name: string, raw: string): ContextFile | undefined => {
+const toContextFile = Effect.fnUntraced(function* (name: string, raw: string) {
   const text = TextHygiene.stripFences(
     TextHygiene.withoutControls(TextHygiene.toWellFormed(raw.replace(/^\ufeff/, "")))
   ).trim()
   if (text === "") return undefined
-  const judged = Injection.screenContextFile(name, text)
+  const judged = yield* screenText(name, text)
   const hidden = judged.findings.find((finding) => finding.hidden !== undefined)?.hidden
-  return {
+  const file: ContextFile = {
     name,
     text: shortenText(name, judged.text),
     isNotice: judged.findings.length > 0,
     ...(hidden === undefined ? {} : { hidden })
   }
-}
+  return file
+})
 
 const makeNotice = (name: string, why: string): ContextFile => ({
   name,
@@ -110,7 +127,7 @@ const readContextFile = Effect.fnUntraced(function* (
     const text = yield* fs.readFileString(path)
     return text.includes("\0")
       ? makeNotice(name, "it is not text")
-      : toContextFile(name, /\.hermes\.md$|HERMES\.md$|\.mdc$/.test(name) ? stripFrontmatter(text) : text)
+      : yield* toContextFile(name, /\.hermes\.md$|HERMES\.md$|\.mdc$/.test(name) ? stripFrontmatter(text) : text)
   }).pipe(
     Effect.catchTag("PlatformError", (error) =>
       Effect.succeed(isMissing(error) ? undefined : makeNotice(name, describeReason(error)))

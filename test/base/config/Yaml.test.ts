@@ -197,6 +197,8 @@ nothing: null`
     [Schema.Json],
     ([value]) =>
       Effect.gen(function* () {
+        // The reader refuses this key.
+        if (JSON.stringify(value).includes('"__proto__":')) return
         assert.deepStrictEqual(yield* read(yield* Yaml.render({ value })), { value: JSON.parse(JSON.stringify(value)) })
       }),
     { arbitrary: { runs: 500 } }

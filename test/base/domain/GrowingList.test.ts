@@ -58,7 +58,7 @@ describe("GrowingList.fold", () => {
     // The first use of a list adds its items to a copy, the second one to the state.
     for (const list of lists) fold(list)
     const before = added.length
-    for (let tries = 0; tries < 20; tries++) {
+    for (let tries = 0; tries < 4; tries++) {
       await new Promise((done) => setImmediate(done))
       collect()
     }

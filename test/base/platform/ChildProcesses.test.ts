@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { readFileSync } from "node:fs"
 import { runScript } from "../../support/runScript.ts"
+import { longestWaitMillis } from "../../support/waiting.ts"
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -20,7 +21,7 @@ describe.skipIf(process.platform !== "linux")("a program", () => {
       assert.strictEqual(code, 0, errors)
       const pid = Number(lines[0])
       assert.isAbove(pid, 0)
-      const deadline = Date.now() + 10_000
+      const deadline = Date.now() + longestWaitMillis
       while (isAlive(pid) && Date.now() < deadline) yield* Effect.sleep(20)
       const survived = isAlive(pid)
       if (survived) process.kill(-pid, "SIGKILL")

@@ -94,13 +94,13 @@ describe("HttpTransport deadlines", () => {
       const server = yield* HttpServer.make(({ url }, response) => {
         if (url === "/late") return void response.once("close", closed.resolve)
         response.writeHead(200).write("[")
-        setTimeout(() => response.end("1]"), 1500)
+        setTimeout(() => response.end("1]"), 4_500)
       })
       const fetch = yield* Effect.acquireRelease(
         Effect.promise(() => makeTransport()),
         (fetch) => Effect.sync(fetch.close)
       )
-      const slow = fetch(server.url, {}, 1000)
+      const slow = fetch(server.url, {}, 4_000)
       const error = yield* Effect.flip(
         Effect.tryPromise({ try: () => fetch(`${server.url}/late`, {}, 20), catch: (error) => error })
       )

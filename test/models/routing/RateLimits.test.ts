@@ -5,12 +5,16 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as TestClock from "effect/testing/TestClock"
 import * as AiError from "effect/ai/AiError"
 import type { OnHeaders } from "../../../src/base/domain/ModelCall.ts"
 import * as ChatCompletions from "../../../src/models/provider/ChatCompletions.ts"
 import * as RequestPacing from "../../../src/models/routing/RequestPacing.ts"
 import * as RateGuard from "../../../src/models/routing/RateGuard.ts"
+import type { Spending } from "../../../src/models/routing/SpendingPort.ts"
+import * as TenantRoutes from "../../../src/models/routing/TenantRoutes.ts"
 import * as Ask from "../provider/Ask.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import * as Fake from "../../support/fakeModel.ts"
@@ -286,6 +290,38 @@ describe("the guard of Nous Portal", () => {
       yield* S.asking(alone).answer
       assert.deepStrictEqual(second.asked, ["b", "nous"])
     }).pipe(live)
+  )
+
+  it.effect("an account of a tenant at its limit is not asked again, and the account of the runtime is", () =>
+    Effect.gen(function* () {
+      const { closed, guard } = inMemory()
+      const { asked, open } = S.world({ nous: [refusing(spent("1800")), Fake.text("hello"), Fake.text("again")] })
+      const router = yield* S.router({ chain: [{ route: nous }], open, guard })
+      const routes = Result.getOrThrow(
+        TenantRoutes.resolveModels("acme", {
+          routes: [{ provider: "nous", model: "m", baseUrl: nous.baseUrl, apiKey: Redacted.make("key-of-acme") }]
+        })
+      )
+      const spending: Spending = {
+        tenant: "acme",
+        routes,
+        reserve: ({ wantedOutput }) => Effect.succeed({ output: wantedOutput, settle: () => Effect.void })
+      }
+      const askForTenant = Effect.suspend(
+        () => router.forTenant?.(routes, (own) => S.asking(own, { spending }).answer) ?? Effect.die("no tenants")
+      )
+      yield* Effect.flip(askForTenant)
+      const again = yield* Effect.flip(askForTenant)
+      assert(AiError.isAiError(again) && again.reason._tag === "RateLimitError")
+      assert.isDefined(again.reason.retryAfter)
+      assert.deepStrictEqual(asked, ["nous:key-of-acme"])
+      // The file of the runtime says nothing about the keys of tenants.
+      assert.strictEqual(closed.size, 0)
+      yield* S.asking(router).answer
+      yield* TestClock.adjust("30 minutes")
+      yield* askForTenant
+      assert.deepStrictEqual(asked, ["nous:key-of-acme", "nous", "nous:key-of-acme"])
+    })
   )
 
   it.effect("the last answer tells of a limit that the refusal does not", () =>

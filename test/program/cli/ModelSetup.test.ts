@@ -7,6 +7,7 @@ import { join } from "node:path"
 import * as HttpServer from "../../models/provider/HttpServer.ts"
 import { machine, program } from "../../support/hermes.ts"
 import * as Pseudo from "../../support/pseudoTerminal.ts"
+import { longestWaitMillis } from "../../support/waiting.ts"
 
 const completion = {
   id: "c-1",
@@ -42,7 +43,7 @@ describe.skipIf(Pseudo.launcher === undefined)("hermes model on a terminal", () 
     let seen = 0
     // What was written since the last question: the same question is asked twice.
     const until = Effect.fnUntraced(function* (text: string) {
-      const deadline = performance.now() + 30_000
+      const deadline = performance.now() + longestWaitMillis
       while (!terminal.written().slice(seen).includes(text)) {
         if (performance.now() > deadline)
           throw new Error(`${text} did not come: ${JSON.stringify(terminal.written().slice(seen))}`)

@@ -12,7 +12,7 @@ import { encoded, isWhole } from "../../support/plantedKeys.ts"
 import { launcher, open } from "../../support/pseudoTerminal.ts"
 import { everything, filesOf, found, plantedText } from "../../support/secretSearch.ts"
 import { call, environmentFile, user, withoutAnswers } from "../../support/secretWorld.ts"
-import { eventually } from "../../support/terminalTools.ts"
+import { eventually } from "../../support/waiting.ts"
 
 /** A plugin that says every value in all that it is and does. */
 const plugin = (planted: (name: string) => string) => `

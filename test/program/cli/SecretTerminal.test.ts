@@ -7,7 +7,7 @@ import { program } from "../../support/hermes.ts"
 import { encoded, selectedForeignKeys, selectedKeys } from "../../support/plantedKeys.ts"
 import { launcher, open } from "../../support/pseudoTerminal.ts"
 import { everything, plantedText } from "../../support/secretSearch.ts"
-import { eventually } from "../../support/terminalTools.ts"
+import { eventually } from "../../support/waiting.ts"
 import { type Asked, call, user, withoutAnswers } from "../../support/secretWorld.ts"
 import type { WireTurn } from "../../support/wireModel.ts"
 

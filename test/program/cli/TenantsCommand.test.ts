@@ -74,6 +74,14 @@ describe("hermes tenants", () => {
         ),
         sessions
       )
+      const former = { id: SessionId.make("of-former"), source: "cli", tenant: "former", cwd: home }
+      yield* Effect.provide(
+        SessionStore.use((store) => store.create({ ...former, provider: "p", model: "m", systemPrompt: "" })),
+        sessions
+      )
+      // Neither the settings nor the ledger name it.
+      assert.include((yield* tenants("remove", "former", "--yes")).stdout, "Deleted of former: 1 session with")
+      assert.deepInclude(yield* tenants("remove", "former", "--yes"), { code: 2, stdout: "" })
       const memory = join(home, "memories", "tenants", formatTenantFolder("acme"))
       mkdirSync(memory, { recursive: true })
       writeFileSync(join(memory, "MEMORY.md"), "The harbour is blue\n")

@@ -5,7 +5,8 @@ import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import { machine, program } from "../../support/hermes.ts"
 import { launcher, open } from "../../support/pseudoTerminal.ts"
-import { eventually, isAlive } from "../../support/terminalTools.ts"
+import { isAlive } from "../../support/terminalTools.ts"
+import { eventually } from "../../support/waiting.ts"
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 const call = (name: string, args: unknown) => ({ name, arguments: args })

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import * as Width from "../../../src/program/cli/render/Width.ts"
 import { commandOf } from "../../support/runScript.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
-import { eventually } from "../../support/terminalTools.ts"
+import { eventually } from "../../support/waiting.ts"
 
 const program = commandOf("interactiveProgram.ts", ["render", "40", "screen"])
   .map((word) => `'${word.replaceAll("'", "'\\''")}'`)

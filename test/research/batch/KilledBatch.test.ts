@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { hermes, machine } from "../../support/hermes.ts"
 
 const count = Number(process.env["HERMES_TEST_ROWS"] ?? 40)
-const kills = Number(process.env["HERMES_TEST_KILLS"] ?? 3)
+const kills = Number(process.env["HERMES_TEST_KILLS"] ?? 2)
 const seed = Number(process.env["HERMES_TEST_SEED"] ?? Date.now() % 100_000)
 
 /** Numbers from 0 to 1, the same for the same seed. */

@@ -21,6 +21,7 @@ import { CronJobs } from "../../../src/tools/cron/CronJobs.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 import { commandOf, runScript } from "../../support/runScript.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+import { eventually, readUntil } from "../../support/waiting.ts"
 
 const kills = Number(process.env["HERMES_TEST_CLUSTER_KILLS"] ?? 1)
 const away = Number(process.env["HERMES_TEST_CLUSTER_AWAY"] ?? 2)
@@ -189,9 +190,10 @@ describe("the file of one process", () => {
           for (const id of ["old", "young"]) yield* turn(id)
           yield* Cluster.waitForOutcomes(["old", "young"])
           // The workflow says that it is over after its run is.
-          yield* Effect.repeat(
-            Effect.andThen(Effect.sleep("50 millis"), count("cluster_messages WHERE processed = 0")),
-            { until: (open) => open === 0, times: 200 }
+          yield* readUntil(
+            "the workflows are over",
+            count("cluster_messages WHERE processed = 0"),
+            (open) => open === 0
           )
         }),
         cluster,
@@ -201,10 +203,7 @@ describe("the file of one process", () => {
       yield* file((database) => database.exec("UPDATE runs SET ended_at = ended_at - 3 * 86400000 WHERE id = 'old'"))
       yield* Effect.provide(
         Effect.gen(function* () {
-          yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), count("runs")), {
-            until: (left) => left === 1,
-            times: 500
-          })
+          yield* readUntil("the old run is removed", count("runs"), (left) => left === 1)
           assert.strictEqual((yield* turn("young"))?.status, "finished")
         }),
         cluster,
@@ -435,12 +434,9 @@ describe.skipIf(missing !== undefined)(
         runners.find(({ child }) => child.pid === victim)?.child.kill("SIGKILL")
         const began = (found: ReadonlyArray<string>) =>
           found.filter((line) => line.startsWith("begin")).map((line) => line.split(" ")[1] ?? "")
-        yield* Effect.repeat(
-          Effect.andThen(
-            Effect.sleep("20 millis"),
-            Effect.sync(() => began(tracesIn(traces)).length)
-          ),
-          { until: (count) => count >= names.length, times: 500 }
+        yield* eventually(
+          "each job has begun",
+          Effect.sync(() => began(tracesIn(traces)).length >= names.length)
         )
         yield* Effect.sleep("300 millis")
         const all = tracesIn(traces)

@@ -11,6 +11,7 @@ import * as HttpServer from "../../models/provider/HttpServer.ts"
 import { machine } from "../../support/hermesInProcess.ts"
 import * as Inference from "../../support/inferenceServer.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
+import { eventually, readUntil } from "../../support/waiting.ts"
 
 describe("hermes cluster without its database", () => {
   it.live("says in one line what to do, with the exit code of a usage error", () =>
@@ -147,10 +148,7 @@ describe.skipIf(missing !== undefined)(
                   ? Number(server.query("SELECT count(*) FROM program.members"))
                   : 0
               )
-              yield* Effect.repeat(Effect.andThen(Effect.sleep("100 millis"), members), {
-                until: (count) => count === 2,
-                times: 300
-              })
+              yield* readUntil("both runners have joined", members, (count) => count === 2)
               const running = yield* Effect.forkChild(
                 batch(
                   "rows.jsonl",
@@ -165,12 +163,9 @@ describe.skipIf(missing !== undefined)(
                   "5000"
                 )
               )
-              yield* Effect.repeat(
-                Effect.andThen(
-                  Effect.sleep("20 millis"),
-                  Effect.sync(() => model.bodies.length)
-                ),
-                { until: (count) => count >= 2, times: 3_000 }
+              yield* eventually(
+                "the model is asked twice",
+                Effect.sync(() => model.bodies.length >= 2)
               )
               first.kill()
               // Refused, one line each, while the others go on.

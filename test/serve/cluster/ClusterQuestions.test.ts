@@ -13,6 +13,7 @@ import { Cluster } from "../../../src/kit/entry/cluster.ts"
 import { Ask } from "../../../src/kit/entry/tools.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+import { readUntil } from "../../support/waiting.ts"
 
 const toolkit = Toolkit.make(
   Tool.make("pay", { parameters: Schema.Struct({}), success: Schema.String }),
@@ -59,11 +60,7 @@ const callOf = (name: string) => ({ toolCalls: [{ name, params: {}, id: "c" }] }
 const turnOf = (id: string, sessionId = id) => Cluster.makeTurnRequest({ id, sessionId, prompt: "go" })
 
 /** Waits until a run asks. */
-const waitForQuestions = (id: string) =>
-  Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), Cluster.questions(id)), {
-    until: (open) => open.length > 0,
-    times: 600
-  })
+const waitForQuestions = (id: string) => readUntil(`${id} asks`, Cluster.questions(id), (open) => open.length > 0)
 
 const readText = (outcome: Cluster.Outcome | undefined) => `${outcome?.status} ${outcome?.output ?? outcome?.message}`
 

@@ -21,6 +21,7 @@ import { RunRecord } from "../../../src/store/RunRecord.ts"
 import { CronJobs } from "../../../src/tools/cron/CronJobs.ts"
 import { withWarnings } from "../../support/middlewareContexts.ts"
 import { missing, type Server, startServer } from "../../support/postgresServer.ts"
+import { eventually, readUntil } from "../../support/waiting.ts"
 
 describe.skipIf(missing !== undefined)(
   `runners over one Postgres${missing === undefined ? "" : ` (skipped: ${missing})`}`,
@@ -54,12 +55,10 @@ describe.skipIf(missing !== undefined)(
               const first = Context.get(yield* Layer.build(runnerAt(url)), Cluster.Runner)
               // Taken for dead while it did not reach the server, it joins again.
               server.query(`DELETE FROM ${schemaOf(url)}.members`)
-              yield* Effect.repeat(
-                Effect.andThen(
-                  Effect.sleep("100 millis"),
-                  Effect.sync(() => server.query(`SELECT count(*) FROM ${schemaOf(url)}.members`))
-                ),
-                { until: (count) => count === "1", times: 100 }
+              yield* readUntil(
+                "the runner joins again",
+                Effect.sync(() => server.query(`SELECT count(*) FROM ${schemaOf(url)}.members`)),
+                (count) => count === "1"
               )
               assert.isTrue(Option.isNone(yield* Effect.timeoutOption(first.drained, "500 millis")))
               yield* set("version", "9.9.9")
@@ -96,12 +95,10 @@ describe.skipIf(missing !== undefined)(
                 yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
               yield* Cluster.waitForOutcomes(ids)
               // The workflow says that it is over after its run is.
-              yield* Effect.repeat(
-                Effect.andThen(
-                  Effect.sleep("50 millis"),
-                  Effect.sync(() => number(`SELECT count(*) FROM ${schema}.cluster_messages WHERE NOT processed`))
-                ),
-                { until: (open) => open === 0, times: 200 }
+              yield* readUntil(
+                "the workflows are over",
+                Effect.sync(() => number(`SELECT count(*) FROM ${schema}.cluster_messages WHERE NOT processed`)),
+                (open) => open === 0
               )
             }),
             runnerAt(url),
@@ -242,10 +239,7 @@ describe.skipIf(missing !== undefined)(
           SELECT count(*) FROM ${schema}.cluster_messages WHERE processed AND entity_id IN
             (SELECT entity_id FROM ${schema}.cluster_messages WHERE tag = 'run' AND payload::json->>'id' = 'second')`)
               )
-              yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), answered), {
-                until: (count) => count === "2",
-                times: 400
-              })
+              yield* readUntil("both messages are answered", answered, (count) => count === "2")
               assert.strictEqual(
                 server.query(
                   `SELECT string_agg(id || ' ' || state, ', ' ORDER BY made) FROM ${schema}.runs WHERE session_id = 'second'`
@@ -425,34 +419,29 @@ describe.skipIf(missing !== undefined)(
             const slot = mine.take("key", unlimited, now) ?? assert.fail("no slot")
             assert.isDefined(other.take("key", unlimited, now))
             assert.isDefined(beside.take("key", unlimited, now))
-            mine.refused(slot, Duration.seconds(30), now)
+            mine.refused(slot, Duration.minutes(30), now)
             // Another runtime of the same process knows at once.
             assert.isUndefined(beside.take("key", unlimited, now))
-            yield* Effect.repeat(
-              Effect.andThen(
-                Effect.sleep("20 millis"),
-                Effect.sync(() => other.take("key", unlimited, Date.now()))
-              ),
-              { until: (taken) => taken === undefined, times: 200 }
+            yield* readUntil(
+              "the other runner learns of the refusal",
+              Effect.sync(() => other.take("key", unlimited, Date.now())),
+              (taken) => taken === undefined
             )
             assert.isUndefined(other.take("key", unlimited, Date.now()))
-            assert.isAbove(other.expected("key", unlimited, Date.now()), 20_000)
-            yield* first?.guard.close("account", 60_000) ?? Effect.void
-            assert.isAbove((yield* second?.guard.closedFor("account") ?? Effect.succeed(0)) ?? 0, 50_000)
+            assert.isAbove(other.expected("key", unlimited, Date.now()), 1_200_000)
+            yield* first?.guard.close("account", 3_600_000) ?? Effect.void
+            assert.isAbove((yield* second?.guard.closedFor("account") ?? Effect.succeed(0)) ?? 0, 3_000_000)
             const pools = [first, second].map((marks) => marks?.pools ?? assert.fail("no marks"))
             const [ours, theirs] = pools
             if (ours?.listen === undefined || theirs?.listen === undefined) return assert.fail("nobody tells of pools")
             const resting = (until: number, used: number) => ({ until, reason: "billing", used })
             const heard: Array<PoolStore.PoolRecord["keys"]> = []
             yield* theirs.listen("pool", (keys) => void heard.push(keys))
-            const until = Date.now() + 60_000
+            const until = Date.now() + 3_600_000
             yield* ours.save("pool", { last: "k1", keys: { k1: resting(until, 2), k2: resting(5, 1) } })
-            yield* Effect.repeat(
-              Effect.andThen(
-                Effect.sleep("20 millis"),
-                Effect.sync(() => heard.length)
-              ),
-              { until: (count) => count > 0, times: 500 }
+            yield* eventually(
+              "the other pool is told",
+              Effect.sync(() => heard.length > 0)
             )
             // Nobody's mark is lost to one who did not know of it; what is over has no time.
             yield* theirs.save("pool", { last: "k2", keys: { k1: resting(0, 1), k2: resting(until, 3) } })

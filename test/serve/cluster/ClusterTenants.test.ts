@@ -162,16 +162,23 @@ for (const kind of ["sqlite", "postgres"] as const) {
       Effect.gen(function* () {
         const cluster = yield* prepare
         yield* runAs("zeta")(Cluster.submit(makeRequest("of-zeta", "fails")))
-        yield* Cluster.waitForOutcomes(["of-zeta"])
+        yield* Cluster.submit(makeRequest("of-owner", "fails", "session-of-acme"))
+        yield* Cluster.submit(makeRequest("own", "fails", "of-zeta"))
+        yield* Cluster.waitForOutcomes(["of-zeta", "of-owner", "own"])
+        // In the work for a tenant, its removal cannot name the sessions of others.
+        assert.strictEqual(yield* runAs("nobody")(cluster.removeTenant("nobody", ["session-of-acme", "of-zeta"])), 0)
+        const removeAll = cluster.removeTenant("acme", ["session-of-acme", "of-zeta-absent"])
         // A running run is asked to stop first.
-        let removed = yield* Effect.result(cluster.removeTenant("acme"))
+        let removed = yield* Effect.result(removeAll)
         while (removed._tag === "Failure") {
           assert.include(removed.failure.message, "asked to stop")
           yield* Effect.sleep("50 millis")
-          removed = yield* Effect.result(cluster.removeTenant("acme"))
+          removed = yield* Effect.result(removeAll)
         }
-        assert.strictEqual(removed.success, 4)
-        assert.strictEqual(yield* cluster.removeTenant("acme"), 0)
+        assert.strictEqual(removed.success, 5)
+        assert.strictEqual(yield* removeAll, 0)
+        assert.isUndefined(yield* cluster.find("of-owner"))
+        assert.isDefined(yield* cluster.find("own"))
         assert.deepStrictEqual(yield* Effect.forEach(["turn", "waits", "fails", "asks"], cluster.find), [
           undefined,
           undefined,

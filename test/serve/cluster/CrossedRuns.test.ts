@@ -15,6 +15,7 @@ import { Cluster } from "../../../src/kit/entry/cluster.ts"
 import * as ClusterDatabase from "../../../src/serve/cluster/ClusterDatabase.ts"
 import { computeExecutionId } from "../../../src/serve/cluster/RunWorkflow.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+import { readUntil } from "../../support/waiting.ts"
 
 const finished: Cluster.Outcome = { status: "finished" }
 const failed: Cluster.Outcome = { status: "failed", message: "no luck", isPassing: true }
@@ -108,9 +109,10 @@ describe("a cancelled run that pauses between two attempts", () => {
         yield* Cluster.submit(makeRequest("first", "flaky", "s", 9))
         yield* Cluster.submit(makeRequest("second", "note", "s"))
         yield* Deferred.await(third)
-        yield* Effect.repeat(
-          Effect.andThen(Effect.sleep("20 millis"), query("SELECT state FROM runs WHERE id = 'first'")),
-          { until: ([row]) => row?.["state"] === "waiting", times: 500 }
+        yield* readUntil(
+          "the first run waits",
+          query("SELECT state FROM runs WHERE id = 'first'"),
+          ([row]) => row?.["state"] === "waiting"
         )
         assert.isTrue(yield* Cluster.cancel("first"))
         assert.deepStrictEqual((yield* Cluster.waitForOutcomes(["second"])).get("second"), finished)

@@ -18,6 +18,7 @@ import * as Sharding from "effect/cluster/Sharding"
 import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as Activity from "effect/workflow/Activity"
 import * as Workflow from "effect/workflow/Workflow"
+import { readUntil } from "../../support/waiting.ts"
 
 const Twice = Workflow.make("Twice", {
   payload: { id: Schema.String },
@@ -59,19 +60,13 @@ describe("a workflow of the engine", () => {
         const id = yield* Twice.executionId({ id: "run" })
         const answer = Effect.map(Twice.poll(id), Option.getOrUndefined)
         yield* Twice.execute({ id: "run" }, { discard: true })
-        const left = yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), answer), {
-          until: (result) => result !== undefined,
-          times: 500
-        })
+        const left = yield* readUntil("the workflow has a result", answer, (result) => result !== undefined)
         assert.strictEqual(left?._tag, "Suspended")
         // The storage is read several times, and nothing wakes it.
         yield* Effect.sleep("500 millis")
         assert.strictEqual((yield* answer)?._tag, "Suspended")
         yield* Twice.resume(id)
-        const done = yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), answer), {
-          until: (result) => result?._tag === "Complete",
-          times: 500
-        })
+        const done = yield* readUntil("the workflow ends", answer, (result) => result?._tag === "Complete")
         assert.deepStrictEqual(done?._tag === "Complete" ? done.exit : undefined, Exit.succeed("1 2"))
       }),
       engine,

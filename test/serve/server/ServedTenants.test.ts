@@ -14,6 +14,7 @@ import { join } from "node:path"
 import * as SessionStore from "../../../src/store/SessionStore.ts"
 import * as TenantLedger from "../../../src/store/tenants/TenantLedger.ts"
 import { readEvents, until, user, world } from "../../support/servedAgent.ts"
+import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const keyOf = { acme: "acme-key-of-this-test", zeta: "zeta-key-of-this-test", free: "free-key-of-this-test" } as const
 type Name = keyof typeof keyOf
@@ -25,7 +26,7 @@ const plays = { "Say hello": [{ text: "Hello." }], wait: [{ text: "I wait ", han
 const served = Effect.fnUntraced(function* (
   tenants: ReadonlyArray<Tenant>,
   options: Partial<Options> = {},
-  isStored = false
+  stored: boolean | string = false
 ) {
   const ledger = yield* Layer.build(TenantLedger.layerMemory)
   const own = Layer.succeedContext(ledger)
@@ -40,7 +41,7 @@ const served = Effect.fnUntraced(function* (
       ...options
     },
     (runtime) => Layer.provideMerge(runtime, Tenants.layerFrom(tenants, own)),
-    isStored
+    stored
   )
   const ask = (name: Name, path: string, json: unknown) =>
     made.fetched(path, { json, headers: { authorization: `Bearer ${keyOf[name]}` } })
@@ -131,6 +132,37 @@ describe("a tenant of a server's key", () => {
       assert.strictEqual(logged.filter((line) => line.includes("callsPerMinute")).length, 1)
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
+
+  it.live("whose turn was refused learns nothing about its settings from the record of the turn", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const tenants: ReadonlyArray<Tenant> = [{ id: "acme", perDay: { dollars: 1 } }]
+      const headers = { authorization: `Bearer ${keyOf.acme}` }
+      const isEnd = ({ data }: ReturnType<typeof readEvents>["events"][number]) => data["type"] === "turn_ended"
+      const readFrom = async (url: string, at: string | undefined) => {
+        const reader = readEvents(url, { ...headers, ...(at === undefined ? {} : { "last-event-id": at }) })
+        await until(() => reader.events.some(isEnd))
+        await reader.stop()
+        assert.notInclude(JSON.stringify(reader.events), "dollars")
+        assert.include(JSON.stringify(reader.events.find(isEnd)), "The server's log says why")
+        return reader.events
+      }
+      const [path, begin] = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { ask, url } = yield* served(tenants, {}, directory)
+          return yield* Effect.promise(async () => {
+            const { id } = (await ask("acme", "/v1/sessions", {})).body
+            const path = `/v1/sessions/${id}/events`
+            await ask("acme", `/v1/sessions/${id}/messages`, { prompt: "Say hello" })
+            const events = await readFrom(`${url}${path}`, undefined)
+            return [path, events[events.findIndex(isEnd) - 1]?.at] as const
+          })
+        })
+      )
+      const { url } = yield* served(tenants, {}, directory)
+      yield* Effect.promise(() => readFrom(`${url}${path}`, begin))
+    })
+  )
 
   it.live("counts its usage, and a key without a tenant counts nothing", () =>
     Effect.gen(function* () {

@@ -6,7 +6,8 @@ import { join } from "node:path"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 import * as Clarifier from "../../../src/tools/builtin/Clarifier.ts"
 import * as SideModel from "../../../src/tools/builtin/SideModel.ts"
-import { eventually, isAlive } from "../../support/terminalTools.ts"
+import { isAlive } from "../../support/terminalTools.ts"
+import { eventually } from "../../support/waiting.ts"
 import { connected, everythingHttp, everythingOf, fixtureOf, section } from "./support/servers.ts"
 
 const text = (output: unknown): string => (typeof output === "string" ? output : JSON.stringify(output))

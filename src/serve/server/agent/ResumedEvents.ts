@@ -18,6 +18,7 @@ import { RunRecord } from "../../../store/RunRecord.ts"
 import * as RunWatch from "../../../store/RunWatch.ts"
 import * as SessionChain from "../../../store/SessionChain.ts"
 import type { SessionStore } from "../../../store/SessionStore.ts"
+import * as ApiError from "../ApiError.ts"
 import type { FeedEvent, NumberedEvent } from "./EventFeed.ts"
 import * as EventPlace from "./EventPlace.ts"
 import type { ServedSession } from "./ServedSessions.ts"
@@ -105,8 +106,13 @@ const repeatRun = (
     )
     return events.pipe(
       Stream.concat(Stream.suspend(() => endTurn({ exit: finished?.exit ?? "failed", text: finished?.text ?? "" }))),
-      Stream.catchTag("RunLost", ({ message, reason }) =>
-        Stream.suspend(() => endTurn({ exit: reason === "failed" ? "failed" : "interrupted_by_user", error: message }))
+      Stream.catchTag("RunLost", (lost) =>
+        Stream.suspend(() =>
+          endTurn({
+            exit: lost.reason === "failed" ? "failed" : "interrupted_by_user",
+            error: ApiError.describeRecordedFailure(lost)
+          })
+        )
       )
     )
   })

@@ -334,10 +334,7 @@ const makeSession = Effect.fnUntraced(function* (
   return session
 })
 
-/**
- * Returns the open session whose current stored session has the given id. An open session retains its first id after a
- * compaction.
- */
+/** Returns the open session whose current stored session has the id. It retains its first id after a compaction. */
 const findOpenPart = Effect.fnUntraced(function* ({ sessions }: SessionPool, id: Ids.SessionId) {
   const byId = sessions.get(id)
   if (byId !== undefined) return byId
