@@ -282,11 +282,11 @@ describe("Architecture", () => {
       "program/cli/interactive/ShellLine.ts",
       "research/cron/JobScript.ts",
       "research/swe/BoundedCommand.ts",
-      "tools/builtin/TerminalTools.ts",
-      "tools/builtin/terminal/ProcessRegistry.ts"
+      "tools/builtin/terminal/ProcessRegistry.ts",
+      "tools/builtin/terminal/TerminalHandlers.ts"
     ])
     assert.match(
-      all.find(({ path }) => path === "tools/builtin/TerminalTools.ts")?.text ?? "",
+      all.find(({ path }) => path === "tools/builtin/terminal/TerminalHandlers.ts")?.text ?? "",
       /Toolset\.inEnvironment\(/
     )
     for (const path of ["tools/builtin/terminal/ProcessRegistry.ts", "research/swe/BoundedCommand.ts"]) {
@@ -342,7 +342,7 @@ describe("Architecture", () => {
         "through.command": "the client: ssh or the engine"
       },
       "places/RemoteShell.ts": { "started.command": "the client: ssh or the engine" },
-      "places/Sandbox.ts": {
+      "places/SandboxBuild.ts": {
         "start.program": "the program of the wall, found in directories of the system",
         nodePath: "this Node"
       },

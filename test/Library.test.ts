@@ -34,7 +34,7 @@ const tools = [Toolset.make("echo", kit, kit.toLayer({ echo: ({ text }) => Effec
 const call = { toolCalls: [{ name: "echo", params: { text: "hello" } }] }
 const provider = Scripted.layer([Scripted.complete(call), Scripted.complete("done")])
 const files = []
-registerHooks({ load: (url, context, next) => (url.includes("/dist/") && files.push(url.split("/").at(-1)), next(url, context)) })
+registerHooks({ load: (url, context, next) => (url.includes("/dist/chunks/") && files.push(url.split("/").at(-1)), next(url, context)) })
 const { text } = await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Go." }), Runtime.layer({ provider, tools })))
 console.log(JSON.stringify([text, files]))
 process.exit()`
@@ -71,7 +71,7 @@ const withWrittenPackage = async (use: (folder: string) => void): Promise<void> 
 
 describe("hermes-effect/agent", () => {
   it("leaves out what is loaded when it is used: judge, fences, settings, catalogue, protocols, sub-agents, stores on disk", async () => {
-    const paths = Array.from(await loopModules(), (id) => relative(src, id))
+    const paths = Array.from(await loopModules(["kit/entry/agent", "agent/AgentService"]), (id) => relative(src, id))
       .filter((path) => path.endsWith(".ts"))
       .toSorted()
     const rooms = new Set(paths.map(roomOf))
@@ -114,6 +114,14 @@ describe("hermes-effect/agent", () => {
     for (const late of ["agent/Child.ts", "agent/ContextOverflow.ts", "agent/Delegation.ts", "agent/ReviewRun.ts"])
       assert.notInclude(paths, late)
   })
+
+  it("loads its loop with the first agent: an import holds definitions, stores in memory, and services", async () => {
+    const paths = Array.from(await loopModules(), (id) => relative(src, id)).filter((path) => path.endsWith(".ts"))
+    assert.deepStrictEqual(
+      paths.filter((path) => /^(?:agent|tools\/(?:builtin|calls|prompt))\//.test(path)),
+      ["agent/Agent.ts"]
+    )
+  })
 })
 
 describe("the package", () => {
@@ -127,16 +135,16 @@ describe("the package", () => {
         .join(" ")
     assert.strictEqual(files("kit/entry/agent"), "loop rolldown-runtime")
     assert.strictEqual(files("kit/entry/providers/openai"), "client loop rolldown-runtime")
-    assert.strictEqual(files("kit/entry/promise"), "formats loop plain promise rolldown-runtime routes")
-    assert.strictEqual(files("kit/entry/tools/files"), "common late loop plain providers rolldown-runtime routes tools")
+    assert.strictEqual(files("kit/entry/promise"), "formats loop plain promise rolldown-runtime routes streams")
+    assert.strictEqual(
+      files("kit/entry/tools/files"),
+      "common formats handlers loop plain protocols providers rolldown-runtime root routes run runtime shared tools"
+    )
     assert.strictEqual(
       files("kit/entry/observability"),
-      "common loop observability plain providers rolldown-runtime routes telemetry"
+      "common formats handlers loop observability protocols providers rolldown-runtime root routes routing run runtime shared streams"
     )
-    assert.strictEqual(
-      files("index"),
-      "client common late loop plain providers rolldown-runtime root routes routing telemetry tools"
-    )
+    assert.strictEqual(files("index"), "client common loop providers rolldown-runtime root routes")
 
     // A tenth of the time of an import would be for the Schema of settings that an application without them never reads.
     for (const entry of ["index", "kit/entry/promise", "kit/entry/tools/files", "kit/entry/observability"])
@@ -154,22 +162,12 @@ describe("the package", () => {
         )
       ).toSorted()
     const ofLoop = modulesOf("kit/entry/agent")
-    assert.strictEqual(ofLoop.length, 38)
-    const isOfNode = (name: string): boolean => name.startsWith("#node/")
+    assert.strictEqual(ofLoop.length, 33)
     const ofRoot = modulesOf("index").filter((name) => !ofLoop.includes(name))
+    // A runtime loads the services of Node for its first run.
     assert.strictEqual(
-      ofRoot
-        .filter(isOfNode)
-        .map((name) => name.slice("#node/".length))
-        .join(" "),
-      "NodeChildProcessSpawner NodeFileSystem NodePath NodeSink NodeStdio NodeStream NodeTerminal"
-    )
-    assert.strictEqual(
-      ofRoot
-        .filter((name) => !isOfNode(name))
-        .map((name) => name.slice("effect/".length))
-        .join(" "),
-      "Array Bytes Config Glob Hash Logger Metric Order Pull RcRef SchemaAST SchemaGetter SchemaIssue process/ChildProcess"
+      ofRoot.map((name) => name.replace(/^effect\//, "")).join(" "),
+      "Array Logger Order Path Pull Result Schedule ai/Toolkit process/ChildProcess"
     )
   })
 
@@ -182,7 +180,7 @@ describe("the package", () => {
       const agent = count("hermes-effect/agent", "hermes-effect/providers/openai")
       assert.deepStrictEqual(
         { agent, promise: count("hermes-effect/promise"), root: count("hermes-effect") },
-        { agent: 181, promise: 188, root: 223 }
+        { agent: 179, promise: 188, root: 189 }
       )
     })
   )
@@ -191,7 +189,15 @@ describe("the package", () => {
     withWrittenPackage((folder) => {
       const args = ["--input-type=module", "-e", listFilesOfRun]
       const output = execFileSync(process.execPath, args, { cwd: folder, encoding: "utf8" })
-      assert.deepStrictEqual(JSON.parse(output), ["done", []])
+      const [text, files]: readonly [string, ReadonlyArray<string>] = JSON.parse(output)
+      assert.strictEqual(text, "done")
+      assert.strictEqual(
+        files
+          .map((file) => file.replace(/-[\w-]{8}\.js$/, ""))
+          .toSorted()
+          .join(" "),
+        "formats protocols routing run runtime"
+      )
     })
   )
 

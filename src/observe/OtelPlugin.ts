@@ -42,6 +42,7 @@ import * as OtelSettings from "./otel/OtelSettings.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as LiveSpans from "./LiveSpans.ts"
 import * as RunTelemetry from "./RunTelemetry.ts"
+import * as SpanLog from "./SpanLog.ts"
 
 const agentName = "hermes"
 
@@ -132,8 +133,8 @@ const buildExport = (
               metrics.record(instrument, labels, value, exemplar)
             Metrics.recordSpan(span, agentName, recordValue, settings.conventions)
           }
-          if (loggers !== undefined && RunTelemetry.isLogged(span))
-            run(RunTelemetry.logSpan(span, agentName, loggers, settings.conventions))
+          if (loggers !== undefined && SpanLog.isLogged(span))
+            run(SpanLog.logSpan(span, agentName, loggers, settings.conventions))
           send?.(span)
         }
       },

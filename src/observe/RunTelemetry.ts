@@ -45,29 +45,17 @@
  *
  * Source: OpenTelemetry, "Semantic Conventions for Generative AI systems".
  */
-import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as References from "effect/References"
 import type { OtlpSerialization } from "effect/observability/OtlpSerialization"
-import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
-import { type Recorder, RunRecorder } from "../base/domain/RunRecorder.ts"
-import type { Hook } from "../hooks/Hook.ts"
-import * as Hooks from "../hooks/Hooks.ts"
-import type { LlmContext, ToolCallContext } from "../middleware/Kind.ts"
-import * as Middleware from "../middleware/Middleware.ts"
 import * as Plugin from "../agent/plugin/Plugin.ts"
 import type { RunRecord } from "../store/RunRecord.ts"
-import * as Attributes from "./otel/Attributes.ts"
-import * as Conventions from "./otel/Conventions.ts"
-import * as Metrics from "./otel/Metrics.ts"
+import type * as Conventions from "./otel/Conventions.ts"
 import type { Sampler } from "./otel/Sampler.ts"
-import * as TracerSpans from "./otel/TracerSpans.ts"
-import * as RunSpans from "./RunSpans.ts"
-import * as LiveSpans from "./LiveSpans.ts"
+import type * as RunSpans from "./RunSpans.ts"
+import type { Loggers } from "./SpanMiddleware.ts"
 
 /** Options of an application. All are optional. */
 export interface Options {
@@ -98,25 +86,7 @@ export interface Options {
   readonly sampler?: Sampler | undefined
 }
 
-/** Parts that a tracing plugin contributes to a runtime. */
-export interface Contribution {
-  readonly hooks: ReadonlyArray<Hook>
-  readonly middleware: readonly [Middleware.LlmExecution, Middleware.ToolExecution] | readonly []
-}
-
-/** Functions that return the span of an active call, or `undefined` if the call is not traced. */
-export interface Places {
-  readonly attempt: (context: Context.Context<never>, run: Recorder, attempt: LlmContext) => Tracer.AnySpan | undefined
-  readonly call: (context: Context.Context<never>, run: Recorder, call: ToolCallContext) => Tracer.AnySpan | undefined
-}
-
-/** Loggers that receive a record of each run, approval and failure, and all log entries of model and tool calls. */
-export type Loggers = ReadonlySet<Logger.Logger<unknown, unknown>>
-
-const describeResult = ({ node }: RunSpans.Span): string | undefined => {
-  if (node.kind === "approval") return node.event.choice
-  return node.kind === "run" ? (node.end?.exit ?? "interrupted") : undefined
-}
+export { type Contribution, type Loggers, makeMiddleware, type Places } from "./SpanMiddleware.ts"
 
 /** Tests whether a log record is written for a span. This applies to runs, approvals and failures. */
 export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
@@ -129,62 +99,12 @@ export const logSpan = (
   span: RunSpans.Span,
   agentName: string,
   loggers: Loggers,
-  conventions = Conventions.standard
-): Effect.Effect<void> => {
-  const { endedAt, name, node, outcome, sampled, spanId, traceId } = span
-  const failure = outcome._tag === "Failed" ? outcome.failure : undefined
-  const result = describeResult(span)
-  const level = failure === undefined ? "Info" : node.kind === "run" ? "Error" : "Warn"
-  return Effect.logWithLevel(level)(
-    failure === undefined ? `${name}: ${result}` : `${name} failed: ${failure.message}`
-  ).pipe(
-    Effect.annotateLogs({
-      ...Metrics.makeLabels(node, agentName, conventions),
-      ...(failure === undefined ? {} : { "error.type": failure.type })
-    }),
-    Effect.withParentSpan(Tracer.externalSpan({ traceId, spanId, sampled }), { captureStackTrace: false }),
-    Effect.provideService(Logger.CurrentLoggers, loggers),
-    Effect.provideService(References.MinimumLogLevel, "Info"),
-    Effect.updateService(Clock.Clock, (clock) => ({
-      ...clock,
-      currentTimeMillisUnsafe: () => endedAt,
-      currentTimeNanosUnsafe: () => BigInt(Math.round(endedAt)) * 1_000_000n
-    }))
+  conventions?: Conventions.Table
+): Effect.Effect<void> =>
+  Effect.flatMap(
+    Effect.promise(() => import("./SpanLog.ts")),
+    (log) => log.logSpan(span, agentName, loggers, conventions)
   )
-}
-
-/** Creates middleware that runs model calls and tool calls of recorded runs in their spans. */
-export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
-  /** Loggers of the last call combined with `loggers`. They are cached because most calls have the same loggers. */
-  let both: { readonly of: Loggers; readonly all: Loggers } | undefined
-  const addOwnLoggers = (given: Loggers, own: Loggers): Loggers => {
-    if (both?.of !== given) both = { of: given, all: new Set([...given, ...own]) }
-    return both.all
-  }
-  const enterSpan = (
-    context: Context.Context<never>,
-    findPlace: (run: Recorder) => Tracer.AnySpan | undefined
-  ): Context.Context<never> => {
-    const recorder = Context.get(context, RunRecorder)
-    const place = recorder === undefined ? undefined : findPlace(recorder)
-    if (place === undefined) return context
-    const placed = Context.add(context, Tracer.ParentSpan, place)
-    return loggers === undefined
-      ? placed
-      : Context.add(placed, Logger.CurrentLoggers, addOwnLoggers(Context.get(context, Logger.CurrentLoggers), loggers))
-  }
-  return [
-    Middleware.llmServices({
-      name: "otel",
-      traces: true,
-      services: (context, attempt) => enterSpan(context, (run) => places.attempt(context, run, attempt))
-    }),
-    Middleware.toolServices({
-      name: "otel",
-      services: (context, call) => enterSpan(context, (run) => places.call(context, run, call))
-    })
-  ]
-}
 
 /** Name of the target for tracing to an application's tracer. */
 export const tracerTarget = "tracer"
@@ -192,86 +112,15 @@ export const tracerTarget = "tracer"
 /** Advice in the warning that is logged when runs would be traced twice. */
 export const exclusive = "use Telemetry or enable observability/otel, not both."
 
-/** Returns the step number of an attempt, or `undefined` for a side task. */
-const getStepNumber = ({ apiCallCount, platform }: LlmContext): number | undefined =>
-  platform.startsWith("auxiliary:") ? undefined : apiCallCount
-
-const buildContribution = (options: Options): Effect.Effect<Contribution, never, RunRecord | Scope.Scope> =>
-  Effect.gen(function* () {
-    const { agentUsage, captureContent = false, agentName = "hermes", parent, registry, sampler, tracer } = options
-    const conventions = Conventions.getTable(options.conventions)
-    const isExcluded = (other: string) => other === tracerTarget || other.startsWith("otlp ")
-    if (!(yield* LiveSpans.claimTarget(tracerTarget, { excludes: isExcluded, remedy: exclusive })))
-      return { hooks: [], middleware: [] }
-    const clock = yield* Clock.Clock
-    const spans = TracerSpans.make({ agentName, tracer, parent, sampler })
-    // The application's tracer assigns ids and parents. The ids returned here only identify spans relative to each
-    // other.
-    const makeTrace = ({ turnId }: { readonly turnId: string }): RunSpans.Trace => ({
-      traceId: RunSpans.makeTraceId(turnId),
-      parentSpanId: undefined,
-      sampled: true
-    })
-    yield* Effect.addFinalizer(() => Effect.sync(() => spans.close(clock.currentTimeMillisUnsafe())))
-    const registries = new WeakMap<Context.Context<never>, Metrics.MetricRecorder>()
-    const getRecorder = (into: Context.Context<never>): Metrics.MetricRecorder => {
-      const known = registries.get(into) ?? Metrics.toRegistry(into)
-      registries.set(into, known)
-      return known
-    }
-    yield* LiveSpans.listen(
-      Attributes.makeView({ agentName, captureContent, conventions, agentUsage }, makeTrace),
-      {
-        open: spans.sink.open,
-        close: (span) => {
-          const into = registry ?? spans.makeContext(RunSpans.findRun(span.node).turnId)
-          if (into !== undefined) Metrics.recordSpan(span, agentName, getRecorder(into), conventions)
-          spans.sink.close(span)
-        }
-      },
-      captureContent
-    )
-    const toBegunCall = (
-      context: Context.Context<never>,
-      { isChild, turnId }: Recorder,
-      { sessionId }: LlmContext | ToolCallContext
-    ): TracerSpans.BegunCall => ({ context, turnId, sessionId, isChild, startedAt: clock.currentTimeMillisUnsafe() })
-    return {
-      hooks: [
-        Hooks.observer(
-          { label: "otel" },
-          {
-            pre_llm_call: ({ turn_id }) =>
-              Effect.contextWith((context: Context.Context<never>) => Effect.sync(() => spans.enter(turn_id, context)))
-          }
-        )
-      ],
-      middleware: makeMiddleware(
-        {
-          attempt: (context, run, attempt) =>
-            spans.attempt(toBegunCall(context, run, attempt), {
-              apiRequestId: attempt.apiRequestId,
-              model: attempt.model,
-              step: getStepNumber(attempt)
-            }),
-          call: (context, run, call) =>
-            spans.call(toBegunCall(context, run, call), {
-              apiRequestId: call.apiRequestId,
-              callId: call.toolCallId,
-              name: call.toolName
-            })
-        },
-        undefined
-      )
-    }
-  })
-
 /** Creates a plugin that reports runs to the application's tracer and metrics. */
 export const makePlugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
   Plugin.make({
     name: "telemetry",
     description: "Traces runs into the tracer and the metrics of the application",
-    build: buildContribution(options)
+    build: Effect.flatMap(
+      Effect.promise(() => import("./TracerContribution.ts")),
+      ({ buildContribution }) => buildContribution(options, { target: tracerTarget, remedy: exclusive })
+    )
   })
 
 /** Returns the plugin as an option of a runtime: `Runtime.layer({ ...RunTelemetry.make(), … })`. */

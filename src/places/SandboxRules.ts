@@ -10,6 +10,7 @@
  */
 import * as Arr from "effect/Array"
 import * as Order from "effect/Order"
+import type { WallKind } from "./SandboxWall.ts"
 
 /** Rule for a path and all files below it. */
 export interface Rule {
@@ -87,6 +88,9 @@ export const toSandboxPath = (rules: ReadonlyArray<Rule>, path: string): string 
   const rule = rules.findLast(({ source }) => source !== undefined && isWithin(path, source))
   return rule?.source === undefined ? path : rule.path + path.slice(rule.source.length)
 }
+
+/** Returns the name of the temporary directory, for people and models. */
+export const describeTemporary = ({ paths }: WallKind): string => (paths === "mounted" ? "/tmp" : "$TMPDIR")
 
 /**
  * Describes a sandbox for the model that works in it. `temporary` is the name of the temporary directory in its

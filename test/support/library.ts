@@ -38,22 +38,26 @@ export const filesWith = (first: string, chunks: ReadonlyMap<string, OutputChunk
     .filter((chunk) => chunk !== undefined)
 
 /**
- * Files that a bundle of `hermes-effect/agent` has to hold before anything runs; what is loaded when it is used is not
- * among them.
+ * Files that a bundle of modules has to hold before anything runs; what is loaded when it is used is not among them. The
+ * default is `hermes-effect/agent`. With `agent/AgentService`, they are the files of the first run.
  */
-export const loopModules = async (): Promise<ReadonlySet<string>> => {
-  const bundle = await rolldown({ ...options, input: { agent: join(src, "kit/entry/agent.ts") } })
+export const loopModules = async (
+  modules: ReadonlyArray<string> = ["kit/entry/agent"]
+): Promise<ReadonlySet<string>> => {
+  const bundle = await rolldown({ ...options, input: modules.map((name) => join(src, `${name}.ts`)) })
   const { output } = await bundle.generate({ format: "esm" })
   await bundle.close()
   const chunks = output.filter((part) => part.type === "chunk")
-  const first = chunks.find(({ isEntry }) => isEntry)
-  if (first === undefined) throw new Error("the bundle of kit/entry/agent.ts has no entry")
+  const files = new Map(chunks.map((chunk) => [chunk.fileName, chunk]))
   return new Set(
-    filesWith(first.fileName, new Map(chunks.map((chunk) => [chunk.fileName, chunk]))).flatMap(({ modules }) =>
-      Object.entries(modules)
-        .filter(([, { renderedLength }]) => renderedLength > 0)
-        .map(([id]) => id)
-    )
+    chunks
+      .filter(({ isEntry }) => isEntry)
+      .flatMap(({ fileName }) => filesWith(fileName, files))
+      .flatMap(({ modules }) =>
+        Object.entries(modules)
+          .filter(([, { renderedLength }]) => renderedLength > 0)
+          .map(([id]) => id)
+      )
   )
 }
 
@@ -61,14 +65,23 @@ const toolModules = ["files", "terminal", "web", "code", "mcp", "planning", "vis
   (name) => `kit/entry/tools/${name}`
 )
 
+/** Handlers of the tools that change this machine. They share most of their modules. */
+const handlerModules = ["tools/builtin/file/FileHandlers", "tools/builtin/terminal/TerminalHandlers"]
+
+/** Modules that a runtime loads for its first run. */
+const firstRunModules = [
+  "agent/AgentService",
+  "program/runtime/RuntimeLayers",
+  "models/routing/RouterAssembly",
+  ...handlerModules
+]
+
 /**
  * Parts of the package that several entries load, the leanest first. Each is one file with all that it imports and no
  * file before it has. Of a part with `sharedOnly`, a module that one entry alone loads is in the file of that entry.
  */
 const parts = [
   { name: "tools", modules: toolModules },
-  { name: "telemetry", modules: ["observe/RunTelemetry"] },
-  { name: "root", modules: ["index"] },
   { name: "host", modules: ["kit/entry/host"] },
   { name: "observability", modules: ["kit/entry/observability"] },
   {
@@ -105,11 +118,15 @@ export const outputOptions = async (): Promise<OutputOptions> => {
   const ofRoot = closure(["index"])
   const ofEntries = entries().map(({ name }) => closure([name]))
   const isShared = (id: string): boolean => ofEntries.filter((own) => own.has(id)).length > 1
-  const ofRouting = closure(["models/routing/RoutedModelRouter"])
+  const ofProtocols = closure(["models/provider/chat/ChatProvider", "models/provider/offline/ScriptPlayback"])
+  const ofRun = closure(["agent/AgentService"])
+  const ofRuntime = closure(["program/runtime/RuntimeLayers"])
+  const ofRouting = closure(["models/routing/RouterAssembly"])
+  const ofHandlers = closure(handlerModules)
   const lateOfAgent = closureOf([join(src, "kit/entry/agent.ts")], withLate)
   const ofClient = closure(["kit/entry/providers/openai"])
   const ofPromise = closure(["kit/entry/promise"])
-  const ofRootFiles = closure(["index", ...toolModules])
+  const ofRootFiles = closure(["index", ...toolModules, ...firstRunModules])
   const isProtocol = (id: string): boolean => id.startsWith(join(src, "models/provider/")) && ofRoot.has(id)
   const groups = [
     { name: "loop", test: (id: string) => ofLoop.has(id) },
@@ -121,10 +138,18 @@ export const outputOptions = async (): Promise<OutputOptions> => {
     { name: "formats", test: (id: string) => lateOfAgent.has(id) && ofPromise.has(id) },
     // The runtime without Effect loads the rest for its first run.
     { name: "plain", test: (id: string) => ofPromise.has(id) && ofRootFiles.has(id) },
+    { name: "streams", test: (id: string) => ofPromise.has(id) && isShared(id) },
     { name: "promise", test: (id: string) => ofPromise.has(id) },
     { name: "providers", test: isProtocol },
-    { name: "common", minShareCount: 8 },
-    { name: "routing", test: (id: string) => ofRouting.has(id) && ofRoot.has(id) },
+    { name: "common", minShareCount: 8, test: (id: string) => ofRoot.has(id) },
+    { name: "root", test: (id: string) => ofRoot.has(id) },
+    // Loaded with the first route, the first agent, the first runtime and the first router.
+    { name: "protocols", test: (id: string) => ofProtocols.has(id) },
+    { name: "run", test: (id: string) => ofRun.has(id) },
+    { name: "runtime", test: (id: string) => ofRuntime.has(id) },
+    { name: "routing", test: (id: string) => ofRouting.has(id) },
+    { name: "handlers", test: (id: string) => ofHandlers.has(id) },
+    { name: "shared", minShareCount: 8 },
     { name: "late", test: (id: string) => lateOfAgent.has(id) && isShared(id) },
     ...parts.map(({ modules, name, sharedOnly = false }) => {
       const own = closure(modules)

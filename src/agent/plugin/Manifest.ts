@@ -17,6 +17,7 @@ import { findNearest } from "../../base/domain/Similarity.ts"
 import * as Yaml from "../../base/config/Yaml.ts"
 import { ConfigError } from "../../base/domain/AgentError.ts"
 import * as ConfigFields from "./ConfigFields.ts"
+import { contractVersion } from "./GivenConfig.ts"
 
 /** Purpose of a plugin. Only `standalone`, `backend` and `platform` are loaded here. */
 const kinds = ["standalone", "backend", "exclusive", "platform", "model-provider"] as const
@@ -55,11 +56,7 @@ export const fileNames = ["plugin.yaml", "plugin.yml"] as const
 /** Latest supported version of the manifest format. */
 export const latestVersion = 2
 
-/**
- * Version of the contract between plugins and this program: `hermes.middleware.v1`, `hermes.observer.v1` and
- * `register(ctx)`.
- */
-export const contractVersion = 1
+export { contractVersion } from "./GivenConfig.ts"
 
 /**
  * Returns the reason why a plugin with the stated contract version cannot be used. The version is a number or a name

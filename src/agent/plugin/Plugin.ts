@@ -49,8 +49,7 @@ import type { Service as MemoryProvider } from "../../base/domain/MemoryProvider
 import type * as Provider from "../../models/provider/Provider.ts"
 import type { Toolset } from "../../tools/Toolset.ts"
 import type { ContextEngine } from "./ContextEngines.ts"
-import { contractVersion } from "./Manifest.ts"
-import * as PluginConfig from "./PluginConfig.ts"
+import { contractVersion, GivenConfig } from "./GivenConfig.ts"
 
 export type { RegisterContext } from "./RegisterContext.ts"
 
@@ -160,16 +159,17 @@ const makeConfigurable = (
   build: (context: BuildContext<never>) => UntypedBuild
 ): ConfigurablePlugin<unknown, unknown> => {
   const configured = Effect.gen(function* () {
-    const { key = details.name, values } = yield* PluginConfig.GivenConfig
+    const { key = details.name, values } = yield* GivenConfig
+    const { decodeSchema } = yield* Effect.promise(() => import("./PluginConfig.ts"))
     // The Schema that decodes the settings is the one from which the type of `build` follows.
-    return yield* build({ key, config: (yield* PluginConfig.decodeSchema(config, values)) as never })
+    return yield* build({ key, config: (yield* decodeSchema(config, values)) as never })
   })
   const makePlugin = (build: Plugin<unknown>["build"]) => ({ [TypeId]: contractVersion, ...details, config, build })
   return {
     ...makePlugin(configured),
     withConfig: (given) =>
       makePlugin(
-        Effect.updateService(configured, PluginConfig.GivenConfig, ({ key }) => ({
+        Effect.updateService(configured, GivenConfig, ({ key }) => ({
           key,
           values: Predicate.isObject(given) ? { ...given } : {}
         }))

@@ -2,7 +2,6 @@
  * Settings of a plugin: `plugins.entries.<key>` in the configuration, decoded by the Schema in the plugin's code and by
  * the declarations in its manifest. An error names the plugin's key, the setting, the file and the line.
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
@@ -26,11 +25,7 @@ export class InvalidConfig extends Schema.TaggedError<InvalidConfig>("hermes-eff
   { path: Schema.Array(Schema.String), message: Schema.String }
 ) {}
 
-/** The key of the plugin that is being built, and its settings before its Schema decodes them. */
-export const GivenConfig = Context.Reference<{ readonly key: string | undefined; readonly values: Values }>(
-  "hermes-effect/plugin/GivenConfig",
-  { defaultValue: () => ({ key: undefined, values: {} }) }
-)
+export { GivenConfig } from "./GivenConfig.ts"
 
 /** Settings that the program reads itself. */
 const reserved = ["allow_tool_override"]

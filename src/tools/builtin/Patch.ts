@@ -14,18 +14,16 @@
  *
  * Source: `hermes-product.md` §2.3, cases 34 and 35.
  */
-import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import { type Content, makeUnifiedDiff } from "../../base/domain/FileChange.ts"
-import { PathArguments } from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
+import { type Lint, patch as patchTool } from "./file/FileToolDefinitions.ts"
 import * as Problem from "./file/Problem.ts"
 import * as Change from "./patch/Change.ts"
 import { Targets } from "./file/Fence.ts"
@@ -34,42 +32,8 @@ import * as Plan from "./patch/Plan.ts"
 import * as Replace from "./patch/Replace.ts"
 import * as V4A from "./patch/V4A.ts"
 
-/** `patch`. */
-export const tool = Tool.make("patch", {
-  description:
-    'Change a part of a file. Mode "replace" (default): replace old_string in the file at path by new_string. Copy ' +
-    "old_string from read_file without line numbers, with enough lines around the change to be unique; small " +
-    'differences in blanks, quotes and escapes are tolerated. Mode "patch": change, add, delete or move several ' +
-    "files with a V4A patch, all or nothing:\n*** Begin Patch\n*** Update File: a.ts\n@@ optional line above the " +
-    "change\n context line\n-old line\n+new line\n*** Add File: b.ts\n+its lines\n*** Delete File: c.ts\n*** Move " +
-    "File: d.ts -> e.ts\n*** End Patch",
-  parameters: Schema.Struct({
-    mode: Schema.optionalKey(Schema.Literals(["replace", "patch"])),
-    path: Schema.optionalKey(Schema.String),
-    old_string: Schema.optionalKey(Schema.String),
-    new_string: Schema.optionalKey(Schema.String.annotate({ description: '"" removes old_string' })),
-    replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "Every occurrence, not a unique one" })),
-    patch: Schema.optionalKey(Schema.String.annotate({ description: "The V4A patch" }))
-  }),
-  success: Schema.Struct({
-    success: Schema.Literal(true),
-    diff: Schema.String,
-    files_modified: Schema.optionalKey(Schema.Array(Schema.String)),
-    files_created: Schema.optionalKey(Schema.Array(Schema.String)),
-    files_deleted: Schema.optionalKey(Schema.Array(Schema.String)),
-    replacements: Schema.optionalKey(Schema.Natural),
-    matched_by: Schema.optionalKey(Schema.String),
-    lint: Schema.optionalKey(Schema.Record(Schema.String, Change.Lint)),
-    warning: Schema.optionalKey(Schema.String)
-  }),
-  failure: Problem.Failure,
-  failureMode: "return",
-  dependencies: [ToolContext]
-})
-  .annotate(Tool.Readonly, false)
-  .annotate(Tool.Destructive, false)
-  .annotate(Tool.Idempotent, false)
-  .annotate(PathArguments, ["path"])
+/** The tool `patch`. */
+export const tool = patchTool
 
 type Params = typeof tool.parametersSchema.Type
 
@@ -146,7 +110,7 @@ const describeChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<Chan
     files_created: [],
     files_deleted: []
   }
-  const lint: Record<string, Change.Lint> = {}
+  const lint: Record<string, Lint> = {}
   for (const {
     after,
     found: {

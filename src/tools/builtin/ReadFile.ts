@@ -13,21 +13,19 @@
  *
  * Source: `hermes-product.md` §2.3.
  */
-import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Hash from "effect/Hash"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import * as Schema from "effect/Schema"
 import { RedactSecrets } from "../../base/domain/Redaction.ts"
 import { findClosest, similarity } from "../../base/domain/Similarity.ts"
-import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileLimits } from "./BuiltinSettings.ts"
 import { FileState, toStamp } from "./file/FileState.ts"
 import * as DocumentText from "./file/DocumentText.ts"
 import * as FileContent from "./file/FileContent.ts"
+import { readFile } from "./file/FileToolDefinitions.ts"
 import * as Problem from "./file/Problem.ts"
 import { type Target, Targets } from "./file/Fence.ts"
 
@@ -35,52 +33,8 @@ const defaultLimit = 500
 /** Maximum size in bytes of a document (notebook, office) that is read as a whole to extract its text. */
 const maxDocument = 20 * 1024 * 1024
 
-/** Result with lines, returned for the first read and after a change. */
-const Content = Schema.Struct({
-  content: Schema.String,
-  total_lines: Schema.Natural,
-  file_size: Schema.Natural,
-  truncated: Schema.Boolean,
-  hint: Schema.optionalKey(Schema.String),
-  warning: Schema.optionalKey(Schema.String)
-})
-
-/** Result without lines, returned if the conversation already contains them. */
-const Unchanged = Schema.Struct({
-  status: Schema.Literal("unchanged"),
-  path: Schema.String,
-  message: Schema.String,
-  dedup: Schema.Literal(true),
-  content_returned: Schema.Literal(false),
-  warning: Schema.optionalKey(Schema.String)
-})
-
 /** The tool `read_file`. */
-export const tool = Tool.make("read_file", {
-  description:
-    "Read a text file, instead of cat, head or tail. Lines are numbered as `     1|text` (number and bar are not " +
-    "part of the file); `truncated` means that there is more: page with offset and limit. Long lines are cut. " +
-    "Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as text; other binary files are refused.",
-  parameters: Schema.Struct({
-    path: Schema.String.annotate({ description: "Absolute, relative to the working directory, or starting with ~/" }),
-    offset: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "First line (default 1)" })
-    ),
-    limit: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-        description: "Lines (default 500, usually at most 2000)"
-      })
-    )
-  }),
-  success: Schema.Union([Content, Unchanged]),
-  failure: Problem.Failure,
-  failureMode: "return",
-  dependencies: [ToolContext]
-})
-  .annotate(Tool.Readonly, true)
-  .annotate(Tool.Destructive, false)
-  .annotate(Tool.Idempotent, true)
-  .annotate(PathArguments, ["path"])
+export const tool = readFile
 
 /** Reads a window of lines, from the bytes of a file or from the text extracted from it. */
 const readWindow = Effect.fnUntraced(function* (target: Target, options: FileContent.WindowOptions) {

@@ -15,17 +15,15 @@
  *
  * Source: `hermes-product.md` §2.3.
  */
-import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Glob from "effect/Glob"
 import * as Path from "effect/Path"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import { RedactSecrets } from "../../base/domain/Redaction.ts"
-import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
+import { searchFiles } from "./file/FileToolDefinitions.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Fence.ts"
 import * as Pattern from "./search/ContentSearch.ts"
@@ -98,61 +96,8 @@ const maxChars = 60_000
 /** Minimum number of matches for a result that is grouped by file. */
 const grouping = 5
 
-const MatchingLine = Schema.Struct({
-  path: Schema.String,
-  line: Schema.Natural,
-  content: Schema.String,
-  before: Schema.optionalKey(Schema.Array(Schema.String)),
-  after: Schema.optionalKey(Schema.Array(Schema.String))
-})
-
 /** The tool `search_files`. */
-export const tool = Tool.make("search_files", {
-  description:
-    'Search the content of files with a regular expression (target "content", default), or find files by name ' +
-    '(target "files", with a glob such as *.ts or src/**/*.test.ts, or a part of the name), instead of grep, rg, ' +
-    "find and ls. Leaves out what .gitignore names, node_modules, version control and binary files. Patterns match " +
-    "within single lines and are case-sensitive; begin with (?i) to ignore case.",
-  parameters: Schema.Struct({
-    pattern: Schema.String,
-    target: Schema.optionalKey(Schema.Literals(["content", "files"])),
-    path: Schema.optionalKey(Schema.String.annotate({ description: "Directory or file (default: working directory)" })),
-    file_glob: Schema.optionalKey(
-      Schema.String.annotate({ description: "content: only files that fit, such as *.py" })
-    ),
-    limit: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Default 50" })
-    ),
-    offset: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "Results to skip" })
-    ),
-    output_mode: Schema.optionalKey(
-      Schema.Literals(["content", "files_only", "count"]).annotate({
-        description: "content: lines (default); files_only: paths; count: per file"
-      })
-    ),
-    context: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "Lines before and after each match" })
-    )
-  }),
-  success: Schema.Struct({
-    total_count: Schema.Natural,
-    matches: Schema.optionalKey(Schema.Array(MatchingLine)),
-    matches_text: Schema.optionalKey(Schema.String),
-    files: Schema.optionalKey(Schema.Array(Schema.String)),
-    counts: Schema.optionalKey(Schema.Record(Schema.String, Schema.Natural)),
-    truncated: Schema.Boolean,
-    hint: Schema.optionalKey(Schema.String),
-    warning: Schema.optionalKey(Schema.String)
-  }),
-  failure: Problem.Failure,
-  failureMode: "return",
-  dependencies: [ToolContext]
-})
-  .annotate(Tool.Readonly, true)
-  .annotate(Tool.Destructive, false)
-  .annotate(Tool.Idempotent, true)
-  .annotate(PathArguments, ["path"])
+export const tool = searchFiles
 
 type Params = typeof tool.parametersSchema.Type
 

@@ -17,41 +17,17 @@
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
-import * as Schema from "effect/Schema"
-import * as Tool from "effect/ai/Tool"
 import * as ChangeContents from "../../store/ChangeContents.ts"
-import { PathArguments } from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState, toStamp } from "./file/FileState.ts"
+import { writeFile } from "./file/FileToolDefinitions.ts"
 import * as Problem from "./file/Problem.ts"
 import * as Change from "./patch/Change.ts"
 import { Targets } from "./file/Fence.ts"
 
 /** The tool `write_file`. */
-export const tool = Tool.make("write_file", {
-  description:
-    "Create a file, or replace its whole content, instead of echo or cat with a redirection. Missing directories are " +
-    "created. To change a part of a file, use patch. System paths and credential files are refused.",
-  parameters: Schema.Struct({
-    path: Schema.String,
-    content: Schema.String.annotate({ description: "Whole content, without line numbers" })
-  }),
-  success: Schema.Struct({
-    bytes_written: Schema.Natural,
-    dirs_created: Schema.Boolean,
-    verified: Schema.Boolean,
-    lint: Schema.optionalKey(Change.Lint),
-    warning: Schema.optionalKey(Schema.String)
-  }),
-  failure: Problem.Failure,
-  failureMode: "return",
-  dependencies: [ToolContext]
-})
-  .annotate(Tool.Readonly, false)
-  .annotate(Tool.Destructive, false)
-  .annotate(Tool.Idempotent, true)
-  .annotate(PathArguments, ["path"])
+export const tool = writeFile
 
 /** Creates the handler from the services of the toolset. */
 export const make = Effect.gen(function* () {

@@ -14,12 +14,12 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
-import * as Schema from "effect/Schema"
 import * as Ids from "../../../base/domain/Ids.ts"
 import { type Stamp, toStamp } from "../file/FileState.ts"
 import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
 import type { Target } from "../file/Fence.ts"
+import type { Lint } from "../file/FileToolDefinitions.ts"
 
 // Replaces the content of a file atomically: writes a temporary file in the same directory, flushes it, renames it over
 // the old one and reads it back.
@@ -231,14 +231,6 @@ export const commit: (
 // JSON files that customarily contain comments. A YAML file may have several documents and custom tags.
 //
 // Source: `hermes-product.md` §2.3 (`lint`).
-
-/** Result of the check. `output` contains the position and the reason of a failure. */
-export const Lint = Schema.Struct({
-  status: Schema.Literals(["ok", "error"]),
-  output: Schema.optionalKey(Schema.String)
-})
-/** See {@link Lint}. */
-export type Lint = typeof Lint.Type
 
 const maxCheckedChars = 1_000_000
 const withComments =
