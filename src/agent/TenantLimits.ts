@@ -45,7 +45,9 @@ export const checkLimits = (tenant: Tenant): Effect.Effect<Tenant, TenantRefused
         new TenantRefused({
           tenant: tenant.id,
           reason: "limits",
-          message: `${invalid === "id" ? "the id" : `the limit ${invalid}`} of tenant ${formatTenant(tenant.id)} is not valid: correct it where tenants are stored`
+          message:
+            `${invalid === "id" ? "the id" : `the limit ${invalid}`} of tenant ${formatTenant(tenant.id)} is not valid: ` +
+            "correct it where tenants are stored"
         })
       )
 }

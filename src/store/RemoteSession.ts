@@ -133,8 +133,8 @@ const endWait = Effect.fnUntraced(function* (
 })
 
 /**
- * Sends a message. A run holds its session before it stores it: the message then waits for the session. Returns a reason
- * if the message was not sent.
+ * Sends a message. A run holds its session before it stores it: the message then waits for the session. Returns a
+ * reason if the message was not sent.
  */
 const sendToStored = Effect.fnUntraced(function* (
   message: NewMessage,

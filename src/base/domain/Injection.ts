@@ -191,7 +191,7 @@ interface ScreenedText {
   readonly findings: ReadonlyArray<Finding>
 }
 
-/** Screens a context file like {@link screenContextFile}, and pauses after each step, so that other work can be done. */
+/** Screens a context file like {@link screenContextFile}, and pauses after each step, so that others can work. */
 export function* screenContextFileInSteps(name: string, text: string): Generator<void, ScreenedText> {
   const findings = yield* scanInSteps(text, "context file")
   return findings.length === 0

@@ -76,8 +76,8 @@ export interface Client extends SqlClient.SqlClient {
   /** Number of transactions and savepoints that were rolled back. Facts from before a rollback may be wrong. */
   readonly rollbacks: () => number
   /**
-   * Runs an Effect after the {@link Client.transaction} of the fiber, or at once outside a transaction. Such Effects run
-   * in the order of the transactions. Unless commits are shared, they must not use the client.
+   * Runs an Effect after the {@link Client.transaction} of the fiber, or at once outside a transaction. Such Effects
+   * run in the order of the transactions. Unless commits are shared, they must not use the client.
    */
   readonly afterTransaction: <E extends SqlError = never>(effect: Effect.Effect<void, E>) => Effect.Effect<void, E>
   /** Commits all writes made so far; absent if each write is committed separately. */
@@ -231,7 +231,7 @@ export const make = Effect.fnUntraced(function* (database: Database, sharing?: S
     onLeaveFailure: () => undoCommit,
     takeBack: () => rollback
   }
-  /** Runs a transaction and what follows it. No other transaction begins before the end. */
+  /** Runs a transaction, and then the Effects that follow it. No other transaction begins before the end. */
   const alone: Client["transaction"] = (effect) =>
     Effect.uninterruptible(semaphore.withPermit(runWithin(single, effect, follow)))
 

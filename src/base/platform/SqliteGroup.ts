@@ -6,9 +6,9 @@
  * Transactions wait in one line. The first one leads a group: it begins it, runs, and gives way once, so that fibers
  * that are ready can join the line. Then it runs the transactions of the line in their order, with the context of each
  * fiber, and commits. No transaction returns before its writes are in the log file, or is overtaken by a later one.
- * Effects that follow a transaction run in the order of the writes. If a transaction fails, the group is rolled back and
- * its transactions run again, each as a savepoint, so that the failed one is rolled back alone. If the commit fails,
- * every transaction of the group fails.
+ * Effects that follow a transaction run in the order of the writes. If a transaction fails, the group is rolled back,
+ * and its transactions run again, each as a savepoint, so that the failed one is rolled back alone. If the commit
+ * fails, every transaction of the group fails.
  */
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"

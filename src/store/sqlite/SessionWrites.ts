@@ -158,7 +158,7 @@ const writeStep = (run: Run, id: string, { appended, before, messages, usage }: 
   return true
 }
 
-/** Writes the changes of a session. Returns false if another process has changed its number of messages or removed it. */
+/** Writes the changes of a session. Returns false if another process has changed its message count, or removed it. */
 const writeChange = (run: Run, id: string, change: SessionChange): boolean =>
   writeStep(run, id, change) && (change.ended === undefined || run(endSession, [...change.ended, id]).changes !== 0)
 
