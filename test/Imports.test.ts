@@ -88,4 +88,14 @@ describe("Imports", () => {
     assert.deepStrictEqual(listOtherImports('const a = import("openai").catch(() => undefined)'), ['import("openai")'])
     assert.deepStrictEqual(listOtherImports('const a = import("openai").catch(rethrowImport)'), [])
   })
+
+  it("statements have no numbered parameters, which Node 22 does not bind", () => {
+    const numbered = /\b(?:INSERT|UPDATE|DELETE|SELECT|VALUES)\b[^`"]*[(\s,=]\?\d/u
+    const found = sources().filter(({ text }) => numbered.test(withoutComments(text)))
+    assert.deepStrictEqual(
+      found.map(({ path }) => path),
+      []
+    )
+    assert.match('"INSERT INTO parts VALUES (?1, ?2), (?1, ?3)"', numbered)
+  })
 })

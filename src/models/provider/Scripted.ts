@@ -32,6 +32,7 @@ import * as Layer from "effect/Layer"
 import * as AiError from "effect/ai/AiError"
 import type { ModelCall, ModelRequest } from "../../base/domain/ModelCall.ts"
 import type * as Completion from "./offline/Completion.ts"
+import * as ScriptPlayback from "./offline/ScriptPlayback.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 
@@ -110,11 +111,7 @@ export interface Script {
 }
 
 /** Creates a script that begins at its first turn. */
-export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
-  Effect.flatMap(
-    Effect.promise(() => import("./offline/ScriptPlayback.ts")),
-    (playback) => playback.make(turns)
-  )
+export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> => ScriptPlayback.make(turns)
 
 /** Provides a script as the run's `Provider`, and an `Inspection` of the requests that it received. */
 export const layer = (turns: ReadonlyArray<Turn>): Layer.Layer<Provider | Inspection> =>

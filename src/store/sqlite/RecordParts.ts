@@ -19,8 +19,8 @@ const [bits, lastInPart] = [String(partBits), String((1 << partBits) - 1)]
 /** Returns the part of a row by its number. */
 export const toPart = (id: number): number => Math.floor(id / (1 << partBits))
 
-/** Lists two parts of a session, which may be the same. */
-export const listParts = "INSERT OR IGNORE INTO record_parts (session_id, part) VALUES (?1, ?2), (?1, ?3)"
+/** Lists two parts of a session, which may be the same. Node 22 does not bind numbered parameters. */
+export const listParts = "INSERT OR IGNORE INTO record_parts (session_id, part) VALUES (?, ?), (?, ?)"
 
 /**
  * Joins `run_record` with the parts of a session that may have entries after a row number. Rows are in the order of
