@@ -1,6 +1,6 @@
 /**
- * Handlers of the toolset `terminal`, in the runtime's environment and under its fences. `TerminalTools` loads this module
- * when the toolset is bound.
+ * Handlers of the toolset `terminal`, in the runtime's environment and under its fences. `TerminalTools` loads this
+ * module when the toolset is bound.
  */
 import type * as Toolkit from "effect/ai/Toolkit"
 import * as Effect from "effect/Effect"
