@@ -53,7 +53,10 @@ const attributes = "* -text -eol -ident -filter -working-tree-encoding -crlf\n"
 /** Maximum size of all states of a tree, in KiB. When it is exceeded, the states are removed. */
 const maxKibibytes = 2 * 1024 * 1024
 
-export const decoder = new TextDecoder()
+const decoder = new TextDecoder()
+
+/** Decodes the output of git. */
+export const decodeOutput = (output: Uint8Array): string => decoder.decode(output)
 
 const maxOutput = 64 * 1024 * 1024
 
@@ -159,7 +162,7 @@ const createFiles = Effect.fnUntraced(function* ({ files, directory }: ShadowGit
  */
 const limitSize = Effect.fnUntraced(function* (git: ShadowGit) {
   const { directory, files } = git
-  const counted = decoder.decode((yield* runProgram(git, "git", ["count-objects", "-v"])).output)
+  const counted = decodeOutput((yield* runProgram(git, "git", ["count-objects", "-v"])).output)
   const kibibytes = ["size", "size-pack"].reduce(
     (sum, name) => sum + Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(counted)?.[1] ?? 0),
     0

@@ -23,7 +23,7 @@ import type { PlatformError } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
 import type { TreeAccess } from "./CommandEnvironment.ts"
 import type { Listing } from "./NamedFiles.ts"
-import { GitFailed, decoder, splitOutput, type ShadowGit, runProgram, runGit, openGit } from "./ShadowGit.ts"
+import { GitFailed, decodeOutput, splitOutput, type ShadowGit, runProgram, runGit, openGit } from "./ShadowGit.ts"
 
 /** A stored state of the tree. */
 export interface State {
@@ -110,7 +110,7 @@ const parseContents = (output: Uint8Array): ReadonlyMap<string, Uint8Array> => {
   const found = new Map<string, Uint8Array>()
   for (let at = 0; at < output.length;) {
     const end = output.indexOf(0x0a, at)
-    const [hash = "", , size = ""] = decoder.decode(output.subarray(at, end === -1 ? output.length : end)).split(" ")
+    const [hash = "", , size = ""] = decodeOutput(output.subarray(at, end === -1 ? output.length : end)).split(" ")
     const from = end + 1
     const to = from + Number(size)
     if (end === -1 || !(to <= output.length)) break
@@ -268,7 +268,7 @@ const storeState = Effect.fnUntraced(function* (
   const changed = [...new Set(candidates.flatMap(({ path }) => (large.has(path) ? [] : [path])))]
   const { isWhole, unread } = yield* storeInTime(tracked, changed, started)
   if (tracked.last === "" || changed.length > 0 || grown.length > 0)
-    tracked.last = decoder.decode((yield* runGit(git, ["write-tree"])).output).trim()
+    tracked.last = decodeOutput((yield* runGit(git, ["write-tree"])).output).trim()
   return { id: tracked.last, large, unseen: [...nested, ...unread], isWhole }
 })
 
