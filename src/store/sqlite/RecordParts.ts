@@ -20,7 +20,7 @@ const [bits, lastInPart] = [String(partBits), String((1 << partBits) - 1)]
 export const toPart = (id: number): number => Math.floor(id / (1 << partBits))
 
 /** Lists two parts of a session, which may be the same. */
-export const listParts = "INSERT OR IGNORE INTO record_parts (session_id, part) VALUES (?1, ?2), (?1, ?3)"
+export const listParts = "INSERT OR IGNORE INTO record_parts (session_id, part) VALUES (?, ?), (?, ?)"
 
 /**
  * Joins `run_record` with the parts of a session that may have entries after a row number. Rows are in the order of

@@ -263,7 +263,7 @@ export const makeWrites = ({ sql, write, writeDirectly }: Database): SessionWrit
         for (const id of ids) {
           const change = getChange(transaction, id)
           if (first === last && change?.part === last) continue
-          all(RecordParts.listParts, [id, first, last])
+          all(RecordParts.listParts, [id, first, id, last])
           if (change !== undefined) change.part = last
         }
       }
