@@ -30,9 +30,10 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as AiError from "effect/ai/AiError"
-import type { ModelCall, ModelRequest } from "../../base/domain/ModelCall.ts"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../../base/domain/ModelCall.ts"
+import * as Route from "../../base/domain/Route.ts"
 import type * as Completion from "./offline/Completion.ts"
-import * as ScriptPlayback from "./offline/ScriptPlayback.ts"
+import { route } from "./offline/ScriptRoute.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 
@@ -110,13 +111,68 @@ export interface Script {
   readonly inspection: InspectionService
 }
 
-/** Creates a script that begins at its first turn. */
-export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> => ScriptPlayback.make(turns)
+const makeExhaustedError = (turns: number, turn: number): AiError.AiError => {
+  const count = turns === 1 ? "1 turn" : `${turns} turns`
+  return AiError.make({
+    module: "Scripted",
+    method: "execute",
+    reason: new AiError.InvalidRequestError({
+      description: `the script is exhausted: it has ${count} and was asked for turn ${turn}`
+    })
+  })
+}
+
+const loadPlayback = Effect.promise(() => import("./offline/ScriptPlayback.ts"))
+
+/** Creates a script that takes the code for its turns from an Effect. */
+const makeScript = (turns: ReadonlyArray<Turn>, loaded: typeof loadPlayback): Effect.Effect<Script> =>
+  Effect.sync(() => {
+    const requests: Array<ModelRequest> = []
+    const calls: Array<ModelCall> = []
+    let interruptions = 0
+    const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
+      Effect.suspend(() => {
+        requests.push(request)
+        const number = requests.length
+        const turn = turns[number - 1]
+        if (turn === undefined) return Effect.fail(makeExhaustedError(turns.length, number))
+        return Effect.onInterrupt(
+          Effect.flatMap(loaded, ({ playTurn }) => playTurn(turn, number, request, options?.onPart)),
+          () => Effect.sync(() => void interruptions++)
+        )
+      })
+    return {
+      provider: {
+        info: Route.toInfo(route),
+        apiMode: route.apiMode,
+        prepare: (call) =>
+          Effect.suspend(() => {
+            // The messages are copied because a run may append to the same array later.
+            calls.push({ ...call, messages: [...call.messages] })
+            return Effect.map(loaded, ({ prepare }) => prepare(call))
+          }),
+        execute,
+        decode: (raw) => Effect.flatMap(loaded, ({ decode }) => decode(raw))
+      },
+      inspection: {
+        requests: Effect.sync(() => [...requests]),
+        calls: Effect.sync(() => [...calls]),
+        remaining: Effect.sync(() => Math.max(0, turns.length - requests.length)),
+        interruptions: Effect.sync(() => interruptions)
+      }
+    }
+  })
+
+/** Creates a script that begins at its first turn. Its first request loads the code that plays it. */
+export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> => makeScript(turns, loadPlayback)
 
 /** Provides a script as the run's `Provider`, and an `Inspection` of the requests that it received. */
 export const layer = (turns: ReadonlyArray<Turn>): Layer.Layer<Provider | Inspection> =>
   Layer.effectContext(
-    Effect.map(make(turns), ({ inspection, provider }) =>
-      Context.make(Provider, provider).pipe(Context.add(Inspection, inspection))
+    // Loaded with the layer, so that a request of a test waits for its clock and nothing else.
+    Effect.flatMap(loadPlayback, (playback) =>
+      Effect.map(makeScript(turns, Effect.succeed(playback)), ({ inspection, provider }) =>
+        Context.make(Provider, provider).pipe(Context.add(Inspection, inspection))
+      )
     )
   )

@@ -1,15 +1,12 @@
-/** Plays a script as a model. `Scripted` loads this module with the first script. */
+/** Plays a script as a model. `Scripted` loads this module with the first request. */
 import * as Effect from "effect/Effect"
-import * as AiError from "effect/ai/AiError"
+import type * as AiError from "effect/ai/AiError"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../../../base/domain/ModelCall.ts"
-import * as Route from "../../../base/domain/Route.ts"
 import * as Request from "../chat/Request.ts"
 import * as Completion from "./Completion.ts"
+import { route } from "./ScriptRoute.ts"
+import type { Piece, Reply, Turn } from "../Scripted.ts"
 import type * as SdkError from "../SdkError.ts"
-
-import type { Reply, Piece, Script, Turn } from "../Scripted.ts"
-
-const route: Route.Route = { provider: "scripted", model: "scripted", apiMode: "chat_completions" }
 
 const makeErrorContext = (method: string): SdkError.Context => ({
   module: "Scripted",
@@ -32,18 +29,8 @@ const toCompletionAnswer = (said: Reply, turn: number): Completion.Answer => ({
   finishReason: said.finishReason?.replace("-", "_")
 })
 
-const makeExhaustedError = (turns: number, turn: number): AiError.AiError => {
-  const count = turns === 1 ? "1 turn" : `${turns} turns`
-  return AiError.make({
-    module: "Scripted",
-    method: "execute",
-    reason: new AiError.InvalidRequestError({
-      description: `the script is exhausted: it has ${count} and was asked for turn ${turn}`
-    })
-  })
-}
-
-const playTurn = Effect.fnUntraced(function* (
+/** Plays a turn as the answer to a request. `number` is its position in the script, from 1. */
+export const playTurn = Effect.fnUntraced(function* (
   turn: Turn,
   number: number,
   request: ModelRequest,
@@ -87,40 +74,9 @@ const playTurn = Effect.fnUntraced(function* (
   }
 })
 
-/** Creates a script that begins at its first turn. */
-export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
-  Effect.sync(() => {
-    const requests: Array<ModelRequest> = []
-    const calls: Array<ModelCall> = []
-    let interruptions = 0
-    const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
-      Effect.suspend(() => {
-        requests.push(request)
-        const number = requests.length
-        const turn = turns[number - 1]
-        if (turn === undefined) return Effect.fail(makeExhaustedError(turns.length, number))
-        return Effect.onInterrupt(playTurn(turn, number, request, options?.onPart), () =>
-          Effect.sync(() => void interruptions++)
-        )
-      })
-    return {
-      provider: {
-        info: Route.toInfo(route),
-        apiMode: route.apiMode,
-        prepare: (call) =>
-          Effect.sync(() => {
-            // The messages are copied because a run may append to the same array later.
-            calls.push({ ...call, messages: [...call.messages] })
-            return Request.prepare(call, route)
-          }),
-        execute,
-        decode: (raw) => Completion.decode(raw, makeErrorContext("decode"))
-      },
-      inspection: {
-        requests: Effect.sync(() => [...requests]),
-        calls: Effect.sync(() => [...calls]),
-        remaining: Effect.sync(() => Math.max(0, turns.length - requests.length)),
-        interruptions: Effect.sync(() => interruptions)
-      }
-    }
-  })
+/** Prepares the request of a model call. */
+export const prepare = (call: ModelCall): ModelRequest => Request.prepare(call, route)
+
+/** Reads a body of the chat completions protocol. */
+export const decode = (raw: unknown): Effect.Effect<ModelResponse, AiError.AiError> =>
+  Completion.decode(raw, makeErrorContext("decode"))
