@@ -1,6 +1,5 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
-import { LongFilesFirst } from "./support/sequencer.ts"
 
 /** Files that a process has to themselves: they look at what belongs to a whole process, or change it for good. */
 const alone = [
@@ -54,7 +53,6 @@ export default defineConfig({
     globalSetup: ["test/support/pages.ts"],
     reporters: [["default", { summary: false }], "./test/support/reporter.ts"],
     pool: "forks",
-    sequence: { sequencer: LongFilesFirst },
     // Many tests wait for programs that they start: more of them than there are processors keep those at work.
     maxWorkers: availableParallelism() + 2,
     // Where nobody looks on, a test of a started program that a stalled machine disturbed is looked at once more; the

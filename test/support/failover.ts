@@ -59,7 +59,7 @@ export interface Asked {
   readonly call: ModelCall
 }
 
-const shared: RouteCallState.Shared = Effect.runSync(
+const shared: RouteCallState.Shared = await Effect.runPromise(
   Effect.scoped(
     Effect.gen(function* () {
       return {
