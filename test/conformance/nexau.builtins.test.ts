@@ -127,12 +127,14 @@ describe("nexau long tool output", () => {
         const fiber = yield* Effect.forkChild(logged(Effect.provideService(program, FileSystem.FileSystem, files)), {
           startImmediately: true
         })
-        for (let i = 0; i < 100 && fiber.pollUnsafe() === undefined; i++) {
-          yield* TestClock.withLive(Effect.sleep("5 millis"))
+        // A disk that breaks is not waited for: its run ends without the clock.
+        for (let i = 0; what === "hangs" && i < 100 && fiber.pollUnsafe() === undefined; i++) {
+          yield* TestClock.withLive(Effect.sleep("20 millis"))
           if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
         }
         const lines = yield* Fiber.join(fiber)
-        assert.isAtMost((yield* Clock.currentTimeMillis) - started, what === "hangs" ? 21_000 : 1_000)
+        // Four results one after another would take forty seconds.
+        assert.isAtMost((yield* Clock.currentTimeMillis) - started, what === "hangs" ? 39_000 : 0)
         const seen = results(fake.asked[2]?.messages).map(String)
         assert.lengthOf(seen, 4)
         for (const text of seen) {
