@@ -128,7 +128,8 @@ describe("nexau long tool output", () => {
           startImmediately: true
         })
         // A disk that breaks is not waited for: its run ends without the clock.
-        for (let i = 0; what === "hangs" && i < 100 && fiber.pollUnsafe() === undefined; i++) {
+        const steps = what === "hangs" ? 100 : 0
+        for (let step = 0; step < steps && fiber.pollUnsafe() === undefined; step++) {
           yield* TestClock.withLive(Effect.sleep("20 millis"))
           if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
         }

@@ -124,9 +124,13 @@ const makeExhaustedError = (turns: number, turn: number): AiError.AiError => {
 
 const loadPlayback = Effect.promise(() => import("./offline/ScriptPlayback.ts"))
 
-/** Creates a script that takes the code for its turns from an Effect. */
-const makeScript = (turns: ReadonlyArray<Turn>, loaded: typeof loadPlayback): Effect.Effect<Script> =>
+type Playback = Effect.Success<typeof loadPlayback>
+
+/** Creates a script. Without the code that plays it, its first request loads that code. */
+const makeScript = (turns: ReadonlyArray<Turn>, loaded?: Playback): Effect.Effect<Script> =>
   Effect.sync(() => {
+    const use = <A, E>(play: (playback: Playback) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      loaded === undefined ? Effect.flatMap(loadPlayback, play) : play(loaded)
     const requests: Array<ModelRequest> = []
     const calls: Array<ModelCall> = []
     let interruptions = 0
@@ -137,7 +141,7 @@ const makeScript = (turns: ReadonlyArray<Turn>, loaded: typeof loadPlayback): Ef
         const turn = turns[number - 1]
         if (turn === undefined) return Effect.fail(makeExhaustedError(turns.length, number))
         return Effect.onInterrupt(
-          Effect.flatMap(loaded, ({ playTurn }) => playTurn(turn, number, request, options?.onPart)),
+          use(({ playTurn }) => playTurn(turn, number, request, options?.onPart)),
           () => Effect.sync(() => void interruptions++)
         )
       })
@@ -149,10 +153,10 @@ const makeScript = (turns: ReadonlyArray<Turn>, loaded: typeof loadPlayback): Ef
           Effect.suspend(() => {
             // The messages are copied because a run may append to the same array later.
             calls.push({ ...call, messages: [...call.messages] })
-            return Effect.map(loaded, ({ prepare }) => prepare(call))
+            return use(({ prepare }) => Effect.succeed(prepare(call)))
           }),
         execute,
-        decode: (raw) => Effect.flatMap(loaded, ({ decode }) => decode(raw))
+        decode: (raw) => use(({ decode }) => decode(raw))
       },
       inspection: {
         requests: Effect.sync(() => [...requests]),
@@ -164,14 +168,14 @@ const makeScript = (turns: ReadonlyArray<Turn>, loaded: typeof loadPlayback): Ef
   })
 
 /** Creates a script that begins at its first turn. Its first request loads the code that plays it. */
-export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> => makeScript(turns, loadPlayback)
+export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> => makeScript(turns)
 
 /** Provides a script as the run's `Provider`, and an `Inspection` of the requests that it received. */
 export const layer = (turns: ReadonlyArray<Turn>): Layer.Layer<Provider | Inspection> =>
   Layer.effectContext(
     // Loaded with the layer, so that a request of a test waits for its clock and nothing else.
     Effect.flatMap(loadPlayback, (playback) =>
-      Effect.map(makeScript(turns, Effect.succeed(playback)), ({ inspection, provider }) =>
+      Effect.map(makeScript(turns, playback), ({ inspection, provider }) =>
         Context.make(Provider, provider).pipe(Context.add(Inspection, inspection))
       )
     )
