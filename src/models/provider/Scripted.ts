@@ -129,7 +129,7 @@ type Playback = Effect.Success<typeof loadPlayback>
 /** Creates a script. Without the code that plays it, its first request loads that code. */
 const makeScript = (turns: ReadonlyArray<Turn>, loaded?: Playback): Effect.Effect<Script> =>
   Effect.sync(() => {
-    const use = <A, E>(play: (playback: Playback) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    const withPlayback = <A, E>(play: (playback: Playback) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
       loaded === undefined ? Effect.flatMap(loadPlayback, play) : play(loaded)
     const requests: Array<ModelRequest> = []
     const calls: Array<ModelCall> = []
@@ -141,7 +141,7 @@ const makeScript = (turns: ReadonlyArray<Turn>, loaded?: Playback): Effect.Effec
         const turn = turns[number - 1]
         if (turn === undefined) return Effect.fail(makeExhaustedError(turns.length, number))
         return Effect.onInterrupt(
-          use(({ playTurn }) => playTurn(turn, number, request, options?.onPart)),
+          withPlayback(({ playTurn }) => playTurn(turn, number, request, options?.onPart)),
           () => Effect.sync(() => void interruptions++)
         )
       })
@@ -153,10 +153,10 @@ const makeScript = (turns: ReadonlyArray<Turn>, loaded?: Playback): Effect.Effec
           Effect.suspend(() => {
             // The messages are copied because a run may append to the same array later.
             calls.push({ ...call, messages: [...call.messages] })
-            return use(({ prepare }) => Effect.succeed(prepare(call)))
+            return withPlayback(({ prepareRequest }) => Effect.succeed(prepareRequest(call)))
           }),
         execute,
-        decode: (raw) => use(({ decode }) => decode(raw))
+        decode: (raw) => withPlayback(({ decodeBody }) => decodeBody(raw))
       },
       inspection: {
         requests: Effect.sync(() => [...requests]),

@@ -75,8 +75,8 @@ export const playTurn = Effect.fnUntraced(function* (
 })
 
 /** Prepares the request of a model call. */
-export const prepare = (call: ModelCall): ModelRequest => Request.prepare(call, route)
+export const prepareRequest = (call: ModelCall): ModelRequest => Request.prepare(call, route)
 
 /** Reads a body of the chat completions protocol. */
-export const decode = (raw: unknown): Effect.Effect<ModelResponse, AiError.AiError> =>
+export const decodeBody = (raw: unknown): Effect.Effect<ModelResponse, AiError.AiError> =>
   Completion.decode(raw, makeErrorContext("decode"))
