@@ -98,8 +98,9 @@ const makeSharingReport = () => {
     if (tenants.size === 1) return Effect.undefined
     const [first = "", second = ""] = Array.from(tenants, formatTenant)
     const message =
-      `Tenants ${first} and ${second} have no workspace, so that their tools work in the directory of the runtime and ` +
-      "reach the files of each other: set `workspaces`, or `workspace` of each tenant (`shared` states that they share it)"
+      `Tenants ${first} and ${second} have no workspace, so that their tools work in the directory of the runtime ` +
+      "and reach the files of each other: set `workspaces`, or `workspace` of each tenant (`shared` states that they " +
+      "share it)"
     return Effect.as(Effect.logWarning(message), undefined)
   }
 }

@@ -133,7 +133,7 @@ const buildExport = (
               metrics.record(instrument, labels, value, exemplar)
             Metrics.recordSpan(span, agentName, recordValue, settings.conventions)
           }
-          if (loggers !== undefined && SpanLog.isLogged(span))
+          if (loggers !== undefined && RunTelemetry.isLogged(span))
             run(SpanLog.logSpan(span, agentName, loggers, settings.conventions))
           send?.(span)
         }

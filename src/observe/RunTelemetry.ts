@@ -86,14 +86,10 @@ export interface Options {
   readonly sampler?: Sampler | undefined
 }
 
-export { type Contribution, type Loggers, makeMiddleware, type Places } from "./SpanMiddleware.ts"
-
-/** Tests whether a log record is written for a span. This applies to runs, approvals and failures. */
-export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
-  outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
+export { type Contribution, isLogged, type Loggers, makeMiddleware, type Places } from "./SpanMiddleware.ts"
 
 /**
- * Writes the log record of a span for which {@link isLogged} is true. The record has the time at which the span ended.
+ * Writes the log record of a span for which `isLogged` is true. The record has the time at which the span ended.
  */
 export const logSpan = (
   span: RunSpans.Span,

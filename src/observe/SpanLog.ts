@@ -14,12 +14,8 @@ const describeResult = ({ node }: RunSpans.Span): string | undefined => {
   return node.kind === "run" ? (node.end?.exit ?? "interrupted") : undefined
 }
 
-/** Tests whether a log record is written for a span. This applies to runs, approvals and failures. */
-export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
-  outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
-
 /**
- * Writes the log record of a span for which {@link isLogged} is true. The record has the time at which the span ended.
+ * Writes the log record of a span for which `isLogged` is true. The record has the time at which the span ended.
  */
 export const logSpan = (
   span: RunSpans.Span,

@@ -6,6 +6,7 @@ import { type Recorder, RunRecorder } from "../base/domain/RunRecorder.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import type { LlmContext, ToolCallContext } from "../middleware/Kind.ts"
 import * as Middleware from "../middleware/Middleware.ts"
+import type * as RunSpans from "./RunSpans.ts"
 
 /** Parts that a tracing plugin contributes to a runtime. */
 export interface Contribution {
@@ -54,3 +55,7 @@ export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Co
     })
   ]
 }
+
+/** Tests whether a log record is written for a span. This applies to runs, approvals and failures. */
+export const isLogged = ({ node, outcome }: RunSpans.Span): boolean =>
+  outcome._tag === "Failed" || node.kind === "run" || node.kind === "approval"
